@@ -6,6 +6,11 @@ BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 RAY_VENV := .venv-ray
 ZOO_VENV := .venv-zoo
+# The versions of Gymnasium that the tests run beside: the oldest that pyproject.toml allows (RLlib needs it) to the
+# newest. Each has an environment of its own.
+GYMNASIUMS := 1.2.2 1.3.0 1.4.0
+GYM_VENV := .venv-gym-
+OLDEST_GYM_VENV := $(GYM_VENV)$(firstword $(GYMNASIUMS))
 WHEEL_VENV := target/wheel-venv
 EXAMPLES := target/examples
 
@@ -14,6 +19,8 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# Tracebacks name lines; all debug information makes a fresh build a fifth slower.
+export CARGO_PROFILE_DEV_DEBUG := line-tables-only
 # Every run tests the same random examples; another seed gives others.
 export PROPTEST_RNG_SEED ?= 1
 # Read from pyproject.toml, the only place that names the version.
@@ -33,6 +40,8 @@ UNDER_ASAN = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detec
 	PYTHONPATH=target/asan/python $(BIN)/python
 MEMORY_TESTS := $(addprefix tests/vector/test_,observations_are_never_overwritten.py rollout_arrays.py \
 	rows_in_flight.py calls_for_some_rows.py sent_rows_that_fail.py views_outlive_everything.py)
+OLDEST_GYM_TESTS := $(addprefix tests/,test_gymnasium_versions.py vector/test_parity.py native/test_parity.py \
+	wrappers/test_beside_gymnasium.py)
 RUST_EXAMPLES := examples/rust-env examples/rust-physics
 EXAMPLE_SOURCES := $(shell find $(RUST_EXAMPLES) examples/c-env include -type f)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
@@ -40,7 +49,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-examples test-torch sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench wheel
+.PHONY: help setup build demo test test-rust test-examples test-torch matrix sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -58,11 +67,13 @@ demo: build ## run the examples, then a short benchmark of this machine
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --num-envs 8 32 --seconds 1 --rounds 3
 
-test: lint test-rust test-examples ## run every check: lint, Rust tests, examples, Python tests
+test: lint test-rust test-examples $(OLDEST_GYM_VENV)/.installed ## run every check: lint, Rust tests, examples, Python tests
 	@echo '==> the plugin of the tests'
 	@cargo build --locked --quiet -p test-plugin
 	@echo '==> pytest'
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@echo '==> pytest, a part of the tests beside the oldest Gymnasium'
+	@$(OLDEST_GYM_VENV)/bin/python -m pytest -n 2 --dist loadfile $(OLDEST_GYM_TESTS)
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
 
 test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tests that need torch, a trainer or Ray, in separate environments; some check that the examples learn
@@ -71,13 +82,16 @@ test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tes
 	@echo '==> pytest, the tests that need Ray'
 	@$(RAY_VENV)/bin/python -m pytest -m ray
 
+matrix: build $(GYMNASIUMS:%=$(GYM_VENV)%/.installed) ## run the tests that concern Gymnasium beside each version of it that is supported
+	@$(BIN)/python -m tests.matrix $(GYMNASIUMS)
+
 test-rust: setup ## run the tests of the core, also with injected faults, then test every interleaving of its wake-ups with loom
 	@echo '==> cargo test'
 	@cargo test
 	@echo '==> cargo test with failpoints'
 	@cargo test -p cartwheel-engine --features failpoints --test failpoints
 	@echo '==> cargo test under loom'
-	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --release --lib --test loom
+	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --profile loom --lib --test loom
 
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
@@ -207,6 +221,14 @@ $(ZOO_VENV)/.installed: tests/requirements/zoo.txt constraints.txt
 	@test -x $(ZOO_VENV)/bin/pip || $(PYTHON) -m venv $(ZOO_VENV)
 	@$(call layer,$(ZOO_VENV),$(VENV))
 	@$(ZOO_VENV)/bin/python -m pip install --quiet -r $<
+	@touch $@
+
+# Everything in $(VENV), with another version of Gymnasium. Its extras are those of $(VENV).
+$(GYM_VENV)%/.installed: | $(VENV)/.built
+	@echo '==> virtual environment in $(GYM_VENV)$*'
+	@test -x $(GYM_VENV)$*/bin/pip || $(PYTHON) -m venv $(GYM_VENV)$*
+	@PIP_CONSTRAINT= $(GYM_VENV)$*/bin/python -m pip install --quiet --no-deps gymnasium==$*
+	@$(call layer,$(GYM_VENV)$*,$(VENV))
 	@touch $@
 
 $(VENV)/.maturin: pyproject.toml constraints.txt

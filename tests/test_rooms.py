@@ -17,6 +17,7 @@ PYTHON = """
     __main__
     bench
     __init__
+    ray rllib sb3 skrl tianshou torchrl
     catalogue envpool registry testing wrappers
     ale evaluation native recorder rollouts
     wrapping
@@ -24,6 +25,7 @@ PYTHON = """
     returns worker
     arguments
     _cartwheel choices errors log near_misses policy progress spaces
+    gymnasium_versions
 """
 BINDING = """
     lib

@@ -22,6 +22,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
+from cartwheel import gymnasium_versions  # noqa: F401 - first, since it refuses old versions
 from cartwheel.errors import (
     BrokenPoolError,
     EnvFailedError,

@@ -146,9 +146,12 @@ class _Link(Protocol):
         """Receives infos that did not fit into shared memory; ``None`` if they were lost."""
 
     def receive_answers(
-        self, answers: dict[int, list[Any]], announced: list[_Rest], /
+        self, answers: dict[int, list[Any]], announced: list[_Rest], rows: Any, /
     ) -> tuple[Any, ...] | None:
-        """Receives each row's answer to a control call; ``None`` if workers must be asked again."""
+        """Receives the answers of rows to a control call, in their order; ``None`` for all rows.
+
+        Returns ``None`` if workers must be asked again.
+        """
 
     def discard(self, faults: list[_Fault], rests: list[_Rest], /) -> None:
         """Receives and drops announced messages."""
@@ -374,9 +377,13 @@ class NativeEnvs:
         """Posts a request for the states of rows of this shard."""
 
     def post_reset(
-        self, shard: int, mask: Sequence[bool], seeds: Sequence[int | None], options: str | None
+        self,
+        shard: int,
+        mask: Sequence[bool],
+        seeds: Sequence[int | None],
+        options: Sequence[str | None],
     ) -> None:
-        """Posts the details of the next reset to one shard: the rows and their seeds."""
+        """Posts the details of the next reset to one shard, for each of its rows."""
 
     def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts the details of the reset of one row, which is sent next."""
@@ -400,8 +407,17 @@ class NativeEnvs:
     def post_draws(self, shard: int) -> None:
         """Posts a request for the key and the count of each row's draws."""
 
-    def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
-        """Posts a request to read a parameter, or to set it to one value for each row."""
+    def post_request(
+        self, shard: int, name: str, rows: Sequence[int], values: Sequence[Any] | None
+    ) -> None:
+        """Posts a request to read a parameter of rows of the shard, or to set it.
+
+        Args:
+            shard: The shard.
+            name: The parameter.
+            rows: The rows.
+            values: One value for each of the rows; ``None`` to read.
+        """
 
     def post_render(self, shard: int, rows: Sequence[int], mode: int) -> None:
         """Posts a request to draw rows of the shard, in the render mode of this number."""
@@ -422,7 +438,7 @@ class NativeEnvs:
         """
 
     def take_answer(self, shard: int) -> list[Any] | None:
-        """Takes the answer: one value for each row, or ``None`` after setting.
+        """Takes the answer: one value for each row that was asked, or ``None`` after setting.
 
         Values are parameters, streams, states or frames: ``uint8`` arrays of the shape ``(height,
         width, 3)``, or text.
@@ -589,13 +605,48 @@ class Pool:
     ) -> tuple[Any, dict[str, Any]]:
         """Waits for a reset: observations and infos."""
 
-    def call_async(self, messages: Sequence[Any], calling: str) -> None:
-        """Begins a control call with a message for each worker; ``calling`` is named in errors."""
+    def step_by_row(
+        self, actions: Any, reset_infos: list[dict[str, Any]]
+    ) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
+        """Steps every row: :meth:`step_async` and :meth:`step_wait_by_row` in one."""
+
+    def step_wait_by_row(
+        self, reset_infos: list[dict[str, Any]], timeout: float | None = None
+    ) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
+        """Waits for a step in the mode ``SAME_STEP``, in the form of Stable-Baselines3.
+
+        Args:
+            reset_infos: One entry for each row; infos of resets replace those of their rows.
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Returns:
+            Observations, rewards (``float32``), whether episodes are over, and a dictionary of
+            infos for each row: the environment's own, ``TimeLimit.truncated``, at the end of an
+            episode ``terminal_observation``, and ``episode`` after :meth:`record_episodes`.
+        """
+
+    def reset_wait_by_row(
+        self, timeout: float | None = None, calling: str = "reset_wait"
+    ) -> tuple[Any, list[dict[str, Any]]]:
+        """Waits for a reset of all rows: observations, and a dictionary of infos for each row."""
+
+    def record_episodes(self) -> None:
+        """Adds episodes that end from now on to the infos of :meth:`step_wait_by_row`.
+
+        ``episode`` is a dictionary with the return ``r`` (rounded to six decimals), the length
+        ``l`` and the seconds ``t`` since this call.
+        """
+
+    def call_async(self, messages: Sequence[Any], calling: str, rows: Any = None) -> None:
+        """Begins a control call with a message for each worker; ``calling`` is named in errors.
+
+        The call returns the answers of ``rows``, in their order; by default those of all rows.
+        """
 
     def call_wait(
         self, timeout: float | None = None, calling: str = "call_wait"
     ) -> tuple[Any, ...]:
-        """Waits for a control call; returns one answer for each row."""
+        """Waits for a control call; returns the answers of its rows."""
 
     def check(self, calling: str, idle: bool) -> None:
         """Raises if the pool is closed; with ``idle`` also if a call is pending."""

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 #: A function that makes one environment.
 EnvFn: TypeAlias = Callable[[], Any]
+#: Options of a reset: a dictionary for all rows, or a list with one or ``None`` for each row.
+ResetOptions: TypeAlias = (
+    Mapping[str, Any] | list[dict[str, Any] | None] | tuple[dict[str, Any] | None, ...] | None
+)
 #: Options of a reset with row numbers: cartwheel's name, and ManiSkill's.
 NUMBERING_OPTIONS = ("env_index", "env_idx")
 #: Options of a reset that select rows; they are not passed to environments.
@@ -247,21 +251,36 @@ def _as_seed(seed: Any, row: int) -> int | None:
 
 
 def check_options(options: Any, num_envs: int) -> None:
-    """Refuses options of a reset that are no dictionary, and misspelt choices of rows.
+    """Refuses options of a reset of another form, and misspelt choices of rows.
+
+    Raises:
+        TypeError: ``options`` is neither a dictionary nor a list of dictionaries nor ``None``.
+        ValueError: An entry is refused, or the list has the wrong length or selects rows.
+    """
+    if isinstance(options, list | tuple):
+        how = "a list resets all rows; `async_reset` resets some with options of their own"
+        as_row_options(options, num_envs, num_envs, how)
+    elif options is None or isinstance(options, Mapping):
+        _check_entries(options or {}, "options", num_envs)
+    else:
+        raise _refused_form(options)
+
+
+def _refused_form(options: Any) -> TypeError:
+    return TypeError(
+        "`options` must be None, a dictionary, or a list with one dictionary or None for each "
+        f"row, got {shown(options)}."
+    )
+
+
+def _check_entries(options: Mapping[str, Any], given: str, num_envs: int) -> None:
+    """Refuses misspelt choices of rows; ``given`` is the name of the options in errors.
 
     Environments may have options of any name, which are passed on. So an entry is refused only if
     its name is that of an entry that selects rows but for a typing error, case, hyphens, a plural
     or ``id`` in place of ``idx``, and if its value could select rows too: a ``bool`` array with one
     value for each row, or a list or an array of row numbers. A reset of all rows would ignore it.
-
-    Raises:
-        TypeError: ``options`` is neither a dictionary nor ``None``.
-        ValueError: An entry is refused.
     """
-    if options is None:
-        return
-    if not isinstance(options, Mapping):
-        raise TypeError(f"`options` must be a dictionary or None, got {shown(options)}.")
     for name, value in options.items():
         if name in ROW_OPTIONS or not isinstance(name, str):
             continue
@@ -269,7 +288,7 @@ def check_options(options: Any, num_envs: int) -> None:
         if meant is not None and _may_select_rows(value, num_envs):
             wanted = "reset_mask" if meant == "reset_mask" else "env_index"
             raise ValueError(
-                f"`options[{name!r}]` = {shown(value)} selects no rows: did you mean `{wanted}`?"
+                f"`{given}[{name!r}]` = {shown(value)} selects no rows: did you mean `{wanted}`?"
             )
 
 
@@ -288,14 +307,14 @@ def _may_select_rows(value: Any, num_envs: int) -> bool:
     return is_integer and bool(((array >= 0) & (array < num_envs)).all())
 
 
-def as_reset_mask(options: dict[str, Any] | None, num_envs: int) -> NDArray[np.bool_] | None:
+def as_reset_mask(options: ResetOptions, num_envs: int) -> NDArray[np.bool_] | None:
     """Returns the mask in the options of a reset, or ``None``.
 
     Raises:
         TypeError: The mask is not an array of dtype ``bool``.
         ValueError: The mask has another shape than ``(num_envs,)``, or no true value.
     """
-    if options is None or "reset_mask" not in options:
+    if not isinstance(options, Mapping) or "reset_mask" not in options:
         return None
     mask = options["reset_mask"]
     if not isinstance(mask, np.ndarray):
@@ -398,7 +417,7 @@ def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]
     return rows
 
 
-def as_reset_rows(options: dict[str, Any] | None, num_envs: int) -> list[int]:
+def as_reset_rows(options: ResetOptions, num_envs: int) -> list[int]:
     """Returns the rows that a reset with these options resets, in their order.
 
     Raises:
@@ -406,56 +425,69 @@ def as_reset_rows(options: dict[str, Any] | None, num_envs: int) -> list[int]:
         ValueError: As for these functions; or several options select rows.
     """
     mask = as_reset_mask(options, num_envs)
-    ways = [name for name in ROW_OPTIONS if options is not None and name in options]
+    ways = row_options_in(options)
     if len(ways) > 1:
         both = " and ".join(f"`{name}`" for name in ways)
         raise ValueError(f"`options` has both {both}: give one of them")
     if mask is not None:
         rows: list[int] = mask.nonzero()[0].tolist()
         return rows
-    if options is None or not ways:
+    if not isinstance(options, Mapping) or not ways:
         return list(range(num_envs))
     return as_rows(options[ways[0]], num_envs, ways[0])
 
 
-def as_row_options(options: Any, num_rows: int, num_envs: int) -> list[dict[str, Any] | None]:
+def as_row_options(
+    options: Any, num_rows: int, num_envs: int, instead: str
+) -> list[dict[str, Any] | None]:
     """Returns the options of ``num_rows`` rows, from a dictionary for all of them or a list.
+
+    Args:
+        options: The dictionary, which may not select rows, or the list.
+        num_rows: The number of rows.
+        num_envs: The number of all rows.
+        instead: How the caller selects rows, for errors.
 
     Raises:
         TypeError: ``options`` is neither, or an entry is no dictionary.
         ValueError: The list has the wrong length, or options select rows.
     """
-    if options is None or isinstance(options, Mapping):
-        by_row: list[Any] = [options] * num_rows
-    elif isinstance(options, list | tuple):
-        by_row = list(options)
-    else:
-        raise TypeError(
-            "`options` must be None, a dictionary, or a list with one dictionary or None for each "
-            f"row, got {shown(options)}."
-        )
-    if len(by_row) != num_rows:
+    is_list = isinstance(options, list | tuple)
+    if not is_list and options is not None and not isinstance(options, Mapping):
+        raise _refused_form(options)
+    if is_list and len(options) != num_rows:
         raise ValueError(
-            f"`options` must have one entry for each of the {num_rows} rows, got {len(by_row)}."
+            f"`options` must have one entry for each of the {num_rows} rows, got {len(options)}."
         )
-    for own in by_row:
-        check_options(own, num_envs)
-        chosen = [name for name in ROW_OPTIONS if own and name in own]
-        if chosen:
-            raise ValueError(
-                f"`options` of automatic resets cannot select rows by `{chosen[0]}`: pass row "
-                "numbers as `env_index` of `next_reset`."
-            )
-    return by_row
+    for at, own in enumerate(options if is_list else [options]):
+        given = f"options[{at}]" if is_list else "options"
+        if own is None:
+            continue
+        if not isinstance(own, Mapping):
+            raise TypeError(f"`{given}` must be a dictionary or None, got {shown(own)}.")
+        _check_entries(own, given, num_envs)
+        for name in row_options_in(own):
+            raise ValueError(f"`{given}` cannot select rows by `{name}`: {instead}.")
+    return by_row(options, num_rows)
 
 
-def names_rows(options: dict[str, Any] | None) -> bool:
+def by_row(options: ResetOptions, num_rows: int) -> list[Any]:
+    """Returns checked options for each row; rows share a dictionary that is for all of them."""
+    return list(options) if isinstance(options, list | tuple) else [options] * num_rows
+
+
+def row_options_in(options: ResetOptions) -> list[str]:
+    """Returns the names of those options that select rows."""
+    return [name for name in ROW_OPTIONS if isinstance(options, Mapping) and name in options]
+
+
+def names_rows(options: ResetOptions) -> bool:
     """Whether the options of a reset have row numbers."""
-    return options is not None and any(name in options for name in NUMBERING_OPTIONS)
+    return not set(NUMBERING_OPTIONS).isdisjoint(row_options_in(options))
 
 
 def as_reset_of_all(
-    seed: Any, options: dict[str, Any] | None, num_envs: int
+    seed: Any, options: ResetOptions, num_envs: int
 ) -> tuple[list[int | None], NDArray[np.bool_]]:
     """Returns seeds and mask of all rows for options with row numbers.
 
@@ -476,10 +508,10 @@ def as_reset_of_all(
     return seeds, mask
 
 
-def without_rows(options: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Returns a copy of the options without those that select rows."""
-    if options is None:
-        return None
+def without_rows(options: ResetOptions) -> ResetOptions:
+    """Returns a copy of the options without those that select rows; a list has none."""
+    if not isinstance(options, Mapping):
+        return options
     return {key: value for key, value in options.items() if key not in ROW_OPTIONS}
 
 
@@ -495,20 +527,30 @@ def copied(options: Any) -> Any:
     return options.copy() if isinstance(options, np.ndarray) else options
 
 
-def as_values(name: str, values: Any, num_envs: int) -> list[Any]:
+def as_values(name: str, values: Any, num_envs: int, rows: list[int] | None) -> list[Any]:
     """Returns one value for each row for ``set_attr``, from a list, a tuple, or a single value.
+
+    Args:
+        name: The attribute.
+        values: What ``set_attr`` was given.
+        num_envs: The number of all rows.
+        rows: The rows to set; ``None`` for all rows.
 
     Raises:
         ValueError: The list or tuple has the wrong length.
     """
+    num_rows, times = (num_envs, "num_envs") if rows is None else (len(rows), str(len(rows)))
     if not isinstance(values, list | tuple):
-        return [values] * num_envs
-    if len(values) != num_envs:
+        return [values] * num_rows
+    if len(values) != num_rows:
         refused = ValueError(
             "Values must be a list or tuple with length equal to the number of environments. "
-            f"Got `{len(values)}` values for {num_envs} environments."
+            f"Got `{len(values)}` values for {num_rows} environments."
+            if rows is None
+            else f"`values` must have one entry for each of the {num_rows} rows of `env_index`, "
+            f"got {len(values)}."
         )
-        add_note(refused, f"to set `{name}` to one list in every row, pass `[the_list] * num_envs`")
+        add_note(refused, f"to set `{name}` to one list in every row, pass `[the_list] * {times}`")
         raise refused
     return list(values)
 

@@ -62,12 +62,21 @@ def explains_keywords(constructor: Callable[Arguments, None]) -> Callable[Argume
 
     @functools.wraps(constructor)
     def checked(*args: Arguments.args, **keywords: Arguments.kwargs) -> None:
-        for name in keywords:
-            if name not in known:
-                raise TypeError(_explained(type(args[0]).__name__, name, keywords[name], known))
+        check_keywords(type(args[0]).__name__, keywords, known)
         constructor(*args, **keywords)
 
     return checked
+
+
+def check_keywords(owner: str, keywords: dict[str, Any], known: frozenset[str]) -> None:
+    """Checks that a constructor has these keywords.
+
+    Raises:
+        TypeError: A keyword is unknown; the error says what exists.
+    """
+    for name in keywords:
+        if name not in known:
+            raise TypeError(_explained(owner, name, keywords[name], known))
 
 
 def _explained(owner: str, name: str, value: Any, known: frozenset[str]) -> str:

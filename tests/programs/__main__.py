@@ -6,7 +6,9 @@ from tests.programs import (  # noqa: F401 - they register programs
     cycles,
     endings,
     forking,
+    ray_nodes,
     recording,
+    rllib,
     scarcity,
 )
 from tests.programs.registry import PROGRAMS

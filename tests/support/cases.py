@@ -10,6 +10,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+import tests.support.taxi  # noqa: F401 - registers `Taxi-v4` where Gymnasium does not
+
 
 @dataclass(frozen=True)
 class Case:

@@ -19,6 +19,7 @@ from gymnasium.vector import SyncVectorEnv
 import cartwheel
 from tests.support.cases import POLE
 from tests.support.executors import INLINE, NATIVE, PROCESS, THREAD
+from tests.support.gymnasium_versions import ASSERTS
 
 TABLE = Path(__file__).with_name("misuse.txt")
 KINDS = {kind.name: kind for kind in (INLINE, THREAD, PROCESS, NATIVE)}
@@ -84,6 +85,8 @@ def misused(envs, code):
 
 @pytest.mark.parametrize(("kind", "title", "code", "error"), ROWS)
 def test_the_error_is_that_of_the_table(kind, title, code, error):
+    if ASSERTS and "max_episode_steps=0" in code:  # Gymnasium's `TimeLimit` refuses it
+        error = error.replace("ValueError", "AssertionError")
     envs = None if kind == "none" else KINDS[kind]([POLE] * 3)
     if envs is not None and "before a reset" not in title:
         envs.reset(seed=1)

@@ -13,6 +13,7 @@ from tests.support.cases import POLE, Case
 from tests.support.comparison import assert_identical, assert_names_row
 from tests.support.environments import NestedEnv, RecordingEnv, transcripts
 from tests.support.executors import SHORT_ROWS
+from tests.support.gymnasium_versions import MISCOUNTS_SAME_STEP, error_of_today
 from tests.support.oracle import (
     MODE,
     D,
@@ -281,8 +282,9 @@ def test_a_wrong_mask_is_refused_before_anything_is_reset(build_any, mode):
     envs, oracle = beside(build_any, POLE, 3, mode)
     for wrong in WRONG_MASKS:
         _, expected = outcome(partial(oracle.reset, seed=2, options={"reset_mask": wrong}))
-        assert str(expected).startswith("`options['reset_mask']` must ")
-        with pytest.raises(type(expected), match=f"^{re.escape(str(expected))}$"):
+        errors, text = error_of_today(expected)
+        assert text.startswith("`options['reset_mask']` must ")
+        with pytest.raises(errors, match=f"^{re.escape(text)}$"):
             envs.reset(seed=2, options={"reset_mask": wrong})
     with pytest.raises(ValueError, match="the length must match num_envs=3"):
         envs.reset(seed=[1], options={"reset_mask": [True]})
@@ -371,6 +373,8 @@ def test_episode_statistics_are_right_under_autoreset(build, mode):
         if "episode" in infos:
             reported += infos["episode"]["l"][infos["_episode"]].tolist()
     expected = {"NextStep": [2, 5, 2, 2, 2, 5], "SameStep": [2, 2, 5, 2, 2, 2, 5, 2]}
+    if mode == "SameStep" and MISCOUNTS_SAME_STEP:
+        expected[mode] = [2, 1, 5, 1, 1, 1, 4, 1]
     assert sorted(reported) == sorted(expected[mode])
 
 

@@ -33,7 +33,11 @@ HALVED = (
 
 @pytest.mark.parametrize("mode", MODES)
 def test_both_orders_give_the_same_lives(mode):
-    """In SAME_STEP Gymnasium's wrappers of observations refuse to be made."""
+    """In SAME_STEP Gymnasium's wrappers of observations refuse to be made.
+
+    Before 1.3, its wrappers close what they wrap when they are dropped: so all of them are kept.
+    """
+    kept = []
     bare = alone("pole", SCRIPT)
     expected = [
         [
@@ -49,12 +53,14 @@ def test_both_orders_give_the_same_lives(mode):
             envs = build(kind, "pole", mode)
             inside = SMALLER[0](HALVED[1](envs))
             around = HALVED[1](SMALLER[0](envs))
+            kept += [inside, around]
             for wrapped in (inside, around):
                 assert wrapped.metadata["autoreset_mode"] is mode
                 assert_lives(drive(wrapped, SCRIPT, close=False), expected)
             if mode is not S:
                 inside = HALVED[0](SMALLER[1](envs))
                 around = SMALLER[1](HALVED[0](envs))
+                kept += [inside, around]
                 for wrapped in (inside, around):
                     assert_lives(drive(wrapped, SCRIPT, close=False), expected)
 
@@ -93,8 +99,9 @@ def test_what_gymnasium_cannot_pass_on_is_refused():
     ):
         with pytest.raises(TypeError, match=f"^{words}.*without wrappers of Gymnasium around it"):
             call()
+    other = theirs.RecordEpisodeStatistics(envs)  # kept: before 1.3, dropping it closes `envs`
     with pytest.raises(TypeError, match="SAME_STEP works"):
-        ours.AutoresetAdapter(theirs.RecordEpisodeStatistics(envs), N)
+        ours.AutoresetAdapter(other, N)
     listed = ours.ClipReward(theirs.DictInfoToList(envs), 0, 1)
     with pytest.raises(TypeError, match="DictInfoToList"):
         listed.reset(seed=1)

@@ -30,6 +30,7 @@ from cartwheel.arguments import (
     check_options,
 )
 from cartwheel.errors import EpisodeOverError
+from cartwheel.gymnasium_versions import keep_open
 from cartwheel.near_misses import near_miss, shown
 
 if TYPE_CHECKING:
@@ -62,6 +63,15 @@ class AleVectorEnv(AtariVectorEnv):
     * ``metadata`` is the object's own. (ale-py writes into the dictionary of Gymnasium's class,
       which all vector environments of the process share.)
 
+    Example:
+        >>> import cartwheel
+        >>> envs = cartwheel.make_vec("ALE/Pong-v5", 2, executor="ale")
+        >>> observations, infos = envs.reset(seed=1)
+        >>> observations, rewards, terminations, truncations, infos = envs.step([2, 3])
+        >>> observations.shape, rewards.dtype
+        ((2, 4, 84, 84), dtype('float64'))
+        >>> envs.close()
+
     Row ``i`` is environment ``i``. Observations have the shape ``(rows, stack_num, img_height,
     img_width)``, with a further axis of 3 without ``grayscale``, and the dtype ``uint8``. Infos are
     ale-py's, ``int32``: ``env_id`` (the row), ``lives``, ``frame_number`` and
@@ -90,6 +100,8 @@ class AleVectorEnv(AtariVectorEnv):
 
     #: The native interface of ale-py; ``None`` after :meth:`close`.
     ale: Any
+
+    __del__ = keep_open
 
     def __init__(
         self,

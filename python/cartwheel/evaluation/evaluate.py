@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from cartwheel.arguments import ROW_OPTIONS
+from cartwheel.arguments import row_options_in
 from cartwheel.evaluation.player import Player
 from cartwheel.evaluation.stepping import stepping
 from cartwheel.evaluation.tally import Tally
@@ -18,6 +18,7 @@ from cartwheel.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.evaluation.evaluation import Evaluation
     from cartwheel.policy import Policy
 
@@ -28,7 +29,7 @@ def evaluate(
     *,
     episodes_per_env: int = 1,
     seed: int | list[int | None] | None = None,
-    options: dict[str, Any] | None = None,
+    options: ResetOptions = None,
     recurrent: bool = False,
     confidence: float = 0.95,
     progress: bool | Callable[[int, int], object] = True,
@@ -135,6 +136,6 @@ def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, prog
         raise ValueError(f"`episodes_per_env` must be a positive integer, got {episodes_per_env!r}")
     if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:
         raise ValueError(f"`confidence` must be between 0 and 1, got {confidence!r}")
-    chosen = sorted(set(ROW_OPTIONS) & set(options or ()))
+    chosen = row_options_in(options)
     if chosen:
         raise ValueError(f"`options` must not choose rows, got {chosen}: all of them are evaluated")

@@ -8,7 +8,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
+from cartwheel.gymnasium_versions import spec_that_draws
 from cartwheel.native.renderer import Renderer, check_render_mode
+from cartwheel.near_misses import keywords_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +52,7 @@ class GymnasiumRenderer(Renderer):
         self._native_id = native_id
         self._keywords = keywords
         self._render_mode = render_mode
-        self._spec = gym.registry.get(env_id)
+        self._spec = spec_that_draws(env_id)
         self._envs: dict[int, gym.Env[Any, Any]] = {}
         self.metadata: dict[str, Any] = {"render_modes": []}
         if self._spec is not None:
@@ -69,8 +71,10 @@ class GymnasiumRenderer(Renderer):
         if place not in self._envs:
             if self._spec is None:
                 raise NotImplementedError(f"{self._env_id} cannot be rendered.")
-            keywords = {**self._spec.kwargs, **self._keywords, "render_mode": self._render_mode}
-            env: gym.Env[Any, Any] = self._load()(**keywords)
+            made, known = self._load(), keywords_of(self._load())
+            own = {name: value for name, value in self._keywords.items() if name in known}
+            keywords = {**self._spec.kwargs, **own, "render_mode": self._render_mode}
+            env: gym.Env[Any, Any] = made(**keywords)
             env.spec = gym.registry.get(self._native_id)
             self._envs[place] = env
         return self._envs[place]
@@ -82,19 +86,20 @@ class GymnasiumRenderer(Renderer):
             gymnasium.error.DependencyNotInstalled: pygame is missing.
             NotImplementedError: Gymnasium has no environment of this id.
         """
-        parameters = {name: ask(link.pack_request(name, None)) for name in link.envs.parameters()}
+        names = link.envs.parameters()
+        parameters = {name: ask(link.pack_request(name, rows), rows) for name in names}
         frames: list[Any] = []
-        changed: dict[str, list[Any]] = {}
-        for row in rows:
-            given = {name: as_attribute(values[row]) for name, values in parameters.items()}
+        changed: dict[str, dict[int, Any]] = {}
+        for at, row in enumerate(rows):
+            given = {name: as_attribute(values[at]) for name, values in parameters.items()}
             env = self._env_like(row, given)
             frames.append(env.render())
             for name, value in given.items():
                 kept = getattr(env, name)
                 if kept is not value:
-                    changed.setdefault(name, list(parameters[name]))[row] = kept
-        for name, values in changed.items():
-            ask(link.pack_request(name, values))
+                    changed.setdefault(name, {})[row] = kept
+        for name, by_row in changed.items():
+            ask(link.pack_request(name, list(by_row), list(by_row.values())), None)
         return tuple(frames)
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ class NativeLink:
         self._owner = weakref.ref(owner)
         self._env_id = env_id
         self._shards = shards
+        self._lasts = [last for _, last in shards]
         self.envs = envs
         self.timeout = timeout
         self.begun = np.zeros(shards[-1][1], np.bool_)
@@ -57,23 +59,41 @@ class NativeLink:
         self,
         seeds: list[int | None],
         mask: NDArray[np.bool_] | None,
-        options: dict[str, Any] | None,
+        options: list[dict[str, Any] | None],
     ) -> list[Any]:
         """Makes the messages for a reset."""
-        chosen = reset_as_json(self._env_id, options) if options else None
-        if chosen is not None:
-            self.envs.check_reset_options(chosen)
+        texts = self._texts(options)
         self.begun |= True if mask is None else mask
         rows = [True] * len(seeds) if mask is None else mask.tolist()
         return [
-            ("reset", rows[first:last], seeds[first:last], chosen) for first, last in self._shards
+            ("reset", rows[first:last], seeds[first:last], texts[first:last])
+            for first, last in self._shards
         ]
 
-    def pack_request(self, name: str, values: list[Any] | None) -> list[Any]:
-        """Makes the messages to read or to set a parameter."""
+    def _texts(self, options: list[dict[str, Any] | None]) -> list[str | None]:
+        """Returns the options of resets as JSON, or raises because one is refused."""
+        texts: dict[int, str] = {}  # rows may share a dictionary
+        for own in options:
+            if own and id(own) not in texts:
+                texts[id(own)] = chosen = reset_as_json(self._env_id, own)
+                self.envs.check_reset_options(chosen)
+        return [texts.get(id(own)) for own in options]
+
+    def pack_request(
+        self, name: str, rows: Sequence[int], values: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Makes the messages to read a parameter of rows, or to set it to one value for each.
+
+        Args:
+            name: The parameter.
+            rows: The rows, in any order.
+            values: The values; ``None`` to read.
+        """
+        if values is None:
+            return [("request", name, own, None) for own in self._by_shard(rows)]
+        by_row = dict(zip(rows, values, strict=True))
         return [
-            ("request", name, None if values is None else values[first:last])
-            for first, last in self._shards
+            ("request", name, own, [by_row[row] for row in own]) for own in self._by_shard(rows)
         ]
 
     def pack_streams(self, streams: list[Stream] | None) -> list[Any]:
@@ -97,13 +117,10 @@ class NativeLink:
         return [("keep", own, mode) for own in self._by_shard(rows)]
 
     def _by_shard(self, rows: Sequence[int]) -> list[list[int]]:
-        return [[row for row in rows if first <= row < last] for first, last in self._shards]
-
-    def in_order(self, rows: Sequence[int], answers: Sequence[Any]) -> tuple[Any, ...]:
-        """Puts answers, one for each of ``rows`` and shard by shard, in the order of ``rows``."""
-        asked = [row for own in self._by_shard(rows) for row in own]
-        by_row = dict(zip(asked, answers, strict=True))
-        return tuple(by_row[row] for row in rows)
+        by_shard: list[list[int]] = [[] for _ in self._shards]
+        for row in rows:
+            by_shard[self.shard_of(row)].append(row)
+        return by_shard
 
     def draw_terminal(self, rows: list[int], kept: list[Any]) -> list[Any]:
         """Returns frames of terminal states from what these rows kept; the native pool calls it."""
@@ -111,7 +128,7 @@ class NativeLink:
 
     def shard_of(self, row: int) -> int:
         """Returns the number of the shard that has a row."""
-        return next(shard for shard, (_, last) in enumerate(self._shards) if row < last)
+        return bisect.bisect_right(self._lasts, row)
 
     def check_state(self, state: bytes) -> None:
         """Raises unless this is the state of a row of such an environment."""
@@ -144,14 +161,7 @@ class NativeLink:
 
     def pack_save(self, rows: list[int]) -> list[Any]:
         """Makes the messages that ask for the states of rows."""
-        return [
-            ("save", [row for row in rows if first <= row < last]) for first, last in self._shards
-        ]
-
-    def saved(self, answers: tuple[bytes, ...], rows: list[int]) -> list[bytes]:
-        """Returns the states of rows from the answers, which are in the order of the shards."""
-        by_row = dict(zip(sorted(rows, key=self.shard_of), answers, strict=True))
-        return [by_row[row] for row in rows]
+        return [("save", own) for own in self._by_shard(rows)]
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[tuple[int, Any]]:
         """Makes the messages for rows that continue from states: shards, rows, states."""
@@ -188,16 +198,14 @@ class NativeLink:
             posts[kind](shard, *parts)
 
     def pack_row_resets(
-        self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
+        self, rows: list[int], seeds: list[int | None], options: list[dict[str, Any] | None]
     ) -> list[tuple[int, Any]]:
         """Makes the messages for resets that ``send`` starts: shards, rows, seeds, options."""
-        chosen = reset_as_json(self._env_id, options) if options else None
-        if chosen is not None:
-            self.envs.check_reset_options(chosen)
+        texts = self._texts(options)
         return [
-            (shard, ("reset", row, seed, chosen))
+            (shard, ("reset", row, seed, own))
             for shard, (first, last) in enumerate(self._shards)
-            for row, seed in zip(rows, seeds, strict=True)
+            for row, seed, own in zip(rows, seeds, texts, strict=True)
             if first <= row < last
         ]
 
@@ -209,13 +217,8 @@ class NativeLink:
         options: list[dict[str, Any] | None],
     ) -> None:
         """Leaves seeds and options for the next automatic resets of rows."""
-        texts: dict[int, str | None] = {}
-        for own in options:
-            if own and id(own) not in texts:
-                texts[id(own)] = chosen = reset_as_json(self._env_id, own)
-                self.envs.check_reset_options(chosen)
-        for row, seed, own in zip(rows, seeds, options, strict=True):
-            self.envs.post_next_reset(self.shard_of(row), row, seed, texts.get(id(own)))
+        for row, seed, own in zip(rows, seeds, self._texts(options), strict=True):
+            self.envs.post_next_reset(self.shard_of(row), row, seed, own)
 
     def forget_next_resets(self, *_: object) -> None:
         """Does nothing: a shard drops what was left for a row that it resets."""
@@ -251,10 +254,22 @@ class NativeLink:
         shard, row, _ = announced
         return self.envs.take_rest(shard, row)
 
-    def receive_answers(self, *_: object) -> tuple[Any, ...]:
-        """Takes the answers of every shard, one for each row."""
+    def receive_answers(self, _: object, __: object, rows: list[int] | None) -> tuple[Any, ...]:
+        """Takes the answers of every shard.
+
+        Args:
+            _: Not used.
+            __: Not used.
+            rows: The rows that were asked, in the order of the result; ``None`` for the order of
+                the shards.
+        """
         taken = [self.envs.take_answer(shard) for shard in range(len(self._shards))]
-        return tuple(value for answer in taken if answer is not None for value in answer)
+        answers = [value for answer in taken if answer is not None for value in answer]
+        if rows is None:
+            return tuple(answers)
+        asked = [row for own in self._by_shard(rows) for row in own]
+        by_row = dict(zip(asked, answers, strict=True))
+        return tuple(by_row[row] for row in rows)
 
     def discard(
         self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]

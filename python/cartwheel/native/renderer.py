@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cartwheel.native.link import NativeLink
 
-    Ask = Callable[[list[Any]], tuple[Any, ...]]
+    Ask = Callable[[list[Any], Sequence[int] | None], tuple[Any, ...]]
 
 
 #: Frames per second of environments that draw themselves, where a video is made of them.
@@ -38,7 +38,7 @@ class Renderer(Protocol):
         Args:
             rows: The rows to draw.
             link: Makes messages to the environments.
-            ask: Sends messages, and returns their answers, shard by shard.
+            ask: Sends messages, and returns the answers of rows.
 
         Returns:
             One frame for each of ``rows``.
@@ -74,7 +74,7 @@ class OwnRenderer(Renderer):
                 f"`render_mode`, one of {self.metadata['render_modes']}."
             )
             return (None,) * len(rows)
-        return link.in_order(rows, ask(link.pack_render(rows, self.keeps)))
+        return ask(link.pack_render(rows, self.keeps), rows)
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:  # noqa: ARG002
         """Returns the drawings that rows kept, see :meth:`Renderer.draw_kept`."""
@@ -99,7 +99,16 @@ class Shown:
     While rows are in flight, nothing is drawn.
     """
 
-    _RESULTS = ("step", "step_rows", "step_wait", "reset_wait", "recv")
+    _RESULTS = (
+        "step",
+        "step_rows",
+        "step_by_row",
+        "step_wait",
+        "step_wait_by_row",
+        "reset_wait",
+        "reset_wait_by_row",
+        "recv",
+    )
 
     def __init__(self, pool: Any, draw: Callable[[], object]) -> None:
         """Wraps ``pool``; ``draw`` is a bound method, which is held by a weak reference."""

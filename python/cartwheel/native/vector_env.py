@@ -27,7 +27,6 @@ from cartwheel.arguments import (
     check_finals,
     check_max_batches,
 )
-from cartwheel.arguments import as_rows as as_numbers
 from cartwheel.choices import NativeExecutor, OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.native.env_ids import as_env_id
@@ -311,7 +310,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             EnvFailedError: A plugin could not draw a row.
         """
         self._pool.check("render", idle=True)
-        rows = range(self.num_envs) if env_index is None else as_numbers(env_index, self.num_envs)
+        rows = self._numbers(env_index)
         fresh = [row for row in rows if not self._link.begun[row]]
         if fresh:
             raise gym.error.ResetNeeded(
@@ -356,56 +355,80 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         """The seeds of the rows' random numbers, also of rows that the caller did not seed."""
         return tuple(seed for seed, _ in self._streams("np_random_seed"))
 
-    def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Reads a parameter of every environment, such as ``gravity``, or a name of :meth:`call`.
+    def get_attr(self, name: str, *, env_index: Any = None) -> tuple[Any, ...]:
+        """Reads a parameter of environments, such as ``gravity``, or a name of :meth:`call`.
 
         Values equal Gymnasium's attributes, and arrays have the same dtypes. Integers are always
         Python integers; in Gymnasium they are NumPy integers after some calls.
 
+        Args:
+            name: The parameter.
+            env_index: Row numbers, in any order: only these environments are read. By default all
+                rows.
+
+        Returns:
+            One value for each of these rows, in this order.
+
         Raises:
             AttributeError: The environment has no such parameter.
+            ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
+            TypeError: ``env_index`` is not a one-dimensional collection of integers.
         """
-        return self._read("get_attr", name)
+        return self._read("get_attr", name, env_index)
 
-    def set_attr(self, name: str, values: Any) -> None:
-        """Sets a parameter of every environment; if a value is refused, no parameter changes.
+    def set_attr(self, name: str, values: Any, *, env_index: Any = None) -> None:
+        """Sets a parameter of environments; if a value is refused, no parameter changes.
 
         A parameter takes effect at once, even if Gymnasium reads it only in the constructor
         (``is_slippery`` and ``desc`` of the toy environments).
 
         Args:
             name: The parameter.
-            values: A list or tuple with one value for each row; any other value is set on every
-                environment. If the parameter is an array, its value may be a list of numbers.
+            values: A list or tuple with one value for each of the rows; any other value is set on
+                each of these environments. If the parameter is an array, its value may be a list of
+                numbers.
+            env_index: Row numbers, in any order: only these environments change. By default all
+                rows.
 
         Raises:
             AttributeError: The environment has no such parameter.
-            ValueError: The list or tuple has the wrong length, or a value is invalid.
+            ValueError: The list or tuple has the wrong length, or a value is invalid; or as for
+                :meth:`get_attr`.
+            TypeError: As for :meth:`get_attr`.
         """
         self._pool.check("set_attr", idle=True)
-        by_row = as_values(name, values, self.num_envs)
-        before = self._ask("set_attr", name, None)
-        refused = self._ask("set_attr", name, by_row)
-        one_value = self.num_envs == 1 or not isinstance(values, list | tuple)
+        rows = self._numbers(env_index)
+        by_row = as_values(name, values, self.num_envs, None if env_index is None else rows)
+        before = self._ask("set_attr", name, rows)
+        refused = self._ask("set_attr", name, rows, by_row)
+        one_value = len(rows) == 1 or not isinstance(values, list | tuple)
         if refused:
-            self._ask("set_attr", name, list(before))  # all rows or none
+            self._ask("set_attr", name, rows, before)  # all rows or none
             raise refused_values(name, refused, one_value=one_value)
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def call(self, name: str, *args: Any, env_index: Any = None, **kwargs: Any) -> tuple[Any, ...]:
         """Reads a parameter, :attr:`np_random` or its seed, or calls the method ``render``.
+
+        Args:
+            name: The parameter, attribute or method.
+            *args: None of them takes arguments.
+            env_index: As for :meth:`get_attr`.
+            **kwargs: None of them takes arguments.
+
+        Returns:
+            One result for each of these rows, in this order.
 
         Raises:
             AttributeError: The environment has no such parameter.
-            TypeError: There are arguments, which a parameter does not take.
-            ValueError: ``name`` is ``reset``, ``step`` or ``close``.
+            TypeError: There are arguments, which a parameter does not take; or as for
+                :meth:`get_attr`.
+            ValueError: ``name`` is ``reset``, ``step`` or ``close``; or as for :meth:`get_attr`.
         """
         self._pool.check("call", idle=True)
-        if not args and not kwargs and name in ("render", "np_random", "np_random_seed"):
-            return self._read("call", name)
         self._check_call(name, args, kwargs)
-        return self._ask("call", name, None)
+        return self._read("call", name, env_index)
 
-    def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
+    def call_async(self, name: str, /, *args: Any, env_index: Any = None, **kwargs: Any) -> None:
         """Begins to read a parameter; :meth:`call_wait` returns its values.
 
         Raises:
@@ -414,7 +437,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         """
         self._pool.check("call_async", idle=True)
         self._check_call(name, args, kwargs)
-        self._begin("call_async", name, None)
+        self._begin("call_async", name, self._numbers(env_index), None)
 
     @staticmethod
     def _check_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -427,13 +450,14 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
                 f"`{name}` is a parameter of a native environment and takes no arguments"
             )
 
-    def _read(self, calling: str, name: str) -> tuple[Any, ...]:
+    def _read(self, calling: str, name: str, env_index: Any) -> tuple[Any, ...]:
         if name == "render":
-            return self.render()
+            return self.render(env_index)
+        rows = self._numbers(env_index)
         if name in ("np_random", "np_random_seed"):
             values: tuple[Any, ...] = getattr(self, name)
-            return values
-        return self._ask(calling, name, None)
+            return tuple(values[row] for row in rows)
+        return self._ask(calling, name, rows)
 
     def _streams(self, calling: str) -> tuple[Stream, ...]:
         """Returns every row's random number stream: seed, and ``state`` of its ``PCG64``."""
@@ -443,27 +467,34 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         """Sets every row's random number stream; only the ``state`` decides its numbers."""
         self._control("set_attr", self._link.pack_streams(streams))
 
-    def _ask(self, calling: str, name: str, values: list[Any] | None) -> tuple[Any, ...]:
+    def _ask(
+        self, calling: str, name: str, rows: list[int], values: Sequence[Any] | None = None
+    ) -> tuple[Any, ...]:
         self._pool.check(calling, idle=True)
         with Interruptible(self._pool):
-            self._begin(calling, name, values)
-            answers: tuple[Any, ...] = self._pool.call_wait(self._link.timeout, calling)
-            return answers
+            self._begin(calling, name, rows, values)
+            return self._pool.call_wait(self._link.timeout, calling)
 
-    def _begin(self, calling: str, name: str, values: list[Any] | None) -> None:
+    def _begin(
+        self, calling: str, name: str, rows: list[int], values: Sequence[Any] | None
+    ) -> None:
+        """Begins to read a parameter of rows, or to set it, which answers the refused rows."""
         if name not in (names := self.parameters):
             meant = near_miss(name, names) if isinstance(name, str) else None
             rest = f"it has {', '.join(names) or 'none'}"
             if meant is not None:
                 rest = f"did you mean {meant!r}?"
             raise AttributeError(f"{self.env_id} has no parameter {name!r}; {rest}")
-        self._pool.call_async(self._link.pack_request(name, values), calling)
+        messages = self._link.pack_request(name, rows, values)
+        self._pool.call_async(messages, calling, rows if values is None else None)
 
-    def _control(self, calling: str, messages: list[Any]) -> tuple[Any, ...]:
-        """Makes a control call with one message for each shard; returns one answer for each row."""
+    def _control(
+        self, calling: str, messages: list[Any], rows: Sequence[int] | None = None
+    ) -> tuple[Any, ...]:
+        """Makes a control call with one message for each shard; returns the answers of rows."""
         self._pool.check(calling, idle=True)
         with Interruptible(self._pool):
-            self._pool.call_async(messages, calling)
+            self._pool.call_async(messages, calling, rows)
             return self._pool.call_wait(self._link.timeout, calling)
 
 

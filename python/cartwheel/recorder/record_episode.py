@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.wrapping.batch import Batch
 
     Mask = NDArray[np.bool_]
@@ -213,9 +214,7 @@ class RecordEpisode(VectorWrapper):
 
     # What is called
 
-    def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None, save: bool = True
-    ) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None, save: bool = True) -> Any:
         """Resets every environment, or the rows that ``options`` select.
 
         Args:

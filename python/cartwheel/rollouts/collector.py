@@ -11,6 +11,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cartwheel.arguments import as_autoreset_mode
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.policy import as_function
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.choices import Until
     from cartwheel.policy import Policy
     from cartwheel.rollouts.rollout import Rollout
@@ -133,7 +135,7 @@ class Collector:
         num_episodes: int | None = None,
         recurrent: bool = False,
         seed: Any = None,
-        options: dict[str, Any] | None = None,
+        options: ResetOptions = None,
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
         self.mode = _mode_of(envs)
@@ -193,7 +195,7 @@ class Collector:
         return carry.is_first.copy()
 
     def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None
+        self, *, seed: Any = None, options: ResetOptions = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets every environment, and drops an unfinished rollout.
 
@@ -212,7 +214,7 @@ class Collector:
         self._shown = copy.deepcopy(observations)
         return observations, infos
 
-    def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+    def _reset(self, seed: Any, options: Any) -> tuple[Any, dict[str, Any]]:
         """Resets every environment; the policy gets the returned observations next."""
         if self._recording is not None:
             self._recording.end()
@@ -294,7 +296,7 @@ def _mode_of(envs: Any) -> AutoresetMode:
         raise TypeError(
             f"`envs` must be a vector environment, got {type(envs)}: see cartwheel.make_vec."
         )
-    mode = envs.metadata.get("autoreset_mode")
+    mode = autoreset_mode_of(envs)
     if mode is None:
         raise ValueError(
             "`envs.metadata` has no `autoreset_mode`, so it is unknown which rows are transitions: "

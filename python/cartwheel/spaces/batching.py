@@ -6,7 +6,9 @@ from typing import Any, TypeAlias
 
 from gymnasium.spaces import Space
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
-from gymnasium.vector.utils import batch_differing_spaces, batch_space
+from gymnasium.vector.utils import batch_space
+
+from cartwheel.gymnasium_versions import batch_differing_spaces
 
 #: ``"same"``, ``"different"``, or the batched and the single observation space.
 ObservationMode: TypeAlias = "str | tuple[Space[Any], Space[Any]]"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.testing.actions import Actions
 from cartwheel.testing.error import EnvCheckError, Unchecked
 from cartwheel.testing.life import compare, field_of, moment
@@ -84,7 +85,7 @@ class Kit:
     @property
     def mode(self) -> AutoresetMode:
         """The autoreset mode of the given vector environment."""
-        mode: AutoresetMode = self.given.metadata["autoreset_mode"]
+        mode: AutoresetMode = autoreset_mode_of(self.given)
         return mode
 
     @contextlib.contextmanager

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel.errors import add_note
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.testing.life import Event, final_of, info_of, row_of
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Player:
             inspect: Called with the number of the call and its result.
         """
         self.envs = envs
-        self.mode: AutoresetMode = envs.metadata["autoreset_mode"]
+        self.mode: AutoresetMode = autoreset_mode_of(envs)
         self.actions = actions
         self.restarts = restarts
         self.inspect = inspect

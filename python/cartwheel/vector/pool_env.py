@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
 from cartwheel.arguments import (
-    ROW_OPTIONS,
     as_integer,
     as_reset_mask,
     as_reset_of_all,
@@ -28,11 +27,14 @@ from cartwheel.arguments import (
     as_rows,
     as_seeds,
     as_timeout,
+    by_row,
     check_options,
     names_rows,
+    row_options_in,
     without_rows,
 )
 from cartwheel.errors import add_note
+from cartwheel.gymnasium_versions import keep_open
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.states import restored, saved
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cartwheel._cartwheel import Pool
+    from cartwheel.arguments import ResetOptions
 
 #: Observations: an array, unless the space is nested: ``VectorEnv[dict[str, NDArray[Any]]]``.
 ObsType = TypeVar("ObsType", default=NDArray[Any])
@@ -67,12 +70,12 @@ class ResetLink(Protocol):
         self,
         seeds: list[int | None],
         mask: NDArray[np.bool_] | None,
-        options: dict[str, Any] | None,
+        options: list[dict[str, Any] | None],
     ) -> list[Any]:
-        """Makes one message for each shard."""
+        """Makes one message for each shard; seeds and options are those of all rows."""
 
     def pack_row_resets(
-        self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
+        self, rows: list[int], seeds: list[int | None], options: list[dict[str, Any] | None]
     ) -> list[Any]:
         """Makes the messages for resets that ``async_reset`` starts."""
 
@@ -108,6 +111,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     _pool: Pool
     _owner: int
     _finalizer: weakref.finalize[..., Any]
+    __del__ = keep_open
 
     def _opened(self, shut_down: Callable[..., None], *args: Any) -> None:
         """Registers the function that ends the workers.
@@ -142,7 +146,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self,
         *,
         seed: int | list[int | None] | tuple[int | None, ...] | None = None,
-        options: dict[str, Any] | None = None,
+        options: ResetOptions = None,
     ) -> tuple[ObsType, dict[str, Any]]:
         """Resets every environment, or the rows that ``options`` select.
 
@@ -191,7 +195,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     def reset_async(
         self,
         seed: int | list[int | None] | tuple[int | None, ...] | None = None,
-        options: dict[str, Any] | None = None,
+        options: ResetOptions = None,
     ) -> None:
         """Begins a reset, with the arguments of :meth:`reset`; :meth:`reset_wait` returns it.
 
@@ -203,7 +207,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """
         self._begin_reset("reset_async", seed, options)
 
-    def _begin_reset(self, calling: str, seed: Any, options: dict[str, Any] | None) -> bool:
+    def _begin_reset(self, calling: str, seed: Any, options: ResetOptions) -> bool:
         """Begins a reset for the method ``calling``, which errors name.
 
         Returns:
@@ -222,9 +226,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             mask = as_reset_mask(options, self.num_envs)
         self._pool.discard_late(self._link.timeout, calling)
         self._pool.check(calling, idle=True)
-        if mask is not None:
-            options = without_rows(options)
-        messages = self._link.pack_reset(seeds, mask, options)
+        own = by_row(without_rows(options), self.num_envs)
+        messages = self._link.pack_reset(seeds, mask, own)
         self._pool.reset_async(messages, calling, full=mask is None)
         rows = range(self.num_envs) if mask is None else mask.nonzero()[0]
         self._link.forget_next_resets(self._pool, rows)
@@ -234,7 +237,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self,
         *,
         seed: int | list[int | None] | tuple[int | None, ...] | None = None,
-        options: dict[str, Any] | list[dict[str, Any] | None] | None = None,
+        options: ResetOptions = None,
         env_index: Any = None,
     ) -> None:
         """Gives seeds and options to the next automatic reset of each row.
@@ -283,14 +286,13 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 "`next_reset` is for automatic resets, and autoreset_mode='disabled' makes none: "
                 "pass `seed` and `options` to `reset`."
             )
-        rows = list(range(self.num_envs))
-        if env_index is not None:
-            rows = as_rows(env_index, self.num_envs)
+        rows = self._numbers(env_index)
         if self._pool.pending() is not None or not set(rows).isdisjoint(self._pool.in_flight()):
             self._pool.check("next_reset", idle=True)
         seeds = as_seeds(seed, rows, self.num_envs)
-        by_row = as_row_options(options, len(rows), self.num_envs)
-        self._link.keep_next_resets(self._pool, rows, seeds, by_row)
+        how = "pass row numbers as `env_index` of `next_reset`"
+        own = as_row_options(options, len(rows), self.num_envs, how)
+        self._link.keep_next_resets(self._pool, rows, seeds, own)
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
         """Waits for a reset.
@@ -309,7 +311,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         result: tuple[ObsType, dict[str, Any]] = wait(as_timeout(timeout))
         return result
 
-    def _in_parts(self, options: dict[str, Any] | None) -> bool:
+    def _in_parts(self, options: ResetOptions) -> bool:
         """Whether a reset with these options returns a batch of some rows, as ``recv`` does."""
         by_number = names_rows(options) and not self.full_batch
         return self.batch_size < self.num_envs or by_number
@@ -475,7 +477,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     def async_reset(
         self,
         seed: int | list[int | None] | tuple[int | None, ...] | None = None,
-        options: dict[str, Any] | None = None,
+        options: ResetOptions = None,
     ) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.
 
@@ -498,20 +500,18 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         check_options(options, self.num_envs)
         self._send_resets("async_reset", seed, options, alone=False)
 
-    def _send_resets(
-        self, calling: str, seed: Any, options: dict[str, Any] | None, *, alone: bool
-    ) -> None:
+    def _send_resets(self, calling: str, seed: Any, options: ResetOptions, *, alone: bool) -> None:
         """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""
         rows = as_reset_rows(options, self.num_envs)
-        full = options is None or not any(name in options for name in ROW_OPTIONS)
-        options = without_rows(options)
+        full = not row_options_in(options)
+        own = by_row(without_rows(options), len(rows))
         seeds = as_seeds(seed, rows, self.num_envs)
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):
             self._pool.discard_late(self._link.timeout, calling)
         if alone:
             self._pool.check(calling, idle=True)
-        messages = self._link.pack_row_resets(rows, seeds, options)
+        messages = self._link.pack_row_resets(rows, seeds, own)
         self._pool.send_reset(rows, messages, calling, full=full)
         self._link.forget_next_resets(self._pool, rows)
 
@@ -565,7 +565,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             arrays = self._pool.record(slab)
             # A reset of no row repeats every row's observation: this is the present batch.
             no_rows = np.zeros(self.num_envs, dtype=np.bool_)
-            messages = self._link.pack_reset([None] * self.num_envs, no_rows, None)
+            nothing = [None] * self.num_envs
+            messages = self._link.pack_reset(nothing, no_rows, nothing)
             self._pool.reset_async(messages, "rollout")
             self._pool.reset_wait(self._link.timeout, "rollout")
         return RolloutArrays(*arrays)
@@ -620,7 +621,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             Exception: The environment of the lowest failing row raised it.
         """
         self._pool.check("get_state", idle=True)
-        return saved(self._pool, self._link, self._numbers(rows))
+        return saved(self._pool, self._link, self._numbers(rows, "rows"))
 
     def set_state(self, rows: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
         """Continues rows from states that :meth:`get_state` returned.
@@ -648,7 +649,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 new one.
         """
         self._pool.check("set_state", idle=True)
-        numbers = self._numbers(rows)
+        numbers = self._numbers(rows, "rows")
         if isinstance(states, bytes):
             raise TypeError("`states` must be a list with one state for each row, got one state.")
         if len(states) != len(numbers):
@@ -658,9 +659,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         space = self.single_observation_space
         return restored(self._pool, self._link, numbers, list(states), space)
 
-    def _numbers(self, rows: Any) -> list[int]:
+    def _numbers(self, rows: Any, name: str = "env_index") -> list[int]:
         """Returns row numbers as a list; ``None`` stands for all rows."""
-        return list(range(self.num_envs)) if rows is None else as_rows(rows, self.num_envs, "rows")
+        return list(range(self.num_envs)) if rows is None else as_rows(rows, self.num_envs, name)
 
     # Closing
 

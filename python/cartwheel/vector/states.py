@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 def saved(pool: Pool, link: Any, rows: list[int], calling: str = "get_state") -> list[bytes]:
     """Returns the states of rows, by a control call for the method ``calling``."""
     with Interruptible(pool):
-        pool.call_async(link.pack_save(rows), calling)
-        states: list[bytes] = link.saved(pool.call_wait(link.timeout, calling), rows)
-        return states
+        pool.call_async(link.pack_save(rows), calling, rows)
+        return list(pool.call_wait(link.timeout, calling))
 
 
 def restored(

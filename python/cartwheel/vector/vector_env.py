@@ -22,7 +22,6 @@ from cartwheel.arguments import (
     as_executor,
     as_full_batch,
     as_num_workers,
-    as_rows,
     as_timeout,
     as_values,
     check_finals,
@@ -44,7 +43,7 @@ from cartwheel.worker.link import Link
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import numpy as np
     from gymnasium.spaces import Space
@@ -407,68 +406,129 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     # Attributes
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Calls a method of every environment, or reads an attribute that is not callable.
+    def call(self, name: str, *args: Any, env_index: Any = None, **kwargs: Any) -> tuple[Any, ...]:
+        """Calls a method of environments, or reads an attribute that is not callable.
 
         Args:
             name: The method or attribute, which may belong to a wrapper.
             *args: Arguments of the method.
+            env_index: Row numbers, in any order: only these environments are called. By default all
+                rows. It is not passed on: a parameter of this name, which a method may have itself,
+                can be given by its position in ``args``.
             **kwargs: Keyword arguments of the method.
 
         Returns:
-            One result for each row.
+            One result for each of these rows, in this order.
 
         Raises:
             AttributeError: An environment has no such attribute.
-            ValueError: ``name`` is ``reset``, ``step`` or ``close``.
+            ValueError: ``name`` is ``reset``, ``step`` or ``close``; or ``env_index`` is empty, or
+                a row does not exist or is named twice.
+            TypeError: ``env_index`` is not a one-dimensional collection of integers.
         """
-        return self._called("call", name, args, kwargs)
+        return self._called("call", name, env_index, args, kwargs)
 
     def _called(
         self,
         calling: str,
         name: str,
+        env_index: Any = None,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> tuple[Any, ...]:
         """Makes a call for the method ``calling``, which errors name."""
-        return self._control("call", name, [(args, kwargs or {})] * self.num_envs, calling)
-
-    def _control(self, task: str, name: str, parts: list[Any], calling: str) -> tuple[Any, ...]:
-        """Makes a control call with one part for each row; returns one answer for each row."""
         with Interruptible(self._pool):
-            self._begin_call(task, name, parts, calling)
-            results: tuple[Any, ...] = self._pool.call_wait(self._link.timeout, calling)
-            return results
+            self._begin_call(calling, name, env_index, args, kwargs or {})
+            return self._pool.call_wait(self._link.timeout, calling)
 
-    def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""
-        self._begin_call("call", name, [(args, kwargs)] * self.num_envs, "call_async")
+    def _apply(
+        self,
+        calling: str,
+        name: str,
+        rows: list[int],
+        function: Callable[..., Any],
+        *args: Any,
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Applies a function to environments, in their workers.
 
-    def _begin_call(self, task: str, name: str, parts: list[Any], calling: str) -> None:
+        Args:
+            calling: The method that errors name.
+            name: What the function calls or reads.
+            rows: Row numbers, in any order.
+            function: Gets the environment, ``args`` and ``kwargs``. It is pickled for a process.
+            *args: Further arguments.
+            **kwargs: Keywords.
+
+        Returns:
+            One result for each of these rows, in this order.
+        """
         self._pool.check(calling, idle=True)
-        contents = [(task, name, part) for part in self._link.split(parts)]
-        self._pool.call_async(self._link.pack(contents), calling)
+        with Interruptible(self._pool):
+            self._begin(calling, "apply", name, rows, [(function, args, kwargs)] * len(rows))
+            return list(self._pool.call_wait(self._link.timeout, calling))
 
-    def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Reads an attribute of every environment; like Gymnasium, calls it if it is callable."""
-        return self._called("get_attr", name)
+    def call_async(self, name: str, /, *args: Any, env_index: Any = None, **kwargs: Any) -> None:
+        """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""
+        self._begin_call("call_async", name, env_index, args, kwargs)
 
-    def set_attr(self, name: str, values: Any) -> None:
-        """Sets an attribute of every environment, on the wrapper that has it.
+    def _begin_call(
+        self,
+        calling: str,
+        name: str,
+        env_index: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self._pool.check(calling, idle=True)
+        rows = self._numbers(env_index)
+        self._begin(calling, "call", name, rows, [(args, kwargs)] * len(rows))
+
+    def _begin(self, calling: str, task: str, name: str, rows: list[int], parts: list[Any]) -> None:
+        """Begins a control call of some rows, with one part for each; others answer nothing."""
+        by_row: list[Any] = [None] * self.num_envs
+        for row, part in zip(rows, parts, strict=True):
+            by_row[row] = part
+        contents = [(task, name, part) for part in self._link.split(by_row)]
+        self._pool.call_async(self._link.pack(contents), calling, rows)
+
+    def get_attr(self, name: str, *, env_index: Any = None) -> tuple[Any, ...]:
+        """Reads an attribute of environments; like Gymnasium, calls it if it is callable.
+
+        Args:
+            name: The attribute, which may belong to a wrapper.
+            env_index: As for :meth:`call`.
+
+        Returns:
+            One value for each of these rows, in this order.
+
+        Raises:
+            AttributeError: An environment has no such attribute.
+            ValueError: As for :meth:`call`.
+            TypeError: As for :meth:`call`.
+        """
+        return self._called("get_attr", name, env_index)
+
+    def set_attr(self, name: str, values: Any, *, env_index: Any = None) -> None:
+        """Sets an attribute of environments, on the wrapper that has it.
 
         Args:
             name: The attribute.
-            values: A list or tuple with one value for each row; any other value is set on every
-                environment.
+            values: A list or tuple with one value for each of the rows; any other value is set on
+                each of these environments.
+            env_index: Row numbers, in any order: only these environments change. By default all
+                rows.
 
         Raises:
-            ValueError: A list or tuple of the wrong length.
+            ValueError: A list or tuple of the wrong length; or as for :meth:`call`.
+            TypeError: As for :meth:`call`.
         """
         self._pool.check("set_attr", idle=False)
+        rows = self._numbers(env_index)
+        by_row = as_values(name, values, self.num_envs, None if env_index is None else rows)
+        self._pool.check("set_attr", idle=True)
         with Interruptible(self._pool):
-            parts = as_values(name, values, self.num_envs)
-            self._begin_call("set_attr", name, parts, "set_attr")
+            self._begin("set_attr", "set_attr", name, rows, [(value,) for value in by_row])
             self._pool.call_wait(self._link.timeout, "set_attr")
 
     def render(self, env_index: Any = None) -> tuple[Any, ...]:
@@ -485,15 +545,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             TypeError: ``env_index`` is not a one-dimensional collection of integers.
             ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
         """
-        if env_index is None:
-            return self._called("render", "render")
-        self._pool.check("render", idle=True)
-        rows = as_rows(env_index, self.num_envs)
-        parts: list[Any] = [None] * self.num_envs
-        for row in rows:
-            parts[row] = ((), {})
-        frames = self._control("call", "render", parts, "render")
-        return tuple(frames[row] for row in rows)
+        return self._called("render", "render", env_index)
 
     def draw_final_frames(self, env_index: Any = None) -> None:
         """Chooses the rows whose terminal states are drawn in the mode ``SAME_STEP``.
@@ -520,9 +572,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         self._pool.check("draw_final_frames", idle=True)
         rows = as_drawn_rows(env_index, self.num_envs, self.render_mode)
         self._crew.drawn = rows
-        chosen = set(rows)
-        parts = [row in chosen for row in range(self.num_envs)]
-        self._control("draw_final_frames", "", parts, "draw_final_frames")
+        with Interruptible(self._pool):
+            self._begin("draw_final_frames", "draw_final_frames", "", rows, [True] * len(rows))
+            self._pool.call_wait(self._link.timeout, "draw_final_frames")
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]

@@ -21,7 +21,7 @@ from cartwheel.worker.infos import add_info
 from cartwheel.worker.row_state import check_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     import numpy as np
     from gymnasium.spaces import Space
@@ -81,13 +81,12 @@ class Link:
         self,
         seeds: list[int | None],
         mask: NDArray[np.bool_] | None,
-        options: dict[str, Any] | None,
+        options: list[dict[str, Any] | None],
     ) -> list[Any]:
         """Makes the messages for a reset, with the keywords of every row that is reset."""
-        own = self._copier(options)
         resets = [
-            {"seed": seed, "options": own()} if mask is None or mask[row] else None
-            for row, seed in enumerate(seeds)
+            _keywords(seed, own) if mask is None or mask[row] else None
+            for row, (seed, own) in enumerate(zip(seeds, options, strict=True))
         ]
         return self.pack(self.split(resets))
 
@@ -96,11 +95,10 @@ class Link:
         return self.pack(self.split(self._rows_of(actions, self._num_envs)))
 
     def pack_row_resets(
-        self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
+        self, rows: list[int], seeds: list[int | None], options: list[dict[str, Any] | None]
     ) -> list[RowMessage]:
         """Makes the messages for resets that ``send`` starts, with the keywords of each row."""
-        own = self._copier(options)
-        resets = [{"seed": seed, "options": own()} for seed in seeds]
+        resets = [_keywords(seed, own) for seed, own in zip(seeds, options, strict=True)]
         return self._pack_rows("resets", rows, resets)
 
     def keep_next_resets(
@@ -112,7 +110,7 @@ class Link:
     ) -> None:
         """Keeps seeds and options for the next automatic resets of rows."""
         packed = [
-            self._channel_of(row).pack({"seed": seed, "options": copied(own)})
+            self._channel_of(row).pack(_keywords(seed, own))
             for row, seed, own in zip(rows, seeds, options, strict=True)
         ]
         self._chooses_resets = True
@@ -138,10 +136,6 @@ class Link:
         asked = set(rows)
         parts = self.split([row in asked for row in range(self._num_envs)])
         return self.pack([("save", "", part) for part in parts])
-
-    def saved(self, answers: tuple[Any, ...], rows: list[int]) -> list[bytes]:
-        """Returns the states of rows from the answers."""
-        return [answers[row] for row in rows]
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[RowMessage]:
         """Makes the messages for rows that continue from states."""
@@ -169,7 +163,7 @@ class Link:
 
     def pack_draws(self) -> list[Any]:
         """Makes the messages that ask for the draws of every row."""
-        return self.pack([("draws", "", part) for part in self.split([None] * self._num_envs)])
+        return self.pack([("draws", "", part) for part in self.split([()] * self._num_envs)])
 
     def _channel_of(self, row: int) -> Channel:
         (worker,) = self._crew.workers_of([row])
@@ -183,13 +177,6 @@ class Link:
         """Returns the action of each row; a copy, unless pickling copies it anyway."""
         parts = rows_of(self._action_space, actions, num_rows)
         return parts if self._crew.processes else [copy.deepcopy(part) for part in parts]
-
-    def _copier(self, options: Any) -> Callable[[], Any]:
-        """Returns a function that copies the present options of a reset, once for each row."""
-        now = copied(dict(options) if isinstance(options, dict) else options)
-        if self._crew.processes:  # pickling copies the values
-            return lambda: dict(now) if isinstance(now, dict) else now
-        return lambda: copied(now)
 
     def _pack_rows(self, kind: str, rows: list[int], parts: list[Any]) -> list[RowMessage]:
         messages: list[RowMessage] = []
@@ -304,13 +291,17 @@ class Link:
         return rest
 
     def receive_answers(
-        self, answers: dict[int, list[Any]], announced: list[tuple[int, int, int]]
+        self,
+        answers: dict[int, list[Any]],
+        announced: list[tuple[int, int, int]],
+        rows: list[int] | None,
     ) -> tuple[Any, ...] | None:
-        """Receives each row's answer to a control call, or raises the lowest row's fault.
+        """Receives the answers of rows to a control call, or raises the lowest row's fault.
 
         Args:
             answers: The answers of each worker that has answered; new answers are added.
             announced: As for :meth:`raise_faults`.
+            rows: The rows, in the order of the result; ``None`` for all rows.
 
         Returns:
             The answers; ``None`` when workers died first and must be asked again, with the messages
@@ -327,7 +318,7 @@ class Link:
         faults = [answer for answer in by_row if isinstance(answer, Fault)]
         if faults:
             raise_first(faults)
-        return tuple(by_row)
+        return tuple(by_row if rows is None else (by_row[row] for row in rows))
 
     def asked_again(self, answers: dict[int, list[Any]]) -> list[Any]:
         """Returns a message for each worker: the call again, if it died before it answered."""
@@ -422,6 +413,11 @@ class Link:
             if attempt + 1 < _ATTEMPTS:
                 return None
             raise
+
+
+def _keywords(seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the keywords of one row's ``reset``, with a copy of its present options."""
+    return {"seed": seed, "options": None if options is None else copied(dict(options))}
 
 
 def _number(message: tuple[int, int | None, int]) -> int:

@@ -357,7 +357,7 @@ class Worker:
             return self.envs[row].render()
 
     def _carry_out(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
-        if part is None and task == "call":
+        if part is None:
             return None  # the call is for other rows
         try:
             return self._call(row, task, env, name, part)
@@ -366,15 +366,20 @@ class Worker:
 
     def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
         if task == "set_attr":
-            return env.set_wrapper_attr(name, part)
+            (value,) = part
+            return env.set_wrapper_attr(name, value)
         if task == "sample":
-            return None if part is None else sampled(env, row, part)
+            return sampled(env, row, part)
         if task == "cache":
             inner = env.env if isinstance(env, CachedEnv) else env
             self.envs[row - self.first_row] = CachedEnv(inner, row, *part)
             return None
         if task == "draws":
             return env.draw
+        if task == "apply":
+            function, args, kwargs = part
+            with self._guard(name):
+                return function(env, *args, **kwargs)
         if self.reserve and name in _RESERVED:
             raise ValueError(
                 f"Trying to call function `{name}` with `call`, use `{name}` directly instead."
@@ -383,8 +388,12 @@ class Worker:
         attribute = env.get_wrapper_attr(name)
         if not callable(attribute):
             return attribute
-        with self._drawing if name == "render" else contextlib.nullcontext():
+        with self._guard(name):
             return attribute(*args, **kwargs)
+
+    def _guard(self, name: str) -> AbstractContextManager[object]:
+        """Returns a context for a call of the method ``name``."""
+        return self._drawing if name == "render" else contextlib.nullcontext()
 
     def answer_failed(self, error: BaseException) -> None:
         """Answers the present control call by an error that no environment raised."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.choices import Mode
     from cartwheel.vector.rollout_arrays import RolloutArrays
 
@@ -88,11 +89,11 @@ class AutoresetAdapter(WholeBatches):
         self._over = np.zeros(envs.num_envs, np.bool_)
         #: Of a pending ``step_async``: the rows of the batch, and those that are stepped.
         self._waits_for: tuple[Any, Any] = None, None
-        self._resets: dict[str, Any] | None = None
+        self._resets: ResetOptions = None
 
     # Resets
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
         """Resets every environment, or the rows that ``options`` select.
 
         Raises:
@@ -103,7 +104,7 @@ class AutoresetAdapter(WholeBatches):
         result = self.env.reset(seed=seed, options=_copied(options))
         return self._began(result, options)
 
-    def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+    def reset_async(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset; :meth:`reset_wait` returns its result."""
         self._check_reset(options)
         self._inner.reset_async(seed=seed, options=_copied(options))
@@ -122,7 +123,7 @@ class AutoresetAdapter(WholeBatches):
         self._over[slice(None) if rows is None else np.asarray(rows)] = False
         return result
 
-    def _began(self, result: Any, options: dict[str, Any] | None) -> Any:
+    def _began(self, result: Any, options: ResetOptions) -> Any:
         check_infos(result[1])
         self._over[as_reset_rows(options, self.num_envs)] = False
         return self._begin_rollout(result)

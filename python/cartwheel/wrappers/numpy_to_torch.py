@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gymnasium.vector import VectorEnv
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrapping.batch import Batch
 
@@ -72,17 +73,17 @@ class NumpyToTorch(VectorWrapper):
         self._from_numpy: Callable[[Any], Any] = torch.from_numpy
         self._tensor_type: type = torch.Tensor
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
         """Resets as the wrapped environment does; ``options`` may have tensors."""
-        return super().reset(seed=seed, options=self._as_arrays(options))
+        return super().reset(seed=seed, options=self._options_as_arrays(options))
 
-    def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+    def reset_async(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset as the wrapped environment does; ``options`` may have tensors."""
-        super().reset_async(seed, self._as_arrays(options))
+        super().reset_async(seed, self._options_as_arrays(options))
 
-    def async_reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+    def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Sends resets as the wrapped environment does; ``options`` may have tensors."""
-        super().async_reset(seed, self._as_arrays(options))
+        super().async_reset(seed, self._options_as_arrays(options))
 
     def rollout(self, num_steps: int) -> RolloutArrays[Any]:
         """Records steps into arrays of NumPy, which have what the wrapped environment returns.
@@ -145,6 +146,12 @@ class NumpyToTorch(VectorWrapper):
         except TypeError:  # PyTorch has no such dtype
             return value
         return tensor if self._device is None else tensor.to(self._device)
+
+    def _options_as_arrays(self, options: Any) -> Any:
+        """Options of a reset with arrays in place of tensors."""
+        if isinstance(options, list):
+            return [self._as_arrays(own) for own in options]
+        return self._as_arrays(options)
 
     def _as_arrays(self, value: Any) -> Any:
         """Actions or options with arrays in place of tensors."""

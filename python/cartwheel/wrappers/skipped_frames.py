@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrappers.images import Images
     from cartwheel.wrapping.finals import Finals
@@ -72,7 +73,7 @@ class SkippedFrames(WholeBatches):
 
     # Resets
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
         """Resets every environment, or the rows that ``options`` select.
 
         Raises:

@@ -9,6 +9,8 @@ from cartwheel.wrapping.wrapper import VectorWrapper
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
+    from cartwheel.arguments import ResetOptions
+
 
 class WholeBatches(VectorWrapper):
     """Refuses ``send``, ``recv`` and ``async_reset``, and batches of fewer rows than are stepped.
@@ -55,7 +57,7 @@ class WholeBatches(VectorWrapper):
         del timeout
         raise self._refusal("recv")
 
-    def async_reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+    def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Not possible: see :meth:`send`.
 
         Raises:

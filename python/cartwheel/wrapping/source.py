@@ -15,11 +15,13 @@ from cartwheel.arguments import (
     as_reset_mask,
     as_reset_of_all,
     as_reset_rows,
+    by_row,
     copied,
     names_rows,
     without_rows,
 )
 from cartwheel.errors import is_raised_by_env
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import failed_rows
 from cartwheel.wrapping.batch import SHOWN, Batch
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from cartwheel.arguments import ResetOptions
 
 
 class Source:
@@ -52,7 +56,7 @@ class Source:
             raise TypeError(
                 f"a wrapper needs a vector environment, got {type(envs)}: see cartwheel.make_vec."
             )
-        mode = (envs.metadata or {}).get("autoreset_mode")
+        mode = autoreset_mode_of(envs)
         if mode is None:
             raise ValueError(
                 f"{envs}.metadata has no 'autoreset_mode', so it is unknown which rows are "
@@ -66,7 +70,7 @@ class Source:
         self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
         #: The rows of a pending ``step_async``; seed and options of a pending ``reset_async``.
         self._waits_for: Any = None
-        self._resets_with: tuple[Any, dict[str, Any] | None] = None, None
+        self._resets_with: tuple[Any, ResetOptions] = None, None
         #: The seeds of rows whose reset was sent and has not been received.
         self._seeds_sent: NDArray[np.int64] | None = None
         #: The options of these rows, where there are any.
@@ -115,11 +119,11 @@ class Source:
             raise
         return self._stepped(result, in_parts=True)
 
-    def reset(self, seed: Any, options: dict[str, Any] | None) -> Batch:
+    def reset(self, seed: Any, options: ResetOptions) -> Batch:
         """Resets all rows, or those that ``options`` select."""
         # Gymnasium's environments remove the mask from the dictionary that they are given.
         given = dict(options) if isinstance(options, dict) else options
-        self._refuse_numbers(given)
+        self._refuse_foreign(given)
         try:
             result = self.envs.reset(seed=seed, options=given)
         except Exception as error:
@@ -127,10 +131,10 @@ class Source:
             raise
         return self._reset(result, seed, options)
 
-    def reset_async(self, seed: Any, options: dict[str, Any] | None) -> None:
+    def reset_async(self, seed: Any, options: ResetOptions) -> None:
         """Begins a reset."""
         given = dict(options) if isinstance(options, dict) else options
-        self._refuse_numbers(given)
+        self._refuse_foreign(given)
         self.envs.reset_async(seed=seed, options=given)
         self._resets_with = seed, options
 
@@ -144,12 +148,12 @@ class Source:
             raise
         return self._reset(result, *self._resets_with)
 
-    def async_reset(self, seed: Any, options: dict[str, Any] | None) -> None:
+    def async_reset(self, seed: Any, options: ResetOptions) -> None:
         """Sends resets."""
         self.envs.async_reset(seed=seed, options=options)
         self._send_resets(seed, options)
 
-    def _send_resets(self, seed: Any, options: dict[str, Any] | None) -> None:
+    def _send_resets(self, seed: Any, options: ResetOptions) -> None:
         """Resets of rows were sent; they are found when the rows are received."""
         rows = as_reset_rows(options, self.envs.num_envs)
         self._kinds.send_reset(rows)
@@ -185,15 +189,22 @@ class Source:
                 f"wrappers of Gymnasium around it; this is {self.envs}"
             )
 
-    def _refuse_numbers(self, options: dict[str, Any] | None) -> None:
-        """Refuses row numbers where they would be ignored, and all rows reset."""
-        if isinstance(self.envs.unwrapped, SyncVectorEnv | AsyncVectorEnv) and options is not None:
-            for name in NUMBERING_OPTIONS:
-                if name in options:
-                    raise ValueError(
-                        f"{type(self.envs.unwrapped).__name__} of Gymnasium does not know "
-                        f"`options[{name!r}]` and would reset all rows: use 'reset_mask'."
-                    )
+    def _refuse_foreign(self, options: ResetOptions) -> None:
+        """Refuses options that are cartwheel's own where they would be taken for something else."""
+        if not isinstance(self.envs.unwrapped, SyncVectorEnv | AsyncVectorEnv):
+            return
+        name = type(self.envs.unwrapped).__name__
+        if isinstance(options, list | tuple):
+            raise TypeError(
+                f"{name} of Gymnasium would pass the list of `options` to every row: pass a "
+                "dictionary or None."
+            )
+        for key in NUMBERING_OPTIONS:
+            if options is not None and key in options:
+                raise ValueError(
+                    f"{name} of Gymnasium does not know `options[{key!r}]` and would reset all "
+                    "rows: use 'reset_mask'."
+                )
 
     def _stepped(
         self, result: tuple[Any, Any, Any, Any, dict[str, Any]], *, in_parts: bool
@@ -207,9 +218,7 @@ class Source:
             self._tell_reset(batch)
         return batch
 
-    def _reset(
-        self, result: tuple[Any, dict[str, Any]], seed: Any, options: dict[str, Any] | None
-    ) -> Batch:
+    def _reset(self, result: tuple[Any, dict[str, Any]], seed: Any, options: ResetOptions) -> Batch:
         observations, infos = result
         failed_rows(infos)  # refuses infos that are no dictionary
         num_envs = self.envs.num_envs
@@ -262,7 +271,7 @@ class Source:
         if self._loses(error):
             self._kinds.lose(env_index)
 
-    def _lose_resets(self, error: Exception, seed: Any, options: dict[str, Any] | None) -> None:
+    def _lose_resets(self, error: Exception, seed: Any, options: ResetOptions) -> None:
         """The same for a reset: rows beside the one that failed have begun another episode."""
         if not self._loses(error):
             return
@@ -288,9 +297,7 @@ def _seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:
     return np.array(known, np.int64)
 
 
-def _options_of(
-    options: dict[str, Any] | None, rows: Sequence[int]
-) -> dict[int, dict[str, Any]] | None:
-    """The options of each of these rows, without those that select rows; ``None`` without any."""
-    given = without_rows(options)
-    return {row: copied(given) for row in rows} if given else None
+def _options_of(options: ResetOptions, rows: Sequence[int]) -> dict[int, dict[str, Any]] | None:
+    """The options of each of these rows that has some, without those that select rows."""
+    pairs = zip(rows, by_row(without_rows(options), len(rows)), strict=True)
+    return {row: copied(given) for row, given in pairs if given} or None

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv
-from gymnasium.vector import VectorWrapper as GymnasiumWrapper
 
 from cartwheel.arguments import as_integer, as_rows, names_rows
+from cartwheel.gymnasium_versions import AnyVectorWrapper, keep_open
 from cartwheel.wrapping.recording import StepRecording
 from cartwheel.wrapping.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gymnasium.vector import AutoresetMode
+    from gymnasium.vector import AutoresetMode, VectorEnv
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrapping.batch import Batch
 
 
-class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
+class VectorWrapper(AnyVectorWrapper):
     """Changes the actions or the results of a vector environment, batch by batch.
 
     A subclass overrides :meth:`_transform`, :meth:`_act` or both. Every way to step goes through
@@ -44,6 +44,7 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
     #: Whether observations of ``rollout`` differ from those of the wrapped environment, or rewards,
     #: terminations or truncations do. Then the arrays of a rollout are copies.
     _changes_steps = True
+    __del__ = keep_open
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
         """Joins the wrappers that are already there."""
@@ -80,7 +81,7 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
 
     # Every way to step
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
         """Resets every environment, or the rows that ``options`` select.
 
         The arguments are those of the wrapped environment. ``options`` are not changed.
@@ -97,7 +98,7 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
         self._check_reset(options)
         return self._begin_rollout(self._pass(self._source.reset(seed, options)).as_reset())
 
-    def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+    def reset_async(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset; :meth:`reset_wait` returns its result."""
         self._check_reset(options)
         self._source.reset_async(seed, options)
@@ -169,7 +170,7 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
         self._source.check_steps_rows("recv")
         return self._pass(self._source.recv(timeout)).as_step()
 
-    def async_reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+    def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.
 
         Raises:
@@ -248,7 +249,7 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
             transform(batch)
         return batch
 
-    def _check_reset(self, options: dict[str, Any] | None) -> None:
+    def _check_reset(self, options: ResetOptions) -> None:
         if self._recording is not None:
             is_full = getattr(self._source.envs, "full_batch", False)
             self._recording.check_reset(in_parts=names_rows(options) and not is_full)

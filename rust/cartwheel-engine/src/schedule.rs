@@ -26,8 +26,13 @@ pub fn shards(rows: usize, workers: usize) -> Vec<Range<usize>> {
 
 /// Number of processors that this process may use, respecting affinity and cgroup quota; at least
 /// 1.
+///
+/// `CARTWHEEL_CPUS` in the environment makes it fewer, for schedulers that deal out processors by
+/// agreement alone, as Ray does. Anything but a positive integer there is ignored.
 pub fn usable_cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let most = std::env::var("CARTWHEEL_CPUS").ok().and_then(|text| text.parse().ok());
+    most.map_or(all, |most: usize| most.clamp(1, all))
 }
 
 /// Shards for each thread, when the rows of native environments are divided.

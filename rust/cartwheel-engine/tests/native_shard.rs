@@ -269,10 +269,15 @@ fn a_row_that_is_restored_to_before_its_first_reset_shows_zeros_again() {
     assert!(matches!(refused, Error::NeverReset { rows } if rows == [0]));
 }
 
+/// A request that sets a parameter of the first rows.
+fn set_all<const N: usize>(name: &str, values: [Vec<u8>; N]) -> Request {
+    Request::Set(name.into(), values.into_iter().enumerate().collect())
+}
+
 /// Sets `left` of every row.
 fn set_left(envs: &mut Envs, values: [i64; 3]) {
-    let values = values.map(|left| value(ParameterValue::Int(left))).to_vec();
-    assert!(matches!(envs.ask(Request::Set("left".into(), values)), Ok(Answer::Done)));
+    let values = values.map(|left| value(ParameterValue::Int(left)));
+    assert!(matches!(envs.ask(set_all("left", values)), Ok(Answer::Done)));
 }
 
 #[test]
@@ -363,21 +368,25 @@ fn parameters_are_read_and_set_by_name() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     envs.seed(0);
     assert_eq!(recipe().parameters(), ["penalty", "left"]);
-    let values = [ParameterValue::Float(2.0), ParameterValue::Int(3)].map(value).to_vec();
-    assert!(matches!(envs.ask(Request::Set("penalty".into(), values)), Ok(Answer::Done)));
+    let values = [ParameterValue::Float(2.0), ParameterValue::Int(3)].map(value);
+    assert!(matches!(envs.ask(set_all("penalty", values)), Ok(Answer::Done)));
     assert_eq!(envs.step(&[0, 0]).unwrap().rewards(), [-2.0, -3.0]);
-    let got = envs.ask(Request::Get("penalty".into()));
+    let got = envs.ask(Request::Get("penalty".into(), vec![0, 1]));
     let Ok(Answer::Values(values)) = got else { panic!("values, got {got:?}") };
     assert_eq!(values, [ParameterValue::Float(2.0), ParameterValue::Float(3.0)].map(value));
-    let unknown = envs.ask(Request::Get("penalti".into())).unwrap_err().to_string();
+    let one = Request::Set("penalty".into(), vec![(1, value(ParameterValue::Float(7.0)))]);
+    assert!(matches!(envs.ask(one), Ok(Answer::Done)));
+    let got = envs.ask(Request::Get("penalty".into(), vec![1, 0]));
+    let Ok(Answer::Values(values)) = got else { panic!("values, got {got:?}") };
+    assert_eq!(values, [ParameterValue::Float(7.0), ParameterValue::Float(2.0)].map(value));
+    let unknown = envs.ask(Request::Get("penalti".into(), vec![0])).unwrap_err().to_string();
     assert_eq!(unknown, "there is no parameter \"penalti\"; there are: penalty, left");
-    let values =
-        [ParameterValue::Float(1.0), ParameterValue::Text("no".into())].map(value).to_vec();
-    let error = envs.ask(Request::Set("penalty".into(), values)).unwrap_err().to_string();
+    let values = [ParameterValue::Float(1.0), ParameterValue::Text("no".into())].map(value);
+    let error = envs.ask(set_all("penalty", values)).unwrap_err().to_string();
     assert_eq!(error, "rows [1]: must be a number, got 'no'");
     let many = ParameterValue::List((0..1000).map(ParameterValue::Int).collect());
-    let many = vec![value(many); 2];
-    let error = envs.ask(Request::Set("penalty".into(), many)).unwrap_err().to_string();
+    let many = [value(many.clone()), value(many)];
+    let error = envs.ask(set_all("penalty", many)).unwrap_err().to_string();
     assert_eq!(error, "rows [0, 1]: must be a number, got [0, 1, 2, 3, 4, 5, …] (1000 values)");
 }
 

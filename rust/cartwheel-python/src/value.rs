@@ -183,12 +183,20 @@ pub(crate) struct Decoder<'py> {
     pub(crate) unpickle: Option<Bound<'py, PyAny>>,
     /// The objects that [`Foreign::Kept`] holds.
     pub(crate) objects: Option<Bound<'py, PyList>>,
+    /// Whether these objects are copied, because their environments may change them.
+    pub(crate) copies: bool,
 }
 
 impl<'py> Decoder<'py> {
     /// Reads values that no Python environment wrote.
     pub(crate) fn plain(py: Python<'py>) -> Self {
-        Self { py, unpickle: None, objects: None }
+        Self { py, unpickle: None, objects: None, copies: false }
+    }
+
+    /// The same, with copies of the objects that are kept.
+    pub(crate) fn copying(mut self) -> Self {
+        self.copies = true;
+        self
     }
 
     /// The next value of `reader`.
@@ -226,7 +234,8 @@ impl<'py> Decoder<'py> {
             }
             Value::Object(number) => {
                 let missing = || self.refused(EnvError::MalformedInfo { at });
-                self.objects.as_ref().ok_or_else(missing)?.get_item(number)?
+                let object = self.objects.as_ref().ok_or_else(missing)?.get_item(number)?;
+                if self.copies { copied(&object)? } else { object }
             }
         })
     }

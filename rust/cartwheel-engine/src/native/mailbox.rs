@@ -33,11 +33,11 @@ pub enum RowReset {
 /// A control call.
 #[derive(Debug)]
 pub enum Request {
-    /// Reads the parameter of this name in every row.
-    Get(String),
-    /// Sets the parameter of this name, one value of the info format for each row of the shard. When
-    /// a value is refused, the other rows keep their new values.
-    Set(String, Vec<Vec<u8>>),
+    /// Reads the parameter of this name in these rows, counted from the first row of the shard.
+    Get(String, Vec<usize>),
+    /// Sets the parameter of this name in rows, counted from the first row of the shard, each to a
+    /// value of the info format. When a value is refused, the other rows keep their new values.
+    Set(String, Vec<(usize, Vec<u8>)>),
     /// The states of these rows, counted from the first row of the shard.
     Save(Vec<usize>),
     /// The random stream of every row.
@@ -78,7 +78,7 @@ pub enum TerminalState {
 /// The result of a control call.
 #[derive(Debug)]
 pub enum Answer {
-    /// The parameters, one value of the info format for each row of the shard.
+    /// The parameters, one value of the info format for each row that was asked for.
     Values(Vec<Vec<u8>>),
     /// All values or streams were set.
     Done,
@@ -103,7 +103,8 @@ pub struct Fault {
 
 #[derive(Debug, Default)]
 struct Contents {
-    reset: Option<(Vec<RowReset>, Option<ResetOptions>)>,
+    /// The next reset, for each row of the shard.
+    reset: Vec<(RowReset, Option<ResetOptions>)>,
     request: Option<Request>,
     answer: Option<Result<Answer, Error>>,
     /// Resets of rows that were sent and have not begun.
@@ -129,10 +130,10 @@ impl Mailbox {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner) // consistent between any two calls
     }
 
-    /// Leaves the details of the next reset: one [`RowReset`] for each row of the shard, and
-    /// options for the rows that begin an episode. Without details every row continues.
-    pub fn post_reset(&self, rows: Vec<RowReset>, options: Option<ResetOptions>) {
-        self.contents().reset = Some((rows, options));
+    /// Leaves the details of the next reset for each row of the shard, with options if it begins an
+    /// episode. Without details every row continues.
+    pub fn post_reset(&self, rows: Vec<(RowReset, Option<ResetOptions>)>) {
+        self.contents().reset = rows;
     }
 
     /// Leaves the details of the reset of one row, counted from the first row of the pool, that is
@@ -178,8 +179,8 @@ impl Mailbox {
         self.contents().spilled.remove(&row)
     }
 
-    pub(super) fn take_reset(&self) -> (Vec<RowReset>, Option<ResetOptions>) {
-        self.contents().reset.take().unwrap_or_default()
+    pub(super) fn take_reset(&self) -> Vec<(RowReset, Option<ResetOptions>)> {
+        std::mem::take(&mut self.contents().reset)
     }
 
     pub(super) fn take_row_reset(&self, row: usize) -> Option<(RowReset, Option<ResetOptions>)> {

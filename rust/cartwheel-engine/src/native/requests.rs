@@ -17,9 +17,9 @@ impl NativeRows {
     /// Carries out a request.
     pub(super) fn answer(&mut self, request: Request) -> Result<Answer, Error> {
         match request {
-            Request::Get(name) => {
+            Request::Get(name, rows) => {
                 let number = self.parameter(&name)?;
-                let values = (0..self.envs.len()).map(|row| self.envs.parameter(row, number));
+                let values = rows.into_iter().map(|row| self.envs.parameter(row, number));
                 let values: Result<_, _> = values.collect();
                 values.map(Answer::Values).map_err(|what| EnvError::BadParameter(what).into())
             }
@@ -73,13 +73,13 @@ impl NativeRows {
         Ok(RowState { row: self.autoreset.save(row), seed, stream, env }.write(&kind))
     }
 
-    fn set(&mut self, name: &str, values: &[Vec<u8>]) -> Result<(), Error> {
+    fn set(&mut self, name: &str, values: &[(usize, Vec<u8>)]) -> Result<(), Error> {
         let number = self.parameter(name)?;
-        self.keep_shown()?;
+        self.keep_shown(values.iter().map(|(row, _)| *row))?;
         let (mut rows, mut first) = (Vec::new(), None);
-        for (row, value) in values.iter().enumerate().take(self.envs.len()) {
-            if let Err(reason) = self.envs.set_parameter(row, number, value) {
-                rows.push(row);
+        for (row, value) in values {
+            if let Err(reason) = self.envs.set_parameter(*row, number, value) {
+                rows.push(*row);
                 first = first.or(Some(reason));
             }
         }
@@ -96,15 +96,16 @@ impl NativeRows {
         })
     }
 
-    /// Keeps the observations that rows show, because their parameters are about to be set.
-    fn keep_shown(&mut self) -> Result<(), Error> {
+    /// Keeps the observations that these rows show, because their parameters are about to be set.
+    fn keep_shown(&mut self, rows: impl Iterator<Item = usize>) -> Result<(), Error> {
         let count = self.envs.len();
         let Self { envs, autoreset, shown, streams, infos, observations, .. } = self;
         let (memory, kept) = shown.room(observations, count)?;
         let (mut leaves, mut outcomes) = memory.columns(0..count);
-        let shows = |row: usize| !kept[row] && autoreset.phase(row) != PhaseTag::Unstarted;
-        let commands: Vec<u8> =
-            (0..count).map(|row| if shows(row) { SHOW } else { LEAVE }).collect();
+        let mut commands = vec![LEAVE; count];
+        for row in rows.filter(|&row| !kept[row] && autoreset.phase(row) != PhaseTag::Unstarted) {
+            commands[row] = SHOW;
+        }
         let mut call = Call {
             first: 0,
             info_row: 0,

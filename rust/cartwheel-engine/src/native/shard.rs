@@ -62,10 +62,11 @@ impl NativeShard {
         let done = if task.op == Op::Step {
             rows.step(&mut place)
         } else {
-            let (how, options) = self.mailbox.take_reset();
-            let how = |row: usize| how.get(row).cloned().unwrap_or(RowReset::Continue);
-            let is_full = task.flags & FULL_RESET != 0;
-            rows.reset(&mut place, how, &|_| options.as_ref(), is_full)
+            let posted = self.mailbox.take_reset();
+            let how =
+                |row: usize| posted.get(row).map_or(RowReset::Continue, |(how, _)| how.clone());
+            let options = |row: usize| posted.get(row).and_then(|(_, options)| options.as_ref());
+            rows.reset(&mut place, how, &options, task.flags & FULL_RESET != 0)
         };
         if let Err(error) = done {
             rows.fail_all(own, first, |_| error.again());

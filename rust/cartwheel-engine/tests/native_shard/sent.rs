@@ -6,12 +6,12 @@ use std::time::Duration;
 use cartwheel::{ParameterValue, Rng};
 use cartwheel_engine::autoreset::AutoresetMode;
 use cartwheel_engine::episodes::Episodes;
-use cartwheel_engine::native::{Request, RowReset};
+use cartwheel_engine::native::RowReset;
 use cartwheel_engine::pool::Received;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::{Call, Error};
 
-use super::{recipe, value};
+use super::{recipe, set_all, value};
 use crate::support::{Envs, bytes_of, limited};
 
 const ROWS: usize = 13;
@@ -244,8 +244,8 @@ fn a_row_that_was_never_reset_is_not_sent() {
 fn rows_that_were_not_sent_show_their_last_observation_whatever_was_set() {
     let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 9));
     let start = envs.seed(5).integers(0);
-    let values = [500, 600, 700, 800].map(|left| value(ParameterValue::Int(left))).to_vec();
-    envs.ask(Request::Set("left".into(), values)).unwrap();
+    let values = [500, 600, 700, 800].map(|left| value(ParameterValue::Int(left)));
+    envs.ask(set_all("left", values)).unwrap();
     send_steps(&mut envs, &[2], &[0]).unwrap();
     assert_eq!(frames(&receive(&mut envs))[0].1.0, 699);
     send_resets(&mut envs, &[1]);
@@ -259,8 +259,8 @@ fn a_frozen_row_that_is_sent_shows_its_last_frame_whatever_was_set() {
     let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::Disabled, 99));
     envs.seed(5);
     envs.step(&[0, 0, 8, 0]).unwrap();
-    let values = [500, 600, 700, 800].map(|left| value(ParameterValue::Int(left))).to_vec();
-    envs.ask(Request::Set("left".into(), values)).unwrap();
+    let values = [500, 600, 700, 800].map(|left| value(ParameterValue::Int(left)));
+    envs.ask(set_all("left", values)).unwrap();
     send_steps(&mut envs, &[3, 2], &[0; 2]).unwrap();
     let received = frames(&receive(&mut envs));
     assert_eq!(

@@ -179,9 +179,9 @@ impl Envs {
         options: Option<ResetOptions>,
         flags: u32,
     ) -> Batch {
-        let mut how = how.into_iter();
+        let mut rows = how.into_iter().map(|how| (how, options.clone()));
         for (shard, mailbox) in self.pool.shards().iter().zip(&self.mailboxes) {
-            mailbox.post_reset(how.by_ref().take(shard.len()).collect(), options.clone());
+            mailbox.post_reset(rows.by_ref().take(shard.len()).collect());
         }
         self.call(Call::Reset, flags).unwrap()
     }

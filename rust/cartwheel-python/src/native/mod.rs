@@ -9,6 +9,8 @@ mod space;
 pub(crate) mod stream;
 mod value;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel_engine::Error;
@@ -22,6 +24,7 @@ use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyBytesMethods};
 
 use crate::error::to_py_err;
@@ -129,22 +132,28 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Leaves the details of the next reset with one shard.
+    /// Leaves the details of the next reset with one shard. Rows with equal options share them.
     fn post_reset(
         &self,
         shard: usize,
         mask: Vec<bool>,
         seeds: Vec<Option<Bound<'_, PyAny>>>,
-        options: Option<&str>,
+        options: Vec<Option<PyBackedStr>>,
     ) -> PyResult<()> {
-        let options = options.map(|options| self.kind.reset_options(options));
-        let options = options.transpose().map_err(to_py_err)?;
-        let rows = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
+        let mut parsed = BTreeMap::new();
+        for text in options.iter().flatten() {
+            if let Entry::Vacant(entry) = parsed.entry(&**text) {
+                entry.insert(self.kind.reset_options(text).map_err(to_py_err)?);
+            }
+        }
+        let own = options.iter().map(|text| text.as_ref().map(|text| parsed[&**text].clone()));
+        let how = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
             (false, _) => Ok(RowReset::Leave),
             (true, None) => Ok(RowReset::Continue),
             (true, Some(seed)) => seeded(&seed),
         });
-        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?, options);
+        let rows = how.zip(own).map(|(how, own)| Ok((how?, own)));
+        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?);
         Ok(())
     }
 
@@ -216,17 +225,21 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Leaves a request with one shard to read a parameter, or to set it to one value for each row.
+    /// Leaves a request with one shard to read a parameter of some of its rows, or to set it to one
+    /// value for each of them.
     fn post_request(
         &self,
         shard: usize,
         name: String,
+        rows: Vec<usize>,
         values: Option<Vec<Bound<'_, PyAny>>>,
     ) -> PyResult<()> {
+        let rows = self.own_rows(shard, rows);
         let request = match values {
-            None => Request::Get(name),
+            None => Request::Get(name, rows),
             Some(values) => {
                 let values = values.iter().map(|value| to_value(&name, value));
+                let values = rows.into_iter().zip(values).map(|(row, value)| Ok((row, value?)));
                 let values = values.collect::<PyResult<_>>()?;
                 Request::Set(name, values)
             }

@@ -79,19 +79,7 @@ impl Batches {
         finished: Finished,
         messages: &Messages,
     ) -> PyResult<Outputs<'py>> {
-        let lease = finished.lease;
-        let lease = lease.ok_or_else(|| PyValueError::new_err("the call has no batch"))?;
-        infos.begin_task(pool.shards().len());
-        raise_faults(link, messages, None)?;
-        let mut rests = messages.rests.iter();
-        for (shard, report) in pool.reports().enumerate() {
-            if report.spilled {
-                let rows = pool.shards()[shard].clone();
-                infos.streams[shard] = receive_rest(link, rests.next(), rows)?;
-            } else {
-                pool.load_infos(shard, &mut infos.streams[shard]);
-            }
-        }
+        let lease = load_finished(link, pool, infos, finished, messages)?;
         self.outputs(link, lease, infos)
     }
 
@@ -151,7 +139,7 @@ impl Batches {
     /// The observations of a filled slab, and the final ones where it has some: views that keep its
     /// lease, or copies where the slab will be reused or a view costs more. The final ones of a batch
     /// of a rollout are always copies, since the next step overwrites them.
-    fn observations<'py>(
+    pub(super) fn observations<'py>(
         &self,
         link: &Bound<'py, PyAny>,
         lease: Lease,
@@ -189,6 +177,30 @@ impl Batches {
         let show = |number: usize| view(&owner, leaves.len() + number, rows);
         Ok((observations, Some(assemble(link, root, &show, infos)?)))
     }
+}
+
+/// Loads the infos of a finished step or reset, or raises the exceptions of its environments.
+pub(super) fn load_finished(
+    link: &Bound<'_, PyAny>,
+    pool: &Pool,
+    infos: &mut Infos,
+    finished: Finished,
+    messages: &Messages,
+) -> PyResult<Lease> {
+    let lease = finished.lease;
+    let lease = lease.ok_or_else(|| PyValueError::new_err("the call has no batch"))?;
+    infos.begin_task(pool.shards().len());
+    raise_faults(link, messages, None)?;
+    let mut rests = messages.rests.iter();
+    for (shard, report) in pool.reports().enumerate() {
+        if report.spilled {
+            let rows = pool.shards()[shard].clone();
+            infos.streams[shard] = receive_rest(link, rests.next(), rows)?;
+        } else {
+            pool.load_infos(shard, &mut infos.streams[shard]);
+        }
+    }
+    Ok(lease)
 }
 
 /// Loads the infos of received rows, or raises the exceptions of their environments.
@@ -304,7 +316,11 @@ fn outcome<'py>(
 }
 
 /// A copy of rewards in `float32`, rounded to the nearest.
-fn narrow_rewards<'py>(py: Python<'py>, lease: &Lease, rows: usize) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn narrow_rewards<'py>(
+    py: Python<'py>,
+    lease: &Lease,
+    rows: usize,
+) -> PyResult<Bound<'py, PyAny>> {
     let mut offset = lease.layout().rewards_offset();
     filled(py, DType::F32, Some(rows), &[], |room| {
         let mut wide = [0_u8; REWARDS_AT_ONCE * size_of::<f64>()];

@@ -3,7 +3,7 @@
 use cartwheel_engine::Call;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::pool::posted::{To, leave};
 use crate::pool::state::State;
@@ -40,6 +40,21 @@ impl State {
         self.collect(py, finished)?.into_observations(py)
     }
 
+    /// The result of `reset`, with the infos of each row.
+    pub(super) fn finish_reset_by_row<'py>(
+        &mut self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+        calling: &str,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let finished = self.finish(py, Call::Reset, calling, timeout)?;
+        let lease = self.load(py, finished)?;
+        let Self { link, batches, infos, by_row, .. } = self;
+        let dicts = by_row.reset(py, infos)?;
+        let (observations, _) = batches.observations(link.bind(py), lease, infos)?;
+        PyTuple::new(py, [observations, dicts])
+    }
+
     /// The answers to a control call.
     pub(super) fn finish_call<'py>(
         &mut self,
@@ -51,7 +66,7 @@ impl State {
         loop {
             self.finish(py, Call::Call, calling, timeout)?;
             let announced = self.announced.with_task(&self.pool).rests;
-            let (link, arguments) = (self.link.bind(py), (&received, announced));
+            let (link, arguments) = (self.link.bind(py), (&received, announced, &self.called_rows));
             let answers = link.call_method1(intern!(py, "receive_answers"), arguments)?;
             if !answers.is_none() {
                 return Ok(answers);

@@ -28,7 +28,7 @@ pub(crate) struct Infos {
     /// of this batch come first.
     pub(crate) streams: Vec<Vec<u8>>,
     /// Number of streams that belong to this batch.
-    num_streams: usize,
+    pub(super) num_streams: usize,
     /// In a batch of sent rows, the place of each row; entries of other rows are meaningless.
     places: Option<Vec<usize>>,
     /// Opaque observation parts found in the streams.
@@ -153,7 +153,7 @@ impl Infos {
         self.decoder(py, at.row)?.value(&mut reader)
     }
 
-    fn decoder<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Decoder<'py>> {
+    pub(super) fn decoder<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Decoder<'py>> {
         static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         if self.is_native {
             return Ok(Decoder::plain(py));
@@ -161,7 +161,7 @@ impl Infos {
         let unpickle = Some(LOADS.import(py, "pickle", "loads")?.clone());
         let objects = self.objects.get(row).and_then(Option::as_ref);
         let objects = objects.map(|objects| objects.bind(py).clone());
-        Ok(Decoder { py, unpickle, objects })
+        Ok(Decoder { py, unpickle, objects, copies: false })
     }
 
     /// Adds every info separately, with Gymnasium's function.
@@ -188,7 +188,8 @@ impl Infos {
     }
 }
 
-fn info_of<'py>(
+/// The info of a record.
+pub(super) fn info_of<'py>(
     py: Python<'py>,
     record: Record,
     decoder: &Decoder<'py>,

@@ -5,6 +5,7 @@
 mod actions;
 mod announced;
 mod batch;
+mod by_row;
 mod call;
 mod door;
 mod finals;
@@ -13,6 +14,7 @@ mod late;
 mod link;
 mod next_reset;
 mod posted;
+mod recorded_episodes;
 mod restart;
 mod rollout;
 mod sent;
@@ -41,11 +43,13 @@ use crate::memory::PyMemory;
 use crate::mode::mode;
 use crate::pool::announced::Announced;
 use crate::pool::batch::Batches;
+use crate::pool::by_row::ByRow;
 use crate::pool::door::{Closing, Door};
 use crate::pool::finals::FinalsForm;
 use crate::pool::infos::Infos;
 use crate::pool::link::Link;
 use crate::pool::posted::Posts;
+use crate::pool::recorded_episodes::RecordedEpisodes;
 use crate::pool::sent::to_rows;
 use crate::pool::state::State;
 use crate::pool::stats::to_dict;
@@ -123,9 +127,11 @@ impl PyPool {
             inline,
             batches: Batches::new(Tree::new(observations)?, form),
             infos: Infos::new(objects, columnar, native.is_some()),
+            by_row: ByRow::new(rows),
             native,
             posts: Posts::default(),
             next_resets: BTreeMap::new(),
+            called_rows: None,
             episodes: None,
         };
         Ok(Self { door: Door::new(state, closing, class_name), sharing, meter })
@@ -178,15 +184,63 @@ impl PyPool {
         self.door.enter(py, Call::Reset, calling, |state| state.finish_reset(py, timeout, calling))
     }
 
+    /// `step`, with a dictionary of infos for each row.
+    fn step_by_row<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        reset_infos: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.door.enter(py, Call::Step, "step", |state| state.step_by_row(py, actions, reset_infos))
+    }
+
+    /// `step_wait`, with a dictionary of infos for each row.
+    #[pyo3(signature = (reset_infos, timeout = None))]
+    fn step_wait_by_row<'py>(
+        &self,
+        py: Python<'py>,
+        reset_infos: &Bound<'py, PyList>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.door.enter(py, Call::Step, "step_wait", |state| {
+            state.finish_step_by_row(py, "step_wait", timeout, reset_infos)
+        })
+    }
+
+    /// `reset_wait`, with a dictionary of infos for each row.
+    #[pyo3(signature = (timeout = None, calling = "reset_wait"))]
+    fn reset_wait_by_row<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+        calling: &str,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.door.enter(py, Call::Reset, calling, |state| {
+            state.finish_reset_by_row(py, timeout, calling)
+        })
+    }
+
+    /// Adds episodes that end from now on to the dictionaries of rows, as `episode`.
+    fn record_episodes(&self, py: Python<'_>) -> PyResult<()> {
+        self.door.enter(py, Call::Call, "record_episodes", |state| {
+            state.by_row.episodes = Some(RecordedEpisodes::new(state.rows));
+            Ok(())
+        })
+    }
+
     /// Begins a control call with one message for each shard. `calling` is the method that the user
-    /// called.
+    /// called. The answers of `rows` are returned; by default those of all rows.
+    #[pyo3(signature = (messages, calling, rows = None))]
     fn call_async(
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
         calling: &str,
+        rows: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         self.door.enter(py, Call::Call, calling, |state| {
+            state.check_idle(py, calling)?;
+            state.called_rows = rows;
             state.begin_with_messages(py, Call::Call, calling, messages, 0)
         })
     }

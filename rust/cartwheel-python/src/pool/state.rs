@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cartwheel_engine::episodes::Episodes;
+use cartwheel_engine::memory::Lease;
 use cartwheel_engine::pool::{Finished, Pool};
 use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyValueError;
@@ -12,7 +13,8 @@ use pyo3::prelude::*;
 
 use crate::native::PyNativeEnvs;
 use crate::pool::announced::Announced;
-use crate::pool::batch::{Batches, Outputs};
+use crate::pool::batch::{Batches, Outputs, load_finished};
+use crate::pool::by_row::ByRow;
 use crate::pool::door::{Close, Closing};
 use crate::pool::infos::Infos;
 use crate::pool::link::Link;
@@ -36,10 +38,13 @@ pub(super) struct State {
     pub(super) inline: bool,
     pub(super) batches: Batches,
     pub(super) infos: Infos,
+    pub(super) by_row: ByRow,
     pub(super) announced: Announced,
     pub(super) posts: Posts,
     /// What rows with their next step get for their next automatic reset, packed for their workers.
     pub(super) next_resets: BTreeMap<usize, Py<PyAny>>,
+    /// The rows whose answers the pending control call returns; `None` for all rows.
+    pub(super) called_rows: Option<Py<PyAny>>,
     /// Counted on request.
     pub(super) episodes: Option<Episodes>,
 }
@@ -101,6 +106,13 @@ impl State {
         let messages = self.announced.with_task(&self.pool);
         let Self { batches, link, pool, infos, .. } = self;
         batches.collect(link.bind(py), pool, infos, finished, &messages)
+    }
+
+    /// Loads the infos of a step or reset of all rows.
+    pub(super) fn load(&mut self, py: Python<'_>, finished: Finished) -> PyResult<Lease> {
+        let messages = self.announced.with_task(&self.pool);
+        let Self { link, pool, infos, .. } = self;
+        load_finished(link.bind(py), pool, infos, finished, &messages)
     }
 }
 

@@ -3,9 +3,10 @@
 use cartwheel_engine::Call;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::pool::actions::{Checked, Rows};
-use crate::pool::batch::Outputs;
+use crate::pool::batch::{Outputs, narrow_rewards};
 use crate::pool::next_reset::flags_of;
 use crate::pool::posted::To;
 use crate::pool::state::{State, check_values};
@@ -20,6 +21,17 @@ impl State {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.begin_step(py, actions, "step")?;
         self.finish_step(py, "step", self.timeout)?.into_tuple(py)
+    }
+
+    /// `step_async` and `step_wait_by_row` in one.
+    pub(super) fn step_by_row<'py>(
+        &mut self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        reset_infos: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.begin_step(py, actions, "step")?;
+        self.finish_step_by_row(py, "step", self.timeout, reset_infos)
     }
 
     /// Begins a step. `calling` is the method that the user called.
@@ -70,5 +82,23 @@ impl State {
             self.lose(0..self.rows);
         }
         outputs
+    }
+
+    /// Observations, rewards, whether episodes are over, and the infos of each row; those of resets
+    /// replace entries of `reset_infos`.
+    pub(super) fn finish_step_by_row<'py>(
+        &mut self,
+        py: Python<'py>,
+        calling: &str,
+        timeout: Option<f64>,
+        reset_infos: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let finished = self.finish(py, Call::Step, calling, timeout)?;
+        let lease = self.load(py, finished)?;
+        let Self { link, batches, infos, by_row, rows, .. } = self;
+        let rewards = narrow_rewards(py, &lease, *rows)?;
+        let [dones, dicts] = by_row.step(py, infos, &lease, reset_infos)?;
+        let (observations, _) = batches.observations(link.bind(py), lease, infos)?;
+        PyTuple::new(py, [observations, rewards, dones, dicts])
     }
 }

@@ -37,7 +37,9 @@ impl<E: Env> VectorEnv<E> {
     /// [`VectorError::Env`] when there is no such parameter, or when it is no `T`.
     pub fn parameter<T: Parameter + Default>(&mut self, name: &str) -> Result<Vec<T>, VectorError> {
         let mut all = Vec::new();
-        for answer in self.ask(|_| Request::Get(name.to_owned()))? {
+        let shards = self.pool.shards().to_vec();
+        let of = |shard: usize| Request::Get(name.to_owned(), (0..shards[shard].len()).collect());
+        for answer in self.ask(of)? {
             let Answer::Values(values) = answer else { continue };
             for value in values {
                 let mut typed = T::default();
@@ -74,7 +76,8 @@ impl<E: Env> VectorEnv<E> {
         };
         let all: Vec<Vec<u8>> = values.iter().map(write).cycle().take(rows).collect();
         let shards = self.pool.shards().to_vec();
-        self.ask(|shard| Request::Set(name.to_owned(), all[shards[shard].clone()].to_vec()))?;
+        let of = |shard: usize| all[shards[shard].clone()].iter().cloned().enumerate().collect();
+        self.ask(|shard| Request::Set(name.to_owned(), of(shard)))?;
         Ok(())
     }
 

@@ -114,9 +114,9 @@ impl<E: Env> VectorEnv<E> {
         flags: u32,
     ) -> Result<Batch<E>, VectorError> {
         self.check(Call::Reset)?;
-        let mut how = how.into_iter();
+        let mut rows = how.into_iter().map(|how| (how, options.clone()));
         for (shard, mailbox) in self.pool.shards().iter().zip(&self.mailboxes) {
-            mailbox.post_reset(how.by_ref().take(shard.len()).collect(), options.clone());
+            mailbox.post_reset(rows.by_ref().take(shard.len()).collect());
         }
         self.pool.begin(Call::Reset, flags)?;
         self.wait()

@@ -1,0 +1,93 @@
+"""What differs between the versions of Gymnasium that cartwheel works beside.
+
+``docs/gymnasium-versions.md`` has the table. Everything else asks Gymnasium itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+
+#: The oldest version that the tests run beside, see ``make matrix``.
+OLDEST = "1.2.2"
+#: What draws an environment before 1.3; only their rain differs.
+_BEFORE = {"Taxi-v4": "Taxi-v3"}
+
+
+def check_version(installed: str) -> None:
+    """Refuses a version of Gymnasium that is too old.
+
+    Args:
+        installed: The version, such as ``"1.4.0"``.
+
+    Raises:
+        ImportError: The version is older than :data:`OLDEST`.
+    """
+    if _numbers(installed) < _numbers(OLDEST):
+        raise ImportError(
+            f"cartwheel needs Gymnasium {OLDEST} or newer, but {installed} is installed: "
+            f"pip install 'gymnasium>={OLDEST}'"
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Returns the numbers of a version; what follows them, as in ``1.4.0a1``, does not count."""
+    found = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+check_version(gym.__version__)  # before other modules import names that came later
+
+from gymnasium.vector import AutoresetMode, VectorWrapper, utils  # noqa: E402
+
+if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvSpec
+    from gymnasium.spaces import Space
+
+    AnyVectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    AnyVectorWrapper = VectorWrapper  # has no type parameters before 1.4
+"""Gymnasium's ``VectorWrapper`` of any types."""
+
+
+def keep_open(envs: Any) -> None:
+    """The ``__del__`` of vector environments and wrappers: does nothing.
+
+    Gymnasium 1.2 has one that calls ``close``: also of objects that were never made, because their
+    arguments were refused, and of wrappers, whose environments may be in use without them. A pool
+    ends by itself when nothing refers to it.
+    """
+
+
+def autoreset_mode_of(envs: Any) -> Any:
+    """Returns the autoreset mode that a vector environment has, or ``None`` if it names none.
+
+    It is in ``metadata``. But before 1.4, ``SyncVectorEnv`` and ``AsyncVectorEnv`` write it to the
+    metadata of the environments' class, where the next vector environment overwrites it.
+    """
+    metadata, bare = envs.metadata or {}, getattr(envs, "unwrapped", envs)
+    own = getattr(bare, "autoreset_mode", None)
+    if isinstance(own, AutoresetMode) and metadata is bare.metadata:
+        return own
+    return metadata.get("autoreset_mode")
+
+
+def batch_differing_spaces(spaces: list[Space[Any]]) -> Space[Any]:
+    """Batches spaces of one shape and dtype, see ``gymnasium.vector.utils.batch_differing_spaces``.
+
+    Raises:
+        ValueError, TypeError: The spaces cannot be batched; before 1.4, Gymnasium asserts it.
+    """
+    try:
+        return utils.batch_differing_spaces(spaces)
+    except AssertionError as error:
+        raise ValueError(
+            str(error) or f"Expected spaces of equal structure, got {spaces}"
+        ) from None
+
+
+def spec_that_draws(env_id: str) -> EnvSpec | None:
+    """Returns the spec of the environment that draws ``env_id``, or ``None`` if there is none."""
+    return gym.registry.get(env_id) or gym.registry.get(_BEFORE.get(env_id, ""))

@@ -1,0 +1,21 @@
+"""Rollouts from actors of Ray: the environments and the policy on many machines.
+
+``pip install 'cartwheel[ray]'``. :class:`RolloutWorkers` has the interface of
+:class:`~cartwheel.Collector`: a training loop changes the line that makes it. Ray starts the
+processes, moves the arrays and restarts what died (https://docs.ray.io); cartwheel steps the
+environments in each.
+"""
+
+try:
+    import ray  # noqa: F401 - to say at once what is missing
+except ImportError as error:
+    raise ImportError(
+        f"cartwheel.ray needs Ray: pip install 'cartwheel[ray]' ({error})", name="ray"
+    ) from error
+
+from cartwheel.ray.rollout_actor import WorkerInfo, worker_info
+from cartwheel.ray.rollout_workers import RolloutWorkers
+from cartwheel.ray.worker_rollout import WorkerRollout
+from cartwheel.ray.worker_stats import WorkerStats
+
+__all__ = ["RolloutWorkers", "WorkerInfo", "WorkerRollout", "WorkerStats", "worker_info"]

@@ -1,0 +1,156 @@
+"""The caller's side of one worker: what it was asked for, and what happens when it dies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import ray
+from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError, RayTaskError
+
+from cartwheel.errors import add_note
+from cartwheel.log import LOGGER
+from cartwheel.ray.rollout_actor import RolloutActor
+
+if TYPE_CHECKING:
+    from cartwheel.ray.rollout_actor import Description
+    from cartwheel.ray.worker_rollout import WorkerRollout
+    from cartwheel.vector.stats import Stats
+
+#: How often in a row a worker may die without a rollout; the next death is raised.
+MAX_DEATHS = 3
+
+
+class RemoteWorker:
+    """One actor, which Ray restarts, and the references to what it was asked for.
+
+    An actor answers in the order of the calls, so only the first reference need be waited for.
+
+    Attributes:
+        starting: While it starts, and is asked for no rollout: the reference to its description,
+            or after a death, first to Ray's answer that there is a process again.
+        calls: The rollouts that it was asked for: the version of each, by reference, in order.
+        description: What it has made; set when it has started.
+        lives: How often it was restarted.
+    """
+
+    def __init__(self, index: int, plan: Any, options: dict[str, Any]) -> None:
+        """Starts the actor."""
+        self.index, self._plan, self._options = index, plan, options
+        self.starting: Any = None
+        self.calls: dict[Any, int] = {}
+        self.lives = self.deaths = 0
+        self.rollouts = self.steps = self.nbytes = self.staleness = self.dropped = 0
+        self.envs: Stats | None = None
+        self.description: Description
+        self._actor = self._make()
+        self._start()
+
+    def _make(self) -> Any:
+        actor_class: Any = ray.remote(RolloutActor)
+        return actor_class.options(**self._options).remote(self._plan, self.index)
+
+    @property
+    def awaited(self) -> Any:
+        """The reference that is answered next; ``None`` if the worker was asked for nothing."""
+        return self.starting or next(iter(self.calls), None)
+
+    def finish_start(self) -> None:
+        """Waits until the worker has started for the first time.
+
+        Raises:
+            RuntimeError: Its process ended.
+            Exception: ``make_env`` or ``policy`` raised it.
+        """
+        try:
+            self.description = ray.get(self.starting)
+        except RayTaskError as error:
+            raise self._original(error) from error
+        except RayActorError as error:
+            raise RuntimeError(
+                f"the process of worker {self.index} ended while it made its environments and "
+                f"policy: {error}"
+            ) from error
+        self.starting = None
+
+    def ask(self, version: int, weights: tuple[Any, ...]) -> None:
+        """Asks for a rollout, unless the worker is starting."""
+        if self.starting is None:
+            self.calls[self._call("collect").remote(version, weights)] = version
+
+    def receive(self) -> WorkerRollout | None:
+        """Takes the answer to the first call, which is there; ``None`` if it is no rollout.
+
+        Raises:
+            ray.exceptions.RayActorError: The worker has died too often without a rollout.
+            Exception: The policy or the environments raised it.
+        """
+        reference = self.awaited
+        try:
+            answer = ray.get(reference)
+        except RayTaskError as error:
+            if self.starting is not None:
+                self._start()  # again, by the next call
+            self.calls.pop(reference, None)
+            raise self._original(error) from error
+        except (RayActorError, ObjectLostError) as error:
+            self._restart(error)
+            return None
+        if answer is True:  # the process is back, and has made nothing yet
+            self._start()
+            return None
+        if self.starting is not None:
+            self.starting, self.description = None, answer
+            return None
+        if answer is None:  # the process ended and was restarted while nobody looked
+            self._restart(None)
+            return None
+        del self.calls[reference]
+        rollout: WorkerRollout
+        rollout, self.envs = answer
+        self.deaths = 0
+        self.rollouts += 1
+        self.steps += int(np.count_nonzero(rollout.valid))
+        self.nbytes += rollout.nbytes
+        return rollout
+
+    def _restart(self, error: Exception | None) -> None:
+        """Forgets what the worker was asked for, and starts it after its process ended."""
+        self.calls.clear()
+        self.lives += 1
+        self.deaths += 1
+        if isinstance(error, ActorDiedError):  # for good, by `ray.kill`
+            self._actor = self._make()
+        # Ray repeats this call until there is a process: on another node, if this one is gone.
+        self.starting = self._actor.__ray_ready__.remote()
+        reason = "its process ended" if error is None else str(error)
+        LOGGER.warning("rollout worker %d died and is restarted: %s", self.index, reason)
+        if error is not None and self.deaths > MAX_DEATHS:
+            add_note(error, f"worker {self.index} died {self.deaths} times without a rollout")
+            self.deaths = 0
+            raise error
+
+    def _start(self) -> None:
+        self.starting = self._call("start").remote(self.lives)
+
+    def _call(self, method: str) -> Any:
+        """Returns a method of the actor whose calls fail when the process ends during them.
+
+        Ray would repeat them as they are, and for ever.
+        """
+        return getattr(self._actor, method).options(max_task_retries=0)
+
+    def close(self) -> Any:
+        """Asks the worker to close its environments; returns a reference to wait for."""
+        return self._call("close").remote()
+
+    def kill(self) -> None:
+        """Ends the process."""
+        self.calls.clear()
+        ray.kill(self._actor)
+
+    def _original(self, error: RayTaskError) -> BaseException:
+        """Returns the exception that the worker raised, with the worker in a note."""
+        cause: BaseException = getattr(error, "cause", None) or error
+        add_note(cause, f"raised in worker {self.index}")
+        return cause

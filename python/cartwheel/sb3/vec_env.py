@@ -1,0 +1,196 @@
+"""Stable-Baselines3's interface of vector environments."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv
+
+from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.sb3.actions import batches_of
+from cartwheel.sb3.rows import NativeRows, PythonRows
+from cartwheel.sb3.vector_env import as_vector_env
+from cartwheel.vector.interruptible import Interruptible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy as np
+    from gymnasium.envs.registration import EnvSpec
+    from numpy.typing import NDArray
+
+    from cartwheel.arguments import EnvFn
+    from cartwheel.vector.pool_env import PoolVectorEnv
+
+
+class CartwheelVecEnv(VecEnv):
+    """Environments of cartwheel for Stable-Baselines3; replaces ``DummyVecEnv``, ``SubprocVecEnv``.
+
+    Example:
+        >>> from stable_baselines3 import PPO
+        >>> from stable_baselines3.common.env_util import make_vec_env
+        >>> from cartwheel.sb3 import CartwheelVecEnv
+        >>> model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 8, vec_env_cls=CartwheelVecEnv))
+        >>> native = CartwheelVecEnv("cartwheel/CartPole-v1", num_envs=8, monitor=True)
+
+    Observations, rewards, flags, infos, seeds and options are those of ``DummyVecEnv``, bit for
+    bit, and so are the weights of a policy that is trained with them.
+
+    Arrays belong to the caller, as those of :class:`cartwheel.VectorEnv`: nobody overwrites them.
+    The list and the dictionaries of infos are new in every step. ``TimeLimit.truncated`` is there
+    in every step, a Python ``bool``. In steps that end an episode, ``terminal_observation`` is the
+    episode's last observation; the infos of the reset after it are in :attr:`reset_infos`.
+
+    Args:
+        envs: What to step. A list of functions that make Gymnasium environments, one for each row,
+            as for :class:`cartwheel.VectorEnv`. Or an id or ``EnvSpec``, as for
+            :func:`cartwheel.make_vec`: ids in the namespace ``cartwheel/`` are native. Or a
+            :class:`cartwheel.VectorEnv` or :class:`cartwheel.NativeVectorEnv` in the mode
+            ``SAME_STEP``, which is closed together with this object.
+        num_envs: Number of environments of an id, 1 by default.
+        monitor: Whether infos of steps that end an episode have ``episode``: its return ``r``
+            (rounded to six decimals), its length ``l`` and the seconds ``t`` since the beginning,
+            as from the wrapper ``Monitor``. This costs much less than ``VecMonitor``, and
+            :meth:`env_is_wrapped` says that rows have a ``Monitor``. ``make_vec_env`` wraps
+            environments of Python in a ``Monitor`` itself.
+        **keywords: As for :class:`cartwheel.VectorEnv` or :func:`cartwheel.make_vec`, such as
+            ``executor`` and ``num_workers``. ``SubprocVecEnv``'s ``start_method`` is ``context``.
+
+    Raises:
+        TypeError: ``envs`` is nothing of that, or there are keywords for a vector environment.
+        ValueError: The mode is not ``SAME_STEP``, batches do not have all rows, observations are
+            nested deeper than one ``Dict`` or ``Tuple``, or several functions return the same
+            environment.
+        Exception: As for :class:`cartwheel.VectorEnv`.
+    """
+
+    def __init__(
+        self,
+        envs: Iterable[EnvFn] | str | EnvSpec | PoolVectorEnv[Any, Any],
+        num_envs: int | None = None,
+        *,
+        monitor: bool = False,
+        **keywords: Any,
+    ) -> None:
+        """Makes the environments, unless ``envs`` has them."""
+        #: The vector environment that steps them.
+        self.vector_env = as_vector_env(envs, num_envs, keywords)
+        self._is_monitored = monitor
+        self._rows: NativeRows | PythonRows
+        if isinstance(self.vector_env, NativeVectorEnv):
+            self._rows = NativeRows(self.vector_env)
+        else:
+            self._rows = PythonRows(self.vector_env)
+        space = self.vector_env.single_action_space
+        self._pool = self.vector_env._pool
+        self._timeout = self.vector_env._link.timeout
+        self._as_batch = batches_of(space, self.vector_env.num_envs)
+        if monitor:
+            self._pool.record_episodes()
+        super().__init__(self.vector_env.num_envs, self.vector_env.single_observation_space, space)
+        self.metadata = dict(self.vector_env.metadata)
+
+    def step(self, actions: Any) -> Any:
+        """Steps every environment: :meth:`step_async` and :meth:`step_wait` in one."""
+        return self._pool.step_by_row(self._as_batch(actions), self.reset_infos)
+
+    def step_async(self, actions: Any) -> None:
+        """Begins a step of every environment.
+
+        Args:
+            actions: One action for each: an array, or a list of actions. Of an action space with
+                integers they may be floats that are whole numbers.
+
+        Raises:
+            ValueError: Number, shape or values of the actions are wrong; nothing was stepped.
+            TypeError: The kind of their dtype differs from that of the action space.
+            Exception: As for :meth:`cartwheel.VectorEnv.step`.
+        """
+        self._pool.step_async(self._as_batch(actions))
+
+    def step_wait(self) -> Any:
+        """Waits for a step.
+
+        Returns:
+            Observations; rewards, ``float32`` of shape ``(num_envs,)``; whether episodes ended,
+            ``bool`` of the same shape; and a list with one dictionary of infos for each row.
+
+        Raises:
+            Exception: As for :meth:`cartwheel.VectorEnv.step_wait`.
+        """
+        return self._pool.step_wait_by_row(self.reset_infos, self._timeout)
+
+    def reset(self) -> Any:
+        """Resets every environment, with the seeds of :meth:`seed` and the options that were set.
+
+        A step that was begun and not waited for is waited for and dropped.
+
+        Returns:
+            Observations. The infos are in :attr:`reset_infos`.
+
+        Raises:
+            Exception: As for :meth:`cartwheel.VectorEnv.reset`.
+        """
+        options = self._options if any(self._options) else None
+        self._pool.give_up()
+        with Interruptible(self._pool):
+            self.vector_env._begin_reset("reset", self._seeds, options)
+            observations, self.reset_infos = self._pool.reset_wait_by_row(self._timeout, "reset")
+        self._reset_seeds()
+        self._reset_options()
+        return observations
+
+    def close(self) -> None:
+        """Closes the environments and ends their workers; a second call does nothing."""
+        self.vector_env.close()
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments themselves, for the executor ``"inline"``."""
+        envs: list[Any] = self.vector_env.envs
+        return envs
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        """Renders every environment; ``None`` for each, with a warning, without ``"rgb_array"``."""
+        if self.render_mode != "rgb_array":
+            warnings.warn(
+                f"get_images() needs render_mode='rgb_array', got {self.render_mode!r}",
+                stacklevel=2,
+            )
+            return [None] * self.num_envs
+        frames: tuple[NDArray[np.uint8], ...] = self.vector_env.render()
+        return frames
+
+    # Attributes of rows. `indices` are row numbers in any order, also negative ones, or one number;
+    # by default all rows. Results are in their order.
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether every environment, or a wrapper of it, has an attribute."""
+        return self._rows.has(attr_name, self._as_rows(None))
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Reads an attribute of environments, or of their wrappers; a method is not called."""
+        return self._rows.get(attr_name, self._as_rows(indices))
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Sets an attribute of environments (of their outermost wrappers) to one value."""
+        self._rows.set(attr_name, value, self._as_rows(indices))
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Calls a method of environments, or of their wrappers."""
+        return self._rows.call(method_name, method_args, method_kwargs, self._as_rows(indices))
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
+        """Whether environments have a wrapper of a class, or of one that derives from it."""
+        rows = self._as_rows(indices)
+        if self._is_monitored and issubclass(Monitor, wrapper_class):
+            return [True] * len(rows)
+        return self._rows.are_wrapped(wrapper_class, rows)
+
+    def _as_rows(self, indices: Any) -> list[int]:
+        """Returns row numbers from 0 on."""
+        return [range(self.num_envs)[row] for row in self._get_indices(indices)]

@@ -1,0 +1,177 @@
+//! Batches with a dictionary of infos for each row, as Stable-Baselines3 wants them.
+//!
+//! The dictionaries are made from the streams of the workers, without the columns of
+//! [`infos`](crate::pool::infos). Most rows of most steps have nothing to say but that their episode
+//! goes on; only rows whose episode ended have more: the observation that ended it, the infos of the
+//! last step, and those of the reset after it.
+
+use cartwheel_core::Error as InfoError;
+use cartwheel_engine::info::{InfoReader, Kind, ObjectAt};
+use cartwheel_engine::memory::Lease;
+use cartwheel_engine::space::DType;
+use cartwheel_engine::wrappers::{FAILED, TRANSITION};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList};
+
+use crate::array::filled;
+use crate::error::{to_py_err, unreadable};
+use crate::pool::infos::{Infos, OpaqueAt, info_of};
+use crate::pool::recorded_episodes::RecordedEpisodes;
+
+/// The infos of which one says that the environment of a row was replaced; this ends the episode.
+const FAILURES: [&str; 3] = ["env_error", "worker_restarted", "infos_lost"];
+
+/// Makes the dictionaries of successive steps; keeps its buffers.
+#[derive(Debug)]
+pub(super) struct ByRow {
+    terminations: Vec<u8>,
+    truncations: Vec<u8>,
+    /// What each row did: it was stepped, or it failed.
+    kinds: Vec<u8>,
+    /// The episodes that infos report, on request.
+    pub(super) episodes: Option<RecordedEpisodes>,
+}
+
+/// The dictionaries of a batch.
+struct Dicts<'py> {
+    /// For each row the infos of its step or reset; `None` if there are none.
+    rows: Vec<Option<Bound<'py, PyDict>>>,
+    /// The rows whose episode ended.
+    ended: Vec<Ended<'py>>,
+}
+
+/// What follows the last step of an episode.
+struct Ended<'py> {
+    row: usize,
+    /// The observation of that step.
+    observation: Option<Bound<'py, PyAny>>,
+    /// The infos of the reset.
+    reset: Bound<'py, PyDict>,
+}
+
+impl ByRow {
+    pub(super) fn new(rows: usize) -> Self {
+        let [terminations, truncations, kinds] = [(); 3].map(|()| vec![0; rows]);
+        Self { terminations, truncations, kinds, episodes: None }
+    }
+
+    /// Whether episodes are over, and the infos of a step; those of resets replace entries of
+    /// `reset_infos`.
+    pub(super) fn step<'py>(
+        &mut self,
+        py: Python<'py>,
+        infos: &mut Infos,
+        lease: &Lease,
+        reset_infos: &Bound<'py, PyList>,
+    ) -> PyResult<[Bound<'py, PyAny>; 2]> {
+        let Self { terminations, truncations, kinds, episodes } = self;
+        lease.read(lease.layout().terminations_offset(), terminations);
+        lease.read(lease.layout().truncations_offset(), truncations);
+        kinds.fill(TRANSITION);
+        let is_over = |row: usize| terminations[row] | truncations[row] != 0;
+        let found = infos.by_row(py, is_over, |row| kinds[row] = FAILED)?;
+        let key = intern!(py, "TimeLimit.truncated");
+        let mut dicts = Vec::with_capacity(found.rows.len());
+        for (row, dict) in found.rows.into_iter().enumerate() {
+            let dict = dict.unwrap_or_else(|| PyDict::new(py));
+            let truncated = truncations[row] != 0 && terminations[row] == 0;
+            dict.set_item(key, PyBool::new(py, truncated))?;
+            dicts.push(dict);
+        }
+        for Ended { row, observation, reset } in found.ended {
+            if let Some(observation) = observation {
+                dicts[row].set_item(intern!(py, "terminal_observation"), observation)?;
+            }
+            reset_infos.set_item(row, reset)?;
+        }
+        if let Some(episodes) = episodes {
+            episodes.step(lease, [kinds, terminations, truncations], &dicts)?;
+        }
+        let dones = filled(py, DType::Bool, Some(dicts.len()), &[], |room| {
+            for (row, done) in room.iter_mut().enumerate() {
+                *done = u8::from(terminations[row] | truncations[row] != 0);
+            }
+        })?;
+        Ok([dones, PyList::new(py, dicts)?.into_any()])
+    }
+
+    /// The infos of a reset.
+    pub(super) fn reset<'py>(
+        &mut self,
+        py: Python<'py>,
+        infos: &mut Infos,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(episodes) = &mut self.episodes {
+            episodes.begin();
+        }
+        let found = infos.by_row(py, |_| false, |_| ())?;
+        let dicts = found.rows.into_iter().map(|dict| dict.unwrap_or_else(|| PyDict::new(py)));
+        Ok(PyList::new(py, dicts)?.into_any())
+    }
+}
+
+impl Infos {
+    /// The infos of a batch of all rows whose streams were loaded. `is_over` says whether a step
+    /// ended a row's episode; `failed` is called for rows whose environment was replaced.
+    fn by_row<'py>(
+        &mut self,
+        py: Python<'py>,
+        is_over: impl Fn(usize) -> bool,
+        mut failed: impl FnMut(usize),
+    ) -> PyResult<Dicts<'py>> {
+        self.opaque.clear();
+        let refused = if self.is_native { unreadable } else { to_py_err };
+        let mut dicts = Dicts { rows: vec![None; self.rows], ended: Vec::new() };
+        for stream in 0..self.num_streams {
+            let mut at = 0;
+            loop {
+                let mut reader = InfoReader::new(&self.streams[stream], at);
+                let Some(record) = reader.record().map_err(refused)? else { break };
+                at = record.end;
+                let row = record.row;
+                if row >= self.rows {
+                    return Err(refused(InfoError::MalformedInfo { at }));
+                }
+                if record.kind == Kind::Opaque {
+                    let value = ObjectAt { row, place: row, stream, value_at: reader.at() };
+                    self.opaque.push(OpaqueAt { part: record.leaf, at: value });
+                    continue;
+                }
+                let info = info_of(py, record, &self.decoder(py, row)?.copying(), &mut reader)?;
+                let info = info.cast_into::<PyDict>()?;
+                if !is_over(row) {
+                    merge(&mut dicts.rows[row], info)?;
+                } else if let Some(ended) = dicts.ended.last().filter(|last| last.row == row) {
+                    ended.reset.update(info.as_mapping())?;
+                } else if let Some(observation) = info.get_item(intern!(py, "final_obs"))? {
+                    let last = info.get_item(intern!(py, "final_info"))?;
+                    if let Some(Ok(last)) = last.map(Bound::cast_into::<PyDict>) {
+                        merge(&mut dicts.rows[row], last)?;
+                    }
+                    let (observation, reset) = (Some(observation), PyDict::new(py));
+                    dicts.ended.push(Ended { row, observation, reset });
+                } else {
+                    for failure in FAILURES {
+                        if info.contains(failure)? {
+                            failed(row);
+                        }
+                    }
+                    merge(&mut dicts.rows[row], info)?;
+                }
+            }
+        }
+        Ok(dicts)
+    }
+}
+
+/// Adds infos to those of a row.
+fn merge<'py>(dict: &mut Option<Bound<'py, PyDict>>, info: Bound<'py, PyDict>) -> PyResult<()> {
+    match dict {
+        Some(dict) => dict.update(info.as_mapping()),
+        None => {
+            *dict = Some(info);
+            Ok(())
+        }
+    }
+}

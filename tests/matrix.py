@@ -1,0 +1,82 @@
+"""Runs the tests that concern Gymnasium beside several versions of it, and prints a table.
+
+    python -m tests.matrix [--rooms vector wrappers …] 1.2.2 1.3.0 1.4.0
+
+Each version has an environment of its own, ``.venv-gym-<version>``, which ``make matrix`` sets up.
+The exit status is 1 if a test failed, or if a version that is not the one of the table ran.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+ROOT = Path(__file__).parents[1]
+#: Every room whose behaviour is Gymnasium's, or made of its classes. The others (workers that die,
+#: reports, benchmarks) have only environments and registered ids from it.
+ROOMS = [
+    *("vector", "native", "registry", "wrappers", "spaces", "catalogue", "testing", "rollouts"),
+    *("recorder", "evaluation", "returns", "envpool"),
+    *("test_gymnasium_versions.py", "test_public_names.py", "test_reprs.py"),
+]
+COUNTS = ("passed", "failed", "skipped")
+
+
+def counted(report):
+    """How many tests passed, failed and were skipped, from pytest's report in JUnit's format."""
+    tests = failed = skipped = 0
+    for suite in ET.parse(report).getroot().iter("testsuite"):
+        tests += int(suite.get("tests"))
+        failed += int(suite.get("failures")) + int(suite.get("errors"))
+        skipped += int(suite.get("skipped"))
+    return {"passed": tests - failed - skipped, "failed": failed, "skipped": skipped}
+
+
+def run(version, rooms):
+    """Runs the tests beside a version; returns the counts, or ``None`` if pytest could not."""
+    python = ROOT / f".venv-gym-{version}" / "bin" / "python"
+    asked = [python, "-c", "import gymnasium; print(gymnasium.__version__)"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    if found != version:
+        raise SystemExit(f"{python} imports Gymnasium {found}: delete the environment")
+    report = ROOT / "target" / "matrix" / f"{version}.xml"
+    report.unlink(missing_ok=True)
+    tests = [f"tests/{room}" for room in rooms]
+    command = [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "--dist",
+        "loadfile",
+        f"--junitxml={report}",
+    ]
+    ended = subprocess.run([*command, *tests], cwd=ROOT, check=False)
+    return counted(report) if ended.returncode in (0, 1) and report.exists() else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("versions", nargs="+")
+    parser.add_argument("--rooms", nargs="+", default=ROOMS, help="folders and files of tests")
+    arguments = parser.parse_args()
+    lines = [f"| Gymnasium | {' | '.join(COUNTS)} | minutes |", "|---" * (len(COUNTS) + 2) + "|"]
+    fine = True
+    for version in arguments.versions:
+        print(f"==> pytest beside Gymnasium {version}", flush=True)
+        began = time.monotonic()
+        counts = run(version, arguments.rooms)
+        minutes = (time.monotonic() - began) / 60
+        fine &= counts is not None and not counts["failed"]
+        cells = ["stopped"] * len(COUNTS) if counts is None else [f"{counts[n]:,}" for n in COUNTS]
+        lines.append(f"| {version} | {' | '.join(cells)} | {minutes:.1f} |")
+    print("\n".join(lines))
+    sys.exit(not fine)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""Wrong calls say what to change, at once; an error in a worker is the worker's own."""
+
+import _thread
+import importlib
+import subprocess
+import sys
+import threading
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import ClosedEnvironmentError, NameNotFound
+
+import cartwheel
+from tests.support.collecting import assert_same
+from tests.support.ray_sessions import CPUS, Leaning, cart_poles, twin
+
+pytestmark = pytest.mark.ray
+
+
+def lean():
+    return lambda observations: (observations[:, 2] > 0).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"num_workers": 0}, ValueError, "`num_workers` must be a positive integer, got 0"),
+        ({"num_workers": True}, ValueError, "`num_workers` must be a positive integer, got True"),
+        ({"in_flight": 0}, ValueError, "`in_flight` must be a positive integer"),
+        ({"seed": -1}, ValueError, "`seed` must be an integer from 0 on, got -1"),
+        ({"num_cpus": "2"}, ValueError, "`num_cpus` must be a number of processors"),
+        ({"make_env": 3}, TypeError, "`make_env` must be a function without arguments"),
+        ({"make_env": lambda rank: rank}, TypeError, r"takes \(rank\)"),
+        ({"policy": lambda observations: observations}, TypeError, r"takes \(observations\)"),
+        ({"weights": {}}, TypeError, "`weights` must be a function without arguments"),
+        ({"actor_options": {"max_restarts": 1}}, ValueError, "workers are restarted for ever"),
+        ({"actor_options": {"num_cpus": 1}}, ValueError, "pass num_cpus= to RolloutWorkers"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_starts(monkeypatch, change, error, words):
+    ray = importlib.import_module("ray")
+    rooms = importlib.import_module("cartwheel.ray")
+    monkeypatch.setattr(ray, "init", lambda: pytest.fail("Ray was started"))
+    monkeypatch.setattr(ray, "remote", lambda *_: pytest.fail("an actor was made"))
+    right = {"make_env": cart_poles(), "policy": lean, "num_workers": 1, "num_steps": 4}
+    with pytest.raises(error, match=words):
+        rooms.RolloutWorkers(**{**right, **change})
+
+
+def raising():
+    raise LookupError("no such track")
+
+
+@pytest.mark.parametrize(
+    ("make_env", "policy", "steps", "error", "words"),
+    [
+        (lambda: gym.make("CartPole-v1"), lean, 4, TypeError, "must return a vector environment"),
+        (raising, lean, 4, LookupError, "no such track"),
+        (cart_poles(), raising, 4, LookupError, "no such track"),
+        (cart_poles(), int, 4, TypeError, "`policy` must be a function of the observations"),
+        (cart_poles(), lean, None, ValueError, "say how long a rollout is"),
+        (cart_poles(), lean, 0, ValueError, "`num_steps` must be an integer from 1"),
+    ],
+)
+def test_what_fails_in_a_worker_is_raised_with_the_worker(
+    workers, make_env, policy, steps, error, words
+):
+    with pytest.raises(error, match=words) as raised:
+        workers(make_env, policy, 1, steps)
+    assert raised.value.__notes__[-1] == "raised in worker 0"
+
+
+def test_an_id_that_only_the_driver_knows_is_explained(workers):
+    gym.register("OnlyHere-v0", entry_point=lambda: None)
+    try:
+        with pytest.raises(NameNotFound) as raised:
+            workers(lambda: gym.make_vec("OnlyHere-v0", 2), lean, 1, 4)
+    finally:
+        del gym.registry["OnlyHere-v0"]
+    assert "register them in `make_env`" in raised.value.__notes__[0]
+
+
+def test_workers_that_differ_are_refused(workers):
+    def make_env():
+        worker = importlib.import_module("cartwheel.ray").worker_info()
+        return cartwheel.make_vec("CartPole-v1", 2 + worker.index)
+
+    with pytest.raises(ValueError, match="all workers must have the same environments") as raised:
+        workers(make_env, lean, 2, 4)
+    assert "in worker 1" in str(raised.value)
+
+
+def test_a_process_that_ends_while_it_starts_is_an_error(workers):
+    with pytest.raises(RuntimeError, match="process of worker 0 ended while it made its env"):
+        workers(lambda: importlib.import_module("os")._exit(1), lean, 1, 4)
+
+
+def test_too_few_processors_are_an_error_with_what_there_is(workers):
+    words = rf"workers \[0\] of 1 have not started .*'num_cpus': {CPUS + 1}.* has {CPUS} CPU"
+    with pytest.raises(TimeoutError, match=words):
+        workers(cart_poles(), lean, 1, 4, num_cpus=CPUS + 1, start_timeout=0.5)
+
+
+def test_weights_need_a_policy_that_takes_them(workers):
+    with pytest.raises(TypeError, match=r"`set_weights\(weights\)`; it made 'function'"):
+        workers(cart_poles(), lean, 1, 4, weights=dict)
+    remote = workers(cart_poles(), lean, 1, 4)
+    with pytest.raises(TypeError, match=r"`set_weights\(weights\)`"):
+        remote.update({})
+    assert remote.policy_version == 0
+    assert remote.collect().policy_version == 0
+
+
+def test_weights_that_cannot_be_pickled_are_refused(workers):
+    remote = workers(cart_poles(), Leaning, 1, 4)
+    with pytest.raises(TypeError):
+        remote.update(threading.Lock())
+    assert remote.policy_version == 0
+    assert remote.collect().num_steps == 4
+
+
+def test_closed_workers_are_closed(workers):
+    with workers(cart_poles(), Leaning, 1, 4) as remote:
+        stream = remote.rollouts()
+        next(stream)
+    for call in (remote.collect, remote.rollouts, lambda: remote.update(0), lambda: next(stream)):
+        with pytest.raises(ClosedEnvironmentError):
+            call()
+    remote.close()
+
+
+def test_an_error_of_the_policy_is_raised_and_the_same_rollout_goes_on(workers):
+    def make_policy():
+        class Stumbling(Leaning):
+            calls = 0
+
+            def __call__(self, observations):
+                self.calls += 1
+                if self.calls == 5:
+                    raise ArithmeticError("stumbled")
+                return super().__call__(observations)
+
+        return Stumbling()
+
+    remote = workers(cart_poles(), make_policy, 2, 10, seed=1)
+    for _ in range(2):  # each worker stumbles once
+        with pytest.raises(ArithmeticError, match="stumbled"):
+            remote.collect()
+    rollout = remote.collect()
+    (expected,) = twin(cart_poles(6), 10, seed=1, weights=[0.0])
+    assert_same(rollout, expected)
+
+
+def test_ctrl_c_in_a_collect_loses_nothing(workers, gates):
+    def make_env():
+        return cartwheel.VectorEnv(gates.env_fns(1), executor="inline")
+
+    def make_policy():
+        return lambda observations: (observations[:, 0] == 2).astype(np.int64)
+
+    remote = workers(make_env, make_policy, 2, 4)
+    timer = threading.Thread(target=lambda: (gates.await_arrival(1), _thread.interrupt_main()))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        remote.collect()
+    timer.join()
+    gates.open(1)
+    rollout = remote.collect()
+    assert rollout.observations[:, :, 0].tolist() == [[t, t] for t in range(5)]
+    assert remote.stats().rollouts.tolist() == [1, 1]
+
+
+def test_closing_does_not_wait_for_a_rollout_that_hangs(workers, gates):
+    def make_env():
+        return cartwheel.VectorEnv(gates.env_fns(1), executor="process")
+
+    remote = workers(make_env, lambda: lambda _: np.ones(1, int), 1, 4)
+    remote._workers[0].ask(0, ())
+    gates.await_arrival(1)
+    remote.close(grace=0.1)  # the fixtures check that no process is left
+
+
+def test_a_worker_has_the_threads_that_ray_assigned(workers):
+    def make_policy():
+        cartwheel_ray = importlib.import_module("cartwheel.ray")
+        info = cartwheel_ray.worker_info()
+        usable = importlib.import_module("cartwheel._cartwheel").usable_cpus()
+        kept = [info.index, info.num_workers, info.num_cpus, info.seed, usable]
+        return lambda observations: (
+            np.zeros(len(observations), np.int64),
+            {"info": np.full((len(observations), 5), kept)},
+        )
+
+    from cartwheel._cartwheel import usable_cpus
+
+    assert importlib.import_module("cartwheel.ray").worker_info() is None
+    for cpus, threads in ((0.5, 1), (1, 1), (2, 2)):
+        rollout = workers(cart_poles(2), make_policy, 1, 1, seed=9, num_cpus=cpus).collect()
+        expected = [0, 1, threads, 9, min(threads, usable_cpus())]
+        assert rollout.extras["info"][0, 0].tolist() == expected
+
+
+def test_a_missing_ray_is_an_error_that_says_how_to_install_it():
+    program = "import sys; sys.modules['ray'] = None; import cartwheel.ray"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "ImportError: cartwheel.ray needs Ray: pip install 'cartwheel[ray]'" in ended.stderr

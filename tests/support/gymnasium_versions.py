@@ -1,0 +1,35 @@
+"""What the installed Gymnasium does otherwise than the newest one, for tests that compare with it.
+
+Everything here is false, or changes nothing, beside the newest version.
+"""
+
+from importlib.metadata import version
+
+import gymnasium as gym
+
+INSTALLED = tuple(map(int, version("gymnasium").split(".")[:2]))
+#: Wrong arguments are assertions, without a class of their own and sometimes without a text.
+ASSERTS = INSTALLED < (1, 4)
+#: ``RecordEpisodeStatistics`` leaves out the first step after an autoreset in ``SAME_STEP``.
+MISCOUNTS_SAME_STEP = INSTALLED < (1, 4)
+#: ``SyncVectorEnv`` and ``AsyncVectorEnv`` write their autoreset mode to the class of environments.
+WRITES_TO_METADATA = INSTALLED < (1, 4)
+#: A vector environment or a wrapper that is dropped is closed.
+CLOSES_WHAT_IS_DROPPED = hasattr(gym.vector.VectorEnv, "__del__")
+
+
+def error_of_today(error):
+    """The types and the text that the newest version has for an error of an older one."""
+    if not ASSERTS or not isinstance(error, AssertionError):
+        return type(error), str(error)
+    return (TypeError, ValueError), str(error).replace(
+        "'reset_mask': mask]", "'reset_mask']"
+    ).replace("a boolean array, got", "a boolean array with at least one True value, got")
+
+
+def metadata_of_class(env):
+    """The metadata of an environment without what Gymnasium's vector environments wrote there."""
+    metadata = dict(env.metadata)
+    if WRITES_TO_METADATA:
+        metadata.pop("autoreset_mode", None)
+    return metadata

@@ -1,0 +1,327 @@
+"""`CartwheelVectorEnv` beside Tianshou's own vector environments."""
+
+import importlib
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import cartwheel
+
+pytestmark = pytest.mark.torch
+EXECUTORS = ["inline", "thread", "process"]
+SPACES = {
+    "array": gym.spaces.Box(-1e6, 1e6, (2,), np.float32),
+    "dict": gym.spaces.Dict(
+        time=gym.spaces.Discrete(1000), noise=gym.spaces.Box(-1, 1, (1,), np.float64)
+    ),
+    "number": gym.spaces.Discrete(1000),
+    "text": gym.spaces.Text(8),
+}
+
+
+class Lived(gym.Env):
+    """Its observations, rewards, infos and lengths of episodes depend on its random numbers."""
+
+    def __init__(self, longest, form="array"):
+        self.action_space = gym.spaces.Discrete(3)
+        self.longest, self.form = longest, form
+        self.observation_space = SPACES[form]
+        self.mark = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time, self.length = 0, int(self.np_random.integers(1, self.longest + 1))
+        return self.shown(), {"length": self.length, "told": options or None}
+
+    def step(self, action):
+        self.time += 1
+        over = self.time >= self.length
+        info = {"action": int(action)}
+        if over:
+            info["ended"] = {"at": self.time, "name": "end"}
+        reward = self.np_random.normal() + action
+        return self.shown(), reward, over and self.length % 2 == 0, over, info
+
+    def shown(self):
+        noise = self.np_random.uniform()
+        return {
+            "array": np.array([self.time, noise], np.float32),
+            "dict": {"time": self.time, "noise": np.array([noise])},
+            "number": self.time,
+            "text": f"t{self.time}",
+        }[self.form]
+
+    def render(self):
+        return np.full((2, 2, 3), self.time, np.uint8)
+
+
+@pytest.fixture(scope="module")
+def tianshou():
+    """Tianshou's classes, and ours."""
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(1)
+    importlib.import_module("tqdm").tqdm.monitor_interval = 0  # no thread of its own
+
+    class Classes:
+        env = importlib.import_module("tianshou.env")
+        data = importlib.import_module("tianshou.data")
+        policy = importlib.import_module("tianshou.algorithm.algorithm_base").Policy
+        ours = importlib.import_module("cartwheel.tianshou").CartwheelVectorEnv
+
+    return Classes
+
+
+def fns_of(longest, form="array"):
+    return [lambda n=n: Lived(n, form) for n in longest]
+
+
+def same(mine, other, path="result"):
+    """Whether two results are equal, with their types of arrays."""
+    if isinstance(other, np.ndarray):
+        assert isinstance(mine, np.ndarray), path
+        assert (mine.dtype, mine.shape) == (other.dtype, other.shape), path
+        if other.dtype != object:
+            assert mine.tobytes() == other.tobytes(), path
+            return
+    if isinstance(other, dict):
+        assert mine.keys() == other.keys(), path
+        for key in other:
+            same(mine[key], other[key], f"{path}/{key}")
+    elif isinstance(other, np.ndarray | list | tuple):
+        assert len(mine) == len(other), path
+        for place, (one, two) in enumerate(zip(mine, other, strict=True)):
+            same(one, two, f"{path}/{place}")
+    else:
+        assert mine == other, path
+
+
+@pytest.mark.parametrize("form", SPACES)
+@pytest.mark.parametrize("longest", [(1,), (1, 1, 1), (9, 3, 1, 5, 2, 7, 4)])
+def test_steps_and_resets_of_some_are_those_of_a_dummy_vector_env(tianshou, longest, form):
+    executors = EXECUTORS if form == "dict" and len(longest) == 7 else ["inline"]
+    for executor in executors:
+        theirs = tianshou.env.DummyVectorEnv(fns_of(longest, form))
+        ours = tianshou.ours(
+            fns_of(longest, form), executor=executor, num_workers=min(7, len(longest))
+        )
+        draw = np.random.default_rng(1)
+        assert ours.seed(5) == theirs.seed(5)
+        over = np.ones(len(ours), bool)
+        for _ in range(60):
+            ended = np.flatnonzero(over)
+            if len(ended):
+                options = {"options": {"level": 3}} if draw.random() < 0.3 else {}
+                same(ours.reset(ended, **options), theirs.reset(ended, **options))
+                over[ended] = False
+            some = draw.permutation(len(ours))[: draw.integers(1, len(ours) + 1)]
+            ids = None if draw.random() < 0.2 else some
+            actions = draw.integers(0, 3, len(ours) if ids is None else len(some))
+            mine, other = ours.step(actions, ids), theirs.step(actions, ids)
+            same(mine, other)
+            over[some if ids is not None else slice(None)] = mine[2] | mine[3]
+        ours.close()
+        theirs.close()
+
+
+def test_one_number_and_a_seed_for_all_mean_what_they_mean_in_tianshou(tianshou):
+    theirs = tianshou.env.DummyVectorEnv(fns_of([6, 6, 6]))
+    ours = tianshou.ours(fns_of([6, 6, 6]), executor="inline")
+    for seeds in (None, 3, [7, 8, 9]):
+        if seeds is None:
+            assert ours.seed() == theirs.seed() == [[None]] * 3
+        else:
+            assert ours.seed(seeds) == theirs.seed(seeds)
+    same(ours.reset(seed=4), theirs.reset(seed=4))
+    same(ours.reset(1), theirs.reset(1))
+    same(ours.step([2], 1), theirs.step([2], 1))
+    assert len(ours) == len(theirs) == 3
+    draws = [[space.sample() for space in envs.action_space] for envs in (ours, theirs)]
+    assert draws[0] == draws[1]
+    assert ours.observation_space == theirs.observation_space
+    assert ours.get_env_attr("longest", [2, 0]) == theirs.get_env_attr("longest", [2, 0]) == [6, 6]
+    for envs in (ours, theirs):
+        envs.set_env_attr("mark", 5, [1])
+    assert ours.get_env_attr("mark") == theirs.get_env_attr("mark") == [0, 5, 0]
+    same(ours.render(), theirs.render())
+    ours.close()
+    with pytest.raises(AssertionError, match="cannot be called after close"):
+        ours.step([0, 0, 0])
+
+
+def random_policy(tianshou, space, shown, *, recurrent=False):
+    """A policy of Tianshou that acts by the observations alone.
+
+    AsyncCollector of Tianshou 2.0.1 needs an entry to store and a hidden state, with Tianshou's own
+    environments, too; ``recurrent`` gives it both.
+    """
+
+    class ByObservation(tianshou.policy):
+        def forward(self, batch, state=None, **_):  # noqa: ARG002 - Tianshou's signature
+            times = np.asarray(batch.obs)[:, 0]
+            act = (times.astype(np.int64) * 7 + 1) % 3
+            if not recurrent:
+                return tianshou.data.Batch(act=act)
+            kept = {name: tianshou.data.Batch(times=times.copy()) for name in ("policy", "state")}
+            return tianshou.data.Batch(act=act, **kept)
+
+    return ByObservation(action_space=space, observation_space=shown)
+
+
+def collected(tianshou, envs, *, random):
+    """What a Collector stores and reports."""
+    space = envs.action_space[0]
+    buffer = tianshou.data.VectorReplayBuffer(700, len(envs))
+    policy = random_policy(tianshou, space, SPACES["array"])
+    collector = tianshou.data.Collector(policy, envs, buffer)
+    envs.seed(3)
+    collector.reset()
+    reports = [
+        collector.collect(n_step=len(envs) * 20, random=random),
+        collector.collect(n_episode=len(envs) * 2 + 1, random=random, reset_before_collect=True),
+    ]
+    stored = {
+        name: np.asarray(getattr(buffer, name))
+        for name in ("obs", "obs_next", "act", "rew", "terminated", "truncated", "done")
+    }
+    stored["env_id"] = np.asarray(buffer.info.env_id)
+    seen = [(report.returns.tolist(), report.lens.tolist()) for report in reports]
+    collector.close()
+    return stored, seen
+
+
+@pytest.mark.parametrize("random", [True, False])
+@pytest.mark.parametrize("longest", [(1,), (1, 1, 1), (9, 3, 1, 5, 2, 7, 4)])
+def test_a_collector_stores_what_it_stores_of_a_dummy_vector_env(tianshou, longest, random):
+    theirs = collected(tianshou, tianshou.env.DummyVectorEnv(fns_of(longest)), random=random)
+    for executor in EXECUTORS if len(longest) == 7 else ["inline"]:
+        envs = tianshou.ours(fns_of(longest), executor=executor)
+        same(collected(tianshou, envs, random=random), theirs)
+
+
+def test_native_environments_are_collected_like_gymnasiums(tianshou):
+    def columns(envs):
+        buffer = tianshou.data.VectorReplayBuffer(4000, len(envs))
+        policy = random_policy(tianshou, gym.spaces.Discrete(2), None)
+        collector = tianshou.data.Collector(policy, envs, buffer)
+        envs.seed(3)
+        collector.reset()
+        collector.collect(n_step=2000, random=True)
+        collector.close()
+        return [buffer.obs, buffer.act, buffer.rew, buffer.terminated, buffer.obs_next]
+
+    native = cartwheel.make_vec("cartwheel/CartPole-v1", 4, autoreset_mode="disabled")
+    theirs = tianshou.env.DummyVectorEnv([lambda: gym.make("CartPole-v1")] * 4)
+    for mine, other in zip(columns(tianshou.ours(native)), columns(theirs), strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize(("longest", "wait_num"), [((4, 4), 1), ((9, 3, 1, 5, 2, 7, 4), 3)])
+def test_every_row_lives_the_same_life_however_few_are_waited_for(
+    tianshou, longest, wait_num, executor
+):
+    theirs = tianshou.env.DummyVectorEnv(fns_of(longest))
+    ours = tianshou.ours(fns_of(longest), wait_num, executor=executor)
+    assert (ours.is_async, ours.wait_num) == (True, wait_num)
+    assert ours.seed(5) == theirs.seed(5)
+    lives = [[] for _ in longest]
+    same(ours.reset(), theirs.reset())
+    ids = np.arange(len(longest))
+    for _ in range(60):
+        *columns, infos = ours.step(ids % 3, ids)
+        ids = np.array([info["env_id"] for info in infos])
+        assert len(ids) >= min(wait_num, len(longest))
+        for place, row in enumerate(ids):
+            lives[row].append([column[place] for column in columns] + [infos[place]])
+        ended = ids[columns[2] | columns[3]]
+        if len(ended):
+            shown, told = ours.reset(ended)
+            for place, row in enumerate(ended):
+                lives[row].append([shown[place], told[place]])
+    ours.step(None, ours.waiting_id)
+    assert ours.waiting_id == []
+    for row, life in enumerate(lives):
+        for entry in life:
+            if len(entry) == 2:
+                shown, told = theirs.reset([row])
+                same(entry, [shown[0], told[0]])
+            else:
+                *columns, infos = theirs.step([row % 3], [row])
+                same(entry, [column[0] for column in columns] + [infos[0]])
+    ours.close()
+
+
+@pytest.mark.filterwarnings("ignore:Using async setting:UserWarning")
+def test_an_async_collector_collects_and_starts_again(tianshou):
+    envs = tianshou.ours(fns_of((9, 3, 1, 5)), 2, executor="thread")
+    buffer = tianshou.data.VectorReplayBuffer(4000, 4)
+    policy = random_policy(tianshou, gym.spaces.Discrete(3), None, recurrent=True)
+    # The infos of some steps have texts and those of others none, which a buffer counts as NaN.
+    collector = tianshou.data.AsyncCollector(policy, envs, buffer, raise_on_nan_in_buffer=False)
+    collector.reset()
+    for _ in range(3):
+        assert collector.collect(n_step=60).n_collected_steps >= 60
+        collector.reset_env()  # while environments are being stepped
+    for row, longest in enumerate((9, 3, 1, 5)):
+        assert 0 < buffer.buffers[row].obs_next[: len(buffer.buffers[row]), 0].max() <= longest
+    collector.close()
+
+
+def test_environments_that_are_being_stepped_can_only_be_waited_for(tianshou):
+    envs = tianshou.ours(fns_of((9, 9, 9)), 1, executor="thread")
+    envs.reset()
+    envs.step([0, 0, 0])
+    with pytest.raises(AssertionError, match="stepping now"):
+        envs.reset()
+    with pytest.raises(RuntimeError, match="being stepped"):
+        envs.render()
+    envs.step(None)
+    envs.reset()
+    with pytest.raises(ValueError, match="no environment is being stepped"):
+        envs.step(None)
+    envs.close()
+
+
+def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
+    refused = [
+        (ValueError, "must be 'disabled', got 'same_step'", {"autoreset_mode": "same_step"}),
+        (ValueError, "wait_num", {"wait_num": 0}),
+        (ValueError, "wait_num", {"wait_num": 3}),
+        (TypeError, "multiple values", {"wait_num": 1, "batch_size": 1}),
+        (TypeError, "num_worker", {"num_worker": 1}),
+    ]
+    for error, message, keywords in refused:
+        with pytest.raises(error, match=message):
+            tianshou.ours(fns_of((1, 1)), **keywords)
+    next_step = cartwheel.make_vec("cartwheel/CartPole-v1", 2)
+    with pytest.raises(ValueError, match="must be 'disabled', got 'next_step'"):
+        tianshou.ours(next_step)
+    next_step.close()
+    envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="disabled")
+    with pytest.raises(TypeError, match="keywords executor are for functions"):
+        tianshou.ours(envs, executor="inline")
+    with pytest.raises(ValueError, match="batch_size of a vector environment, 2 here, got 1"):
+        tianshou.ours(envs, 1)
+    envs.close()
+    mode = gym.vector.AutoresetMode.DISABLED
+    theirs = gym.vector.SyncVectorEnv(fns_of((1, 1)), autoreset_mode=mode)
+    with pytest.raises(TypeError, match="needs a vector environment of cartwheel"):
+        tianshou.ours(theirs)
+    theirs.close()
+
+    class Pair(Lived):
+        def __init__(self):
+            super().__init__(1)
+            self.observation_space = gym.spaces.Tuple([SPACES["array"]] * 2)
+
+    with pytest.raises(TypeError, match="no tuples as observations"):
+        tianshou.ours([Pair], executor="process")
+
+
+def test_an_action_that_is_none_needs_wait_num(tianshou):
+    envs = tianshou.ours(fns_of((5, 5)), executor="inline")
+    envs.reset()
+    with pytest.raises(ValueError, match="there is no `wait_num`"):
+        envs.step(None)
+    envs.close()
