@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 RAY_VENV := .venv-ray
 TRAINERS := sample-factory pufferlib lerobot
+ZOO_VENV := .venv-zoo
 # The versions of Gymnasium that the tests run beside: the oldest that pyproject.toml allows (RLlib needs it) to the
 # newest. Each has an environment of its own.
 GYMNASIUMS := 1.2.2 1.3.0 1.4.0
@@ -49,7 +50,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
+.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -142,6 +143,12 @@ soak: build ## run random operations with random kills for MINUTES (10) and comp
 faults: build ## cause faults in every executor and in Gymnasium, and write the table of docs/faults.md
 	@$(BIN)/python -m tests.fault_table --write docs/faults.md
 
+zoo: build $(ZOO_VENV)/.installed ## step real environments of other packages beside Gymnasium, and write the table of docs/environments.md
+	@echo '==> pytest, real environments'
+	@$(ZOO_VENV)/bin/python -m pytest -m zoo
+	@echo '==> the table of docs/environments.md'
+	@$(ZOO_VENV)/bin/python -m tests.zoo.table --write docs/environments.md
+
 lint: build ## check formatting, lints and types; changes nothing
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
 		|| rustup component add rustfmt clippy
@@ -213,6 +220,14 @@ $(RAY_VENV)/.installed: tests/requirements/ray.txt $(TORCH_VENV)/.installed
 	@test -x $(RAY_VENV)/bin/pip || $(PYTHON) -m venv $(RAY_VENV)
 	@PIP_CONSTRAINT= $(RAY_VENV)/bin/python -m pip install --quiet -r $<
 	@$(call layer,$(RAY_VENV),$(TORCH_VENV))
+	@touch $@
+
+# Real environments. The layer comes first: what $(VENV) has is not installed again.
+$(ZOO_VENV)/.installed: tests/requirements/zoo.txt constraints.txt
+	@echo '==> virtual environment in $(ZOO_VENV)'
+	@test -x $(ZOO_VENV)/bin/pip || $(PYTHON) -m venv $(ZOO_VENV)
+	@$(call layer,$(ZOO_VENV),$(VENV))
+	@$(ZOO_VENV)/bin/python -m pip install --quiet -r $<
 	@touch $@
 
 # Everything in $(VENV), with another version of Gymnasium. Its extras are those of $(VENV).

@@ -125,29 +125,31 @@ def test_without_autoreset_rows_wait_for_their_reset(make, theirs):
     assert stops > 4
 
 
-def test_one_game_is_gymnasiums_preprocessing_of_it(make):
-    import cv2
+def preprocessed(env):
     from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
-    cv2.setNumThreads(0)  # OpenCV keeps its threads for ever
-    make_single = gym.make("BreakoutNoFrameskip-v4")
-    single = AtariPreprocessing(make_single, noop_max=0, frame_skip=4)
-    single = FrameStackObservation(single, 4, padding_type="zero")
-    plain = {"noop_max": 0, "use_fire_reset": False, "reward_clipping": False}
-    envs = make(1, "Breakout", repeat_action_probability=0.0, **plain)
-    assert_identical(envs.reset(seed=3)[0][0], single.reset(seed=3)[0])
-    rewards = 0
-    random = np.random.default_rng(4)
+    env = AtariPreprocessing(env, noop_max=0, frame_skip=4)
+    return FrameStackObservation(env, 4, padding_type="zero")
+
+
+def test_one_game_is_gymnasiums_preprocessing_of_it(make):
+    """Gymnasium's environment runs in a process, because OpenCV keeps its threads for ever."""
+    keywords = {"noop_max": 0, "use_fire_reset": False, "reward_clipping": False}
+    envs = make(1, "Breakout", repeat_action_probability=0.0, **keywords)
+    single = cartwheel.make_vec(
+        "BreakoutNoFrameskip-v4", 1, executor="process", wrappers=[preprocessed]
+    )
+    assert_identical(envs.reset(seed=3)[0], single.reset(seed=3)[0])
+    random, rewarded = np.random.default_rng(4), 0
     for _ in range(250):
-        action = random.integers(4)
-        step, expected = envs.step([action]), single.step(action)
-        assert_identical(step[0][0], expected[0])
-        assert [part[0] for part in step[1:4]] == list(expected[1:4])
-        assert step[4]["lives"][0] == expected[4]["lives"]
-        rewards += expected[1]
+        actions = random.integers(4, size=1)
+        step, expected = envs.step(actions), single.step(actions)
+        assert_identical(step[:4], expected[:4])
+        assert step[4]["lives"] == expected[4]["lives"]
+        rewarded += expected[1][0]
         if expected[2]:
             break
-    assert rewards
+    assert rewarded
     single.close()
 
 
@@ -269,7 +271,7 @@ def test_batches_of_some_rows_have_the_results_of_these_rows(make, mode):
                 got = observations[place], rewards[place], *flags, finals
                 assert_identical(got, expected[row][received[row]])
                 received[row] += 1
-        assert min(received) > 0
+        assert sum(received) >= 56  # of thirty batches of two
 
 
 def test_seeds_are_those_of_all_vector_environments(make):
@@ -316,7 +318,7 @@ def test_the_metadata_of_other_vector_environments_stay_as_they_are(make):
         ({"repeat_action_probability": 3}, ValueError, "from 0 to 1, got 3"),
         ({"final_obs": "dense"}, ValueError, "autoreset_mode='same_step'"),
         ({"life_loss_info": True, "autoreset_mode": "same_step"}, ValueError, "episodic_life"),
-        ({"game": "ping"}, ValueError, "no game 'ping': did you mean 'pong'"),
+        ({"vector_kwargs": {"game": "ping"}}, ValueError, "'ping': did you mean 'pong'"),
         ({"vectorization_mode": "async"}, ValueError, "leave out `vectorization_mode`"),
         (
             {"wrappers": [gym.wrappers.NormalizeReward]},
@@ -355,7 +357,7 @@ def test_wrappers_and_evaluate_work(make, mode):
     assert wrapped.reset(seed=1)[0].shape == (3, 4 * 84 * 84)
     lengths = []
     for _ in range(40):
-        observations, _, terminations, truncations, infos = wrapped.step([0, 2, 3])
+        _, _, terminations, truncations, infos = wrapped.step([0, 2, 3])
         over = terminations | truncations
         if over.any():
             lengths += infos["episode"]["l"][over].tolist()

@@ -30,6 +30,7 @@ from cartwheel.arguments import (
     check_options,
 )
 from cartwheel.errors import EpisodeOverError
+from cartwheel.gymnasium_versions import keep_open
 from cartwheel.near_misses import near_miss, shown
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class AleVectorEnv(AtariVectorEnv):
     different:
 
     * Arguments, actions, seeds and the order of calls are checked. (An action that does not exist,
-      a second ``recv`` and a ``batch_size`` above ``num_envs`` would wait for ever, and ``num_envs``
-      of 0 would end the program.)
+      a second ``recv`` and a ``batch_size`` above ``num_envs`` would wait for ever, and
+      ``num_envs=0`` would end the program.)
     * Rewards are ``float64``. Every info has its mask (``_lives``).
     * In ``SAME_STEP`` final observations are in the forms of
       :class:`~cartwheel.VectorEnv`, with masks. (ale-py leaves uninitialised memory in rows that go
@@ -61,6 +62,15 @@ class AleVectorEnv(AtariVectorEnv):
     * ``DISABLED`` works; ale-py does not have it.
     * ``metadata`` is the object's own. (ale-py writes into the dictionary of Gymnasium's class,
       which all vector environments of the process share.)
+
+    Example:
+        >>> import cartwheel
+        >>> envs = cartwheel.make_vec("ALE/Pong-v5", 2, executor="ale")
+        >>> observations, infos = envs.reset(seed=1)
+        >>> observations, rewards, terminations, truncations, infos = envs.step([2, 3])
+        >>> observations.shape, rewards.dtype
+        ((2, 4, 84, 84), dtype('float64'))
+        >>> envs.close()
 
     Row ``i`` is environment ``i``. Observations have the shape ``(rows, stack_num, img_height,
     img_width)``, with a further axis of 3 without ``grayscale``, and the dtype ``uint8``. Infos are
@@ -88,6 +98,11 @@ class AleVectorEnv(AtariVectorEnv):
             other.
     """
 
+    #: The native interface of ale-py; ``None`` after :meth:`close`.
+    ale: Any
+
+    __del__ = keep_open
+
     def __init__(
         self,
         game: str,
@@ -109,7 +124,7 @@ class AleVectorEnv(AtariVectorEnv):
         batch_size = as_integer("batch_size", batch_size, 0, num_envs) or num_envs
         _check_mode(mode, batch_size, num_envs, life_loss_info=life_loss_info)
         num_threads = as_integer("num_threads", num_threads, 0) or min(usable_cpus(), num_envs)
-        self.metadata = dict(self.metadata)  # ale-py writes into it
+        self.metadata: dict[str, Any] = dict(AtariVectorEnv.metadata)  # ale-py writes into it
         super().__init__(
             game,
             num_envs,
@@ -350,7 +365,7 @@ def _check_mode(
     if life_loss_info and mode is not AutoresetMode.NEXT_STEP:
         raise ValueError(
             "`life_loss_info=True` needs autoreset_mode='next_step', because ale-py does not reset "
-            f"after a lost life; got {mode.name.lower()!r}. `episodic_life=True` works in all modes."
+            f"after a lost life; got {mode.name.lower()!r}. `episodic_life` works in all modes."
         )
     if mode is AutoresetMode.DISABLED and batch_size < num_envs:
         raise ValueError(

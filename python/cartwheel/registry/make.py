@@ -19,7 +19,6 @@ from gymnasium.envs.registration import (
 from cartwheel.arguments import as_integer
 from cartwheel.native.plugins import without_module
 from cartwheel.native.registration import NATIVE_ENTRY_POINT
-from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.native.wrappers import instead_of
 from cartwheel.near_misses import keywords_of, shown
 from cartwheel.registry import atari
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         OnWorkerDeath,
         Vectorization,
     )
+    from cartwheel.native.vector_env import NativeVectorEnv
 
     Wrappers = Sequence[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]]
 

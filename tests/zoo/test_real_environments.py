@@ -1,0 +1,16 @@
+"""Environments of other packages give in worker processes what they give in Gymnasium's loop."""
+
+import pytest
+
+from tests.zoo.environments import CASES, PLAYERS
+from tests.zoo.table import run
+
+pytestmark = pytest.mark.zoo
+
+
+@pytest.mark.parametrize("case", [*CASES, *PLAYERS], ids=str)
+def test_every_mode_and_every_frame_is_the_same(case):
+    """The program makes a fifth of the steps of the table in ``docs/environments.md``."""
+    for cell, outcome in run(case, 0.2).items():
+        assert "error" not in outcome, f"{cell}: {outcome}"
+        assert outcome["values"] > 0
