@@ -260,7 +260,12 @@ def main():
     parser.add_argument("--share", type=float, default=1.0, help="of the steps of the case")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # of these packages
-    for told in cells(by_id[arguments.env_id], arguments.share):
+    case = by_id[arguments.env_id]
+    if case.name == "ViZDoom":  # the first game of a folder writes a file, which others need
+        first = case()
+        first.reset()
+        first.close()
+    for told in cells(case, arguments.share):
         print(json.dumps(told), flush=True)
 
 
