@@ -68,6 +68,25 @@ def test_every_public_name_loads_by_itself(name):
     assert fresh(f"import cartwheel; print(cartwheel.{name} is not None)") == ["True"]
 
 
+@pytest.mark.parametrize("room", ["ale", "ray", "rllib", "sb3", "skrl", "tianshou", "torchrl"])
+def test_a_room_that_needs_another_library_loads_as_an_attribute(room):
+    program = f"""
+import cartwheel
+print("{room}" in dir(cartwheel))
+try:
+    print(cartwheel.{room}.__name__)
+except ImportError as error:
+    print(error)
+"""
+    listed, *loaded = fresh(program)
+    assert listed == "False"  # `help(cartwheel)` would import it
+    assert loaded == [f"cartwheel.{room}"] or {"pip", "install"} <= set(loaded)
+
+
+def test_the_room_of_wrappers_loads_as_an_attribute():
+    assert fresh("import cartwheel; print(cartwheel.wrappers.__name__)") == ["cartwheel.wrappers"]
+
+
 def test_an_unknown_name_is_an_error_with_a_suggestion():
     program = """
 import sys, cartwheel

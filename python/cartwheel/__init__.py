@@ -90,6 +90,11 @@ __all__ = [
     "testing",
 ]
 
+#: Rooms that are loaded when they are first used. Those that need another library are not in
+#: ``__all__``, because ``help`` and ``import *`` take every name there.
+_LAZY_ROOMS = {"envpool", "returns", "testing", "wrappers"}
+_LAZY_ROOMS |= {"ale", "ray", "rllib", "sb3", "skrl", "tianshou", "torchrl"}
+
 #: Public names that are loaded when they are first used, and the module of each.
 _LAZY = {
     "Collector": "cartwheel.rollouts",
@@ -106,7 +111,7 @@ if not TYPE_CHECKING:  # type checkers would accept every name
         """Loads a public name when it is first used."""
         if name in _LAZY:
             value = getattr(importlib.import_module(_LAZY[name]), name)
-        elif name in ("envpool", "returns", "testing"):
+        elif name in _LAZY_ROOMS:
             value = importlib.import_module(f"{__name__}.{name}")
         elif name == "__version__":
             from importlib.metadata import version  # takes longer to load than most of cartwheel
