@@ -33,7 +33,7 @@ def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
     """
     if isinstance(envs, GymnasiumVectorEnv):
         _check_given(envs, num_envs, keywords)
-        _check_space(envs.single_observation_space)
+        _check_rows(envs)
         return envs
     is_id = isinstance(envs, str | EnvSpec)
     _check_names(keywords)
@@ -52,9 +52,7 @@ def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
     _check_form(as_autoreset_mode(mode), num_envs_or_batch, num_envs, finals)
     made: Any = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
     try:
-        _check_space(made.single_observation_space)
-        if not isinstance(made, NativeVectorEnv):
-            _check_apart(made)
+        _check_rows(made)
     except BaseException:
         made.close()
         raise
@@ -108,6 +106,13 @@ def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: 
             f"{needs} final observations of single rows, got final_obs={final_obs!r}: leave "
             "`final_obs` out."
         )
+
+
+def _check_rows(envs: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]) -> None:
+    """Checks the environments that were made."""
+    _check_space(envs.single_observation_space)
+    if isinstance(envs, VectorEnv):
+        _check_apart(envs)
 
 
 def _check_space(space: Any) -> None:
