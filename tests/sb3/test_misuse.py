@@ -146,8 +146,10 @@ def test_calls_out_of_order_are_refused(build):
     assert envs.step_wait()[0].tolist() == [[1], [1]]
 
 
-def test_native_rows_must_be_reset_first():
+def test_native_rows_must_be_reset_first_and_are_no_objects():
     envs = native(POLE, 2)
+    with pytest.raises(AttributeError, match="use get_attr, set_attr and env_method"):
+        _ = envs.envs
     with pytest.raises(gym.error.ResetNeeded):
         envs.step([0, 0])
     envs.close()

@@ -170,9 +170,17 @@ class CartwheelVecEnv(VecEnv):
 
     @property
     def envs(self) -> list[Any]:
-        """The environments themselves, for the executor ``"inline"``."""
-        envs: list[Any] = self.vector_env.envs
-        return envs
+        """The environments themselves, for the executor ``"inline"``.
+
+        Raises:
+            AttributeError: The environments are native, or in other threads or processes.
+        """
+        if isinstance(self.vector_env, NativeVectorEnv):
+            raise AttributeError(
+                "native environments are no objects of Python; use get_attr, set_attr and "
+                "env_method"
+            )
+        return self.vector_env.envs
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """Renders every environment.
