@@ -188,5 +188,6 @@ def test_a_missing_trainer_is_an_import_error_that_names_the_extra(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     for name in [name for name in sys.modules if name.startswith("stable_baselines3")]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"pip install 'cartwheel\[sb3\]'"):
+    needs = r"cartwheel.sb3 needs stable_baselines3: pip install 'cartwheel\[sb3\]'"
+    with pytest.raises(ImportError, match=needs):
         importlib.import_module("cartwheel.sb3")
