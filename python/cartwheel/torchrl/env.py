@@ -72,7 +72,8 @@ class CartwheelEnv(GymLikeEnv):
     Args:
         envs: Functions that make the environments, as for :class:`cartwheel.VectorEnv`. Or a vector
             environment of cartwheel with ``autoreset_mode="disabled"``, native or not, with or
-            without wrappers.
+            without wrappers. (With wrappers of Gymnasium, some rows cannot be stepped without the
+            others, as ``rollout(…, break_when_all_done=True)`` needs it.)
         categorical_action_encoding: Whether discrete actions and observations are integers, as
             ``GymWrapper`` understands it; by default they are one-hot.
         device: Where tensors go. ``None``: they stay on the CPU, and tensordicts have no device.
