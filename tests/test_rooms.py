@@ -24,7 +24,7 @@ PYTHON = """
     vector
     returns worker
     arguments
-    _cartwheel choices errors log near_misses policy progress spaces
+    _cartwheel choices errors extras log near_misses policy progress spaces
     gymnasium_versions
 """
 BINDING = """

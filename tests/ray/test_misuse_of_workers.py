@@ -204,4 +204,4 @@ def test_a_worker_has_the_threads_that_ray_assigned(workers):
 def test_a_missing_ray_is_an_error_that_says_how_to_install_it():
     program = "import sys; sys.modules['ray'] = None; import cartwheel.ray"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "ImportError: cartwheel.ray needs Ray: pip install 'cartwheel[ray]'" in ended.stderr
+    assert "ImportError: cartwheel.ray needs ray: pip install 'cartwheel[ray]'" in ended.stderr

@@ -20,7 +20,9 @@ from cartwheel.worker.env_calls import identity
 _THEIRS = {"start_method": "context", "n_envs": "num_envs"}
 
 
-def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
+def as_vector_env(
+    envs: Any, num_envs: Any, keywords: dict[str, Any]
+) -> VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]:
     """Returns a vector environment in the form that Stable-Baselines3 needs.
 
     Args:
@@ -32,9 +34,9 @@ def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
         Exception: As for ``CartwheelVecEnv``. What was made here is closed.
     """
     if isinstance(envs, GymnasiumVectorEnv):
-        _check_given(envs, num_envs, keywords)
-        _check_space(envs.single_observation_space)
-        return envs
+        given = _checked(envs, num_envs, keywords)
+        _check_rows(given)
+        return given
     is_id = isinstance(envs, str | EnvSpec)
     _check_names(keywords)
     if is_id:
@@ -50,11 +52,10 @@ def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
     batch_size, finals = keywords.get("batch_size"), keywords.get("final_obs", "object")
     num_envs_or_batch = num_envs if batch_size is None else batch_size
     _check_form(as_autoreset_mode(mode), num_envs_or_batch, num_envs, finals)
-    made: Any = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
+    made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
+    made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
     try:
-        _check_space(made.single_observation_space)
-        if not isinstance(made, NativeVectorEnv):
-            _check_apart(made)
+        _check_rows(made)
     except BaseException:
         made.close()
         raise
@@ -71,10 +72,10 @@ def _check_names(keywords: dict[str, Any]) -> None:
             )
 
 
-def _check_given(
+def _checked(
     envs: GymnasiumVectorEnv[Any, Any, Any], num_envs: Any, keywords: dict[str, Any]
-) -> None:
-    """Checks a vector environment that the user made."""
+) -> VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]:
+    """Returns a vector environment that the user made, after a check of its batches."""
     if not isinstance(envs, VectorEnv | NativeVectorEnv):
         raise TypeError(
             "`envs` must be a cartwheel.VectorEnv or a cartwheel.NativeVectorEnv without wrappers, "
@@ -88,6 +89,7 @@ def _check_given(
             "when you make it."
         )
     _check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs, envs.final_obs)
+    return envs
 
 
 def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: Any) -> None:
@@ -108,6 +110,13 @@ def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: 
             f"{needs} final observations of single rows, got final_obs={final_obs!r}: leave "
             "`final_obs` out."
         )
+
+
+def _check_rows(envs: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]) -> None:
+    """Checks the environments that were made."""
+    _check_space(envs.single_observation_space)
+    if isinstance(envs, VectorEnv):
+        _check_apart(envs)
 
 
 def _check_space(space: Any) -> None:

@@ -72,7 +72,8 @@ class CartwheelEnv(GymLikeEnv):
     Args:
         envs: Functions that make the environments, as for :class:`cartwheel.VectorEnv`. Or a vector
             environment of cartwheel with ``autoreset_mode="disabled"``, native or not, with or
-            without wrappers.
+            without wrappers. (With wrappers of Gymnasium, some rows cannot be stepped without the
+            others, as ``rollout(…, break_when_all_done=True)`` needs it.)
         categorical_action_encoding: Whether discrete actions and observations are integers, as
             ``GymWrapper`` understands it; by default they are one-hot.
         device: Where tensors go. ``None``: they stay on the CPU, and tensordicts have no device.
@@ -164,6 +165,7 @@ class CartwheelEnv(GymLikeEnv):
             found[name] = torch.from_numpy(flags.reshape(self._column))
         stepped = self._completed(found, infos)
         if partial:
+            self._shown.clear()
             root = tensordict.select(*stepped.keys(True, True), strict=False)
             return stepped.where(mask.reshape(-1), root, pad=0)
         self._shown[:] = [weakref.ref(stepped.get(leaf)) for leaf in self._leaves]
@@ -175,7 +177,16 @@ class CartwheelEnv(GymLikeEnv):
         return self.full_action_spec.to_numpy(tensordict.select(*self.action_keys).to_dict())
 
     def _step_rows(self, actions: Any, mask: Any) -> Any:
-        """Steps some rows; arrays of the result have zeros for the others."""
+        """Steps some rows; arrays of the result have zeros for the others.
+
+        Raises:
+            RuntimeError: Wrappers of Gymnasium, which step all rows, are around the environments.
+        """
+        if not getattr(self._env, "steps_rows", False):
+            raise RuntimeError(
+                "TorchRL steps only the rows that are not over here (break_when_all_done=True), "
+                f"and {self._env} steps all: use the wrappers of cartwheel.wrappers"
+            )
         rows = np.flatnonzero(mask.numpy(force=True))
 
         def spread(part: Any) -> Any:
@@ -197,13 +208,14 @@ class CartwheelEnv(GymLikeEnv):
         if self.device is not None:
             result = result.to(self.device)
         for read_infos in self.info_dict_reader:
-            told = read_infos(infos, result)
-            result = result if told is None else told
+            read = read_infos(infos, result)
+            result = result if read is None else read
         return result
 
     # Resets
 
     def _reset(self, tensordict: TensorDictBase | None = None, **keywords: Any) -> TensorDictBase:
+        self._shown.clear()  # from now on, rows show something else
         mask = None if tensordict is None else tensordict.get("_reset", None)
         if mask is not None:
             rows = mask.numpy(force=True).reshape(-1)
