@@ -82,7 +82,7 @@ def check_keywords(owner: str, keywords: dict[str, Any], known: frozenset[str]) 
 def _explained(owner: str, name: str, value: Any, known: frozenset[str]) -> str:
     start = f"`{name}` is not a keyword of {owner}"
     place, meant = place_of(name, value), near_miss(name, known)
-    if name == "num_envs":
+    if name in ("num_envs", "n_envs"):  # the second is Stable-Baselines3's
         place = f"repeat the function, `[function] * {shown(value)}`"
     if place is not None:
         return f"{start}: {place}."

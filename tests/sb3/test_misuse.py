@@ -99,6 +99,7 @@ def test_one_environment_for_several_rows_is_refused():
         (([POLE],), {"start_method": "fork"}, TypeError, "did you mean `context`"),
         (([POLE],), {"monitors": True}, TypeError, "did you mean `monitor`"),
         (("cartwheel/CartPole-v1",), {"n_envs": 2}, TypeError, "did you mean `num_envs`"),
+        (([POLE], "fork"), {}, TypeError, "`num_envs`: pass context='fork'"),
         (([POLE],), {"seed": 3}, TypeError, "seed"),
     ],
     ids=str,
@@ -118,6 +119,29 @@ def test_other_vector_environments_are_refused():
         make(ours, 2, executor="inline")
     theirs.close()
     ours.close()
+
+
+def test_a_vector_environment_that_is_closed_is_refused():
+    given = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="same_step")
+    given.close()
+    with pytest.raises(gym.error.ClosedEnvironmentError):
+        make(given)
+
+
+def test_a_seed_that_does_not_fit_is_refused_before_the_next_reset():
+    envs = make("cartwheel/CartPole-v1", 2)
+    for seed, error in ((-1, gym.error.Error), ("1", TypeError)):
+        with pytest.raises(error, match=r"[Ss]eed"):
+            envs.seed(seed)
+    assert envs.reset().shape == (2, 4)
+    assert envs.seed(np.int64(3)) == [3, 4]
+    envs.close()
+
+
+def test_repr_names_the_vector_environment():
+    envs = make("cartwheel/CartPole-v1", 2)
+    assert repr(envs) == f"CartwheelVecEnv({envs.vector_env!r})"
+    envs.close()
 
 
 def test_a_given_vector_environment_is_closed_with_its_owner():

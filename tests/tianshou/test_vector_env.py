@@ -333,6 +333,7 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
         (ValueError, "wait_num", {"wait_num": 3}),
         (TypeError, "multiple values", {"wait_num": 1, "batch_size": 1}),
         (TypeError, "num_worker", {"num_worker": 1}),
+        (TypeError, "did you mean `wait_num`", {"wait_nun": 1}),
     ]
     for error, message, keywords in refused:
         with pytest.raises(error, match=message):
@@ -347,6 +348,12 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
     with pytest.raises(ValueError, match="batch_size of a vector environment, 2 here, got 1"):
         tianshou.ours(envs, 1)
     envs.close()
+    with pytest.raises(gym.error.ClosedEnvironmentError):
+        tianshou.ours(envs)
+    with pytest.raises(TypeError, match="make_vec"):
+        tianshou.ours("cartwheel/CartPole-v1")
+    with pytest.raises(TypeError, match=r"`\[function\] \* num_envs`"):
+        tianshou.ours(fns_of((1, 1))[0])
     mode = gym.vector.AutoresetMode.DISABLED
     theirs = gym.vector.SyncVectorEnv(fns_of((1, 1)), autoreset_mode=mode)
     with pytest.raises(TypeError, match="needs a vector environment of cartwheel"):
@@ -360,6 +367,12 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
 
     with pytest.raises(TypeError, match="no tuples as observations"):
         tianshou.ours([Pair], executor="process")
+
+
+def test_repr_names_the_vector_environment(tianshou):
+    envs = tianshou.ours(fns_of((1, 1)), executor="inline")
+    assert repr(envs).endswith("(VectorEnv(num_envs=2, autoreset_mode='disabled'))")
+    envs.close()
 
 
 def test_an_action_that_is_none_needs_wait_num(tianshou):

@@ -88,7 +88,13 @@ def test_keywords_that_do_not_exist_or_come_too_late_are_refused(runs):
     envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="disabled")
     with pytest.raises(TypeError, match="`executor`, `num_workers` cannot be given with a vector"):
         runs.CartwheelEnv(envs, executor="inline", num_workers=2)
+    with pytest.raises(TypeError, match="did you mean `categorical_action_encoding`"):
+        runs.CartwheelEnv(envs, categorical_action_encodng=True)
+    with pytest.raises(TypeError, match="`categorical_action_encoding` must be True or False"):
+        runs.CartwheelEnv(envs, categorical_action_encoding="no")
     envs.close()
+    with pytest.raises(gym.error.ClosedEnvironmentError):
+        runs.CartwheelEnv(envs)
 
 
 def test_stepping_rows_that_are_over_is_an_error_of_cartwheel(runs, build):

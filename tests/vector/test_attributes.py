@@ -1,5 +1,7 @@
 """`call`, `get_attr`, `set_attr`, `render` and `np_random` reach every environment."""
 
+import copy
+import pickle
 import re
 import threading
 import time
@@ -302,6 +304,14 @@ def test_arguments_of_the_constructor_are_attributes(build):
     assert envs.copy is False
     assert envs.observation_mode == "same"
     assert envs.autoreset_mode is gym.vector.AutoresetMode.SAME_STEP
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_copy_is_an_error_that_names_the_way(build, copied):
+    envs = build(transcripts(3, 3))
+    with pytest.raises(TypeError, match=r"VectorEnv\(num_envs=2.*pass a function that makes one"):
+        copied(envs)
+    envs.close()
 
 
 def test_repr_names_the_class_the_number_and_the_mode(build):

@@ -9,7 +9,7 @@ import numpy as np
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
-from cartwheel.arguments import as_bool, as_rows
+from cartwheel.arguments import as_bool, as_rows, as_seeds
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.sb3.actions import batches_of
 from cartwheel.sb3.rows import NativeRows, PythonRows
@@ -75,6 +75,7 @@ class CartwheelVecEnv(VecEnv):
         ValueError: The mode is not ``SAME_STEP``, batches do not have all rows, observations are
             nested deeper than one ``Dict`` or ``Tuple``, or several rows have the same
             environment.
+        gymnasium.error.ClosedEnvironmentError: ``envs`` is closed.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
 
@@ -103,6 +104,10 @@ class CartwheelVecEnv(VecEnv):
             self._pool.record_episodes()
         super().__init__(self.vector_env.num_envs, self.vector_env.single_observation_space, space)
         self.metadata = dict(self.vector_env.metadata)
+
+    def __repr__(self) -> str:
+        """The vector environment, in one line."""
+        return f"{type(self).__name__}({self.vector_env!r})"
 
     def step(self, actions: Any) -> VecEnvStepReturn:
         """Steps every environment: :meth:`step_async` and :meth:`step_wait` in one.
@@ -163,6 +168,22 @@ class CartwheelVecEnv(VecEnv):
         self._reset_seeds()
         self._reset_options()
         return observations
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Sets the seeds of the next reset.
+
+        Args:
+            seed: Row ``i`` gets ``seed + i``. ``None``: a random number instead.
+
+        Returns:
+            The seed of each row.
+
+        Raises:
+            TypeError: ``seed`` is not an integer.
+            gymnasium.error.Error: It is negative.
+        """
+        as_seeds(seed, range(1), 1)
+        return super().seed(seed)
 
     def close(self) -> None:
         """Closes the environments and ends their workers; a second call does nothing."""

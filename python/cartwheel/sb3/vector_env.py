@@ -35,12 +35,15 @@ def as_vector_env(
     """
     if isinstance(envs, GymnasiumVectorEnv):
         given = _checked(envs, num_envs, keywords)
+        given._pool.check("CartwheelVecEnv", idle=False)
         _check_rows(given)
         return given
     is_id = isinstance(envs, str | EnvSpec)
     _check_names(keywords)
     if is_id:
         num_envs = 1 if num_envs is None else as_integer("num_envs", num_envs, 1)
+    elif isinstance(num_envs, str):  # the second argument of SubprocVecEnv is `start_method`
+        raise TypeError(f"the second argument is `num_envs`: pass context={shown(num_envs)}.")
     elif num_envs is not None:
         raise TypeError(
             f"`num_envs` is for an id: repeat the function, `[function] * {shown(num_envs)}`."

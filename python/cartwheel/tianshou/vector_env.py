@@ -11,9 +11,9 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from tianshou.env import BaseVectorEnv
 
-from cartwheel.arguments import as_autoreset_mode, as_integer
+from cartwheel.arguments import as_autoreset_mode, as_env_fns, as_integer
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.near_misses import shown
+from cartwheel.near_misses import keywords_of, near_miss, shown
 from cartwheel.spaces import nested
 from cartwheel.spaces.describe import batch_of_actions
 from cartwheel.tianshou.infos import infos_by_row
@@ -64,6 +64,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
         ValueError: ``envs`` is in another mode than ``DISABLED``, or ``wait_num`` does not fit.
         TypeError: Observations are tuples, which Tianshou does not take; ``envs`` is a vector
             environment that is not cartwheel's; or there are keywords beside a vector environment.
+        gymnasium.error.ClosedEnvironmentError: The vector environment is closed.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
 
@@ -98,6 +99,10 @@ class CartwheelVectorEnv(BaseVectorEnv):
         self._rows = list(range(self.env_num))
         #: Tianshou draws random actions of each environment from a space of its own.
         self._action_spaces = [copy.deepcopy(vector.single_action_space) for _ in self._rows]
+
+    def __repr__(self) -> str:
+        """The vector environment, in one line."""
+        return f"{type(self).__name__}({self._envs!r})"
 
     # Attributes
 
@@ -332,9 +337,14 @@ class CartwheelVectorEnv(BaseVectorEnv):
 def _made(env_fns: Iterable[EnvFn], wait_num: Any, keywords: dict[str, Any]) -> Any:
     mode = as_autoreset_mode(keywords.pop("autoreset_mode", AutoresetMode.DISABLED))
     _check_mode(mode)
-    fns = list(env_fns)
+    for name in keywords.keys() - keywords_of(VectorEnv):
+        if near_miss(name, ("wait_num",)):
+            raise TypeError(
+                f"`{name}` is not a keyword of CartwheelVectorEnv: did you mean `wait_num`?"
+            )
+    fns = as_env_fns(env_fns)
     if wait_num is not None:
-        batch_size = as_integer("wait_num", wait_num, 1, len(fns) or None)
+        batch_size = as_integer("wait_num", wait_num, 1, len(fns))
         return VectorEnv(fns, autoreset_mode=mode, batch_size=batch_size, **keywords)
     return VectorEnv(fns, autoreset_mode=mode, **keywords)
 
@@ -359,6 +369,7 @@ def _checked(
             f"`wait_num` is the batch_size of a vector environment, {batch_size} here, got "
             f"{shown(wait_num)}: make it with batch_size={shown(wait_num)}"
         )
+    envs.unwrapped._pool.check("CartwheelVectorEnv", idle=False)  # type: ignore[attr-defined]
     return envs
 
 

@@ -14,7 +14,7 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from tensordict import TensorDict
 from torchrl.envs import GymLikeEnv
 
-from cartwheel.arguments import as_autoreset_mode, as_batch_size, as_env_fns
+from cartwheel.arguments import as_autoreset_mode, as_batch_size, as_bool, as_env_fns
 from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.near_misses import keywords_of, listed, near_miss, shown
 from cartwheel.spaces import nested
@@ -86,7 +86,8 @@ class CartwheelEnv(GymLikeEnv):
             space that TorchRL cannot take: ``Text``, ``Graph``, ``Sequence``, ``OneOf``, tuples of
             unequal parts, discrete spaces that do not start at 0.
         TypeError: ``envs`` is a vector environment of another library; keywords go with a vector
-            environment, or do not exist.
+            environment, or do not exist; or ``categorical_action_encoding`` is no truth value.
+        gymnasium.error.ClosedEnvironmentError: The vector environment is closed.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
 
@@ -99,7 +100,8 @@ class CartwheelEnv(GymLikeEnv):
         **keywords: Any,
     ) -> None:
         """Checks the arguments, and starts the workers for functions."""
-        self._categorical = categorical_action_encoding
+        self._categorical = as_bool("categorical_action_encoding", categorical_action_encoding)
+        _check_names(keywords)
         is_vector = isinstance(envs, GymnasiumVectorEnv)
         vector = _checked(envs, keywords) if is_vector else _made(envs, keywords)
         try:
@@ -302,6 +304,14 @@ def _renewed(tensordict: TensorDictBase, fresh: Any, done: Any) -> TensorDictBas
     )
 
 
+def _check_names(keywords: dict[str, Any]) -> None:
+    """Raises ``TypeError`` for names that resemble a keyword of ``CartwheelEnv`` itself."""
+    for name in keywords.keys() - keywords_of(VectorEnv):
+        meant = near_miss(name, _OWN_KEYWORDS)
+        if meant is not None:
+            raise TypeError(f"`{name}` is not a keyword of CartwheelEnv: did you mean `{meant}`?")
+
+
 def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
     """Makes the vector environment of functions.
 
@@ -310,10 +320,6 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
         TypeError: There is no such keyword.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
-    for name in keywords.keys() - keywords_of(VectorEnv.__init__):
-        meant = near_miss(name, _OWN_KEYWORDS)
-        if meant is not None:
-            raise TypeError(f"`{name}` is not a keyword of CartwheelEnv: did you mean `{meant}`?")
     env_fns = as_env_fns(env_fns)
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
     _check_mode(as_autoreset_mode(keywords["autoreset_mode"]), "leave `autoreset_mode` out")
@@ -337,6 +343,7 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
     Raises:
         ValueError: It has another mode, or batches of some rows.
         TypeError: It is not cartwheel's, or there are keywords.
+        gymnasium.error.ClosedEnvironmentError: It is closed.
     """
     if not isinstance(envs.unwrapped, PoolVectorEnv):
         raise TypeError(
@@ -350,6 +357,7 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
         )
     _check_mode(autoreset_mode_of(envs), 'make it with autoreset_mode="disabled"')
     _check_batch_size(envs.unwrapped.batch_size, envs.num_envs)
+    envs.unwrapped._pool.check("CartwheelEnv", idle=False)
     return envs
 
 

@@ -9,7 +9,7 @@ import contextlib
 import os
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -138,6 +138,13 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             parts.append(f"batch_size={self.batch_size}")
         parts.append(f"autoreset_mode={self.autoreset_mode.name.lower()!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ``TypeError``: environments and their workers are not copied."""
+        raise TypeError(
+            f"{self!r} cannot be pickled or copied: pass a function that makes one, such as "
+            "`lambda: cartwheel.make_vec(id, num_envs)`."
+        )
 
     @property
     def _shown_id(self) -> str | None:
