@@ -325,6 +325,11 @@ def test_the_metadata_of_other_vector_environments_stay_as_they_are(make):
             gym.error.Error,
             r"gymnasium.wrappers.vector.NormalizeReward\(envs\)",
         ),
+        (
+            {"wrappers": [gym.wrappers.TimeLimit]},
+            gym.error.Error,
+            "For TimeLimit, use executor='process'",
+        ),
     ],
 )
 def test_arguments_that_ale_py_cannot_take_are_refused(make, keywords, error, words):

@@ -1,7 +1,9 @@
 """Wrong calls say what to change, at once; an error in a worker is the worker's own."""
 
 import _thread
+import gc
 import importlib
+import logging
 import subprocess
 import sys
 import threading
@@ -29,6 +31,9 @@ def lean():
         ({"num_workers": True}, ValueError, "`num_workers` must be a positive integer, got True"),
         ({"in_flight": 0}, ValueError, "`in_flight` must be a positive integer"),
         ({"seed": -1}, ValueError, "`seed` must be an integer from 0 on, got -1"),
+        ({"num_steps": 0}, ValueError, "`num_steps` must be an integer from 1 to 65534, got 0"),
+        ({"options": 3}, TypeError, "`options` must be a dictionary"),
+        ({"actor_options": 3}, TypeError, "`actor_options` must be a dictionary"),
         ({"num_cpus": "2"}, ValueError, "`num_cpus` must be a number of processors"),
         ({"make_env": 3}, TypeError, "`make_env` must be a function without arguments"),
         ({"make_env": lambda rank: rank}, TypeError, r"takes \(rank\)"),
@@ -60,7 +65,6 @@ def raising():
         (cart_poles(), raising, 4, LookupError, "no such track"),
         (cart_poles(), int, 4, TypeError, "`policy` must be a function of the observations"),
         (cart_poles(), lean, None, ValueError, "say how long a rollout is"),
-        (cart_poles(), lean, 0, ValueError, "`num_steps` must be an integer from 1"),
     ],
 )
 def test_what_fails_in_a_worker_is_raised_with_the_worker(
@@ -69,6 +73,19 @@ def test_what_fails_in_a_worker_is_raised_with_the_worker(
     with pytest.raises(error, match=words) as raised:
         workers(make_env, policy, 1, steps)
     assert raised.value.__notes__[-1] == "raised in worker 0"
+
+
+def test_what_the_other_workers_raised_is_not_printed(workers):
+    printed = []
+    logger = logging.getLogger("ray._private.worker")
+    handler = logging.Handler()
+    handler.emit = lambda record: printed.append(record.getMessage())
+    logger.addHandler(handler)
+    with pytest.raises(LookupError, match="no such track"):
+        workers(raising, lean, 3, 4)
+    gc.collect()  # of references with errors
+    logger.removeHandler(handler)
+    assert [text for text in printed if "Unhandled error" in text] == []
 
 
 def test_an_id_that_only_the_driver_knows_is_explained(workers):

@@ -136,6 +136,8 @@ def test_another_autoreset_mode_in_the_env_config_is_refused(rllib, runners):
         ("CartPole-v1", {"batch_size": 2}, ValueError, "leave `batch_size` out"),
         ("CartPole-v1", {"autoreset_mode": "never"}, ValueError, "must be one of"),
         (CountingEnv, {"num_worker": 2}, TypeError, r"did you mean `num_workers`\?"),
+        (CountingEnv, {"executor": "proc"}, ValueError, "`executor` must be one of"),
+        (lambda: CountingEnv({}), {}, TypeError, r"the env_config, such as .* takes \(\)"),
         (CountingEnv, {"length": 2}, TypeError, "`length` is not a keyword of VectorEnv"),
     ],
 )

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def instead_of(wrappers: Iterable[Any]) -> str:
+def instead_of(
+    wrappers: Iterable[Any], one_by_one: str = 'vectorization_mode="sync" or "async"'
+) -> str:
     """Returns what to do instead of wrapping native environments one by one, for an error.
 
     Args:
         wrappers: Classes, ``functools.partial`` of them, functions, or Gymnasium's specs of
             wrappers. For Gymnasium's own wrappers, the result names the vector wrapper of the same
             name, if there is one.
+        one_by_one: The keyword with which environments are stepped one by one.
     """
     calls, others = [], []
     for wrapper in wrappers:
@@ -35,10 +38,7 @@ def instead_of(wrappers: Iterable[Any]) -> str:
     if calls:
         ways.append(f"Wrap all of them together: {', then '.join(calls)}.")
     if others:
-        ways.append(
-            f'For {", ".join(others)}, use vectorization_mode="sync" or "async", which steps '
-            "single environments."
-        )
+        ways.append(f"For {', '.join(others)}, use {one_by_one}, which steps single environments.")
     return " ".join(ways)
 
 

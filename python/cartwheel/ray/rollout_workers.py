@@ -5,6 +5,7 @@ This file is above 300 lines because it has the documentation of every argument.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,14 @@ import numpy as np
 import ray
 from gymnasium.error import ClosedEnvironmentError
 
-from cartwheel.arguments import as_integer
+from cartwheel.arguments import as_integer, check_dictionary
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.near_misses import shown
 from cartwheel.ray.remote_worker import RemoteWorker
 from cartwheel.ray.rollout_actor import Plan
 from cartwheel.ray.worker_rollout import joined
 from cartwheel.ray.worker_stats import WorkerStats
+from cartwheel.rollouts.recording import MAX_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -165,6 +167,10 @@ class RolloutWorkers:
         self.num_workers = as_integer("num_workers", num_workers, 1)
         self.in_flight = as_integer("in_flight", in_flight, 1)
         seed = None if seed is None else as_integer("seed", seed, 0)
+        if num_steps is not None:
+            num_steps = as_integer("num_steps", num_steps, 1, MAX_STEPS)
+        check_dictionary("options", options)
+        check_dictionary("actor_options", actor_options)
         self._options = _as_options(num_cpus, actor_options or {})
         collector = {
             "num_steps": num_steps,
@@ -194,6 +200,7 @@ class RolloutWorkers:
             self._check_alike()
         except BaseException:
             self.close(grace=0)
+            self._take_errors()
             raise
 
     def __repr__(self) -> str:
@@ -372,6 +379,17 @@ class RolloutWorkers:
             if not ready:
                 raise TimeoutError(self._too_slow(timeout, list(waiting.values())))
             waiting.pop(ready[0]).finish_start()
+
+    def _take_errors(self) -> None:
+        """Takes what workers have raised that were killed while they started.
+
+        Ray prints errors that nobody takes, which would hide the one that is raised.
+        """
+        starting = [worker.starting for worker in self._workers if worker.starting is not None]
+        ended, _ = ray.wait(starting, num_returns=len(starting), timeout=1) if starting else ([], 0)
+        for reference in ended:
+            with contextlib.suppress(Exception):
+                ray.get(reference)
 
     def _too_slow(self, timeout: Any, waiting: Sequence[RemoteWorker]) -> str:
         names = ("num_cpus", "num_gpus", "resources")

@@ -65,7 +65,8 @@ def as_spec(spec: EnvSpec, wrappers: Iterable[Any], *, one_by_one: bool) -> EnvS
     all_wrappers = [*spec.additional_wrappers, *wrappers]
     if all_wrappers:
         raise gym.error.Error(
-            f"executor='ale' has no single environments to wrap. {instead_of(all_wrappers)}"
+            "executor='ale' has no single environments to wrap. "
+            + instead_of(all_wrappers, "executor='process'")
         )
     spec = copy.deepcopy(spec)
     spec.vector_entry_point = ENTRY_POINT

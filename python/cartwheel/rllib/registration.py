@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -11,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from ray.tune.registry import register_env
 
 from cartwheel.arguments import as_autoreset_mode
+from cartwheel.choices import Executor, check_choice
 from cartwheel.native.plugins import without_module
 from cartwheel.near_misses import check_keywords, keywords_of, shown
 from cartwheel.registry.make import make_vec
@@ -50,16 +52,18 @@ def register(
 
     Raises:
         gymnasium.error.Error: There is no such id.
-        TypeError: ``env`` is something else, ``num_envs`` is given, or ``VectorEnv`` lacks a
-            keyword that is given for a function.
+        TypeError: ``env`` is something else or does not take the ``env_config``, ``num_envs`` is
+            given, or ``VectorEnv`` lacks a keyword that is given for a function.
         ValueError: ``autoreset_mode`` is not ``"next_step"``, the only mode that RLlib's runners
             understand, or ``batch_size`` is given. In the runner: ``gym_env_vectorize_mode`` is not
-            ``"vector_entry_point"``.
+            ``"vector_entry_point"``. For a function: there is no such ``executor``.
     """
     _check(keywords)
     make: Callable[..., VectorEnv | NativeVectorEnv]
     if callable(env):
+        _check_function(env)
         check_keywords(VectorEnv.__name__, keywords, keywords_of(VectorEnv))
+        check_choice("executor", keywords.get("executor", "auto"), Executor)
         make = functools.partial(_of_function, env)
     elif isinstance(env, str | EnvSpec):
         make = functools.partial(
@@ -71,6 +75,21 @@ def register(
             f"and makes one environment, got {shown(env)}."
         )
     register_env(name, functools.partial(_create, name, make, keywords))
+
+
+def _check_function(function: Callable[..., Any]) -> None:
+    """Raises ``TypeError`` unless a function can be called with the ``env_config``."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a builtin that does not tell
+        return
+    try:
+        signature.bind({})
+    except TypeError:
+        raise TypeError(
+            "`env` must be a function of one argument, the env_config, such as "
+            f"`lambda env_config: MyEnv(**env_config)`, but {shown(function)} takes {signature}."
+        ) from None
 
 
 def _check(keywords: dict[str, Any]) -> None:
