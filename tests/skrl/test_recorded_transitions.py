@@ -199,6 +199,16 @@ def test_rows_that_failed_are_recorded_as_they_are(skrl):
     assert next_shown[0, :2].tolist() == [[0, 1], [0, 2]]
 
 
+def test_the_wrong_order_of_classes_is_refused():
+    true = importlib.import_module("cartwheel.skrl").TrueNextObservations
+    dqn = importlib.import_module("skrl.agents.torch.dqn").DQN
+    with pytest.raises(TypeError, match=r"`class Late\(TrueNextObservations, DQN\)`"):
+        type("Late", (dqn, true), {})
+    own = {"record_transition": lambda self, **step: super(first, self).record_transition(**step)}
+    first = type("First", (true, dqn), own)
+    assert issubclass(type("Second", (first,), {}), true)
+
+
 def test_several_agents_are_refused(skrl):
     class Agent:
         def record_transition(self, **_):

@@ -28,6 +28,9 @@ class TrueNextObservations:
     SAC and the like), and those that bootstrap at time limits (PPO and A2C with
     ``time_limit_bootstrap``). ``final_obs`` may have either form of :class:`cartwheel.VectorEnv`.
 
+    Raises:
+        TypeError: A class is made that has it after the agent.
+
     Example:
         >>> import cartwheel
         >>> from cartwheel.skrl import TrueNextObservations
@@ -45,6 +48,17 @@ class TrueNextObservations:
     #: Of skrl's ``Agent``: the space of one row's observations, and where tensors are.
     observation_space: Any
     device: Any
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Raises ``TypeError`` if the class of the agent comes first: its method would be called."""
+        super().__init_subclass__(**keywords)
+        for base in cls.__mro__[1 : cls.__mro__.index(TrueNextObservations)]:
+            own = "record_transition" in vars(base)
+            if own and not issubclass(base, TrueNextObservations):
+                raise TypeError(
+                    "TrueNextObservations has no effect after the class of the agent: write "
+                    f"`class {cls.__name__}(TrueNextObservations, {base.__name__})`"
+                )
 
     def record_transition(
         self,
