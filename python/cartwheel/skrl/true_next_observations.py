@@ -50,7 +50,7 @@ class TrueNextObservations:
     device: Any
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Raises ``TypeError`` if the class of the agent comes first: its method would be called."""
+        """Raises ``TypeError`` if the class of the agent comes first, with its own method."""
         super().__init_subclass__(**keywords)
         for base in cls.__mro__[1 : cls.__mro__.index(TrueNextObservations)]:
             own = "record_transition" in vars(base)
