@@ -5,14 +5,15 @@ import importlib
 import gymnasium as gym
 import pytest
 
+from tests.support.one_thread import one_thread
+
 pytestmark = pytest.mark.torch
 
 
 @pytest.fixture
 def load():
     """Imports an example by its name."""
-    importlib.import_module("torch").set_num_threads(1)
-    importlib.import_module("tqdm").tqdm.monitor_interval = 0  # no thread of its own
+    one_thread()
     return lambda name: importlib.import_module(f"examples.trainers.{name}")
 
 
