@@ -1,5 +1,6 @@
 """Rollouts of workers equal those of local collectors, and say which weights made them."""
 
+import importlib
 from functools import partial
 from itertools import islice
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel._cartwheel import usable_cpus
 from tests.support.collecting import assert_same
 from tests.support.comparison import assert_identical
 from tests.support.environments import transcripts
@@ -240,3 +242,19 @@ def test_other_vector_environments_have_rollouts_too(workers):
     envs = make_env()
     assert_same(rollout, cartwheel.Collector(envs, make_policy(), 6).collect())
     envs.close()
+
+
+def test_a_worker_has_the_threads_that_ray_assigned(workers):
+    def make_policy():
+        info = importlib.import_module("cartwheel.ray").worker_info()
+        kept = [info.index, info.num_workers, info.num_cpus, info.seed, usable_cpus()]
+        return lambda observations: (
+            np.zeros(len(observations), np.int64),
+            {"info": np.full((len(observations), 5), kept)},
+        )
+
+    assert importlib.import_module("cartwheel.ray").worker_info() is None
+    for cpus, threads in ((0.5, 1), (1, 1), (2, 2)):
+        rollout = workers(cart_poles(2), make_policy, 1, 1, seed=9, num_cpus=cpus).collect()
+        expected = [0, 1, threads, 9, min(threads, usable_cpus())]
+        assert rollout.extras["info"][0, 0].tolist() == expected
