@@ -107,5 +107,5 @@ class NormalizeReward(VectorWrapper):
             self._normalizer.reset(batch.rows, batch.kinds)
             return
         batch.rewards = self._normalizer.normalize(
-            batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations
+            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
