@@ -10,8 +10,8 @@ from gymnasium.vector import AutoresetMode
 from cartwheel.arguments import as_autoreset_mode, as_integer, as_reset_rows, as_rows
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import FAILURES, check_infos
-from cartwheel.wrappers.batch_rows import chosen_actions, joined, put
-from cartwheel.wrappers.info_rows import merged, take
+from cartwheel.wrappers.partial_batches import chosen_actions, joined, put
+from cartwheel.wrappers.partial_infos import merged, take
 from cartwheel.wrappers.whole_batches import WholeBatches
 from cartwheel.wrapping.recording import StepRecording
 
