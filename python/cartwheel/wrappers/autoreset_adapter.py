@@ -66,7 +66,7 @@ class AutoresetAdapter(WholeBatches):
     def __init__(self, envs: VectorEnv[Any, Any, Any], mode: Mode) -> None:
         """Checks the modes; steps nothing."""
         super().__init__(envs)
-        self._mode = as_autoreset_mode(mode)
+        self._mode = as_autoreset_mode(mode, "mode")
         if self._mode == AutoresetMode.DISABLED:
             raise ValueError(
                 "`mode` must be SAME_STEP or NEXT_STEP: `envs` are in DISABLED already"
