@@ -113,6 +113,14 @@ def test_a_space_without_fixed_shape_is_refused():
     envs.close()
 
 
+@pytest.mark.parametrize("space", [Dict(), Dict({"nothing": Tuple(())})], ids=["flat", "nested"])
+def test_a_space_without_arrays_is_refused(space):
+    envs = cartwheel.VectorEnv([lambda: Samples(space)], executor="inline")
+    with pytest.raises(TypeError, match=f"{re.escape(str(space))} have no array"):
+        FrameStack(envs, 2)
+    envs.close()
+
+
 def test_wrong_arguments_are_refused():
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 2)
     for k in (0, -1, 1.5, True, None):
