@@ -77,14 +77,14 @@ class Samples(gym.Env):
     def __init__(self, space):
         self.observation_space = copy.deepcopy(space)
 
-    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
         super().reset(seed=seed)
         if seed is not None:
             self.observation_space.seed(seed)
         self.steps = 0
         return self.observation_space.sample(), {}
 
-    def step(self, action):  # noqa: ARG002
+    def step(self, action):  # noqa: ARG002 - Gymnasium's signature
         self.steps += 1
         return self.observation_space.sample(), 0.0, self.steps == 3, False, {}
 
