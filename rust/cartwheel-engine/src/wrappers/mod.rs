@@ -22,7 +22,7 @@ pub use frame_stack::{Byte, FrameStack, Padding};
 pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 pub use moments::Moments;
 pub use observation_normalizer::ObservationNormalizer;
-pub use places::{At, EndedPlaces, NoSuchRow, Places, StepResults};
+pub use places::{At, EndedPlaces, NoSuchRow, Places, StepResults, existing_rows};
 pub use reward_normalizer::RewardNormalizer;
 pub use row_kinds::RowKinds;
 pub use running::{Ends, Running};

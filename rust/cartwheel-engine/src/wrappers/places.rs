@@ -24,6 +24,16 @@ pub(super) fn check_rows(rows: &[i64], num_envs: usize) -> Result<(), NoSuchRow>
     Err(NoSuchRow { row: rows[place], place, num_envs })
 }
 
+/// Row numbers as indices.
+///
+/// # Errors
+///
+/// An environment does not exist.
+pub fn existing_rows(rows: Vec<i64>, num_envs: usize) -> Result<Vec<usize>, NoSuchRow> {
+    check_rows(&rows, num_envs)?;
+    Ok(rows.into_iter().map(index).collect())
+}
+
 /// The index of an environment that exists.
 pub(super) fn index(row: i64) -> usize {
     usize::try_from(row).expect("checked before")
@@ -83,7 +93,7 @@ impl<'a> Places<'a> {
     }
 
     /// Whether the batch has all environments in their order.
-    pub fn are_all(&self) -> bool {
+    pub(super) fn are_all(&self) -> bool {
         self.rows.is_none()
     }
 
@@ -93,7 +103,7 @@ impl<'a> Places<'a> {
     }
 
     /// The environment of a place.
-    pub fn row(&self, place: usize) -> usize {
+    pub(super) fn row(&self, place: usize) -> usize {
         self.rows.map_or(place, |rows| rows[place])
     }
 

@@ -1,6 +1,4 @@
 //! What the running episodes of all rows have summed up.
-//!
-//! Above 400 lines with its tests.
 
 use super::kind::{FAILED, INCOMPLETE, RESET, TRANSITION};
 use super::places::{At, Places, StepResults};

@@ -1,7 +1,7 @@
 //! The parts of a batch in Rust's types.
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{At, EndedPlaces, NoSuchRow, Places, StepResults};
+use cartwheel_engine::wrappers::{At, EndedPlaces, Places, StepResults, existing_rows};
 use pyo3::prelude::*;
 
 use super::column::{Column, Rows, no_such_row, numbers};
@@ -39,7 +39,8 @@ impl<'py> PlaceColumns<'py> {
         kinds: &Bound<'py, PyAny>,
         num_envs: usize,
     ) -> PyResult<Self> {
-        let rows = rows.map(|rows| existing(numbers(rows)?, num_envs)).transpose()?;
+        let existing = |rows| existing_rows(numbers(rows)?, num_envs).map_err(no_such_row);
+        let rows = rows.map(existing).transpose()?;
         let count = rows.as_ref().map_or(num_envs, Vec::len);
         let kinds = Column::of_kinds(kinds)?.with_len("kinds", count)?;
         Ok(Self { num_envs, rows, kinds })
@@ -98,15 +99,6 @@ impl Received {
             truncations: &self.truncations,
         }
     }
-}
-
-/// Row numbers as indices.
-fn existing(rows: Vec<i64>, num_envs: usize) -> PyResult<Vec<usize>> {
-    let exists = |(place, row)| match usize::try_from(row) {
-        Ok(index) if index < num_envs => Ok(index),
-        _ => Err(no_such_row(NoSuchRow { row, place, num_envs })),
-    };
-    rows.into_iter().enumerate().map(exists).collect()
 }
 
 /// Places that ended an episode, those whose final observations are known, and these, as Python
