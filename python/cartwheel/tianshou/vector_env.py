@@ -17,6 +17,7 @@ from cartwheel.near_misses import shown
 from cartwheel.spaces import nested
 from cartwheel.spaces.describe import batch_of_actions
 from cartwheel.tianshou.infos import infos_by_row
+from cartwheel.trainers import check_mode, check_no_keywords
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -342,11 +343,7 @@ def _made(env_fns: Iterable[EnvFn], wait_num: Any, keywords: dict[str, Any]) -> 
 def _checked(
     envs: GymnasiumVectorEnv[Any, Any, Any], wait_num: Any, keywords: dict[str, Any]
 ) -> Any:
-    if keywords:
-        raise TypeError(
-            f"the keywords {', '.join(keywords)} are for functions that make environments; this is "
-            f"{envs}: pass them to it"
-        )
+    check_no_keywords(envs, keywords)
     if not getattr(envs, "steps_rows", False):
         raise TypeError(
             "Tianshou steps some of the environments, which needs a vector environment of "
@@ -363,11 +360,7 @@ def _checked(
 
 
 def _check_mode(mode: AutoresetMode) -> None:
-    if mode != AutoresetMode.DISABLED:
-        raise ValueError(
-            "Tianshou resets environments itself: autoreset_mode must be 'disabled', got "
-            f"{mode.name.lower()!r}"
-        )
+    check_mode(mode, AutoresetMode.DISABLED, "Tianshou resets finished environments itself")
 
 
 def _check_observations(envs: Any) -> None:

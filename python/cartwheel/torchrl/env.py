@@ -14,12 +14,13 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from tensordict import TensorDict
 from torchrl.envs import GymLikeEnv
 
-from cartwheel.arguments import as_autoreset_mode, as_batch_size, as_env_fns
+from cartwheel.arguments import as_autoreset_mode, as_env_fns
 from cartwheel.gymnasium_versions import autoreset_mode_of
-from cartwheel.near_misses import keywords_of, listed, near_miss, shown
+from cartwheel.near_misses import keywords_of, near_miss, shown
 from cartwheel.spaces import nested
 from cartwheel.torchrl.observations import named_readers, reader
 from cartwheel.torchrl.specs import Specs, check_space
+from cartwheel.trainers import check_mode, check_no_keywords, check_whole_batches
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.wrapping.wrapper import VectorWrapper
@@ -316,8 +317,9 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
             raise TypeError(f"`{name}` is not a keyword of CartwheelEnv: did you mean `{meant}`?")
     env_fns = as_env_fns(env_fns)
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
-    _check_mode(as_autoreset_mode(keywords["autoreset_mode"]), "leave `autoreset_mode` out")
-    _check_batch_size(as_batch_size(keywords.get("batch_size"), len(env_fns)), len(env_fns))
+    _check_form(
+        as_autoreset_mode(keywords["autoreset_mode"]), keywords.get("batch_size"), len(env_fns)
+    )
     return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or _start_method()})
 
 
@@ -343,27 +345,11 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
             f"CartwheelEnv steps vector environments of cartwheel, got {shown(envs)}: pass the "
             "functions that make the environments, or use torchrl.envs.GymWrapper"
         )
-    if keywords:
-        raise TypeError(
-            f"{listed(keywords)} cannot be given with a vector environment, which has its keywords "
-            "already: pass them where it is made"
-        )
-    _check_mode(autoreset_mode_of(envs), 'make it with autoreset_mode="disabled"')
-    _check_batch_size(envs.unwrapped.batch_size, envs.num_envs)
+    check_no_keywords(envs, keywords)
+    _check_form(autoreset_mode_of(envs), envs.unwrapped.batch_size, envs.num_envs)
     return envs
 
 
-def _check_mode(mode: AutoresetMode, instead: str) -> None:
-    if mode is not AutoresetMode.DISABLED:
-        raise ValueError(
-            "TorchRL resets finished rows itself, so the autoreset mode must be 'disabled', got "
-            f"{mode.name.lower()!r}: {instead}"
-        )
-
-
-def _check_batch_size(batch_size: int, num_envs: int) -> None:
-    if batch_size < num_envs:
-        raise ValueError(
-            f"TorchRL steps all rows at once, but batch_size={batch_size} of num_envs={num_envs}: "
-            "leave `batch_size` out"
-        )
+def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int) -> None:
+    check_mode(mode, AutoresetMode.DISABLED, "TorchRL resets finished rows itself")
+    check_whole_batches("TorchRL", batch_size, num_envs)
