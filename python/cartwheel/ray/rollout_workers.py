@@ -338,7 +338,7 @@ class RolloutWorkers:
             in_flight=np.array([len(worker.calls) for worker in workers], np.int64),
             staleness=counts("staleness"),
             dropped=counts("dropped"),
-            restarts=counts("lives"),
+            restarts=counts("restarts"),
             pids=tuple(worker.description.pid for worker in workers),
             nodes=tuple(worker.description.node for worker in workers),
             envs=tuple(worker.envs for worker in workers),
