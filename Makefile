@@ -50,11 +50,11 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench wheel
+.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
-		printf '  make %-10s %s\n' "$$target" "$$text"; done
+		printf '  make %-14s %s\n' "$$target" "$$text"; done
 
 setup: $(VENV)/.maturin ## create .venv with the build tool in it
 
@@ -174,6 +174,14 @@ bench: build ## measure every claim of benchmarks/, then draw the chart of this 
 	@for claim in benchmarks/*.py; do echo "==> $$claim"; $(BIN)/python "$$claim" || exit 1; done
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --json target/bench.json --plot target/bench.png
+
+bench-trainers: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed .venv-pufferlib/.installed $(ZOO_VENV)/.installed ## measure every claim of benchmarks/trainers/
+	@for claim in $(TORCH_VENV)/sb3_vec_env $(TORCH_VENV)/torchrl_collector $(TORCH_VENV)/others \
+			$(RAY_VENV)/rllib_env_runner $(RAY_VENV)/ray_rollouts .venv-pufferlib/pufferlib_envs; do \
+		echo "==> benchmarks/trainers/$${claim#*/}.py"; \
+		$${claim%/*}/bin/python "benchmarks/trainers/$${claim#*/}.py" || exit 1; done
+	@echo '==> benchmarks/trainers/real_environments.py'
+	@PYTHONPATH="$$(echo $(TORCH_VENV)/lib/python*/site-packages)" $(ZOO_VENV)/bin/python benchmarks/trainers/real_environments.py
 
 wheel: setup ## build a release wheel into dist/ and try it in an empty environment
 	@echo '==> maturin build'

@@ -49,7 +49,7 @@ class Uneven(gym.Env[Any, Any]):
         super().reset(seed=seed, options=options)
         return self.frame, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Takes 1 to 10 ms."""
         milliseconds = 10 ** self.np_random.random()
         if self.rounds_a_ms:

@@ -32,11 +32,11 @@ class Idle(gym.Env[Any, Any]):
         self.frame = np.zeros(shape, dtype)
         self.keys = [f"key_{number}" for number in range(infos)]
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Returns the frame."""
         return self.frame, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Returns the frame and the infos."""
         return self.frame, 1.0, False, False, dict.fromkeys(self.keys, 0.5)
 

@@ -42,7 +42,7 @@ class Level(gym.Env[Any, Any]):
         self.level, self.steps = self.np_random.random(1024), 0
         return self.frame, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Counts."""
         self.steps += 1
         return self.frame, 1.0, self.steps == 10, False, {}

@@ -41,7 +41,7 @@ class DrawnActions:
         batches = np.random.default_rng(0).integers(0, 2, (64, num_envs))
         self._batches = itertools.cycle(list(batches))
 
-    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int64]:  # noqa: ARG002
+    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int64]:  # noqa: ARG002 - a policy's signature
         """The next batch."""
         return next(self._batches)
 

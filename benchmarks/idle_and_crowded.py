@@ -38,11 +38,11 @@ class Computing(gym.Env[Any, Any]):
     observation_space = gym.spaces.Box(0, np.inf, (1,), np.float64)
     action_space = gym.spaces.Discrete(2)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Returns a zero."""
         return np.zeros(1), {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Returns the sum, which is the same at every step."""
         total = 0
         for number in range(1500):

@@ -29,7 +29,7 @@ class Busy(gym.Env[Any, Any]):
         super().reset(seed=seed, options=options)
         return self.frame, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Computes."""
         compute(self.rounds)
         return self.frame, 1.0, False, False, {}

@@ -38,11 +38,11 @@ class Idle(gym.Env[Any, Any]):
         self.frame = np.zeros((64, 64), np.uint8)
         self.steps = 0
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Returns the frame."""
         return self.frame, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Returns the frame and the number of the step; every fiftieth step ends an episode."""
         self.steps += 1
         return self.frame, 1.0, self.steps % 50 == 0, False, {"steps": self.steps}

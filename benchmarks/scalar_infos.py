@@ -28,7 +28,7 @@ class Talkative(gym.Env[Any, Any]):
         super().reset(seed=seed, options=options)
         return self.frame, {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
         """Returns the frame and ten floats."""
         return self.frame, 1.0, False, False, dict.fromkeys(KEYS, 0.5)
 

@@ -1,4 +1,7 @@
-"""The native side of cartwheel. Private: users import :mod:`cartwheel`."""
+"""The native side of cartwheel. Private: users import :mod:`cartwheel`.
+
+Above 400 lines: it is the stub of one module, so one file declares every native class and function.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -385,11 +388,19 @@ class NativeEnvs:
     ) -> None:
         """Posts the details of the next reset to one shard: the rows, their seeds and options."""
 
-    def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
-        """Posts the details of the reset of one row, which is sent next."""
+    def post_row_reset(
+        self,
+        shard: int,
+        row: int,
+        seed: int | None,
+        options: str | None,
+        *,
+        automatic: bool = False,
+    ) -> None:
+        """Posts the details of the reset of one row, which is sent next.
 
-    def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
-        """Posts seed and options of the next automatic reset of one row, not in flight."""
+        With ``automatic`` they are those of its next automatic reset; the row is not in flight.
+        """
 
     def post_sample(self, shard: int, rows: Sequence[int], seeds: Sequence[int]) -> None:
         """Posts a request to reset rows with seeds, and to return states for :meth:`set_cache`."""
@@ -980,7 +991,7 @@ class RowKinds:
 
 _Flag: TypeAlias = NDArray[np.bool_] | None
 #: Rows, kinds, rewards, terminations and truncations of a batch.
-_Places: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any, Any]
+_StepArrays: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any, Any]
 
 @final
 class TimedEpisodes:
@@ -990,7 +1001,7 @@ class TimedEpisodes:
     def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
         """A reset returned."""
 
-    def step(self, arrays: _Places, /) -> tuple[int, int, tuple[Any, Any] | None]:
+    def step(self, arrays: _StepArrays, /) -> tuple[int, int, tuple[Any, Any] | None]:
         """Adds a step.
 
         Returns:
@@ -1028,7 +1039,7 @@ class EpisodeMetrics:
 
     def step(
         self,
-        arrays: _Places,
+        arrays: _StepArrays,
         said: tuple[_Flag, _Flag],
         seeds: NDArray[np.int64] | None,
         shown: tuple[bool, bool],
@@ -1112,15 +1123,7 @@ class RewardNormalizer:
     def reset(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
         """Begins again the returns of the rows that were reset."""
 
-    def normalize(
-        self,
-        rows: NDArray[np.int64] | None,
-        kinds: NDArray[np.uint8],
-        rewards: Any,
-        terminations: Any,
-        truncations: Any,
-        /,
-    ) -> NDArray[np.float64]:
+    def normalize(self, arrays: _StepArrays, /) -> NDArray[np.float64]:
         """Returns the normalized rewards of a batch, 0 where there is no transition."""
 
     def state(self) -> tuple[float, float, float, NDArray[np.float64]]:

@@ -39,8 +39,12 @@ NUMBERING_OPTIONS = ("env_index", "env_idx")
 ROW_OPTIONS = ("reset_mask", *NUMBERING_OPTIONS)
 
 
-def as_autoreset_mode(mode: Mode) -> AutoresetMode:
+def as_autoreset_mode(mode: Mode, name: str = "autoreset_mode") -> AutoresetMode:
     """Returns the mode for a member, its value (``"SameStep"``) or its name (``"same_step"``).
+
+    Args:
+        mode: The value of the argument.
+        name: The name of the argument in the error.
 
     Raises:
         ValueError: There is no such mode. (The first words are Gymnasium's.)
@@ -50,8 +54,8 @@ def as_autoreset_mode(mode: Mode) -> AutoresetMode:
     try:
         return AutoresetMode(mode)
     except ValueError as error:
-        names = ", ".join(repr(member.lower()) for member in AutoresetMode.__members__)
-        raise ValueError(f"{error}: `autoreset_mode` must be one of {names}.") from None
+        modes = ", ".join(repr(member.lower()) for member in AutoresetMode.__members__)
+        raise ValueError(f"{error}: `{name}` must be one of {modes}.") from None
 
 
 def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:

@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+from pathlib import Path
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from cartwheel.recorder import RecordEpisode
 from tests.programs.registry import program, tell
 
 
-def recorder(folder, form="maniskill", num_envs=8, **keywords):
-    envs = cartwheel.NativeVectorEnv("CartPole-v1", num_envs, num_workers=1)
+def recorder(folder, form="maniskill", num_envs=8, render_mode=None, **keywords):
+    envs = cartwheel.NativeVectorEnv(
+        "CartPole-v1", num_envs, num_workers=1, render_mode=render_mode
+    )
     return RecordEpisode(envs, folder, trajectory_name="t-v0", format=form, **keywords)
 
 
@@ -57,6 +60,20 @@ def record_on_a_full_disk(folder, form):
         except OSError as error:  # noqa: PERF203 - each call tells
             told.append(str(error))
     tell(errors=told, steps=steps, is_closed=envs.unwrapped.closed)
+
+
+@program
+def film_until_interrupted(folder):
+    """Films; is interrupted, and does not close."""
+    envs = recorder(folder, num_envs=2, render_mode="rgb_array", save_video=True)
+    try:
+        for number, _ in enumerate(play(envs)):
+            if number == 40:
+                envs.flush()
+                tell(parts=len([*Path(folder).glob(".*.part.mp4")]))
+                os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        return
 
 
 @program

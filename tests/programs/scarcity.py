@@ -25,11 +25,11 @@ class LargeEnv(gym.Env):
     observation_space = Box(0, 255, (1000, 1000), np.uint8)
     action_space = Discrete(2)
 
-    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
         self.steps = 0
         return self.observe(), {}
 
-    def step(self, action):  # noqa: ARG002
+    def step(self, action):  # noqa: ARG002 - Gymnasium's signature
         self.steps += 1
         return self.observe(), 0.0, False, False, {}
 

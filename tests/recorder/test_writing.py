@@ -99,6 +99,13 @@ def test_a_program_that_does_not_close_ends_with_complete_files(tmp_path):
     assert len(TrajectoryDataset(tmp_path / "t-v0.h5").episodes) > 20
 
 
+def test_an_interrupted_program_leaves_whole_videos_only(tmp_path):
+    assert run_program("film_until_interrupted", tmp_path)["parts"] > 0
+    videos = sorted(path.name for path in tmp_path.glob("*.mp4"))
+    assert videos
+    assert not [name for name in videos if name.startswith(".")]
+
+
 class Gate:
     """Holds the writing of episodes."""
 

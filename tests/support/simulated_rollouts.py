@@ -189,7 +189,7 @@ class SimulatedEnv(gym.Env):
         self.episode, self.k = next(self.stream), 0
         return self.observe(), {}
 
-    def step(self, action):  # noqa: ARG002
+    def step(self, action):  # noqa: ARG002 - Gymnasium's signature
         reward = self.episode.rewards[self.k]
         self.k += 1
         over = self.k == len(self.episode)

@@ -148,7 +148,7 @@ def test_wrong_modes_are_refused_before_anything_is_stepped():
         AutoresetAdapter(same, N)
     with pytest.raises(ValueError, match="SAME_STEP or NEXT_STEP"):
         AutoresetAdapter(disabled, D)
-    with pytest.raises(ValueError, match="NoSuchMode"):
+    with pytest.raises(ValueError, match=r"'NoSuchMode' is .* `mode` must be one of 'next_step'"):
         AutoresetAdapter(disabled, "NoSuchMode")
     with pytest.raises(TypeError, match="SAME_STEP works"):
         AutoresetAdapter(sync, N)

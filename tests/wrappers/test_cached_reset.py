@@ -77,7 +77,7 @@ class Copied(gym.Wrapper):
         self.samples, self.draw, self.chosen = samples, None, None
         self.reset(seed=samples.own[row])
 
-    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
         chosen, self.chosen = self.chosen, None
         seed = chosen if seed is None else seed
         inner = self.env.unwrapped

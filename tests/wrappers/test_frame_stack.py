@@ -77,14 +77,14 @@ class Samples(gym.Env):
     def __init__(self, space):
         self.observation_space = copy.deepcopy(space)
 
-    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
         super().reset(seed=seed)
         if seed is not None:
             self.observation_space.seed(seed)
         self.steps = 0
         return self.observation_space.sample(), {}
 
-    def step(self, action):  # noqa: ARG002
+    def step(self, action):  # noqa: ARG002 - Gymnasium's signature
         self.steps += 1
         return self.observation_space.sample(), 0.0, self.steps == 3, False, {}
 
@@ -109,6 +109,14 @@ def test_a_space_without_fixed_shape_is_refused():
     space = Dict({"image": SPACES["bytes"], "text": Text(5)})
     envs = cartwheel.VectorEnv([lambda: Samples(space)], executor="inline")
     with pytest.raises(TypeError, match="`observations/text` cannot be stacked, because Text"):
+        FrameStack(envs, 2)
+    envs.close()
+
+
+@pytest.mark.parametrize("space", [Dict(), Dict({"nothing": Tuple(())})], ids=["flat", "nested"])
+def test_a_space_without_arrays_is_refused(space):
+    envs = cartwheel.VectorEnv([lambda: Samples(space)], executor="inline")
+    with pytest.raises(TypeError, match=f"{re.escape(str(space))} have no array"):
         FrameStack(envs, 2)
     envs.close()
 

@@ -123,7 +123,7 @@ def test_numbers_far_from_zero_keep_their_variance(mode):
         observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float64)
         action_space = gym.spaces.Discrete(2)
 
-        def reset(self, *, seed=None, options=None):  # noqa: ARG002
+        def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
             super().reset(seed=seed)
             return np.array([1e9]), {}
 

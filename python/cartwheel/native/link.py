@@ -242,7 +242,7 @@ class NativeLink:
         """Leaves seeds and options for the next automatic resets of rows."""
         texts = by_row(self._texts(options), len(rows))
         for row, seed, own in zip(rows, seeds, texts, strict=True):
-            self.envs.post_next_reset(self.shard_of(row), row, seed, own)
+            self.envs.post_row_reset(self.shard_of(row), row, seed, own, automatic=True)
 
     def forget_next_resets(self, *_: object) -> None:
         """Does nothing: a shard drops what was left for a row that it resets."""

@@ -76,7 +76,7 @@ class OwnRenderer(Renderer):
             return (None,) * len(rows)
         return ask(link.pack_render(rows, self.keeps), rows)
 
-    def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:  # noqa: ARG002
+    def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:  # noqa: ARG002 - Renderer's signature
         """Returns the drawings that rows kept, see :meth:`Renderer.draw_kept`."""
         return kept
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import weakref
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,8 @@ class VideoFile:
         self._folder, self._suffix, self._numbers = folder, suffix, numbers
         self._part = folder / f".{os.getpid()}-{next(_PARTS)}.part.mp4"
         self._rate = Fraction(fps).limit_denominator(1001)
+        #: Also removes the part if the video is never ended, as after an interrupt.
+        self._remove = weakref.finalize(self, _remove, self._part, os.getpid())
         self._container: Any = None
         self._stream: Any = None
         self._shape: tuple[int, ...] = ()
@@ -95,6 +98,7 @@ class VideoFile:
             except FileExistsError:
                 continue
             self._part.replace(path)
+            self._remove.detach()
             self.name = path.name
             return False
 
@@ -103,7 +107,7 @@ class VideoFile:
         if self._container is not None:
             self._container.close()
             self._container = None
-            self._part.unlink(missing_ok=True)
+        self._remove()
         return False
 
     def _open(self, shape: tuple[int, ...]) -> None:
@@ -113,3 +117,8 @@ class VideoFile:
         self._stream = self._container.add_stream(name, rate=self._rate, options=ENCODERS[name])
         self._stream.height, self._stream.width = (size + size % 2 for size in shape[:2])
         self._stream.pix_fmt = "yuv420p"
+
+
+def _remove(part: FilePath, pid: int) -> None:
+    if os.getpid() == pid:  # in a forked process it is still the parent's
+        part.unlink(missing_ok=True)

@@ -356,7 +356,7 @@ class Link:
         """Returns the exception for rows that have not answered in time."""
         return WorkerTimeoutError.of(call, seconds, rows, self._crew.workers_of(rows))
 
-    def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002
+    def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002 - native code calls it
         """Returns the exception for a dead worker; later ones name the same phase."""
         phase = self._phases.setdefault((worker, pid), phase)
         return self._crew.logged(self._crew.died(worker, phase))

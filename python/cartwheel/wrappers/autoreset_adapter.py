@@ -10,8 +10,8 @@ from gymnasium.vector import AutoresetMode
 from cartwheel.arguments import as_autoreset_mode, as_integer, as_reset_rows, as_rows
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import FAILURES, check_infos
-from cartwheel.wrappers.batch_rows import chosen_actions, joined, put
-from cartwheel.wrappers.info_rows import merged, take
+from cartwheel.wrappers.partial_batches import chosen_actions, joined, put
+from cartwheel.wrappers.partial_infos import merged, take
 from cartwheel.wrappers.whole_batches import WholeBatches
 from cartwheel.wrapping.recording import StepRecording
 
@@ -66,7 +66,7 @@ class AutoresetAdapter(WholeBatches):
     def __init__(self, envs: VectorEnv[Any, Any, Any], mode: Mode) -> None:
         """Checks the modes; steps nothing."""
         super().__init__(envs)
-        self._mode = as_autoreset_mode(mode)
+        self._mode = as_autoreset_mode(mode, "mode")
         if self._mode == AutoresetMode.DISABLED:
             raise ValueError(
                 "`mode` must be SAME_STEP or NEXT_STEP: `envs` are in DISABLED already"

@@ -56,7 +56,7 @@ class FrameStack(VectorWrapper):
             space).
 
     Raises:
-        TypeError: A leaf of the observation space has no fixed shape.
+        TypeError: A leaf of the observation space has no fixed shape, or there is no leaf.
         ValueError: ``k`` is below 1, or there is no such ``padding``.
     """
 
@@ -68,6 +68,8 @@ class FrameStack(VectorWrapper):
         super().__init__(envs)
         space: Space[Any] = envs.single_observation_space
         frame = _zero(space, "observations")
+        if next(nested.named(frame, "observations"), None) is None:
+            raise TypeError(f"the observations {space} have no array that could be stacked.")
         self._space_before = space
         self.single_observation_space = batch_space(space, self.k)
         rows = rows_of_batch(envs)

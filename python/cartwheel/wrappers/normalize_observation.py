@@ -12,9 +12,8 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._cartwheel import ObservationNormalizer
 from cartwheel.arguments import as_positive
 from cartwheel.wrappers.moments import RunningMoments
+from cartwheel.wrappers.normalizer import Normalizer
 from cartwheel.wrappers.observation_wrapper import rows_of_batch
-from cartwheel.wrapping.state import check_state
-from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from cartwheel.wrapping.batch import Batch
 
 
-class NormalizeObservation(VectorWrapper):
+class NormalizeObservation(Normalizer):
     """Normalizes observations by the running mean and variance of all environments.
 
     An observation is emitted as ``(observation - mean) / sqrt(var + epsilon)``, in ``float32``. The
@@ -56,6 +55,9 @@ class NormalizeObservation(VectorWrapper):
         ValueError: ``epsilon`` is not above 0.
     """
 
+    _normalizer: ObservationNormalizer
+    _of_rows = "shown"
+
     def __init__(self, envs: VectorEnv[Any, Any, Any], epsilon: float = 1e-8) -> None:
         """Checks the space; steps nothing."""
         self.epsilon = as_positive("epsilon", epsilon)
@@ -77,48 +79,10 @@ class NormalizeObservation(VectorWrapper):
         )
 
     @property
-    def update_running_mean(self) -> bool:
-        """Whether observations change the moments; set it to ``False`` for evaluations."""
-        return self._normalizer.updates
-
-    @update_running_mean.setter
-    def update_running_mean(self, setting: bool) -> None:
-        self._normalizer.updates = setting
-
-    @property
     def obs_rms(self) -> RunningMoments:
         """Mean, variance and count of the observations so far: copies."""
         mean, var, count, _ = self._normalizer.state()
         return RunningMoments(mean, var, count)
-
-    def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
-
-        Returns:
-            ``"mean"``, ``"var"`` and ``"count"``; ``"shown"``: what each environment last showed;
-            ``"update_running_mean"``.
-        """
-        mean, var, count, shown = self._normalizer.state()
-        updates = self._normalizer.updates
-        return {
-            "mean": mean,
-            "var": var,
-            "count": count,
-            "shown": shown,
-            "update_running_mean": updates,
-        }
-
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
-
-        Restore the environments first: ``set_state`` begins episodes, which counts observations.
-
-        Raises:
-            ValueError: The state is not one of this wrapper. Nothing was changed.
-        """
-        check_state(state, self.get_wrapper_state())
-        self._normalizer.set_state(state["mean"], state["var"], state["count"], state["shown"])
-        self._normalizer.updates = state["update_running_mean"]
 
     def _transform(self, batch: Batch) -> None:
         if self._ends_in_steps and batch.infos:

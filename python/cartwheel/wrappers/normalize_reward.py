@@ -9,8 +9,7 @@ import numpy as np
 from cartwheel._cartwheel import RewardNormalizer
 from cartwheel.arguments import as_fraction, as_positive
 from cartwheel.wrappers.moments import RunningMoments
-from cartwheel.wrapping.state import check_state
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.normalizer import Normalizer
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from cartwheel.wrapping.batch import Batch
 
 
-class NormalizeReward(VectorWrapper):
+class NormalizeReward(Normalizer):
     """Divides rewards by the running deviation of the discounted return of all environments.
 
     For the transitions of a batch the return is ``G = gamma * G + reward``; then all these returns
@@ -49,6 +48,9 @@ class NormalizeReward(VectorWrapper):
         ValueError: ``gamma`` is not from 0 to 1, or ``epsilon`` is not above 0.
     """
 
+    _normalizer: RewardNormalizer
+    _of_rows = "returns"
+
     def __init__(
         self, envs: VectorEnv[Any, Any, Any], gamma: float = 0.99, epsilon: float = 1e-8
     ) -> None:
@@ -59,53 +61,15 @@ class NormalizeReward(VectorWrapper):
         self._normalizer = RewardNormalizer(envs.num_envs, self.gamma, self.epsilon)
 
     @property
-    def update_running_mean(self) -> bool:
-        """Whether transitions change the moments; set it to ``False`` for evaluations."""
-        return self._normalizer.updates
-
-    @update_running_mean.setter
-    def update_running_mean(self, setting: bool) -> None:
-        self._normalizer.updates = setting
-
-    @property
     def return_rms(self) -> RunningMoments:
         """Mean, variance and count of the discounted returns so far: copies."""
         mean, var, count, _ = self._normalizer.state()
         return RunningMoments(np.array(mean), np.array(var), count)
-
-    def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
-
-        Returns:
-            ``"mean"``, ``"var"`` and ``"count"`` of the discounted returns; ``"returns"``: that of
-            each environment; ``"update_running_mean"``.
-        """
-        mean, var, count, returns = self._normalizer.state()
-        updates = self._normalizer.updates
-        return {
-            "mean": mean,
-            "var": var,
-            "count": count,
-            "returns": returns,
-            "update_running_mean": updates,
-        }
-
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
-
-        Restore the environments first: a reset and ``set_state`` begin episodes.
-
-        Raises:
-            ValueError: The state is not one of this wrapper. Nothing was changed.
-        """
-        check_state(state, self.get_wrapper_state())
-        self._normalizer.set_state(state["mean"], state["var"], state["count"], state["returns"])
-        self._normalizer.updates = state["update_running_mean"]
 
     def _transform(self, batch: Batch) -> None:
         if batch.rewards is None:
             self._normalizer.reset(batch.rows, batch.kinds)
             return
         batch.rewards = self._normalizer.normalize(
-            batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations
+            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )

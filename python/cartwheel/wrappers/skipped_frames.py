@@ -9,8 +9,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from cartwheel.arguments import as_integer
-from cartwheel.wrappers.batch_rows import chosen_actions
-from cartwheel.wrappers.info_rows import merged, take
+from cartwheel.wrappers.partial_batches import chosen_actions
+from cartwheel.wrappers.partial_infos import merged, take
 from cartwheel.wrappers.whole_batches import WholeBatches
 from cartwheel.wrapping.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch
 from cartwheel.wrapping.recording import StepRecording

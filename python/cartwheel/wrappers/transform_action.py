@@ -9,8 +9,9 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sp
 from gymnasium.vector.utils import batch_space
 
 from cartwheel.spaces.arrays import as_array
-from cartwheel.wrappers.batched_space import Fit, single_of
 from cartwheel.wrappers.observation_wrapper import rows_of_batch
+from cartwheel.wrappers.single_space import single_space
+from cartwheel.wrappers.space_fit import Fit
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
@@ -76,19 +77,8 @@ class TransformAction(ActionWrapper):
         if not callable(func):
             raise TypeError(f"`func` must be a function of actions, got {type(func)}.")
         self.func = func
-        rows = rows_of_batch(envs)
-        if single_action_space is None:
-            single_action_space = (
-                self._space_after
-                if action_space is None
-                else single_of("single_action_space", action_space, rows)
-            )
-        self._set_action_space(single_action_space)
-        if action_space is not None and action_space != self.action_space:
-            raise ValueError(
-                f"`action_space` {action_space} is not the batch of {rows} times "
-                f"`single_action_space` {single_action_space}."
-            )
+        spaces = action_space, single_action_space, self._space_after
+        self._set_action_space(single_space("action_space", *spaces, rows_of_batch(envs)))
         self._fit = Fit("actions", self._space_after)
 
     def _act(self, actions: Any, rows: Any) -> Any:

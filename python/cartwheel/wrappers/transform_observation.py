@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.wrappers.batched_space import Fit, count, single_of
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper, rows_of_batch
+from cartwheel.wrappers.single_space import single_space
+from cartwheel.wrappers.space_fit import Fit, count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,20 +56,10 @@ class TransformObservation(ObservationWrapper):
         if not callable(func):
             raise TypeError(f"`func` must be a function of observations, got {type(func)}.")
         self.func = func
-        rows = rows_of_batch(envs)
-        if single_observation_space is None:
-            single_observation_space = (
-                self._space_before
-                if observation_space is None
-                else single_of("single_observation_space", observation_space, rows)
-            )
-        self._set_observation_space(single_observation_space)
-        if observation_space is not None and observation_space != self.observation_space:
-            raise ValueError(
-                f"`observation_space` {observation_space} is not the batch of {rows} times "
-                f"`single_observation_space` {single_observation_space}."
-            )
-        self._fit = Fit("observations", single_observation_space)
+        spaces = observation_space, single_observation_space, self._space_before
+        single = single_space("observation_space", *spaces, rows_of_batch(envs))
+        self._set_observation_space(single)
+        self._fit = Fit("observations", single)
 
     def _observe(self, observations: Any) -> Any:
         result = self.func(observations)

@@ -7,7 +7,7 @@ use cartwheel_core::rng::Rng;
 use super::mailbox::{Answer, Request};
 use super::rows::NativeRows;
 use super::state::RowState;
-use super::stream::Stream;
+use super::stream::{Seed, Stream};
 use crate::error::Error;
 use crate::memory::ActionColumns;
 use crate::plugin::{Call, Ended};
@@ -25,7 +25,9 @@ impl NativeRows {
             }
             Request::Set(name, values) => self.set(&name, &values).map(|()| Answer::Done),
             Request::Save(rows) => {
-                let states = rows.into_iter().map(|row| self.save(row));
+                let states = rows
+                    .into_iter()
+                    .map(|row| self.save(row, self.seeds[row].clone(), self.streams[row].clone()));
                 states.collect::<Result<_, _>>().map(Answer::States)
             }
             Request::Streams => {
@@ -65,11 +67,11 @@ impl NativeRows {
         }
     }
 
-    fn save(&mut self, row: usize) -> Result<Vec<u8>, Error> {
+    /// The state of a row, as bytes, with a seed and a random stream.
+    pub(super) fn save(&mut self, row: usize, seed: Seed, stream: Rng) -> Result<Vec<u8>, Error> {
         let kind = std::sync::Arc::clone(self.envs.kind());
         let env = self.envs.save(row);
         let env = env.map_err(|what| Error::BadState(format!("{}: {what}", kind.table().id())))?;
-        let (seed, stream) = (self.seeds[row].clone(), self.streams[row].clone());
         Ok(RowState { row: self.autoreset.save(row), seed, stream, env }.write(&kind))
     }
 

@@ -213,13 +213,12 @@ mod tests {
     use crate::memory::Plan;
     use crate::wake::Scope;
 
-    #[test]
-    fn times_that_no_worker_takes_are_cut_to_what_there_was() {
+    fn metered(shards: Vec<Range<usize>>, batch_size: usize) -> (Memory, Meter) {
         let plan = Plan {
             observations: vec![],
             actions: vec![],
-            shards: std::iter::once(0..2).collect(),
-            batch_size: 2,
+            shards,
+            batch_size,
             max_slabs: 2,
             info_bytes: 64,
             dense_finals: false,
@@ -228,6 +227,12 @@ mod tests {
         let open = memory.plan().open_batches();
         let slabs = Arc::new(SlabPool::new(Arc::clone(&memory.slabs), open));
         let meter = Meter::new(&memory, slabs, false);
+        (memory, meter)
+    }
+
+    #[test]
+    fn times_that_no_worker_takes_are_cut_to_what_there_was() {
+        let (memory, meter) = metered(std::iter::once(0..2).collect(), 2);
         let tally = memory.control.tally(0);
         // A corrupt worker leaves such numbers.
         for spent in [Duration::from_nanos(30), Duration::from_secs(1 << 40)] {
@@ -240,19 +245,7 @@ mod tests {
 
     #[test]
     fn rows_whose_times_are_estimated_take_no_longer_than_there_was_time() {
-        let plan = Plan {
-            observations: vec![],
-            actions: vec![],
-            shards: vec![0..2, 2..5],
-            batch_size: 5,
-            max_slabs: 2,
-            info_bytes: 64,
-            dense_finals: false,
-        };
-        let memory = Memory::new(plan, Scope::Private).expect("a little memory");
-        let open = memory.plan().open_batches();
-        let slabs = Arc::new(SlabPool::new(Arc::clone(&memory.slabs), open));
-        let meter = Meter::new(&memory, slabs, false);
+        let (memory, meter) = metered(vec![0..2, 2..5], 5);
         let (hour, millisecond) = (Duration::from_secs(3600), Duration::from_millis(1));
         for (shard, rows, spent) in [(0, 2, hour), (1, 3, Duration::from_nanos(30))] {
             let tally = memory.control.tally(shard);

@@ -2,7 +2,8 @@
 
 use super::finished::{Archive, Finished};
 use super::kind::RESET;
-use super::running::{At, Places, Running};
+use super::places::{At, Places, StepResults};
+use super::running::Running;
 
 /// What environments report about episodes, in any step and in the present one.
 #[derive(Debug, Clone)]
@@ -45,7 +46,7 @@ impl Reports {
     }
 
     /// Adds what a step said, place by place; `None`: nothing.
-    fn step(&mut self, rows: Option<&[usize]>, running: &Running, said: Option<&[u8]>) {
+    fn step(&mut self, places: Places<'_>, running: &Running, said: Option<&[u8]>) {
         self.is_used |= said.is_some();
         if !self.is_used {
             return;
@@ -53,7 +54,7 @@ impl Reports {
         let Self { once, at_end, before, .. } = self;
         before.clear();
         before.extend(running.odd.iter().map(|odd| (once[odd.at.row], at_end[odd.at.row])));
-        match (rows, said) {
+        match (places.rows(), said) {
             (None, None) => at_end.fill(0),
             (None, Some(said)) => {
                 once.iter_mut().zip(said).for_each(|(once, said)| *once |= u8::from(*said != 0));
@@ -135,11 +136,11 @@ impl EpisodeMetrics {
     ///
     /// # Panics
     ///
-    /// As for [`Running::begin`]; when `seeds` has another length.
-    pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8], seeds: Option<&[i64]>) {
-        self.running.begin(rows, kinds);
+    /// When `seeds` has another length.
+    pub fn begin(&mut self, places: Places<'_>, seeds: Option<&[i64]>) {
+        self.running.begin(places);
         for reports in &mut self.reports {
-            reports.step(rows, &self.running, None);
+            reports.step(places, &self.running, None);
         }
         self.seed(seeds);
     }
@@ -152,14 +153,14 @@ impl EpisodeMetrics {
     /// As for [`Running::step`]; when a slice has another length.
     pub fn step(
         &mut self,
-        places: &Places<'_>,
+        results: &StepResults<'_>,
         said: [Option<&[u8]>; 2],
         seeds: Option<&[i64]>,
     ) -> usize {
-        let ends = self.running.step(places);
-        let Places { rows, terminations, truncations, .. } = *places;
+        let ends = self.running.step(results);
+        let StepResults { places, terminations, truncations, .. } = *results;
         for (reports, said) in self.reports.iter_mut().zip(said) {
-            reports.step(rows, &self.running, said);
+            reports.step(places, &self.running, said);
         }
         let [success, fail] = &self.reports;
         let flags = [&success.once, &success.at_end, &fail.once, &fail.at_end];

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::kind::{FAILED, RESET};
-use super::place_kinds::{EndedPlaces, PlaceKinds, is_stepped};
+use super::places::{EndedPlaces, Places, is_stepped};
 
 /// What an episode's stack has before its first frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl FrameStack {
     /// When the slices do not have an entry for each place, or each final frame.
     pub fn advance<B: Byte>(
         &mut self,
-        places: PlaceKinds<'_>,
+        places: Places<'_>,
         read_frames: impl FnOnce(&mut [u8]),
         ended: EndedPlaces<'_>,
         finals: &[u8],
@@ -110,7 +110,7 @@ impl FrameStack {
             return;
         }
         for (number, place) in ended.finals().enumerate() {
-            let (env, room) = (places.env(place), &mut final_stacks[number * stack..][..stack]);
+            let (env, room) = (places.row(place), &mut final_stacks[number * stack..][..stack]);
             if places.kinds()[place] == FAILED {
                 self.write_stack(env, room);
                 continue;
@@ -135,7 +135,7 @@ impl FrameStack {
             let mut walk = ended.walk();
             let rows = frames.chunks_exact(bytes).zip(places.kinds());
             for (place, (frame, &kind)) in rows.enumerate() {
-                let (env, begins) = (places.env(place), walk.at(place) || kind == RESET);
+                let (env, begins) = (places.row(place), walk.at(place) || kind == RESET);
                 if begins || is_stepped(kind) {
                     self.push(env, frame);
                 }
@@ -149,7 +149,7 @@ impl FrameStack {
             self.write_all(stacks);
         } else {
             for (place, room) in stacks.chunks_exact_mut(stack).enumerate() {
-                self.write_stack(places.env(place), room);
+                self.write_stack(places.row(place), room);
             }
         }
     }
@@ -291,7 +291,7 @@ mod tests {
         let wide = |numbers: &[u8]| -> Vec<u8> {
             numbers.iter().flat_map(|&number| vec![number; stacks.frame_bytes]).collect()
         };
-        let places = PlaceKinds::new(None, kinds, kinds.len()).expect("all rows");
+        let places = Places::new(None, kinds, kinds.len());
         let ended = EndedPlaces::new(ends.0, ends.1, kinds.len()).expect("places");
         let mut out = vec![UNWRITTEN; kinds.len() * stacks.stack_bytes()];
         let mut finals = vec![UNWRITTEN; ends.2.len() * stacks.stack_bytes()];

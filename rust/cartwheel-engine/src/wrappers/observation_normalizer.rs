@@ -2,7 +2,7 @@
 
 use super::kind::{FAILED, RESET};
 use super::moments::Moments;
-use super::place_kinds::{EndedPlaces, PlaceKinds, is_stepped};
+use super::places::{EndedPlaces, Places, is_stepped};
 use crate::autoreset::AutoresetMode;
 
 /// Numbers that are normalized together, a multiple of the usual numbers of columns.
@@ -64,7 +64,7 @@ impl ObservationNormalizer {
     /// When the arrays do not have a row for each place or each final observation.
     pub fn normalize<T: Copy + Into<f64>>(
         &mut self,
-        places: PlaceKinds<'_>,
+        places: Places<'_>,
         observations: &[T],
         ends: EndedPlaces<'_>,
         finals: &[T],
@@ -108,7 +108,7 @@ impl ObservationNormalizer {
         for (number, place) in ends.finals().enumerate() {
             let room = &mut normalized_finals[row(number)];
             if places.kinds()[place] == FAILED {
-                room.copy_from_slice(&self.shown[row(places.env(place))]);
+                room.copy_from_slice(&self.shown[row(places.row(place))]);
             } else {
                 normalize(&finals[row(number)], &self.moments.mean, &self.scale, room);
             }
@@ -116,7 +116,7 @@ impl ObservationNormalizer {
         let mut walk = ends.walk();
         for (place, &kind) in places.kinds().iter().enumerate() {
             if !walk.at(place) && counted(kind) {
-                let room = &mut self.shown[row(places.env(place))];
+                let room = &mut self.shown[row(places.row(place))];
                 normalize(&observations[row(place)], &self.moments.mean, &self.scale, room);
             }
         }
@@ -129,7 +129,7 @@ impl ObservationNormalizer {
         }
         self.merge(gathered);
         for &place in &self.later {
-            let room = &mut self.shown[row(places.env(place))];
+            let room = &mut self.shown[row(places.row(place))];
             normalize(&observations[row(place)], &self.moments.mean, &self.scale, room);
         }
     }
@@ -184,7 +184,7 @@ mod tests {
     ) -> Vec<f32> {
         let columns = to.moments.mean.len();
         let num_envs = to.shown.len() / columns;
-        let places = PlaceKinds::new(None, kinds, num_envs).expect("all rows");
+        let places = Places::new(None, kinds, num_envs);
         let ended = EndedPlaces::new(ends.0, ends.1, num_envs).expect("places");
         let mut finals = vec![0.0; ends.2.len()];
         to.normalize(places, observations, ended, ends.2, &mut finals, &mut Vec::new());

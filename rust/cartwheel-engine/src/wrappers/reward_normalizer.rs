@@ -2,7 +2,7 @@
 
 use super::kind::{RESET, SHOWN, TRANSITION};
 use super::moments::Moments;
-use super::place_kinds::{PlaceKinds, is_stepped};
+use super::places::{Places, StepResults, is_stepped};
 
 /// Divides rewards by the deviation of the discounted return `G ← γG + r` of each episode.
 #[derive(Debug, Clone)]
@@ -27,15 +27,15 @@ impl RewardNormalizer {
     }
 
     /// Rows were reset: their returns begin again.
-    pub fn reset(&mut self, places: PlaceKinds<'_>) {
+    pub fn reset(&mut self, places: Places<'_>) {
         for (place, &kind) in places.kinds().iter().enumerate() {
             if kind == RESET {
-                self.returns[places.env(place)] = 0.0;
+                self.returns[places.row(place)] = 0.0;
             }
         }
     }
 
-    /// Adds the rewards of a batch and normalizes them in place.
+    /// Adds the rewards of a batch and writes them normalized into `normalized`.
     ///
     /// Only transitions have a reward; the others get 0. A step of an episode of which a step was
     /// lost is divided, too, but its return is unknown and does not count. Returns are 0 again
@@ -44,21 +44,14 @@ impl RewardNormalizer {
     /// # Panics
     ///
     /// When a slice does not have an entry for each place.
-    pub fn normalize(
-        &mut self,
-        places: PlaceKinds<'_>,
-        rewards: &mut [f64],
-        terminations: &[u8],
-        truncations: &[u8],
-    ) {
-        let count = places.len();
-        assert_eq!(rewards.len(), count, "rewards");
-        assert_eq!(terminations.len(), count, "terminations");
-        assert_eq!(truncations.len(), count, "truncations");
+    pub fn normalize(&mut self, results: &StepResults<'_>, normalized: &mut [f64]) {
+        results.check();
+        let StepResults { places, rewards, terminations, truncations } = *results;
         let kinds = places.kinds();
+        assert_eq!(normalized.len(), kinds.len(), "room for normalized rewards");
         let is_plain = places.are_all() && places.all_are(|kind| kind == TRANSITION);
         if is_plain {
-            for (total, reward) in self.returns.iter_mut().zip(&*rewards) {
+            for (total, reward) in self.returns.iter_mut().zip(rewards) {
                 *total = self.gamma * *total + reward;
             }
             if self.updates {
@@ -67,7 +60,7 @@ impl RewardNormalizer {
         } else {
             self.gathered.clear();
             for (place, &kind) in kinds.iter().enumerate() {
-                let total = &mut self.returns[places.env(place)];
+                let total = &mut self.returns[places.row(place)];
                 *total = match kind {
                     TRANSITION => self.gamma * *total + rewards[place],
                     SHOWN => *total,
@@ -83,8 +76,8 @@ impl RewardNormalizer {
         }
         // A division for each row would take as long as all the rest.
         let scale = 1.0 / (self.moments.variance[0] + self.epsilon).sqrt();
-        for (reward, &kind) in rewards.iter_mut().zip(kinds) {
-            *reward = if is_stepped(kind) { *reward * scale } else { 0.0 };
+        for ((room, reward), &kind) in normalized.iter_mut().zip(rewards).zip(kinds) {
+            *room = if is_stepped(kind) { reward * scale } else { 0.0 };
         }
         if places.are_all() {
             let flags = terminations.iter().zip(truncations);
@@ -95,7 +88,7 @@ impl RewardNormalizer {
             for (place, (terminated, truncated)) in terminations.iter().zip(truncations).enumerate()
             {
                 if terminated | truncated != 0 {
-                    self.returns[places.env(place)] = 0.0;
+                    self.returns[places.row(place)] = 0.0;
                 }
             }
         }
@@ -121,10 +114,15 @@ mod tests {
             ([TRANSITION, INCOMPLETE], [4.0, 4.0], [0, 0], [4.0, 0.0]),
             ([TRANSITION, SHOWN], [1.0, 7.0], [0, 1], [3.0, 0.0]),
         ];
-        for (kinds, rewards, ended, returns) in steps {
-            let places = PlaceKinds::new(None, &kinds, 2).expect("all rows");
-            let mut normalized = rewards;
-            to.normalize(places, &mut normalized, &ended, &[0, 0]);
+        for (kinds, rewards, terminations, returns) in steps {
+            let mut normalized = [f64::NAN; 2];
+            let results = StepResults {
+                places: Places::new(None, &kinds, 2),
+                rewards: &rewards,
+                terminations: &terminations,
+                truncations: &[0, 0],
+            };
+            to.normalize(&results, &mut normalized);
             count += kinds.iter().map(|&kind| f64::from(u8::from(kind == TRANSITION))).sum::<f64>();
             assert_eq!(to.returns, returns);
             let scale = 1.0 / to.moments.variance[0].sqrt();
@@ -139,17 +137,21 @@ mod tests {
     #[test]
     fn resets_and_parts_change_their_rows_only() {
         let mut to = RewardNormalizer::new(3, 0.5, 0.0);
-        let step = |to: &mut RewardNormalizer, rows: &[i64], ended: &[u8]| {
-            let kinds = vec![TRANSITION; rows.len()];
-            let places = PlaceKinds::new(Some(rows), &kinds, 3).expect("rows");
-            to.normalize(places, &mut vec![1.0; rows.len()], &vec![0; rows.len()], ended);
+        let step = |to: &mut RewardNormalizer, rows: &[usize], ended: &[u8]| {
+            let results = StepResults {
+                places: Places::new(Some(rows), &[TRANSITION; 2], 3),
+                rewards: &[1.0; 2],
+                terminations: &[0; 2],
+                truncations: ended,
+            };
+            to.normalize(&results, &mut [0.0; 2]);
         };
         step(&mut to, &[2, 0], &[0, 0]);
         step(&mut to, &[0, 1], &[0, 1]);
         assert_eq!(to.returns, [1.5, 0.0, 1.0]);
-        to.reset(PlaceKinds::new(None, &[RESET, SHOWN, SHOWN], 3).expect("all rows"));
+        to.reset(Places::new(None, &[RESET, SHOWN, SHOWN], 3));
         assert_eq!(to.returns, [0.0, 0.0, 1.0]);
-        to.reset(PlaceKinds::new(Some(&[2]), &[RESET], 3).expect("rows"));
+        to.reset(Places::new(Some(&[2]), &[RESET], 3));
         assert_eq!(to.returns, [0.0; 3]);
     }
 }

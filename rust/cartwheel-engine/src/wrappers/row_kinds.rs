@@ -1,7 +1,7 @@
 //! What the rows of a vector environment are doing, from what its calls return.
 
 use super::kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
-use super::place_kinds::{NoSuchRow, check_rows, index};
+use super::places::{NoSuchRow, check_rows, index};
 use crate::autoreset::AutoresetMode;
 
 /// The last step of the row ended its episode, and the row has not begun another one.

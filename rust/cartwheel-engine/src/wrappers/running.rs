@@ -1,50 +1,7 @@
 //! What the running episodes of all rows have summed up.
-//!
-//! Above 400 lines with its tests.
 
 use super::kind::{FAILED, INCOMPLETE, RESET, TRANSITION};
-
-/// The results of a step, place by place. Flags are bytes, of which every one but zero is true.
-#[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
-    /// The environment of each place; `None` for all in order.
-    pub rows: Option<&'a [usize]>,
-    /// What each place is: [`TRANSITION`], [`RESET`] and so on.
-    pub kinds: &'a [u8],
-    /// Rewards.
-    pub rewards: &'a [f64],
-    /// Which flags were set.
-    pub terminations: &'a [u8],
-    /// Which flags were set.
-    pub truncations: &'a [u8],
-}
-
-impl Places<'_> {
-    /// Checks that a step fits `num_envs` rows; everything below counts on that.
-    ///
-    /// # Panics
-    ///
-    /// When the slices differ in length, or a row does not exist.
-    pub(super) fn check(&self, num_envs: usize) {
-        let places = self.kinds.len();
-        check_rows(self.rows, places, num_envs);
-        assert_eq!(self.rewards.len(), places, "rewards");
-        assert_eq!(self.terminations.len(), places, "terminations");
-        assert_eq!(self.truncations.len(), places, "truncations");
-    }
-}
-
-/// Checks that places are those of rows.
-///
-/// # Panics
-///
-/// When they are not.
-fn check_rows(rows: Option<&[usize]>, places: usize, num_envs: usize) {
-    assert_eq!(rows.map_or(num_envs, <[usize]>::len), places, "kinds");
-    for &row in rows.unwrap_or_default() {
-        assert!(row < num_envs, "row {row} of {num_envs}");
-    }
-}
+use super::places::{At, Places, StepResults};
 
 /// What a step did to episodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,15 +10,6 @@ pub struct Ends {
     pub complete: usize,
     /// How many ended by a failure, or with a step that was lost.
     pub dropped: usize,
-}
-
-/// A place of a batch and its row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct At {
-    /// The place.
-    pub place: usize,
-    /// The environment.
-    pub row: usize,
 }
 
 /// A place that is not just one more transition, with the values before the batch.
@@ -179,15 +127,10 @@ impl Running {
     }
 
     /// A reset returned: places that it reset begin an episode, the others stay.
-    ///
-    /// # Panics
-    ///
-    /// When `rows` and `kinds` differ in length, or a row does not exist.
-    pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8]) {
-        check_rows(rows, kinds.len(), self.num_envs());
+    pub fn begin(&mut self, places: Places<'_>) {
         self.ended.clear();
         self.over.clear();
-        self.find_odd(rows, kinds);
+        self.find_odd(places);
         self.put_odd_right(|_| 0.0);
     }
 
@@ -195,14 +138,14 @@ impl Running {
     ///
     /// # Panics
     ///
-    /// When the slices differ in length, or a row does not exist.
-    pub fn step(&mut self, places: &Places<'_>) -> Ends {
-        places.check(self.num_envs());
-        let Places { rows, kinds, rewards, .. } = *places;
-        self.find_odd(rows, kinds);
-        let ends = self.find_ends(places);
+    /// When the slices differ in length.
+    pub fn step(&mut self, results: &StepResults<'_>) -> Ends {
+        results.check();
+        let StepResults { places, rewards, .. } = *results;
+        self.find_odd(places);
+        let ends = self.find_ends(results);
         let Self { returns, lengths, divisors, .. } = self;
-        match rows {
+        match places.rows() {
             None => {
                 returns.iter_mut().zip(rewards).for_each(|(total, reward)| *total += reward);
                 for length in lengths.iter_mut() {
@@ -230,9 +173,9 @@ impl Running {
     }
 
     /// Finds the places that are no transitions, or do not go on with their row's values.
-    fn find_odd(&mut self, rows: Option<&[usize]>, kinds: &[u8]) {
+    fn find_odd(&mut self, places: Places<'_>) {
         let Self { returns, lengths, stale, gathered, odd, .. } = self;
-        let stale = match rows {
+        let stale = match places.rows() {
             None => &**stale,
             Some(rows) => {
                 gathered.clear();
@@ -241,8 +184,8 @@ impl Running {
             }
         };
         odd.clear();
-        each_set(kinds, stale, |place| {
-            let (at, kind) = (at(rows, place), kinds[place]);
+        each_set(places.kinds(), stale, |place| {
+            let (at, kind) = (places.at(place), places.kinds()[place]);
             let keeps = kind != RESET && kind != INCOMPLETE && stale[place] == 0;
             let (total, length) = (returns[at.row], lengths[at.row]);
             odd.push(Odd { at, kind, keeps, total, length });
@@ -250,17 +193,16 @@ impl Running {
     }
 
     /// Finds the places whose episodes ended.
-    fn find_ends(&mut self, places: &Places<'_>) -> Ends {
-        let Places { rows, kinds, terminations, truncations, .. } = *places;
+    fn find_ends(&mut self, results: &StepResults<'_>) -> Ends {
+        let StepResults { places, terminations, truncations, .. } = *results;
         let Self { ended, over, .. } = self;
         ended.clear();
         over.clear();
         let mut dropped = 0;
         each_set(terminations, truncations, |place| {
-            let at = at(rows, place);
-            over.push(at);
-            match kinds[place] {
-                TRANSITION => ended.push(at),
+            over.push(places.at(place));
+            match places.kinds()[place] {
+                TRANSITION => ended.push(places.at(place)),
                 FAILED | INCOMPLETE => dropped += 1,
                 _ => {}
             }
@@ -283,10 +225,6 @@ impl Running {
             self.stale[row] = 0;
         }
     }
-}
-
-fn at(rows: Option<&[usize]>, place: usize) -> At {
-    At { place, row: rows.map_or(place, |rows| rows[place]) }
 }
 
 /// Calls `then` with each position at which one of the two is not 0, eight at a time.
@@ -317,8 +255,9 @@ mod tests {
         let rewards = [1.0, 2.0, 3.0, 4.0, 5.0];
         let rewards = &rewards[..kinds.len()];
         let truncations = vec![0; kinds.len()];
-        let places = Places { rows, kinds, rewards, terminations: over, truncations: &truncations };
-        running.step(&places)
+        let places = Places::new(rows, kinds, running.num_envs());
+        let truncations = &truncations;
+        running.step(&StepResults { places, rewards, terminations: over, truncations })
     }
 
     #[test]
@@ -353,9 +292,8 @@ mod tests {
         for kinds in [[TRANSITION; 2], [SHOWN, FAILED], [RESET; 2]] {
             let rewards = if kinds[0] == TRANSITION { [1.0; 2] } else { [f64::NAN; 2] };
             let flags = [0; 2];
-            running.step(&Places {
-                rows: None,
-                kinds: &kinds,
+            running.step(&StepResults {
+                places: Places::new(None, &kinds, 2),
                 rewards: &rewards,
                 terminations: &flags,
                 truncations: &flags,
@@ -376,9 +314,8 @@ mod tests {
                 let rewards: Vec<f64> =
                     (0..19).map(|row: u8| f64::from(row) * f64::from(turn)).collect();
                 let none = [0; 19];
-                let ends = whole.step(&Places {
-                    rows: None,
-                    kinds: &kinds,
+                let ends = whole.step(&StepResults {
+                    places: Places::new(None, &kinds, 19),
                     rewards: &rewards,
                     terminations: &over,
                     truncations: &none,
@@ -390,9 +327,8 @@ mod tests {
                     let [kinds, over] = [&kinds, &over]
                         .map(|of_rows| rows.iter().map(|&row| of_rows[row]).collect::<Vec<u8>>());
                     let rewards: Vec<f64> = rows.iter().map(|&row| rewards[row]).collect();
-                    let part = parts.step(&Places {
-                        rows: Some(rows),
-                        kinds: &kinds,
+                    let part = parts.step(&StepResults {
+                        places: Places::new(Some(rows), &kinds, 19),
                         rewards: &rewards,
                         terminations: &over,
                         truncations: &none[..rows.len()],

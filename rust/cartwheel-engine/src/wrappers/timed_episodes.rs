@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::kind::RESET;
-use super::running::{At, Ends, Places, Running};
+use super::places::{At, Places, StepResults};
+use super::running::{Ends, Running};
 
 /// Returns, lengths and durations of episodes. Times are seconds from any beginning.
 #[derive(Debug, Clone)]
@@ -60,12 +61,8 @@ impl TimedEpisodes {
     }
 
     /// A reset returned.
-    ///
-    /// # Panics
-    ///
-    /// As for [`Running::begin`].
-    pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8], now: f64) {
-        self.running.begin(rows, kinds);
+    pub fn begin(&mut self, places: Places<'_>, now: f64) {
+        self.running.begin(places);
         self.go_on(now);
     }
 
@@ -76,11 +73,11 @@ impl TimedEpisodes {
     /// As for [`Running::step`].
     pub fn step(
         &mut self,
-        places: &Places<'_>,
+        results: &StepResults<'_>,
         now: f64,
         mut then: impl FnMut(usize, Timed),
     ) -> Ends {
-        let ends = self.running.step(places);
+        let ends = self.running.step(results);
         let (returns, lengths) = (self.running.returns(), self.running.lengths());
         for &At { place, row } in &self.running.ended {
             let seconds = ((now - self.begun[row]) * 1e6).round() / 1e6;

@@ -164,33 +164,22 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Leaves the details of the reset of one row that is going to be sent.
+    /// Leaves the details of the reset of one row that is going to be sent, or of its next automatic
+    /// reset.
+    #[pyo3(signature = (shard, row, seed, options, *, automatic = false))]
     fn post_row_reset(
         &self,
         shard: usize,
         row: usize,
         seed: Option<Bound<'_, PyAny>>,
         options: Option<&str>,
+        automatic: bool,
     ) -> PyResult<()> {
         let options = options.map(|options| self.kind.reset_options(options));
         let options = options.transpose().map_err(to_py_err)?;
         let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
-        self.mailbox(shard)?.post_row_reset(row, how, options);
-        Ok(())
-    }
-
-    /// Leaves seed and options of a row's next automatic reset with one shard.
-    fn post_next_reset(
-        &self,
-        shard: usize,
-        row: usize,
-        seed: Option<Bound<'_, PyAny>>,
-        options: Option<&str>,
-    ) -> PyResult<()> {
-        let options = options.map(|options| self.kind.reset_options(options));
-        let options = options.transpose().map_err(to_py_err)?;
-        let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
-        self.mailbox(shard)?.post_next_reset(row, how, options);
+        let post = if automatic { Mailbox::post_next_reset } else { Mailbox::post_row_reset };
+        post(self.mailbox(shard)?, row, how, options);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use cartwheel_engine::memory::Lease;
-use cartwheel_engine::wrappers::{At, Places, RESET, Running};
+use cartwheel_engine::wrappers::{At, Places, RESET, Running, StepResults};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat};
@@ -33,7 +33,8 @@ impl RecordedEpisodes {
 
     /// All rows were reset.
     pub(super) fn begin(&mut self) {
-        self.running.begin(None, &vec![RESET; self.rewards.len()]);
+        let num_envs = self.rewards.len();
+        self.running.begin(Places::new(None, &vec![RESET; num_envs], num_envs));
     }
 
     /// Adds a step, of which `columns` are the kinds of the rows, terminations and truncations.
@@ -50,7 +51,8 @@ impl RecordedEpisodes {
         for (reward, bytes) in rewards.iter_mut().zip(bytes.as_chunks().0) {
             *reward = f64::from_ne_bytes(*bytes);
         }
-        running.step(&Places { rows: None, kinds, rewards, terminations, truncations });
+        let places = Places::new(None, kinds, rewards.len());
+        running.step(&StepResults { places, rewards, terminations, truncations });
         for &At { row, .. } in running.ended() {
             let info = &infos[row];
             let py = info.py();

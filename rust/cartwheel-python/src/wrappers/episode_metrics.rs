@@ -11,8 +11,7 @@ use pyo3::types::{PyDict, PyString};
 use super::column::{Column, numbers};
 use super::finished::{FLAGS, columns, episodes};
 use super::places::{
-    Received, StepArrays, StepColumns, column, column_of, flags, rows_and_kinds, sparse,
-    sparse_flags,
+    PlaceColumns, Received, StepArrays, StepColumns, column, column_of, flags, sparse, sparse_flags,
 };
 use super::state::{entry, put};
 
@@ -61,11 +60,9 @@ impl PyEpisodeMetrics {
         kinds: &Bound<'_, PyAny>,
         seeds: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (rows, kinds) = rows_and_kinds(rows, kinds, self.num_envs)?;
-        let seeds = given_seeds(seeds, kinds.len())?;
-        let mut room = Vec::new();
-        kinds.copy_to(&mut room);
-        self.locked().metrics.begin(rows.as_deref(), &room, seeds.as_deref());
+        let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
+        let seeds = given_seeds(seeds, places.len())?;
+        self.locked().metrics.begin(places.read(&mut Vec::new()), seeds.as_deref());
         Ok(())
     }
 
@@ -78,8 +75,8 @@ impl PyEpisodeMetrics {
         seeds: Option<&Bound<'py, PyAny>>,
         shown: (bool, bool),
     ) -> PyResult<Shown<'py>> {
-        let step = StepColumns::new(&arrays, self.num_envs)?;
-        let count = step.len();
+        let columns = StepColumns::new(&arrays, self.num_envs)?;
+        let count = columns.len();
         let seeds = given_seeds(seeds, count)?;
         let said = [said_by(said.0.as_ref(), count)?, said_by(said.1.as_ref(), count)?];
         // Made before the lock: a new dictionary may start Python's garbage collector.
@@ -94,9 +91,9 @@ impl PyEpisodeMetrics {
         let [success, fail] = &*room;
         let [success, fail] = [(&said[0], success), (&said[1], fail)]
             .map(|(said, room)| said.is_some().then_some(&room[..]));
-        let places = received.receive(step);
-        let rows = places.rows;
-        let ended = metrics.step(&places, [success, fail], seeds.as_deref());
+        let results = received.receive(&columns);
+        let rows = results.places.rows();
+        let ended = metrics.step(&results, [success, fail], seeds.as_deref());
         let metrics = &*metrics;
         let running = metrics.running();
         fill(&values, metrics, rows, shown)?;

@@ -10,18 +10,14 @@ use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{EndedPlaces, FrameStack, Padding, PlaceKinds};
+use cartwheel_engine::wrappers::{FrameStack, Padding};
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::column::{Column, Rows, no_such_row, numbers};
+use super::column::Rows;
+use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
 use crate::array::{as_array, copy_bytes, dtype, written};
-
-/// An array, and the final observations that belong to it.
-type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
-/// Places that ended an episode, those whose final observations are known, and these.
-type PyEnded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// What changes from batch to batch. Nobody runs Python code while it is locked.
 #[derive(Debug)]
@@ -53,26 +49,19 @@ impl PyFrameStack {
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         frames: &Bound<'py, PyAny>,
-        ends: Option<&PyEnded<'py>>,
+        ended: Option<&EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
-        let rows = rows.map(numbers).transpose()?;
-        let count = rows.as_ref().map_or(self.num_envs, Vec::len);
-        let kinds = Column::of_kinds(kinds)?.with_len("kinds", count)?;
+        let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
+        let count = columns.len();
         let frames = Rows::new("observations", frames, self.dtype, count, &self.frame)?;
-        let (mut places, mut final_places, mut finals) = (Vec::new(), Vec::new(), None);
-        if let Some((ends, known, last)) = ends {
-            (places, final_places) = (numbers(ends)?, numbers(known)?);
-            finals = Some(Rows::new("finals", last, self.dtype, final_places.len(), &self.frame)?);
-        }
-        let ends = EndedPlaces::new(&places, &final_places, count).map_err(no_such_row)?;
+        let ended = EndedColumns::new(ended, self.dtype, &self.frame)?;
+        let ends = ended.read(count)?;
         let work = &mut *self.locked();
-        kinds.copy_to(&mut work.kinds);
-        let places = PlaceKinds::new(rows.as_deref(), &work.kinds, self.num_envs);
-        let places = places.map_err(no_such_row)?;
+        let places = columns.read(&mut work.kinds);
         let stacks = &mut work.stacks;
         work.finals.clear();
-        if let Some(finals) = &finals {
-            finals.copy_bytes_to(final_places.len() * stacks.frame_bytes(), &mut work.finals);
+        if let Some(finals) = &ended.finals {
+            finals.copy_bytes_to(ends.num_finals() * stacks.frame_bytes(), &mut work.finals);
         }
         let mut last = None;
         let fill = |room: &mut [MaybeUninit<u8>]| {
@@ -80,8 +69,8 @@ impl PyFrameStack {
                 let read = |room: &mut [u8]| frames.read(room);
                 stacks.advance(places, read, ends, &work.finals, room, final_room);
             };
-            if finals.is_some() {
-                let count = final_places.len();
+            if ended.finals.is_some() {
+                let count = ends.num_finals();
                 // SAFETY: `advance` writes every byte (invariant 1).
                 last = Some(unsafe { written(py, self.dtype, count, &self.stack, advance) });
             } else {
@@ -142,7 +131,7 @@ impl PyFrameStack {
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         frames: &Bound<'py, PyAny>,
-        ended: PyEnded<'py>,
+        ended: EndedArrays<'py>,
     ) -> PyResult<WithFinals<'py>> {
         self.advance_any(py, rows, kinds, frames, Some(&ended))
     }

@@ -2,20 +2,17 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cartwheel_engine::wrappers::{EndedPlaces, Moments, ObservationNormalizer, PlaceKinds};
+use cartwheel_engine::wrappers::{Moments, ObservationNormalizer};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
-use super::column::{Column, Rows, as_contiguous, no_such_row, numbers};
+use super::column::{Rows, as_contiguous};
+use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
 use crate::array::{Number, as_array, dtype, from_numbers};
 use crate::mode::mode;
 
-/// An array, and the final observations that belong to it.
-type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// Mean, variance, count, and what each environment last showed.
 type NormalizerState<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, f64, Bound<'py, PyAny>);
-/// Places that ended an episode, those whose final observations are known, and these.
-type PyEnded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Room for the numbers of a batch.
 #[derive(Debug, Default)]
@@ -25,13 +22,19 @@ struct Room<T> {
     gathered: Vec<T>,
 }
 
+/// The room for each type of numbers.
+#[derive(Debug, Default)]
+struct Rooms {
+    single: Room<f32>,
+    double: Room<f64>,
+}
+
 /// What changes from batch to batch. Nobody runs Python code while it is locked.
 #[derive(Debug)]
 struct Work {
     normalizer: ObservationNormalizer,
     kinds: Vec<u8>,
-    single: Room<f32>,
-    double: Room<f64>,
+    rooms: Rooms,
     /// Normalized final observations, or some rows.
     normalized: Vec<f32>,
 }
@@ -47,23 +50,18 @@ pub(crate) struct PyObservationNormalizer {
 
 /// One of the two types of numbers that are read; others are cast to one of them.
 trait Real: Number + Into<f64> {
-    fn room(work: &mut Work)
-    -> (&mut ObservationNormalizer, &[u8], &mut Room<Self>, &mut Vec<f32>);
+    fn room(rooms: &mut Rooms) -> &mut Room<Self>;
 }
 
 impl Real for f32 {
-    fn room(
-        work: &mut Work,
-    ) -> (&mut ObservationNormalizer, &[u8], &mut Room<Self>, &mut Vec<f32>) {
-        (&mut work.normalizer, &work.kinds, &mut work.single, &mut work.normalized)
+    fn room(rooms: &mut Rooms) -> &mut Room<Self> {
+        &mut rooms.single
     }
 }
 
 impl Real for f64 {
-    fn room(
-        work: &mut Work,
-    ) -> (&mut ObservationNormalizer, &[u8], &mut Room<Self>, &mut Vec<f32>) {
-        (&mut work.normalizer, &work.kinds, &mut work.double, &mut work.normalized)
+    fn room(rooms: &mut Rooms) -> &mut Room<Self> {
+        &mut rooms.double
     }
 }
 
@@ -75,43 +73,35 @@ impl PyObservationNormalizer {
     fn normalize_as<'py, T: Real>(
         &self,
         py: Python<'py>,
-        rows: Option<&[i64]>,
-        kinds: &Column<'_>,
+        places: &PlaceColumns<'_>,
         observations: &Bound<'py, PyAny>,
-        ends: Option<&PyEnded<'py>>,
+        ended: Option<&EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
-        let count = rows.map_or(self.num_envs, <[i64]>::len);
-        let observations = Rows::new("observations", observations, T::DTYPE, count, &self.shape)?;
-        let (mut places, mut final_places, mut finals) = (Vec::new(), Vec::new(), None);
-        if let Some((ends, known, last)) = ends {
-            (places, final_places) = (numbers(ends)?, numbers(known)?);
-            let last = Rows::new("finals", last, T::DTYPE, final_places.len(), &self.shape)?;
-            finals = Some(last);
+        let count = places.len();
+        let given = Rows::new("observations", observations, T::DTYPE, count, &self.shape)?;
+        let ended = EndedColumns::new(ended, T::DTYPE, &self.shape)?;
+        let ends = ended.read(count)?;
+        let Work { normalizer, kinds, rooms, normalized: out } = &mut *self.locked();
+        let places = places.read(kinds);
+        let Room { observations, finals, gathered } = T::room(rooms);
+        given.copy_numbers_to(observations);
+        finals.clear();
+        if let Some(last) = &ended.finals {
+            last.copy_numbers_to(finals);
         }
-        let ends = EndedPlaces::new(&places, &final_places, count).map_err(no_such_row)?;
-        let work = &mut *self.locked();
-        kinds.copy_to(&mut work.kinds);
-        let (normalizer, kinds, room, out) = T::room(work);
-        let places = PlaceKinds::new(rows, kinds, self.num_envs).map_err(no_such_row)?;
-        observations.copy_numbers_to(&mut room.observations);
-        room.finals.clear();
-        if let Some(finals) = &finals {
-            finals.copy_numbers_to(&mut room.finals);
-        }
-        out.resize(room.finals.len(), 0.0);
-        let Room { observations, finals, gathered } = room;
+        out.resize(finals.len(), 0.0);
         normalizer.normalize(places, observations, ends, finals, out, gathered);
         let last = if ends.is_empty() {
             py.None().into_bound(py)
         } else {
-            from_numbers(py, final_places.len(), &self.shape, out)?
+            from_numbers(py, ends.num_finals(), &self.shape, out)?
         };
-        let Some(rows) = rows else {
+        let Some(rows) = places.rows() else {
             return Ok((from_numbers(py, count, &self.shape, normalizer.shown())?, last));
         };
         out.clear();
-        for place in 0..rows.len() {
-            let first = places.env(place) * self.columns;
+        for row in rows {
+            let first = row * self.columns;
             out.extend_from_slice(&normalizer.shown()[first..first + self.columns]);
         }
         Ok((from_numbers(py, count, &self.shape, out)?, last))
@@ -124,21 +114,18 @@ impl PyObservationNormalizer {
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         observations: &Bound<'py, PyAny>,
-        ends: Option<&PyEnded<'py>>,
+        ended: Option<&EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
-        let rows = rows.map(numbers).transpose()?;
-        let kinds = Column::of_kinds(kinds)?
-            .with_len("kinds", rows.as_ref().map_or(self.num_envs, Vec::len))?;
+        let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
         let observations = as_array(observations)?;
         let (found, any) = (observations.dtype(), observations.as_any());
-        let rows = rows.as_deref();
         // float32 has every value of the small types.
         if dtype::is(&found, f32::DTYPE)
             || dtype::from_descr(&found).is_some_and(|it| it.size() <= 2)
         {
-            self.normalize_as::<f32>(py, rows, &kinds, any, ends)
+            self.normalize_as::<f32>(py, &places, any, ended)
         } else {
-            self.normalize_as::<f64>(py, rows, &kinds, any, ends)
+            self.normalize_as::<f64>(py, &places, any, ended)
         }
     }
 }
@@ -158,8 +145,7 @@ impl PyObservationNormalizer {
         let work = Mutex::new(Work {
             normalizer,
             kinds: Vec::new(),
-            single: Room::default(),
-            double: Room::default(),
+            rooms: Rooms::default(),
             normalized: Vec::new(),
         });
         Ok(Self { num_envs, shape, columns, work })
@@ -193,7 +179,7 @@ impl PyObservationNormalizer {
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         observations: &Bound<'py, PyAny>,
-        ended: PyEnded<'py>,
+        ended: EndedArrays<'py>,
     ) -> PyResult<WithFinals<'py>> {
         self.normalize_any(py, rows, kinds, observations, Some(&ended))
     }

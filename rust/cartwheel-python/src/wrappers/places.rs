@@ -1,18 +1,15 @@
-//! The parts of a batch that episodes are counted from, in Rust's types.
+//! The parts of a batch in Rust's types.
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{At, NoSuchRow, Places};
-use numpy::PyUntypedArrayMethods;
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use cartwheel_engine::wrappers::{At, EndedPlaces, Places, StepResults, existing_rows};
 use pyo3::prelude::*;
 
-use super::column::{Column, as_contiguous, numbers};
-use crate::array::{Number, copy_numbers, filled, from_numbers};
+use super::column::{Column, Rows, no_such_row, numbers};
+use crate::array::{Number, filled, from_numbers};
 
 /// Room for the parts of a batch, reused by every batch.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    rows: Option<Vec<usize>>,
     kinds: Vec<u8>,
     rewards: Vec<f64>,
     terminations: Vec<u8>,
@@ -28,11 +25,43 @@ pub(super) type StepArrays<'py> = (
     Bound<'py, PyAny>,
 );
 
-/// The arrays of a step as columns, before any room is locked: making them may run Python code.
-pub(super) struct StepColumns<'py> {
+/// The places of a batch, before any room is locked: reading Python's arrays may run Python code.
+pub(super) struct PlaceColumns<'py> {
+    num_envs: usize,
     rows: Option<Vec<usize>>,
     kinds: Column<'py>,
-    rewards: Bound<'py, numpy::PyUntypedArray>,
+}
+
+impl<'py> PlaceColumns<'py> {
+    /// Checks the rows and kinds of the places of a batch of `num_envs` environments.
+    pub(super) fn new(
+        rows: Option<&Bound<'py, PyAny>>,
+        kinds: &Bound<'py, PyAny>,
+        num_envs: usize,
+    ) -> PyResult<Self> {
+        let existing = |rows| existing_rows(numbers(rows)?, num_envs).map_err(no_such_row);
+        let rows = rows.map(existing).transpose()?;
+        let count = rows.as_ref().map_or(num_envs, Vec::len);
+        let kinds = Column::of_kinds(kinds)?.with_len("kinds", count)?;
+        Ok(Self { num_envs, rows, kinds })
+    }
+
+    /// The number of places.
+    pub(super) fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// The places; `kinds` becomes their kinds.
+    pub(super) fn read<'a>(&'a self, kinds: &'a mut Vec<u8>) -> Places<'a> {
+        self.kinds.copy_to(kinds);
+        Places::new(self.rows.as_deref(), kinds, self.num_envs)
+    }
+}
+
+/// The arrays of a step, likewise.
+pub(super) struct StepColumns<'py> {
+    places: PlaceColumns<'py>,
+    rewards: Rows<'py>,
     terminations: Column<'py>,
     truncations: Column<'py>,
 }
@@ -41,38 +70,30 @@ impl<'py> StepColumns<'py> {
     /// Checks the arrays of a step of `num_envs` rows.
     pub(super) fn new(arrays: &StepArrays<'py>, num_envs: usize) -> PyResult<Self> {
         let (rows, kinds, rewards, terminations, truncations) = arrays;
-        let (rows, kinds) = rows_and_kinds(rows.as_ref(), kinds, num_envs)?;
-        let rewards = as_contiguous(rewards, DType::F64)?;
-        if rewards.shape() != [kinds.len()] {
-            let (expected, got) = (kinds.len(), rewards.shape());
-            let text = format!("`rewards` must have shape ({expected},), got {got:?}");
-            return Err(PyValueError::new_err(text));
-        }
-        let terminations = Column::of_flags("terminations", terminations)?;
-        terminations.check_len("terminations", kinds.len())?;
-        let truncations = Column::of_flags("truncations", truncations)?;
-        truncations.check_len("truncations", kinds.len())?;
-        Ok(Self { rows, kinds, rewards, terminations, truncations })
+        let places = PlaceColumns::new(rows.as_ref(), kinds, num_envs)?;
+        let count = places.len();
+        let rewards = Rows::new("rewards", rewards, DType::F64, count, &[])?;
+        let terminations =
+            Column::of_flags("terminations", terminations)?.with_len("terminations", count)?;
+        let truncations =
+            Column::of_flags("truncations", truncations)?.with_len("truncations", count)?;
+        Ok(Self { places, rewards, terminations, truncations })
     }
 
     /// The number of places.
     pub(super) fn len(&self) -> usize {
-        self.kinds.len()
+        self.places.len()
     }
 }
 
 impl Received {
     /// Copies a step.
-    pub(super) fn receive(&mut self, columns: StepColumns<'_>) -> Places<'_> {
-        let StepColumns { rows, kinds, rewards, terminations, truncations } = columns;
-        self.rows = rows;
-        kinds.copy_to(&mut self.kinds);
-        copy_numbers(&rewards, &mut self.rewards);
-        terminations.copy_to(&mut self.terminations);
-        truncations.copy_to(&mut self.truncations);
-        Places {
-            rows: self.rows.as_deref(),
-            kinds: &self.kinds,
+    pub(super) fn receive<'a>(&'a mut self, columns: &'a StepColumns<'_>) -> StepResults<'a> {
+        columns.rewards.copy_numbers_to(&mut self.rewards);
+        columns.terminations.copy_to(&mut self.terminations);
+        columns.truncations.copy_to(&mut self.truncations);
+        StepResults {
+            places: columns.places.read(&mut self.kinds),
             rewards: &self.rewards,
             terminations: &self.terminations,
             truncations: &self.truncations,
@@ -80,25 +101,39 @@ impl Received {
     }
 }
 
-/// The rows and kinds of the places of a batch.
-pub(super) fn rows_and_kinds<'py>(
-    rows: Option<&Bound<'py, PyAny>>,
-    kinds: &Bound<'py, PyAny>,
-    num_envs: usize,
-) -> PyResult<(Option<Vec<usize>>, Column<'py>)> {
-    let rows = rows.map(|rows| existing(&numbers(rows)?, num_envs)).transpose()?;
-    let kinds = Column::of_kinds(kinds)?;
-    kinds.check_len("kinds", rows.as_ref().map_or(num_envs, Vec::len))?;
-    Ok((rows, kinds))
+/// Places that ended an episode, those whose final observations are known, and these, as Python
+/// passes them.
+pub(super) type EndedArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// An array, and the final observations that belong to it.
+pub(super) type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// The places at which episodes ended in a batch, and their final observations.
+#[derive(Default)]
+pub(super) struct EndedColumns<'py> {
+    places: Vec<i64>,
+    final_places: Vec<i64>,
+    /// `None`: the batch is not one of a step.
+    pub(super) finals: Option<Rows<'py>>,
 }
 
-/// Row numbers as indices.
-fn existing(rows: &[i64], num_envs: usize) -> PyResult<Vec<usize>> {
-    let exists = |(place, &row): (usize, &i64)| match usize::try_from(row) {
-        Ok(index) if index < num_envs => Ok(index),
-        _ => Err(PyIndexError::new_err(NoSuchRow { row, place, num_envs }.to_string())),
-    };
-    rows.iter().enumerate().map(exists).collect()
+impl<'py> EndedColumns<'py> {
+    /// Checks the shape of the final observations: of `dtype`, and each of `shape`.
+    pub(super) fn new(
+        arrays: Option<&EndedArrays<'py>>,
+        dtype: DType,
+        shape: &[usize],
+    ) -> PyResult<Self> {
+        let Some((places, final_places, finals)) = arrays else { return Ok(Self::default()) };
+        let (places, final_places) = (numbers(places)?, numbers(final_places)?);
+        let finals = Some(Rows::new("finals", finals, dtype, final_places.len(), shape)?);
+        Ok(Self { places, final_places, finals })
+    }
+
+    /// The places, of a batch of `count`.
+    pub(super) fn read(&self, count: usize) -> PyResult<EndedPlaces<'_>> {
+        EndedPlaces::new(&self.places, &self.final_places, count).map_err(no_such_row)
+    }
 }
 
 /// A number of 8 bytes.

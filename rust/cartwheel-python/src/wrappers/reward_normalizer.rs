@@ -2,20 +2,19 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cartwheel_engine::wrappers::{Moments, PlaceKinds, RewardNormalizer};
+use cartwheel_engine::wrappers::{Moments, RewardNormalizer};
 use pyo3::prelude::*;
 
-use super::column::{Column, Rows, no_such_row, numbers};
+use super::column::Rows;
+use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
 use crate::array::{Number, from_numbers};
 
 /// What changes from batch to batch. Nobody runs Python code while it is locked.
 #[derive(Debug)]
 struct Work {
     normalizer: RewardNormalizer,
-    kinds: Vec<u8>,
-    rewards: Vec<f64>,
-    terminations: Vec<u8>,
-    truncations: Vec<u8>,
+    received: Received,
+    normalized: Vec<f64>,
 }
 
 #[pyclass(frozen, name = "RewardNormalizer", module = "cartwheel._cartwheel")]
@@ -35,9 +34,8 @@ impl PyRewardNormalizer {
 impl PyRewardNormalizer {
     #[new]
     fn new(num_envs: usize, gamma: f64, epsilon: f64) -> Self {
-        let [kinds, terminations, truncations] = [const { Vec::new() }; 3];
         let normalizer = RewardNormalizer::new(num_envs, gamma, epsilon);
-        let work = Work { normalizer, kinds, rewards: Vec::new(), terminations, truncations };
+        let work = Work { normalizer, received: Received::default(), normalized: Vec::new() };
         Self { num_envs, work: Mutex::new(work) }
     }
 
@@ -53,44 +51,22 @@ impl PyRewardNormalizer {
 
     #[pyo3(signature = (rows, kinds, /))]
     fn reset(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
-        let rows = rows.map(numbers).transpose()?;
-        let kinds = Column::of_kinds(kinds)?
-            .with_len("kinds", rows.as_ref().map_or(self.num_envs, Vec::len))?;
-        let work = &mut *self.locked();
-        kinds.copy_to(&mut work.kinds);
-        let places = PlaceKinds::new(rows.as_deref(), &work.kinds, self.num_envs);
-        work.normalizer.reset(places.map_err(no_such_row)?);
+        let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
+        self.locked().normalizer.reset(places.read(&mut Vec::new()));
         Ok(())
     }
 
-    #[pyo3(signature = (rows, kinds, rewards, terminations, truncations, /))]
+    #[pyo3(signature = (arrays, /))]
     fn normalize<'py>(
         &self,
         py: Python<'py>,
-        rows: Option<&Bound<'py, PyAny>>,
-        kinds: &Bound<'py, PyAny>,
-        rewards: &Bound<'py, PyAny>,
-        terminations: &Bound<'py, PyAny>,
-        truncations: &Bound<'py, PyAny>,
+        arrays: StepArrays<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let rows = rows.map(numbers).transpose()?;
-        let count = rows.as_ref().map_or(self.num_envs, Vec::len);
-        let kinds = Column::of_kinds(kinds)?.with_len("kinds", count)?;
-        let rewards = Rows::new("rewards", rewards, f64::DTYPE, count, &[])?;
-        let terminations =
-            Column::of_flags("terminations", terminations)?.with_len("terminations", count)?;
-        let truncations =
-            Column::of_flags("truncations", truncations)?.with_len("truncations", count)?;
-        let work = &mut *self.locked();
-        kinds.copy_to(&mut work.kinds);
-        let places = PlaceKinds::new(rows.as_deref(), &work.kinds, self.num_envs);
-        let places = places.map_err(no_such_row)?;
-        rewards.copy_numbers_to(&mut work.rewards);
-        terminations.copy_to(&mut work.terminations);
-        truncations.copy_to(&mut work.truncations);
-        let (ended, cut) = (&work.terminations, &work.truncations);
-        work.normalizer.normalize(places, &mut work.rewards, ended, cut);
-        from_numbers(py, count, &[], &work.rewards)
+        let columns = StepColumns::new(&arrays, self.num_envs)?;
+        let Work { normalizer, received, normalized } = &mut *self.locked();
+        normalized.resize(columns.len(), 0.0);
+        normalizer.normalize(&received.receive(&columns), normalized);
+        from_numbers(py, columns.len(), &[], normalized)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {

@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::places::{Received, StepArrays, StepColumns, column_of, rows_and_kinds};
+use super::places::{PlaceColumns, Received, StepArrays, StepColumns, column_of};
 use super::state::{entry, put};
 use crate::array::filled;
 
@@ -52,10 +52,8 @@ impl PyTimedEpisodes {
 
     #[pyo3(signature = (rows, kinds, /))]
     fn begin(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (rows, kinds) = rows_and_kinds(rows, kinds, self.num_envs)?;
-        let mut room = Vec::new();
-        kinds.copy_to(&mut room);
-        self.locked().episodes.begin(rows.as_deref(), &room, self.now());
+        let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
+        self.locked().episodes.begin(places.read(&mut Vec::new()), self.now());
         Ok(())
     }
 
@@ -70,9 +68,9 @@ impl PyTimedEpisodes {
         let mut counted = self.locked();
         let Counted { episodes, received, ended } = &mut *counted;
         ended.clear();
-        let places = received.receive(columns);
+        let results = received.receive(&columns);
         let add = |place, episode| ended.push((place, episode));
-        let Ends { complete, dropped } = episodes.step(&places, self.now(), add);
+        let Ends { complete, dropped } = episodes.step(&results, self.now(), add);
         if complete == 0 {
             return Ok((0, dropped, None));
         }

@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::info::InfoWriter;
 use crate::memory::{ActionColumns, Scratch};
 use crate::native::cache::{CachedState, Draw, ResetCache};
-use crate::native::state::RowState;
 use crate::native::stream::Seed;
 use crate::plugin::{Call, Ended};
 
@@ -134,10 +133,7 @@ impl NativeRows {
                 Ended::Failed { message, .. } => return Err(Error::Failed { row, message }),
             }
             commands[row] = LEAVE;
-            let bad = |what| Error::BadState(format!("{}: {what}", kind.table().id()));
-            let env = self.envs.save(row).map_err(bad)?;
-            let (place, stream) = (self.autoreset.save(row), streams[row].clone());
-            let state = RowState { row: place, seed, stream, env }.write(&kind);
+            let state = self.save(row, seed, streams[row].clone())?;
             states.push(CachedState::write(&state, self.infos.first()));
         }
         self.infos.clear();

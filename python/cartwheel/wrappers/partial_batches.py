@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Space, Tuple
 
 from cartwheel.spaces import nested
-from cartwheel.wrappers.batched_space import count
+from cartwheel.wrappers.space_fit import count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

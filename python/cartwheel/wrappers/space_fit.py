@@ -1,4 +1,4 @@
-"""Checks that batches fit a space, and finds the space of one row."""
+"""Checks that batches fit a space."""
 
 from __future__ import annotations
 
@@ -6,47 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
-from gymnasium.vector.utils import batch_space
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
 
 _LEAVES = (Box, Discrete, MultiDiscrete, MultiBinary)
-
-
-def single_of(name: str, batched: Space[Any], num_envs: int) -> Space[Any]:
-    """Finds the space of one row, of which a space is the batch.
-
-    Args:
-        name: The name of the argument that would give it, for errors.
-        batched: The space of a batch.
-        num_envs: The rows of the batch.
-
-    Raises:
-        ValueError: There is no such space, or it cannot be found.
-    """
-    single = _row(batched)
-    if single is None or batch_space(single, num_envs) != batched:
-        raise ValueError(
-            f"the space of one environment cannot be derived from the space {batched} of a batch "
-            f"of {num_envs}: give `{name}`."
-        )
-    return single
-
-
-def _row(batched: Space[Any]) -> Space[Any] | None:
-    if isinstance(batched, Dict):
-        named = {key: _row(part) for key, part in batched.spaces.items()}
-        found = {key: part for key, part in named.items() if part is not None}
-        return Dict(found) if len(found) == len(named) else None
-    if isinstance(batched, Tuple):
-        rows = [row for row in map(_row, batched.spaces) if row is not None]
-        return Tuple(rows) if len(rows) == len(batched.spaces) else None
-    if isinstance(batched, Box) and batched.shape:
-        return Box(batched.low[0], batched.high[0], dtype=batched.dtype.type)
-    if isinstance(batched, MultiDiscrete) and batched.nvec.ndim == 1:
-        return Discrete(int(batched.nvec[0]), start=int(batched.start[0]), dtype=batched.dtype.type)
-    return None
 
 
 class Fit:

@@ -24,38 +24,51 @@ pub(super) fn check_rows(rows: &[i64], num_envs: usize) -> Result<(), NoSuchRow>
     Err(NoSuchRow { row: rows[place], place, num_envs })
 }
 
+/// Row numbers as indices.
+///
+/// # Errors
+///
+/// An environment does not exist.
+pub fn existing_rows(rows: Vec<i64>, num_envs: usize) -> Result<Vec<usize>, NoSuchRow> {
+    check_rows(&rows, num_envs)?;
+    Ok(rows.into_iter().map(index).collect())
+}
+
 /// The index of an environment that exists.
 pub(super) fn index(row: i64) -> usize {
     usize::try_from(row).expect("checked before")
 }
 
+/// A place of a batch and its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At {
+    /// The place.
+    pub place: usize,
+    /// The environment.
+    pub row: usize,
+}
+
 /// The places of a batch.
 #[derive(Debug, Clone, Copy)]
-pub struct PlaceKinds<'a> {
+pub struct Places<'a> {
     /// The environment of each place; `None` if the batch has all environments in their order.
-    rows: Option<&'a [i64]>,
-    /// The kind of each place.
+    rows: Option<&'a [usize]>,
+    /// The kind of each place: [`TRANSITION`], [`RESET`](super::RESET) and so on.
     kinds: &'a [u8],
 }
 
-impl<'a> PlaceKinds<'a> {
-    /// Checks the numbers.
-    ///
-    /// # Errors
-    ///
-    /// A row does not exist.
+impl<'a> Places<'a> {
+    /// Places of a batch of `num_envs` environments.
     ///
     /// # Panics
     ///
-    /// When there is not one kind for each place.
-    pub fn new(
-        rows: Option<&'a [i64]>,
-        kinds: &'a [u8],
-        num_envs: usize,
-    ) -> Result<Self, NoSuchRow> {
-        assert_eq!(kinds.len(), rows.map_or(num_envs, <[i64]>::len), "kinds");
-        check_rows(rows.unwrap_or_default(), num_envs)?;
-        Ok(Self { rows, kinds })
+    /// When there is not one kind for each place, or a row does not exist.
+    pub fn new(rows: Option<&'a [usize]>, kinds: &'a [u8], num_envs: usize) -> Self {
+        assert_eq!(kinds.len(), rows.map_or(num_envs, <[usize]>::len), "kinds");
+        for &row in rows.unwrap_or_default() {
+            assert!(row < num_envs, "row {row} of {num_envs}");
+        }
+        Self { rows, kinds }
     }
 
     /// The number of places.
@@ -80,13 +93,50 @@ impl<'a> PlaceKinds<'a> {
     }
 
     /// Whether the batch has all environments in their order.
-    pub fn are_all(&self) -> bool {
+    pub(super) fn are_all(&self) -> bool {
         self.rows.is_none()
     }
 
+    /// The environment of each place; `None` if the batch has all environments in their order.
+    pub fn rows(&self) -> Option<&'a [usize]> {
+        self.rows
+    }
+
     /// The environment of a place.
-    pub fn env(&self, place: usize) -> usize {
-        self.rows.map_or(place, |rows| index(rows[place]))
+    pub(super) fn row(&self, place: usize) -> usize {
+        self.rows.map_or(place, |rows| rows[place])
+    }
+
+    /// A place with its environment.
+    pub(super) fn at(&self, place: usize) -> At {
+        At { place, row: self.row(place) }
+    }
+}
+
+/// What a step returned, place by place. Flags are bytes, of which every one but zero is true.
+#[derive(Debug, Clone, Copy)]
+pub struct StepResults<'a> {
+    /// The places.
+    pub places: Places<'a>,
+    /// Rewards.
+    pub rewards: &'a [f64],
+    /// Which flags were set.
+    pub terminations: &'a [u8],
+    /// Which flags were set.
+    pub truncations: &'a [u8],
+}
+
+impl StepResults<'_> {
+    /// Checks that each place has a result; everything that reads them counts on that.
+    ///
+    /// # Panics
+    ///
+    /// When the slices differ in length.
+    pub(super) fn check(&self) {
+        let count = self.places.len();
+        assert_eq!(self.rewards.len(), count, "rewards");
+        assert_eq!(self.terminations.len(), count, "terminations");
+        assert_eq!(self.truncations.len(), count, "truncations");
     }
 }
 
