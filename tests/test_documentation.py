@@ -26,6 +26,14 @@ MARKS = {
 }
 #: Its code needs packages of its own: examples/tests/test_guide.py runs it.
 APART = ROOT / "docs/write-an-env-in-rust.md"
+#: Pages without code that runs, but with links.
+OVERVIEWS = [
+    *ROOT.glob("*.md"),
+    *(ROOT / room / "README.md" for room in ("benchmarks", "examples")),
+]
+TRAINERS = [page for page in (ROOT / "docs/trainers").glob("*.md") if page.name != "README.md"]
+#: Others may stand between them.
+SECTIONS = ["Install", "What to change", "Modes", "What is equal", "Speed", "Limits"]
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +123,15 @@ def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(page, tmp_path,
         exec(compile(code, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sorted(TRAINERS), ids=lambda page: page.name)
+def test_every_page_of_a_trainer_has_the_same_sections_in_the_same_order(page):
+    found = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [section for section in found if section in SECTIONS] == SECTIONS
+
+
+@pytest.mark.parametrize(
+    "page", sorted({*PAGES, *OVERVIEWS}), ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_every_file_that_a_page_links_to_exists(page):
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []

@@ -129,14 +129,14 @@ SKRL_PROCESS = of_skrl(
 )
 SKRL_NATIVE = of_skrl("skrl, native", lambda fns: native(fns, "same_step"))
 
-#: The worker processes of all contenders are forked before there are threads.
+#: In this order the worker processes of all contenders are forked before there are native threads.
 CLAIMS = [
     Claim(TIANSHOU_PROCESS, SUBPROC, 4),
     Claim(TIANSHOU_PROCESS, SHMEM, 4),
-    Claim(TIANSHOU_INLINE, DUMMY, 1),
-    Claim(TIANSHOU_NATIVE, SUBPROC, 20),
     Claim(SKRL_PROCESS, SKRL_ASYNC, 3),
+    Claim(TIANSHOU_INLINE, DUMMY, 1),
     Claim(SKRL_INLINE, SKRL_SYNC, 1),
+    Claim(TIANSHOU_NATIVE, SUBPROC, 20),
     Claim(SKRL_NATIVE, SKRL_ASYNC, 10),
 ]
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -23,6 +25,8 @@ import cartwheel
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # `examples` is not installed
 from examples.trainers.pufferlib_ppo import CartwheelVecEnv
 
 if TYPE_CHECKING:

@@ -2,13 +2,15 @@
 
 The policy is TorchRL's random one, so what is left of a step is TorchRL and the environments.
 ``ParallelEnv`` is measured with its default settings, one process for each environment, and in the
-fastest way that was found: forked processes, one for each processor, each with TorchRL's wrapper
-around Gymnasium's ``SyncVectorEnv``. 64 processes are forked, too: to spawn them takes minutes.
+fastest way that was found: forked processes, at most one for each processor, each with TorchRL's
+wrapper around Gymnasium's ``SyncVectorEnv``. 64 processes are forked, too: to spawn them takes
+minutes.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from torchrl.collectors import Collector
 from torchrl.envs import GymEnv, GymWrapper, ParallelEnv
 
 import cartwheel
+from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 from cartwheel.torchrl import CartwheelEnv
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
 ENV_ID = "CartPole-v1"
 STEPS = 50
-WORKERS = 2
 
 
 class Collecting:
@@ -83,9 +85,10 @@ def parallel(env_fns: Sequence[EnvFn], start_method: str | None = None) -> Any:
 
 
 def grouped(env_fns: Sequence[EnvFn]) -> Any:
-    """TorchRL's processes, each with several environments."""
-    make = functools.partial(wrapped, list(env_fns)[::WORKERS])
-    return ParallelEnv(WORKERS, make, mp_start_method="fork")
+    """TorchRL's processes, one for each processor, with equal shares of the environments."""
+    processes = math.gcd(len(env_fns), usable_cpus())
+    make = functools.partial(wrapped, list(env_fns)[::processes])
+    return ParallelEnv(processes, make, mp_start_method="fork")
 
 
 NATIVE = contender("native", native)

@@ -4,7 +4,7 @@ skrl's ``wrap_env`` takes the vector environments of cartwheel. Two things make 
 right: ``SAME_STEP``, and ``TrueNextObservations`` before the agent's class.
 ``docs/trainers/skrl.md`` explains both.
 
-Run it with ``python examples/trainers/skrl_ppo.py``. It needs skrl and torch, and a minute.
+Run it with ``python examples/trainers/skrl_ppo.py``. It needs skrl, and less than a minute.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 ``CartwheelVectorEnv`` stands where Tianshou's examples have ``DummyVectorEnv`` or
 ``SubprocVectorEnv``. Nothing else changes: collectors, buffers and trainers are Tianshou's.
 
-Run it with ``python examples/trainers/tianshou_dqn.py``. It needs Tianshou, and a minute.
+Run it with ``python examples/trainers/tianshou_dqn.py``. It needs Tianshou, and less than a minute.
 """
 
 from __future__ import annotations

@@ -353,7 +353,7 @@ def test_the_spec_makes_the_same_again(make, again):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
-def test_wrappers_and_evaluate_work(make, mode):
+def test_wrappers_and_evaluate_see_whole_episodes(make, mode):
     envs = make(3, autoreset_mode=mode, **PONG)
     wrapped = RecordEpisodeStatistics(FlattenObservation(envs))
     assert wrapped.reset(seed=1)[0].shape == (3, 4 * 84 * 84)

@@ -123,7 +123,7 @@ def test_weights_that_cannot_be_pickled_are_refused(workers):
     assert remote.collect().num_steps == 4
 
 
-def test_closed_workers_are_closed(workers):
+def test_closed_workers_refuse_every_call(workers):
     with workers(cart_poles(), Leaning, 1, 4) as remote:
         stream = remote.rollouts()
         next(stream)
@@ -182,26 +182,6 @@ def test_closing_does_not_wait_for_a_rollout_that_hangs(workers, gates):
     remote._workers[0].ask(0, ())
     gates.await_arrival(1)
     remote.close(grace=0.1)  # the fixtures check that no process is left
-
-
-def test_a_worker_has_the_threads_that_ray_assigned(workers):
-    def make_policy():
-        cartwheel_ray = importlib.import_module("cartwheel.ray")
-        info = cartwheel_ray.worker_info()
-        usable = importlib.import_module("cartwheel._cartwheel").usable_cpus()
-        kept = [info.index, info.num_workers, info.num_cpus, info.seed, usable]
-        return lambda observations: (
-            np.zeros(len(observations), np.int64),
-            {"info": np.full((len(observations), 5), kept)},
-        )
-
-    from cartwheel._cartwheel import usable_cpus
-
-    assert importlib.import_module("cartwheel.ray").worker_info() is None
-    for cpus, threads in ((0.5, 1), (1, 1), (2, 2)):
-        rollout = workers(cart_poles(2), make_policy, 1, 1, seed=9, num_cpus=cpus).collect()
-        expected = [0, 1, threads, 9, min(threads, usable_cpus())]
-        assert rollout.extras["info"][0, 0].tolist() == expected
 
 
 def test_a_missing_ray_is_an_error_that_says_how_to_install_it():

@@ -1,6 +1,7 @@
 """Environments with one agent: runners sample what they sample with Gymnasium's environments."""
 
 import functools
+import importlib
 
 import gymnasium as gym
 import numpy as np
@@ -140,7 +141,7 @@ def test_another_autoreset_mode_in_the_env_config_is_refused(rllib, runners):
     ],
 )
 def test_arguments_are_refused_before_anything_is_registered(rllib, env, keywords, error, message):
-    registry = pytest.importorskip("ray.tune.registry")
+    registry = importlib.import_module("ray.tune.registry")
     with pytest.raises(error, match=message):
         rllib.register("refused", env, **keywords)
     assert not registry._global_registry.contains(registry.ENV_CREATOR, "refused")

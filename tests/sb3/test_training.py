@@ -26,12 +26,12 @@ SETTINGS = {
 }
 
 
-def trained(name, make, steps, settings):
+def trained(name, make, steps, settings, policy="MlpPolicy"):
     """Weights of a policy that was trained, and the episodes that it played."""
     sb3 = importlib.import_module("stable_baselines3")
     envs = make()
     keywords = {"policy_kwargs": {"net_arch": [8]}, "seed": 11, "device": "cpu", **settings}
-    model = getattr(sb3, name)("MlpPolicy", envs, **keywords)
+    model = getattr(sb3, name)(policy, envs, **keywords)
     model.learn(steps)
     weights = {key: value.numpy() for key, value in model.policy.state_dict().items()}
     episodes = [(episode["r"], episode["l"]) for episode in model.ep_info_buffer]
@@ -77,24 +77,16 @@ class BitsEnv(TranscriptEnv):
         return super().step(np.sum(action))
 
 
-def test_hindsight_replay_asks_one_environment_for_its_rewards():
-    her = importlib.import_module("stable_baselines3").HerReplayBuffer
+def test_hindsight_replay_trains_as_with_DummyVecEnv():
+    """It asks environments in workers for the rewards of other goals."""
+    buffer = importlib.import_module("stable_baselines3").HerReplayBuffer
     bits = importlib.import_module("stable_baselines3.common.envs").BitFlippingEnv
-    settings = {
-        "replay_buffer_class": her,
-        "learning_starts": 50,
-        "batch_size": 16,
-        "policy": "MultiInputPolicy",
-    }
     make_env = partial(bits, n_bits=4, continuous=False, max_steps=6)
-    sb3 = importlib.import_module("stable_baselines3")
-    weights = []
-    for kind in (None, PROCESS):
-        envs = made_by_make_vec_env(make_env, kind)
-        policy = settings["policy"]
-        keywords = {name: value for name, value in settings.items() if name != "policy"}
-        model = sb3.DQN(policy, envs, seed=3, device="cpu", **keywords)
-        model.learn(150)
-        weights.append({key: value.numpy() for key, value in model.policy.state_dict().items()})
-        envs.close()
-    assert_identical(*weights)
+    settings = {"replay_buffer_class": buffer, "learning_starts": 50, "batch_size": 16}
+    expected, ours = (
+        trained(
+            "DQN", partial(made_by_make_vec_env, make_env, kind), 150, settings, "MultiInputPolicy"
+        )
+        for kind in (None, PROCESS)
+    )
+    assert_identical(ours, expected)

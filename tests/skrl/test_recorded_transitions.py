@@ -8,6 +8,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from tests.support.one_thread import one_thread
 
 pytestmark = pytest.mark.torch
 NUM_ENVS, STEPS = 3, 24
@@ -49,9 +50,7 @@ class Counting(gym.Env):
 @pytest.fixture(scope="module")
 def skrl():
     """The parts of skrl that the tests use, by their names."""
-    torch = importlib.import_module("torch")
-    torch.set_num_threads(1)
-    importlib.import_module("tqdm").tqdm.monitor_interval = 0  # no thread of its own
+    one_thread()
 
     class Parts:
         wrap_env = staticmethod(importlib.import_module("skrl.envs.wrappers.torch").wrap_env)
@@ -177,7 +176,7 @@ def test_other_modes_are_refused_where_the_first_episode_ends(skrl):
     envs.close()
 
 
-def test_rows_that_failed_are_recorded_as_they_are(skrl):
+def test_a_row_that_failed_leads_to_its_last_observation_and_is_not_terminated(skrl):
     class Failing(Counting):
         def step(self, action):
             if self.time == 2:
@@ -194,9 +193,12 @@ def test_rows_that_failed_are_recorded_as_they_are(skrl):
         on_error="restart",
         max_restarts=None,
     )
-    _, _, next_shown, terminated = stored(skrl, envs, TrueDQN, 6)
+    shown, rewards, next_shown, terminated = stored(skrl, envs, TrueDQN, 6)
+    for row in range(2):
+        assert shown[row].tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+        assert next_shown[row].tolist() == [[0, 1], [0, 2], [0, 2], [1, 1], [1, 2], [1, 2]]
+        assert rewards[row, :, 0].tolist() == [1, 2, 0] * 2
     assert not terminated.any()
-    assert next_shown[0, :2].tolist() == [[0, 1], [0, 2]]
 
 
 def test_several_agents_are_refused(skrl):

@@ -4,7 +4,6 @@ This module needs TorchRL, which not every environment of the tests has. So the 
 the fixture ``runs`` of ``tests/torchrl/conftest.py``.
 """
 
-import gc
 import multiprocessing
 
 import torch
@@ -36,7 +35,6 @@ __all__ = [
     "TensorDict",
     "assert_same",
     "collected",
-    "gc",
     "oracle",
     "reader",
     "rolled_out",

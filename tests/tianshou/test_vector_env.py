@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from tests.support.one_thread import one_thread
 
 pytestmark = pytest.mark.torch
 EXECUTORS = ["inline", "thread", "process"]
@@ -59,9 +60,7 @@ class Lived(gym.Env):
 @pytest.fixture(scope="module")
 def tianshou():
     """Tianshou's classes, and ours."""
-    torch = importlib.import_module("torch")
-    torch.set_num_threads(1)
-    importlib.import_module("tqdm").tqdm.monitor_interval = 0  # no thread of its own
+    one_thread()
 
     class Classes:
         env = importlib.import_module("tianshou.env")
@@ -77,7 +76,10 @@ def fns_of(longest, form="array"):
 
 
 def same(mine, other, path="result"):
-    """Whether two results are equal, with their types of arrays."""
+    """Fails unless two results are equal, with their dtypes of arrays; numbers may be NumPy's.
+
+    Infos travel in columns, so an ``int`` in an info arrives as ``np.int64``.
+    """
     if isinstance(other, np.ndarray):
         assert isinstance(mine, np.ndarray), path
         assert (mine.dtype, mine.shape) == (other.dtype, other.shape), path

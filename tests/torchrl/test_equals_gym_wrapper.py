@@ -180,8 +180,14 @@ def test_info_readers_find_what_they_find_in_gym_wrapper(runs, build):
     runs.assert_same(found[1], found[0])
 
 
-def test_type_checks_are_made_if_they_are_asked_for(runs):
+@pytest.mark.parametrize("asked", [False, True])
+def test_type_checks_are_made_if_they_are_asked_for(runs, monkeypatch, asked):
     env = runs.CartwheelEnv([POLE] * 2, executor="inline")
-    env.run_type_checks = True
-    runs.assert_same(runs.rolled_out(env), runs.rolled_out(runs.oracle([POLE] * 2)))
+    env.run_type_checks = asked
+    checked = []
+    spec = type(env.observation_spec["observation"])
+    monkeypatch.setattr(spec, "type_check", lambda _, value: checked.append(value.dtype))
+    rollout = runs.rolled_out(env, 9)
+    assert checked == [runs.torch.float32] * (9 if asked else 0)
+    runs.assert_same(rollout, runs.rolled_out(runs.oracle([POLE] * 2), 9))
     env.close()

@@ -1,5 +1,6 @@
 """TorchRL's transforms, rollouts, compilation and collectors in processes work as they do."""
 
+import gc
 import multiprocessing
 from functools import partial
 
@@ -185,7 +186,7 @@ def test_an_environment_that_is_forgotten_is_closed(runs):
     env = runs.CartwheelEnv(envs)
     runs.rolled_out(env)
     del env
-    runs.gc.collect()
+    gc.collect()
     assert envs.closed
 
 

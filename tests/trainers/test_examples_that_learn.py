@@ -5,14 +5,15 @@ import importlib
 import gymnasium as gym
 import pytest
 
+from tests.support.one_thread import one_thread
+
 pytestmark = pytest.mark.torch
 
 
 @pytest.fixture
 def load():
     """Imports an example by its name."""
-    importlib.import_module("torch").set_num_threads(1)
-    importlib.import_module("tqdm").tqdm.monitor_interval = 0  # no thread of its own
+    one_thread()
     return lambda name: importlib.import_module(f"examples.trainers.{name}")
 
 
@@ -57,5 +58,5 @@ def test_ppo_of_skrl_learns(load):
 
 
 def test_dqn_of_tianshou_learns(load):
-    means = load("tianshou_dqn").train(epochs=3)
+    means = load("tianshou_dqn").train(epochs=2)
     assert max(means) > 100 > 4 * means[0]

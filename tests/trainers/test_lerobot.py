@@ -8,6 +8,7 @@ import pytest
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
 import cartwheel
+from tests.support.one_thread import one_thread
 
 pytestmark = pytest.mark.trainers
 
@@ -50,9 +51,7 @@ class Reaching(gym.Env):
 @pytest.fixture
 def rollout():
     """A rollout of LeRobot with a policy that moves towards the goal, seeing what it needs."""
-    torch = importlib.import_module("torch")
-    torch.set_num_threads(1)
-    importlib.import_module("tqdm").tqdm.monitor_interval = 0  # no thread of its own
+    torch = one_thread()
     lerobot = importlib.import_module("lerobot.scripts.lerobot_eval").rollout
 
     class Policy(torch.nn.Module):

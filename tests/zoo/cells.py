@@ -149,15 +149,29 @@ def rows_of(result, env_id):
     ]
 
 
+def make_players(case, mode, **keywords):
+    """Makes a pool of environments of PettingZoo."""
+    task = f"zoo/{case}-{mode.name.title()}-v0"
+    envpool.register(task, case, parallel=True)
+    return envpool.make(
+        task, num_envs=NUM_ENVS, executor="process", autoreset_mode=mode, **keywords
+    )
+
+
+def refusal_of_players(case, mode):
+    """The outcome of a mode that pools of players do not have."""
+    try:
+        make_players(case, mode).close()
+    except ValueError as error:
+        return {"cell": mode.value, "refused": str(error)}
+    return {"cell": mode.value, "error": "it was not refused"}
+
+
 def compare_players(case, mode, steps):
     """Batches of a pool, with the players of environments that are stepped one by one."""
     tally = Tally()
-    task = f"zoo/{case}-{mode.name.title()}-v0"
-    envpool.register(task, case, parallel=True)
     seeds = [2, 30, 31]
-    envs = envpool.make(
-        task, num_envs=NUM_ENVS, seed=seeds, executor="process", autoreset_mode=mode
-    )
+    envs = make_players(case, mode, seed=seeds)
     alone = [Alone(case) for _ in seeds]
     for space in alone[0].spaces:
         space.seed(6)
@@ -243,6 +257,7 @@ def cells(case, share):
     if isinstance(case, Players):
         for mode in (N, D):
             yield outcome_of(mode.value, lambda mode=mode: compare_players(case, mode, steps))
+        yield refusal_of_players(case, S)
         return
     for mode in AutoresetMode:
         yield outcome_of(

@@ -96,7 +96,7 @@ MUJOCO = "gymnasium.envs.mujoco"
 BOX2D = "gymnasium.envs.box2d"
 ROBOTICS = "gymnasium_robotics"
 EGL = "rendering makes an EGL context: only workers make environments, the caller never does"
-MISSION = "`mission` is text: each string goes through the info stream, not through the slab"
+MISSION = "`mission` is text: every string is copied by itself, not with the arrays of the batch"
 UNSEEDED = (
     '`infos["action"]` of a reset is drawn from an action space without a seed, so no two runs '
     "have the same, Gymnasium's included; it is left out here"

@@ -24,8 +24,6 @@ BEGIN = "<!-- The table: written by `make zoo`, not by hand. -->"
 END = "<!-- The end of the table. -->"
 HEADER = ("package", "environment", "NEXT_STEP", "SAME_STEP", "DISABLED", "`render`", "to know")
 MODES = ("NextStep", "SameStep", "Disabled", "frames")
-#: Columns that an environment cannot have.
-REFUSED = "refused"
 PACKAGES = (
     "mujoco",
     "ale-py",
@@ -72,7 +70,7 @@ def environment():
 
 
 def cells_of(case):
-    return ("NextStep", "Disabled") if isinstance(case, Players) else MODES
+    return MODES[:3] if isinstance(case, Players) else MODES
 
 
 def shown(outcome):
@@ -83,14 +81,14 @@ def shown(outcome):
         text = " ".join(outcome["error"].split()).replace("|", "\\|")
         own = "; so does Gymnasium from itself" if "itself" in outcome else ""
         return f"**differs**: {text[:160]}{own}"
+    if "refused" in outcome:
+        return "refused"
     episodes = outcome["episodes"]
     return f"equal, {episodes} episodes" if episodes else "equal"
 
 
 def row(case, outcomes, package):
     cells = [shown(outcomes.get(name)) for name in MODES]
-    if isinstance(case, Players):
-        cells[1] = REFUSED
     return [package, f"`{case}`", *cells, case.trap]
 
 
