@@ -39,6 +39,9 @@ def lean():
         ({"weights": {}}, TypeError, "`weights` must be a function without arguments"),
         ({"actor_options": {"max_restarts": 1}}, ValueError, "workers are restarted for ever"),
         ({"actor_options": {"num_cpus": 1}}, ValueError, "pass num_cpus= to RolloutWorkers"),
+        ({"actor_options": [1]}, TypeError, "`actor_options` must be a dictionary or None"),
+        ({"start_timeout": "soon"}, TypeError, "`start_timeout` must be a number of seconds"),
+        ({"start_timeout": -1}, ValueError, "`start_timeout` must not be negative, got -1"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_starts(monkeypatch, change, error, words):

@@ -115,7 +115,7 @@ def test_other_vector_environments_are_refused():
     for envs in (theirs, ClipReward(ours, 0)):
         with pytest.raises(TypeError, match=r"must be a cartwheel\.VectorEnv"):
             make(envs)
-    with pytest.raises(TypeError, match="made already: pass it 'num_envs', 'executor'"):
+    with pytest.raises(TypeError, match="`num_envs`, `executor` cannot be given with"):
         make(ours, 2, executor="inline")
     theirs.close()
     ours.close()

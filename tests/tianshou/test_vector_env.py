@@ -345,7 +345,7 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
         tianshou.ours(next_step)
     next_step.close()
     envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="disabled")
-    with pytest.raises(TypeError, match="keywords executor are for functions"):
+    with pytest.raises(TypeError, match="`executor` cannot be given with a vector environment"):
         tianshou.ours(envs, executor="inline")
     with pytest.raises(ValueError, match="batch_size of a vector environment, 2 here, got 1"):
         tianshou.ours(envs, 1)

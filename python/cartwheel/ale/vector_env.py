@@ -20,6 +20,7 @@ from cartwheel.arguments import (
     as_integer,
     as_reset_mask,
     as_seeds,
+    check_dictionary,
     check_finals,
     check_options,
 )
@@ -166,6 +167,7 @@ class AleVectorEnv(AtariVectorEnv):
             RuntimeError: Only some rows, while batches have fewer than all rows.
         """
         self._check_usable()
+        check_dictionary("options", options)
         check_options(options, self.num_envs)
         for name in () if options is None else options:
             if name != "reset_mask":

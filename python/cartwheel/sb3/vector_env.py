@@ -11,13 +11,19 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 
 from cartwheel.arguments import as_autoreset_mode, as_env_fns, as_integer
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.near_misses import keywords_of, near_miss, shown
+from cartwheel.near_misses import keywords_of, shown
 from cartwheel.registry.make import make_vec
+from cartwheel.trainers import check_given, check_mode, check_names, check_whole_batches
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.worker.env_calls import identity
 
-#: Names of keywords in Stable-Baselines3, and cartwheel's.
-_THEIRS = {"start_method": "context", "n_envs": "num_envs"}
+#: Keywords that are not those of the vector environment, also by Stable-Baselines3's names.
+_OWN_KEYWORDS = {
+    "monitor": "monitor",
+    "num_envs": "num_envs",
+    "n_envs": "num_envs",
+    "start_method": "context",
+}
 
 
 def as_vector_env(
@@ -35,11 +41,10 @@ def as_vector_env(
     """
     if isinstance(envs, GymnasiumVectorEnv):
         given = _checked(envs, num_envs, keywords)
-        given._pool.check("CartwheelVecEnv", idle=False)
         _check_rows(given)
         return given
     is_id = isinstance(envs, str | EnvSpec)
-    _check_names(keywords)
+    check_names("CartwheelVecEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
     if is_id:
         num_envs = 1 if num_envs is None else as_integer("num_envs", num_envs, 1)
     elif isinstance(num_envs, str):  # the second argument of SubprocVecEnv is `start_method`
@@ -52,9 +57,8 @@ def as_vector_env(
         envs = as_env_fns(envs)
         num_envs = len(envs)
     mode = keywords.setdefault("autoreset_mode", AutoresetMode.SAME_STEP)
-    batch_size, finals = keywords.get("batch_size"), keywords.get("final_obs", "object")
-    num_envs_or_batch = num_envs if batch_size is None else batch_size
-    _check_form(as_autoreset_mode(mode), num_envs_or_batch, num_envs, finals)
+    finals = keywords.get("final_obs", "object")
+    _check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
     made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
     made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
     try:
@@ -63,16 +67,6 @@ def as_vector_env(
         made.close()
         raise
     return made
-
-
-def _check_names(keywords: dict[str, Any]) -> None:
-    """Raises ``TypeError`` for names that are easily confused with those of ``CartwheelVecEnv``."""
-    for name in keywords.keys() - keywords_of(VectorEnv):
-        meant = _THEIRS.get(name) or near_miss(name, ("monitor", "num_envs"))
-        if meant is not None:
-            raise TypeError(
-                f"`{name}` is not a keyword of CartwheelVecEnv: did you mean `{meant}`?"
-            )
 
 
 def _checked(
@@ -84,34 +78,21 @@ def _checked(
             "`envs` must be a cartwheel.VectorEnv or a cartwheel.NativeVectorEnv without wrappers, "
             f"or functions that make environments, got {shown(envs)}."
         )
-    if num_envs is not None:
-        keywords = {"num_envs": num_envs, **keywords}
-    if keywords:
-        raise TypeError(
-            f"{type(envs).__name__} is made already: pass it {', '.join(map(repr, keywords))} "
-            "when you make it."
-        )
+    given = keywords if num_envs is None else {"num_envs": num_envs, **keywords}
+    check_given("CartwheelVecEnv", envs, given)
     _check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs, envs.final_obs)
     return envs
 
 
 def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: Any) -> None:
     """Raises ``ValueError`` unless batches have the form that Stable-Baselines3 needs."""
-    needs = "Stable-Baselines3 needs"
-    if mode != AutoresetMode.SAME_STEP:
-        raise ValueError(
-            f"{needs} environments that restart in the step that ends an episode, "
-            f"autoreset_mode='same_step', got {mode.name.lower()!r}."
-        )
-    if batch_size != num_envs:
-        raise ValueError(
-            f"{needs} batches of all {num_envs} environments, got batch_size={shown(batch_size)}: "
-            "leave `batch_size` out."
-        )
+    why = "Stable-Baselines3 needs environments that restart in the step that ends an episode"
+    check_mode(mode, AutoresetMode.SAME_STEP, why)
+    check_whole_batches("Stable-Baselines3", batch_size, num_envs)
     if final_obs != "object":
         raise ValueError(
-            f"{needs} final observations of single rows, got final_obs={final_obs!r}: leave "
-            "`final_obs` out."
+            "Stable-Baselines3 needs final observations of single rows, got "
+            f"final_obs={shown(final_obs)}: leave `final_obs` out."
         )
 
 

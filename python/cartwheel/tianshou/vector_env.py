@@ -13,10 +13,11 @@ from tianshou.env import BaseVectorEnv
 
 from cartwheel.arguments import as_autoreset_mode, as_env_fns, as_integer
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.near_misses import keywords_of, near_miss, shown
+from cartwheel.near_misses import keywords_of, shown
 from cartwheel.spaces import nested
 from cartwheel.spaces.describe import batch_of_actions
 from cartwheel.tianshou.infos import infos_by_row
+from cartwheel.trainers import check_given, check_mode, check_names
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -337,11 +338,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
 def _made(env_fns: Iterable[EnvFn], wait_num: Any, keywords: dict[str, Any]) -> Any:
     mode = as_autoreset_mode(keywords.pop("autoreset_mode", AutoresetMode.DISABLED))
     _check_mode(mode)
-    for name in keywords.keys() - keywords_of(VectorEnv):
-        if near_miss(name, ("wait_num",)):
-            raise TypeError(
-                f"`{name}` is not a keyword of CartwheelVectorEnv: did you mean `wait_num`?"
-            )
+    own = {"wait_num": "wait_num"}
+    check_names("CartwheelVectorEnv", keywords, keywords_of(VectorEnv), own)
     fns = as_env_fns(env_fns)
     if wait_num is not None:
         batch_size = as_integer("wait_num", wait_num, 1, len(fns))
@@ -352,16 +350,12 @@ def _made(env_fns: Iterable[EnvFn], wait_num: Any, keywords: dict[str, Any]) -> 
 def _checked(
     envs: GymnasiumVectorEnv[Any, Any, Any], wait_num: Any, keywords: dict[str, Any]
 ) -> Any:
-    if keywords:
-        raise TypeError(
-            f"the keywords {', '.join(keywords)} are for functions that make environments; this is "
-            f"{envs}: pass them to it"
-        )
     if not getattr(envs, "steps_rows", False):
         raise TypeError(
             "Tianshou steps some of the environments, which needs a vector environment of "
             f"cartwheel, without wrappers of Gymnasium around it; this is {envs}"
         )
+    check_given("CartwheelVectorEnv", envs, keywords)
     _check_mode(envs.autoreset_mode)  # type: ignore[attr-defined]
     batch_size = envs.batch_size  # type: ignore[attr-defined]
     if wait_num not in (None, batch_size):
@@ -369,16 +363,11 @@ def _checked(
             f"`wait_num` is the batch_size of a vector environment, {batch_size} here, got "
             f"{shown(wait_num)}: make it with batch_size={shown(wait_num)}"
         )
-    envs.unwrapped._pool.check("CartwheelVectorEnv", idle=False)  # type: ignore[attr-defined]
     return envs
 
 
 def _check_mode(mode: AutoresetMode) -> None:
-    if mode != AutoresetMode.DISABLED:
-        raise ValueError(
-            "Tianshou resets environments itself: autoreset_mode must be 'disabled', got "
-            f"{mode.name.lower()!r}"
-        )
+    check_mode(mode, AutoresetMode.DISABLED, "Tianshou resets finished environments itself")
 
 
 def _check_observations(envs: Any) -> None:

@@ -14,12 +14,13 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from tensordict import TensorDict
 from torchrl.envs import GymLikeEnv
 
-from cartwheel.arguments import as_autoreset_mode, as_batch_size, as_bool, as_env_fns
+from cartwheel.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel.gymnasium_versions import autoreset_mode_of
-from cartwheel.near_misses import keywords_of, listed, near_miss, shown
+from cartwheel.near_misses import keywords_of, shown
 from cartwheel.spaces import nested
 from cartwheel.torchrl.observations import named_readers, reader
 from cartwheel.torchrl.specs import Specs, check_space
+from cartwheel.trainers import check_given, check_mode, check_names, check_whole_batches
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.wrapping.wrapper import VectorWrapper
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _FLAGS = ("done", "terminated", "truncated")
 #: Keywords that are not those of :class:`cartwheel.VectorEnv`.
-_OWN_KEYWORDS = ("categorical_action_encoding", "device")
+_OWN_KEYWORDS = {name: name for name in ("categorical_action_encoding", "device")}
 
 
 class CartwheelEnv(GymLikeEnv):
@@ -101,7 +102,7 @@ class CartwheelEnv(GymLikeEnv):
     ) -> None:
         """Checks the arguments, and starts the workers for functions."""
         self._categorical = as_bool("categorical_action_encoding", categorical_action_encoding)
-        _check_names(keywords)
+        check_names("CartwheelEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
         is_vector = isinstance(envs, GymnasiumVectorEnv)
         vector = _checked(envs, keywords) if is_vector else _made(envs, keywords)
         try:
@@ -304,14 +305,6 @@ def _renewed(tensordict: TensorDictBase, fresh: Any, done: Any) -> TensorDictBas
     )
 
 
-def _check_names(keywords: dict[str, Any]) -> None:
-    """Raises ``TypeError`` for names that resemble a keyword of ``CartwheelEnv`` itself."""
-    for name in keywords.keys() - keywords_of(VectorEnv):
-        meant = near_miss(name, _OWN_KEYWORDS)
-        if meant is not None:
-            raise TypeError(f"`{name}` is not a keyword of CartwheelEnv: did you mean `{meant}`?")
-
-
 def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
     """Makes the vector environment of functions.
 
@@ -322,8 +315,9 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
     """
     env_fns = as_env_fns(env_fns)
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
-    _check_mode(as_autoreset_mode(keywords["autoreset_mode"]), "leave `autoreset_mode` out")
-    _check_batch_size(as_batch_size(keywords.get("batch_size"), len(env_fns)), len(env_fns))
+    _check_form(
+        as_autoreset_mode(keywords["autoreset_mode"]), keywords.get("batch_size"), len(env_fns)
+    )
     return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or _start_method()})
 
 
@@ -350,28 +344,11 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
             f"CartwheelEnv steps vector environments of cartwheel, got {shown(envs)}: pass the "
             "functions that make the environments, or use torchrl.envs.GymWrapper"
         )
-    if keywords:
-        raise TypeError(
-            f"{listed(keywords)} cannot be given with a vector environment, which has its keywords "
-            "already: pass them where it is made"
-        )
-    _check_mode(autoreset_mode_of(envs), 'make it with autoreset_mode="disabled"')
-    _check_batch_size(envs.unwrapped.batch_size, envs.num_envs)
-    envs.unwrapped._pool.check("CartwheelEnv", idle=False)
+    check_given("CartwheelEnv", envs, keywords)
+    _check_form(autoreset_mode_of(envs), envs.unwrapped.batch_size, envs.num_envs)
     return envs
 
 
-def _check_mode(mode: AutoresetMode, instead: str) -> None:
-    if mode is not AutoresetMode.DISABLED:
-        raise ValueError(
-            "TorchRL resets finished rows itself, so the autoreset mode must be 'disabled', got "
-            f"{mode.name.lower()!r}: {instead}"
-        )
-
-
-def _check_batch_size(batch_size: int, num_envs: int) -> None:
-    if batch_size < num_envs:
-        raise ValueError(
-            f"TorchRL steps all rows at once, but batch_size={batch_size} of num_envs={num_envs}: "
-            "leave `batch_size` out"
-        )
+def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int) -> None:
+    check_mode(mode, AutoresetMode.DISABLED, "TorchRL resets finished rows itself")
+    check_whole_batches("TorchRL", batch_size, num_envs)
