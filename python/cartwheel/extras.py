@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 from typing import Any
 
+from cartwheel.gymnasium_versions import numbers
 
-def load(library: str, extra: str, user: str) -> Any:
+
+def load(library: str, extra: str, user: str, oldest: str | None = None) -> Any:
     """Imports a library of an extra.
 
     Args:
         library: The module to import.
         extra: The extra that installs it.
         user: What needs it, for the error.
+        oldest: The oldest version that will do, if an older one would fail later.
 
     Raises:
-        ImportError: The library, or something that it imports, is not installed.
+        ImportError: The library, or something that it imports, is not installed, or it is too old.
     """
+    if oldest is not None:
+        _check_version(library, extra, user, oldest)
     try:
         return importlib.import_module(library)
     except ImportError as error:
@@ -25,3 +31,17 @@ def load(library: str, extra: str, user: str) -> Any:
             name=error.name,
             path=error.path,
         ) from error
+
+
+def _check_version(library: str, extra: str, user: str, oldest: str) -> None:
+    """Raises ``ImportError`` if a library is too old; it need not be imported."""
+    try:
+        found = importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return  # not installed, or without metadata: the import tells
+    if numbers(found) < numbers(oldest):
+        raise ImportError(
+            f"{user} needs {library} {oldest} or newer, but {found} is installed: "
+            f"pip install -U 'cartwheel[{extra}]'",
+            name=library,
+        )

@@ -25,14 +25,14 @@ def check_version(installed: str) -> None:
     Raises:
         ImportError: The version is older than :data:`OLDEST`.
     """
-    if _numbers(installed) < _numbers(OLDEST):
+    if numbers(installed) < numbers(OLDEST):
         raise ImportError(
             f"cartwheel needs Gymnasium {OLDEST} or newer, but {installed} is installed: "
             f"pip install 'gymnasium>={OLDEST}'"
         )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def numbers(version: str) -> tuple[int, ...]:
     """Returns the numbers of a version; what follows them, as in ``1.4.0a1``, does not count."""
     found = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, found[0].split("."))) if found else ()
@@ -53,7 +53,7 @@ else:
     AnyVectorWrapper = VectorWrapper
 
 
-_SHARES_METADATA = _numbers(gym.__version__) < (1, 4)
+_SHARES_METADATA = numbers(gym.__version__) < (1, 4)
 
 
 def keep_open(envs: Any) -> None:

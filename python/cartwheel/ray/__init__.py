@@ -8,7 +8,7 @@ environments in each.
 
 from cartwheel.extras import load
 
-load("ray", "ray", "cartwheel.ray")
+load("ray", "ray", "cartwheel.ray", "2.40")
 
 # ruff: noqa: E402 - they import what was loaded
 from cartwheel.ray.rollout_actor import WorkerInfo, worker_info

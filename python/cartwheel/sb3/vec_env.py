@@ -183,7 +183,8 @@ class CartwheelVecEnv(VecEnv):
             gymnasium.error.Error: It is negative.
         """
         as_seeds(seed, range(1), 1)
-        return super().seed(seed)
+        seeds: Sequence[int | None] = super().seed(seed)
+        return seeds
 
     def close(self) -> None:
         """Closes the environments and ends their workers; a second call does nothing."""

@@ -6,7 +6,7 @@ explains which autoreset mode is right, and why.
 
 from cartwheel.extras import load
 
-load("skrl", "skrl", "cartwheel.skrl")
+load("skrl", "skrl", "cartwheel.skrl", "2")
 load("torch", "skrl", "cartwheel.skrl")
 
 from cartwheel.skrl.true_next_observations import (  # noqa: E402 - it imports what was loaded

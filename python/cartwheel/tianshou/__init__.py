@@ -2,7 +2,7 @@
 
 from cartwheel.extras import load
 
-load("tianshou", "tianshou", "cartwheel.tianshou")
+load("tianshou", "tianshou", "cartwheel.tianshou", "2")
 
 from cartwheel.tianshou.vector_env import CartwheelVectorEnv  # noqa: E402 - it imports what was loaded
 

@@ -14,9 +14,9 @@ Raises:
     ImportError: TorchRL is missing or too old: ``pip install 'cartwheel[torchrl]'``.
 """
 
-from cartwheel.torchrl.versions import check_versions
+from cartwheel.extras import load
 
-check_versions()
+load("torchrl", "torchrl", "cartwheel.torchrl", "0.14")
 
 from cartwheel.torchrl.env import CartwheelEnv  # noqa: E402 - it needs what was checked
 
