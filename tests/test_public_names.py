@@ -83,10 +83,6 @@ except ImportError as error:
     assert loaded == [f"cartwheel.{room}"] or {"pip", "install"} <= set(loaded)
 
 
-def test_the_room_of_wrappers_loads_as_an_attribute():
-    assert fresh("import cartwheel; print(cartwheel.wrappers.__name__)") == ["cartwheel.wrappers"]
-
-
 def test_an_unknown_name_is_an_error_with_a_suggestion():
     program = """
 import sys, cartwheel

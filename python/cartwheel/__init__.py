@@ -48,7 +48,7 @@ from cartwheel.vector.stats import Stats
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
-    from cartwheel import envpool, returns, testing
+    from cartwheel import envpool, returns, testing, wrappers
     from cartwheel.evaluation import Evaluation, evaluate
     from cartwheel.recorder import RecordEpisode, TrajectoryDataset
     from cartwheel.rollouts import Collector, Rollout
@@ -88,6 +88,7 @@ __all__ = [
     "register",
     "returns",
     "testing",
+    "wrappers",
 ]
 
 #: Rooms that are loaded when they are first used. Those that need another library are not in
