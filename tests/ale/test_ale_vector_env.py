@@ -226,6 +226,28 @@ def test_calls_out_of_order_are_errors(make):
             call()
 
 
+@pytest.mark.parametrize("moment", ["send", "recv"])
+def test_ctrl_c_in_a_call_of_ale_py_leaves_nothing_in_flight(make, monkeypatch, moment):
+    from ale_py.vector_env import AtariVectorEnv
+
+    real = getattr(AtariVectorEnv, moment)
+
+    def interrupted(self, *given):
+        result = real(self, *given)
+        signal.raise_signal(signal.SIGINT)
+        return result
+
+    envs = make()
+    first = envs.reset(seed=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(AtariVectorEnv, moment, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            envs.step([0, 0, 0])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    envs.step([0, 0, 0])
+    assert_identical(envs.reset(seed=1), first)
+
+
 def test_a_forked_child_gets_an_error_instead_of_a_hang(make):
     envs = make()
     envs.reset(seed=1)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.ale.keywords import check_keywords
+from cartwheel.ale.uninterrupted import uninterrupted
 from cartwheel.arguments import (
     NUMBERING_OPTIONS,
     as_autoreset_mode,
@@ -144,6 +145,7 @@ class AleVectorEnv(AtariVectorEnv):
         mode = self.autoreset_mode.name.lower()
         return f"AleVectorEnv({name}num_envs={self.num_envs}, autoreset_mode={mode!r})"
 
+    @uninterrupted()
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Reset:
         """Resets every environment, or those of a ``"reset_mask"``.
 
@@ -187,6 +189,7 @@ class AleVectorEnv(AtariVectorEnv):
         self._in_flight = self.num_envs - self.batch_size
         return result[0], self._with_masks(result[1])
 
+    @uninterrupted()
     def step(self, actions: Any) -> Step:
         """Steps every environment, or with a smaller ``batch_size`` the rows of the last batch.
 
@@ -203,6 +206,7 @@ class AleVectorEnv(AtariVectorEnv):
         self.send(actions)
         return self.recv()
 
+    @uninterrupted()
     def send(self, actions: Any) -> None:
         """Begins a step of the rows of the last batch; :meth:`recv` returns a batch.
 
@@ -225,6 +229,7 @@ class AleVectorEnv(AtariVectorEnv):
         super().send(self._checked(actions))
         self._in_flight += self.batch_size
 
+    @uninterrupted()
     def recv(self) -> Step:
         """Waits for the next batch: the rows in flight that finish first.
 
