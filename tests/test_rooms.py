@@ -23,8 +23,8 @@ PYTHON = """
     wrapping
     vector
     returns worker
-    arguments
-    _cartwheel choices errors log near_misses policy progress spaces
+    arguments trainers
+    _cartwheel choices errors extras log near_misses policy progress spaces
     gymnasium_versions
 """
 BINDING = """

@@ -196,8 +196,10 @@ def _as_most(max_concurrency: Any) -> int:
     return int(max_concurrency)
 
 
-def as_timeout(timeout: Any) -> float | None:
+def as_timeout(timeout: Any, name: str = "timeout") -> float | None:
     """Returns the seconds to wait; ``None`` for no limit, also for infinity.
+
+    ``name`` is its name in errors.
 
     Raises:
         TypeError: ``timeout`` is not a number.
@@ -206,10 +208,10 @@ def as_timeout(timeout: Any) -> float | None:
     if timeout is None:
         return None
     if not isinstance(timeout, int | float | np.number):
-        raise TypeError(f"`timeout` must be a number of seconds or None, got {timeout!r}.")
+        raise TypeError(f"`{name}` must be a number of seconds or None, got {timeout!r}.")
     seconds = float(timeout)
     if not seconds >= 0:
-        raise ValueError(f"`timeout` must not be negative, got {timeout!r}.")
+        raise ValueError(f"`{name}` must not be negative, got {timeout!r}.")
     return None if seconds == float("inf") else seconds
 
 

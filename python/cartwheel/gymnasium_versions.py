@@ -12,7 +12,7 @@ import gymnasium as gym
 
 #: The oldest version that the tests run beside, see ``make matrix``.
 OLDEST = "1.2.2"
-#: What draws an environment before 1.3; only their rain differs.
+#: What draws an environment before 1.3, by its present id; the two differ only in the rain.
 _BEFORE = {"Taxi-v4": "Taxi-v3"}
 
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
     AnyVectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
 else:
-    AnyVectorWrapper = VectorWrapper  # has no type parameters before 1.4
-"""Gymnasium's ``VectorWrapper`` of any types."""
+    #: Gymnasium's ``VectorWrapper`` of any types; before 1.4 it has no type parameters.
+    AnyVectorWrapper = VectorWrapper
 
 
 _SHARES_METADATA = _numbers(gym.__version__) < (1, 4)

@@ -291,6 +291,8 @@ def test_seeds_are_those_of_all_vector_environments(make):
     ):
         with pytest.raises(ValueError, match=words):
             envs.reset(options=options)
+    with pytest.raises(TypeError, match=r"`options` must be a dictionary or None, got \[None"):
+        envs.reset(options=[None] * 3)
 
 
 def test_the_metadata_of_other_vector_environments_stay_as_they_are(make):

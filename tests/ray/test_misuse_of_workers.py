@@ -36,6 +36,9 @@ def lean():
         ({"weights": {}}, TypeError, "`weights` must be a function without arguments"),
         ({"actor_options": {"max_restarts": 1}}, ValueError, "workers are restarted for ever"),
         ({"actor_options": {"num_cpus": 1}}, ValueError, "pass num_cpus= to RolloutWorkers"),
+        ({"actor_options": [1]}, TypeError, "`actor_options` must be a dictionary or None"),
+        ({"start_timeout": "soon"}, TypeError, "`start_timeout` must be a number of seconds"),
+        ({"start_timeout": -1}, ValueError, "`start_timeout` must not be negative, got -1"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_starts(monkeypatch, change, error, words):
@@ -184,4 +187,4 @@ def test_closing_does_not_wait_for_a_rollout_that_hangs(workers, gates):
 def test_a_missing_ray_is_an_error_that_says_how_to_install_it():
     program = "import sys; sys.modules['ray'] = None; import cartwheel.ray"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "ImportError: cartwheel.ray needs Ray: pip install 'cartwheel[ray]'" in ended.stderr
+    assert "ImportError: cartwheel.ray needs ray: pip install 'cartwheel[ray]'" in ended.stderr

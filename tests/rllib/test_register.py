@@ -118,13 +118,13 @@ def test_an_environment_that_fails_is_replaced_and_its_episode_truncated(rllib, 
 
 @pytest.mark.parametrize("mode", ["same_step", "disabled", AutoresetMode.SAME_STEP])
 def test_other_autoreset_modes_are_refused_at_once(rllib, mode):
-    with pytest.raises(ValueError, match=r"understand autoreset_mode='next_step' only, got .*:"):
+    with pytest.raises(ValueError, match=r"must be 'next_step', got '(same|dis)"):
         rllib.register("ours", "CartPole-v1", autoreset_mode=mode)
 
 
 def test_another_autoreset_mode_in_the_env_config_is_refused(rllib, runners):
     rllib.register("ours", "CartPole-v1")
-    with pytest.raises(ValueError, match="understand autoreset_mode='next_step' only"):
+    with pytest.raises(ValueError, match="autoreset_mode must be 'next_step', got '"):
         runners.single("ours", MODE, 2, {"autoreset_mode": "same_step"})
 
 

@@ -169,11 +169,14 @@ def test_the_death_of_a_worker_is_an_error_and_the_rest_closes(build, agents):
     envs.close()
 
 
-def test_wrong_numbers_of_actions_are_refused_and_nothing_is_stepped(build, agents):
+def test_wrong_actions_are_refused_and_nothing_is_stepped(build, agents):
     envs = build([agents.TurnsEnv] * 2, executor="inline")
     envs.reset()
     with pytest.raises(ValueError, match="expected 2 actions"):
         envs.step([{"z": 1}])
+    for actions in ({0: {"z": 1}, 1: {}}, [{"z": 1}, 1], 3):
+        with pytest.raises(TypeError, match="`actions` must be a list with a dictionary for each"):
+            envs.step(actions)
     assert envs.get_attr("t") == (0, 0)
 
 

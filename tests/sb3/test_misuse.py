@@ -51,6 +51,19 @@ def test_batches_of_some_rows_are_refused():
     envs.close()
 
 
+def test_a_given_vector_environment_with_one_environment_in_several_rows_is_refused():
+    env = POLE()
+    given = cartwheel.VectorEnv([lambda: env] * 2, executor="inline", autoreset_mode="same_step")
+    with pytest.raises(ValueError, match="returned the same environment"):
+        make(given)
+    given.close()
+
+
+def test_a_monitor_that_is_no_truth_value_is_refused():
+    with pytest.raises(TypeError, match="`monitor` must be True or False, got 'no'"):
+        make([POLE], monitor="no")
+
+
 def test_final_observations_of_whole_batches_are_refused():
     with pytest.raises(ValueError, match="leave `final_obs` out"):
         make("cartwheel/CartPole-v1", 2, final_obs="dense")
@@ -101,7 +114,7 @@ def test_other_vector_environments_are_refused():
     for envs in (theirs, ClipReward(ours, 0)):
         with pytest.raises(TypeError, match=r"must be a cartwheel\.VectorEnv"):
             make(envs)
-    with pytest.raises(TypeError, match="made already: pass it 'num_envs', 'executor'"):
+    with pytest.raises(TypeError, match="`num_envs`, `executor` cannot be given with"):
         make(ours, 2, executor="inline")
     theirs.close()
     ours.close()
@@ -133,8 +146,10 @@ def test_calls_out_of_order_are_refused(build):
     assert envs.step_wait()[0].tolist() == [[1], [1]]
 
 
-def test_native_rows_must_be_reset_first():
+def test_native_rows_must_be_reset_first_and_are_no_objects():
     envs = native(POLE, 2)
+    with pytest.raises(AttributeError, match="use get_attr, set_attr and env_method"):
+        _ = envs.envs
     with pytest.raises(gym.error.ResetNeeded):
         envs.step([0, 0])
     envs.close()
@@ -173,5 +188,6 @@ def test_a_missing_trainer_is_an_import_error_that_names_the_extra(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     for name in [name for name in sys.modules if name.startswith("stable_baselines3")]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"pip install 'cartwheel\[sb3\]'"):
+    needs = r"cartwheel.sb3 needs stable_baselines3: pip install 'cartwheel\[sb3\]'"
+    with pytest.raises(ImportError, match=needs):
         importlib.import_module("cartwheel.sb3")

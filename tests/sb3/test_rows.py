@@ -87,14 +87,17 @@ def test_what_does_not_exist_is_an_attribute_error(both):
     for call in (envs.get_attr, envs.env_method):
         with pytest.raises(AttributeError, match="nowhere"):
             call("nowhere")
-    for indices in ([3], -4, [0, 7]):
-        with pytest.raises(IndexError):
+    for indices, row in (([3], 3), (-4, -4), ([0, 7], 7)):
+        with pytest.raises(IndexError, match=f"names row {row}; there are rows -3 to 2"):
+            envs.get_attr("row", indices)
+    for indices in (0.5, "0", [True]):
+        with pytest.raises(TypeError, match=r"`indices` must be .* integers"):
             envs.get_attr("row", indices)
 
 
 def test_a_row_that_is_named_twice_is_refused_before_anything_is_called(both):
     envs, _ = both
-    with pytest.raises(ValueError, match=r"names a row twice: \[0, -3\]"):
+    with pytest.raises(ValueError, match="`indices` names row 0 twice"):
         envs.env_method("describe", "", indices=[0, -3])
     assert envs.get_attr("calls") == [0, 0, 0]
 

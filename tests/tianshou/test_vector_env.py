@@ -285,6 +285,49 @@ def test_environments_that_are_being_stepped_can_only_be_waited_for(tianshou):
     envs.close()
 
 
+class Failing(Lived):
+    """Fails on the action 2."""
+
+    def step(self, action):
+        if action == 2:
+            raise OSError("no camera")
+        return super().step(action)
+
+
+def test_steps_that_were_done_before_another_failed_are_not_lost(tianshou):
+    envs = tianshou.ours([lambda: Failing(99)] * 3, 1, executor="thread")
+    envs.reset()
+    done = envs.step([0, 0, 0])[4].tolist()
+    while envs.waiting_id:
+        done += envs.step(None)[4].tolist()
+    assert sorted(info["env_id"] for info in done) == [0, 1, 2]
+    found, failures = [], []
+    action = [0, 2, 0]
+    while action is not None or envs.waiting_id:
+        try:
+            found += [info["env_id"] for info in envs.step(action)[4]]
+        except OSError as error:
+            failures.append(error.__notes__[0])
+        action = None
+    assert sorted(found) == [0, 2]
+    assert failures == ["raised by the environment of row 1"]
+    assert sorted(envs.ready_id) == [0, 1, 2]
+    assert envs.reset()[0].shape == (3, 2)
+    envs.close()
+
+
+def test_spec_and_metadata_are_those_of_the_environments(tianshou):
+    fns = [lambda: gym.make("CartPole-v1")] * 2
+    theirs = tianshou.env.DummyVectorEnv(fns)
+    native = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="disabled")
+    for envs in (tianshou.ours(fns, executor="inline"), tianshou.ours(native)):
+        assert [spec.name for spec in envs.spec] == [spec.name for spec in theirs.spec]
+        fps = [metadata["render_fps"] for metadata in envs.get_env_attr("metadata", [1])]
+        assert fps == [theirs.metadata[1]["render_fps"]]
+        envs.close()
+    theirs.close()
+
+
 def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
     refused = [
         (ValueError, "must be 'disabled', got 'same_step'", {"autoreset_mode": "same_step"}),
@@ -301,7 +344,7 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
         tianshou.ours(next_step)
     next_step.close()
     envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="disabled")
-    with pytest.raises(TypeError, match="keywords executor are for functions"):
+    with pytest.raises(TypeError, match="`executor` cannot be given with a vector environment"):
         tianshou.ours(envs, executor="inline")
     with pytest.raises(ValueError, match="batch_size of a vector environment, 2 here, got 1"):
         tianshou.ours(envs, 1)

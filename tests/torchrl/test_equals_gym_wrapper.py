@@ -153,6 +153,21 @@ def test_tensordicts_that_do_not_show_the_last_step_keep_their_own_rows(runs):
     runs.assert_same(found[3], found[1])
 
 
+def test_a_step_that_was_followed_by_a_reset_keeps_its_own_rows(runs):
+    """The vector environment shows the reset by then, and not what the tensordict shows."""
+    found = []
+    for env in [runs.oracle([BRIEF] * 4), runs.CartwheelEnv([BRIEF] * 4, executor="inline")]:
+        runs.torch.manual_seed(5)
+        env.set_seed(5)
+        root = env.step_mdp(env.rand_step(env.reset()))
+        root["done"][1:3] = True
+        env.reset()
+        found += [root["observation"], env.maybe_reset(root)]
+    before, expected, _, renewed = found
+    assert (before == expected["observation"]).all(1).tolist() == [True, False, False, True]
+    runs.assert_same(renewed, expected)
+
+
 def test_info_readers_find_what_they_find_in_gym_wrapper(runs, build):
     """Keys that infos lack are zero; rows that are not reset keep theirs."""
     found = []

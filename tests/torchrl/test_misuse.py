@@ -47,10 +47,10 @@ def test_a_space_is_refused_by_its_place(runs, name):
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
 def test_another_mode_is_refused(runs, mode):
-    with pytest.raises(ValueError, match=f"must be 'disabled', got '{mode}': leave `autoreset_m"):
+    with pytest.raises(ValueError, match=f"must be 'disabled', got '{mode}'. Leave it out"):
         runs.CartwheelEnv([POLE] * 2, autoreset_mode=mode)
     envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode=mode)
-    with pytest.raises(ValueError, match=f"got '{mode}': make it with autoreset_mode=\"disabled\""):
+    with pytest.raises(ValueError, match=f"got '{mode}'.* make others with autoreset_mode='dis"):
         runs.CartwheelEnv(envs)
     with pytest.raises(ValueError, match=f"got '{mode}'"):
         runs.CartwheelEnv(RecordEpisodeStatistics(envs))

@@ -66,6 +66,16 @@ def test_rows_keep_their_tensors_if_a_wrapper_of_gymnasium_changes_them(runs, bu
     env.close()
 
 
+def test_partial_steps_through_wrappers_of_gymnasium_are_an_error_that_names_others(runs, build):
+    """Such wrappers step all rows; rows that are over must not be stepped."""
+    envs = gym.wrappers.vector.ClipReward(build([BRIEF] * 2, autoreset_mode="disabled"), 0, 1)
+    env = runs.CartwheelEnv(envs)
+    root = env.rand_action(env.reset()).set("_step", runs.torch.tensor([True, False]))
+    with pytest.raises(RuntimeError, match=r"ClipReward.* steps all: use .*cartwheel\.wrappers"):
+        env.step(root)
+    env.close()
+
+
 def test_wrappers_of_cartwheel_may_be_around_the_environments(runs, build_any):
     envs = build_any([BRIEF] * 3, autoreset_mode="disabled")
     env = runs.CartwheelEnv(wrap.NormalizeObservation(envs))

@@ -4,6 +4,10 @@ The extra is ``ale``: ``pip install 'cartwheel[ale]'``. ale-py is under the GPL-
 imports it where it is installed, and contains nothing of it.
 """
 
-from cartwheel.ale.vector_env import AleVectorEnv
+from cartwheel.extras import load
+
+load("ale_py", "ale", "cartwheel.ale")
+
+from cartwheel.ale.vector_env import AleVectorEnv  # noqa: E402 - it imports what was loaded
 
 __all__ = ["AleVectorEnv"]

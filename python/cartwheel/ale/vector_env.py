@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
+from ale_py.roms import get_all_rom_ids
+from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
-
-try:
-    from ale_py.roms import get_all_rom_ids
-    from ale_py.vector_env import AtariVectorEnv
-except ImportError as error:
-    raise ImportError(
-        f"Atari environments need ale-py: pip install 'cartwheel[ale]' ({error})", name="ale_py"
-    ) from error
 
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.ale.keywords import check_keywords
@@ -26,6 +20,7 @@ from cartwheel.arguments import (
     as_integer,
     as_reset_mask,
     as_seeds,
+    check_dictionary,
     check_finals,
     check_options,
 )
@@ -172,6 +167,7 @@ class AleVectorEnv(AtariVectorEnv):
             RuntimeError: Only some rows, while batches have fewer than all rows.
         """
         self._check_usable()
+        check_dictionary("options", options)
         check_options(options, self.num_envs)
         for name in () if options is None else options:
             if name != "reset_mask":

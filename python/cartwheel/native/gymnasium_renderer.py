@@ -71,10 +71,11 @@ class GymnasiumRenderer(Renderer):
         if place not in self._envs:
             if self._spec is None:
                 raise NotImplementedError(f"{self._env_id} cannot be rendered.")
-            made, known = self._load(), keywords_of(self._load())
+            make = self._load()
+            known = keywords_of(make)  # older versions of Gymnasium have fewer than native ones
             own = {name: value for name, value in self._keywords.items() if name in known}
             keywords = {**self._spec.kwargs, **own, "render_mode": self._render_mode}
-            env: gym.Env[Any, Any] = made(**keywords)
+            env: gym.Env[Any, Any] = make(**keywords)
             env.spec = gym.registry.get(self._native_id)
             self._envs[place] = env
         return self._envs[place]

@@ -6,13 +6,11 @@ processes, moves the arrays and restarts what died (https://docs.ray.io); cartwh
 environments in each.
 """
 
-try:
-    import ray  # noqa: F401 - to say at once what is missing
-except ImportError as error:
-    raise ImportError(
-        f"cartwheel.ray needs Ray: pip install 'cartwheel[ray]' ({error})", name="ray"
-    ) from error
+from cartwheel.extras import load
 
+load("ray", "ray", "cartwheel.ray")
+
+# ruff: noqa: E402 - they import what was loaded
 from cartwheel.ray.rollout_actor import WorkerInfo, worker_info
 from cartwheel.ray.rollout_workers import RolloutWorkers
 from cartwheel.ray.worker_rollout import WorkerRollout

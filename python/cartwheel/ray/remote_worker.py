@@ -31,7 +31,12 @@ class RemoteWorker:
             or after a death, first to Ray's answer that there is a process again.
         calls: The rollouts that it was asked for: the version of each, by reference, in order.
         description: What it has made; set when it has started.
-        lives: How often it was restarted.
+        restarts: How often it was restarted.
+        deaths: How often in a row it died without a rollout.
+        rollouts: Rollouts that arrived; ``steps`` and ``nbytes`` are their transitions and bytes.
+        staleness: How many versions older than the newest the last rollout was.
+        dropped: Rollouts of older versions that were left out.
+        envs: The counts of its environments after the last rollout, if they are cartwheel's.
     """
 
     def __init__(self, index: int, plan: Any, options: dict[str, Any]) -> None:
@@ -39,7 +44,7 @@ class RemoteWorker:
         self.index, self._plan, self._options = index, plan, options
         self.starting: Any = None
         self.calls: dict[Any, int] = {}
-        self.lives = self.deaths = 0
+        self.restarts = self.deaths = 0
         self.rollouts = self.steps = self.nbytes = self.staleness = self.dropped = 0
         self.envs: Stats | None = None
         self.description: Description
@@ -117,7 +122,7 @@ class RemoteWorker:
     def _restart(self, error: Exception | None) -> None:
         """Forgets what the worker was asked for, and starts it after its process ended."""
         self.calls.clear()
-        self.lives += 1
+        self.restarts += 1
         self.deaths += 1
         if isinstance(error, ActorDiedError):  # for good, by `ray.kill`
             self._actor = self._make()
@@ -131,7 +136,7 @@ class RemoteWorker:
             raise error
 
     def _start(self) -> None:
-        self.starting = self._call("start").remote(self.lives)
+        self.starting = self._call("start").remote(self.restarts)
 
     def _call(self, method: str) -> Any:
         """Returns a method of the actor whose calls fail when the process ends during them.

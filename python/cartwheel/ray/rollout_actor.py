@@ -63,7 +63,8 @@ class Plan:
         """Returns the first seed of a worker that needs ``num_envs`` of them.
 
         Args:
-            place: ``index + life * num_workers``: no two workers or lives share a seed.
+            place: ``index + restarts * num_workers``: no two workers share a seed, nor does a
+                worker before and after a restart.
             num_envs: Seeds of each place.
         """
         return None if self.seed is None else self.seed + place * num_envs
@@ -90,8 +91,8 @@ class RolloutActor:
         self._collector: Collector | None = None
         self._version = 0
 
-    def start(self, life: int) -> Description:
-        """Makes the environments and the policy, after ``life`` restarts of the worker.
+    def start(self, restarts: int) -> Description:
+        """Makes the environments and the policy, after so many ``restarts`` of the worker.
 
         Raises:
             TypeError: ``make_env`` returned no vector environment, or ``policy`` no policy.
@@ -103,7 +104,7 @@ class RolloutActor:
         # Defaults of cartwheel's environments, here and in the processes that they start.
         os.environ["CARTWHEEL_CPUS"] = str(num_cpus)
         plan: Plan = pickle.loads(self._plan)
-        place = self._index + life * plan.num_workers
+        place = self._index + restarts * plan.num_workers
         _info = WorkerInfo(self._index, plan.num_workers, num_cpus, plan.seed_of(place))
         try:
             envs = plan.make_env()

@@ -14,7 +14,7 @@ import numpy as np
 import ray
 from gymnasium.error import ClosedEnvironmentError
 
-from cartwheel.arguments import as_integer
+from cartwheel.arguments import as_integer, as_timeout, check_dictionary
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.near_misses import shown
 from cartwheel.ray.remote_worker import RemoteWorker
@@ -128,8 +128,8 @@ class RolloutWorkers:
 
     Raises:
         TypeError: ``make_env``, ``policy`` or ``weights`` is no function without arguments,
-            ``make_env`` returned no vector environment, or there are ``weights`` and the policy
-            has no ``set_weights``.
+            ``make_env`` returned no vector environment, there are ``weights`` and the policy has
+            no ``set_weights``, ``actor_options`` is no dictionary, or ``start_timeout`` no number.
         ValueError: A number is out of range, an option belongs to cartwheel, or the environments of
             workers differ.
         TimeoutError: Actors have not started in time, mostly because the cluster has too few
@@ -165,6 +165,8 @@ class RolloutWorkers:
         self.num_workers = as_integer("num_workers", num_workers, 1)
         self.in_flight = as_integer("in_flight", in_flight, 1)
         seed = None if seed is None else as_integer("seed", seed, 0)
+        start_timeout = as_timeout(start_timeout, "start_timeout")
+        check_dictionary("actor_options", actor_options)
         self._options = _as_options(num_cpus, actor_options or {})
         collector = {
             "num_steps": num_steps,
@@ -336,7 +338,7 @@ class RolloutWorkers:
             in_flight=np.array([len(worker.calls) for worker in workers], np.int64),
             staleness=counts("staleness"),
             dropped=counts("dropped"),
-            restarts=counts("lives"),
+            restarts=counts("restarts"),
             pids=tuple(worker.description.pid for worker in workers),
             nodes=tuple(worker.description.node for worker in workers),
             envs=tuple(worker.envs for worker in workers),

@@ -1,9 +1,10 @@
-"""Libraries that come with an extra of cartwheel."""
+"""Libraries that the recorder needs."""
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from cartwheel.extras import load as load_from_extra
 
 
 def load(name: str) -> Any:
@@ -12,10 +13,4 @@ def load(name: str) -> Any:
     Raises:
         ImportError: It is not installed.
     """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        extra = "torch" if name == "torch" else "record"
-        raise ImportError(
-            f"the recorder needs {name}: pip install 'cartwheel[{extra}]' ({error})", name=name
-        ) from error
+    return load_from_extra(name, "torch" if name == "torch" else "record", "the recorder")

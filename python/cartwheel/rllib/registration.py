@@ -14,6 +14,7 @@ from cartwheel.arguments import as_autoreset_mode
 from cartwheel.native.plugins import without_module
 from cartwheel.near_misses import check_keywords, keywords_of, shown
 from cartwheel.registry.make import make_vec
+from cartwheel.trainers import check_mode
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -79,11 +80,8 @@ def _check(keywords: dict[str, Any]) -> None:
             "the number of environments is set by config.env_runners(num_envs_per_env_runner=…)."
         )
     mode = as_autoreset_mode(keywords.get("autoreset_mode") or AutoresetMode.NEXT_STEP)
-    if mode is not AutoresetMode.NEXT_STEP:
-        raise ValueError(
-            "RLlib's environment runners understand autoreset_mode='next_step' only, got "
-            f"{keywords['autoreset_mode']!r}: leave it out."
-        )
+    why = "RLlib's environment runners expect a reset in the step after the end of an episode"
+    check_mode(mode, AutoresetMode.NEXT_STEP, why)
     if keywords.get("batch_size") is not None:
         raise ValueError("RLlib's environment runners step all rows: leave `batch_size` out.")
 

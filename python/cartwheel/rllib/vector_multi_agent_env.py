@@ -11,7 +11,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.vector.vector_multi_agent_env import VectorMultiAgentEnv
 
 from cartwheel.arguments import as_env_fns
-from cartwheel.near_misses import explains_keywords
+from cartwheel.near_misses import explains_keywords, shown
 from cartwheel.rllib.agents_env import REST, in_order, make_agents_env
 from cartwheel.vector.vector_env import VectorEnv
 
@@ -156,9 +156,16 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
             For each row observations, rewards, terminateds, truncateds and infos by agent.
 
         Raises:
-            ValueError: The number of actions is not ``num_envs``.
+            TypeError: ``actions`` are no list of dictionaries; nothing was stepped.
+            ValueError: The number of actions is not ``num_envs``; nothing was stepped.
             Exception: What an environment raises, with its row in a note.
         """
+        is_list = isinstance(actions, list | tuple)
+        if not is_list or not all(isinstance(by_agent, dict) for by_agent in actions):
+            raise TypeError(
+                "`actions` must be a list with a dictionary for each row, the actions by agent, "
+                f"got {shown(actions)}."
+            )
         observations, _, _, _, infos = self._envs.step(tuple(actions))
         return self._by_agent(observations, infos)
 

@@ -1,11 +1,9 @@
 """Vector environments for Stable-Baselines3: ``pip install 'cartwheel[sb3]'``."""
 
-try:
-    from cartwheel.sb3.vec_env import CartwheelVecEnv
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"cartwheel.sb3 needs Stable-Baselines3: pip install 'cartwheel[sb3]' ({error})",
-        name=error.name,
-    ) from error
+from cartwheel.extras import load
+
+load("stable_baselines3", "sb3", "cartwheel.sb3")
+
+from cartwheel.sb3.vec_env import CartwheelVecEnv  # noqa: E402 - it imports what was loaded
 
 __all__ = ["CartwheelVecEnv"]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
-from gymnasium.vector.utils import concatenate, create_empty_array
 
 from cartwheel.near_misses import shown
+from cartwheel.spaces.describe import batch_of_actions, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gymnasium.spaces import Space
-
-#: Spaces whose batches are arrays.
-_ARRAYS = (Box, Discrete, MultiDiscrete, MultiBinary)
 
 
 def batches_of(space: Space[Any], num_envs: int) -> Callable[[Any], Any]:
@@ -28,27 +25,21 @@ def batches_of(space: Space[Any], num_envs: int) -> Callable[[Any], Any]:
         space: The action space of one environment.
         num_envs: The number of actions.
     """
-    if isinstance(space, _ARRAYS):
-        dtype = np.dtype(space.dtype)
-        return _unchanged if dtype.kind in "fc" else lambda actions: _whole(actions, dtype)
+    if describe(space)[0] != "leaf":
+        return functools.partial(_batch, space, num_envs)
+    dtype: np.dtype[Any] = np.dtype(space.dtype)
+    return _unchanged if dtype.kind in "fc" else functools.partial(_whole, dtype)
 
-    def batch(actions: Any) -> Any:
-        singles = list(actions)
-        if len(singles) != num_envs:
-            raise ValueError(
-                f"expected {num_envs} actions (one per environment), got {len(singles)}"
-            )
-        empty: Any = create_empty_array(space, num_envs)
-        return concatenate(space, singles, empty)
 
-    return batch
+def _batch(space: Space[Any], num_envs: int, actions: Any) -> Any:
+    return batch_of_actions(space, actions, num_envs)
 
 
 def _unchanged(actions: Any) -> Any:
     return actions
 
 
-def _whole(actions: Any, dtype: np.dtype[Any]) -> Any:
+def _whole(dtype: np.dtype[Any], actions: Any) -> Any:
     """Returns actions that are whole numbers as numbers of an integer ``dtype``."""
     if not isinstance(actions, np.ndarray) or actions.dtype.kind != "f":
         return actions

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
+from cartwheel.arguments import as_bool, as_rows
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.near_misses import shown
 from cartwheel.sb3.actions import batches_of
 from cartwheel.sb3.rows import NativeRows, PythonRows
 from cartwheel.sb3.vector_env import as_vector_env
@@ -18,9 +19,13 @@ from cartwheel.vector.interruptible import Interruptible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import numpy as np
     from gymnasium.envs.registration import EnvSpec
     from numpy.typing import NDArray
+    from stable_baselines3.common.vec_env.base_vec_env import (
+        VecEnvIndices,
+        VecEnvObs,
+        VecEnvStepReturn,
+    )
 
     from cartwheel.arguments import EnvFn
     from cartwheel.vector.pool_env import PoolVectorEnv
@@ -65,9 +70,10 @@ class CartwheelVecEnv(VecEnv):
             ``executor`` and ``num_workers``. ``SubprocVecEnv``'s ``start_method`` is ``context``.
 
     Raises:
-        TypeError: ``envs`` is nothing of that, or there are keywords for a vector environment.
+        TypeError: ``envs`` is nothing of that, there are keywords for a vector environment, or
+            ``monitor`` is no truth value.
         ValueError: The mode is not ``SAME_STEP``, batches do not have all rows, observations are
-            nested deeper than one ``Dict`` or ``Tuple``, or several functions return the same
+            nested deeper than one ``Dict`` or ``Tuple``, or several rows have the same
             environment.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
@@ -81,9 +87,9 @@ class CartwheelVecEnv(VecEnv):
         **keywords: Any,
     ) -> None:
         """Makes the environments, unless ``envs`` has them."""
+        self._is_monitored = as_bool("monitor", monitor)
         #: The vector environment that steps them.
         self.vector_env = as_vector_env(envs, num_envs, keywords)
-        self._is_monitored = monitor
         self._rows: NativeRows | PythonRows
         if isinstance(self.vector_env, NativeVectorEnv):
             self._rows = NativeRows(self.vector_env)
@@ -93,13 +99,23 @@ class CartwheelVecEnv(VecEnv):
         self._pool = self.vector_env._pool
         self._timeout = self.vector_env._link.timeout
         self._as_batch = batches_of(space, self.vector_env.num_envs)
-        if monitor:
+        if self._is_monitored:
             self._pool.record_episodes()
         super().__init__(self.vector_env.num_envs, self.vector_env.single_observation_space, space)
         self.metadata = dict(self.vector_env.metadata)
 
-    def step(self, actions: Any) -> Any:
-        """Steps every environment: :meth:`step_async` and :meth:`step_wait` in one."""
+    def step(self, actions: Any) -> VecEnvStepReturn:
+        """Steps every environment: :meth:`step_async` and :meth:`step_wait` in one.
+
+        Args:
+            actions: As for :meth:`step_async`.
+
+        Returns:
+            As for :meth:`step_wait`.
+
+        Raises:
+            Exception: As for :meth:`step_async` and :meth:`step_wait`.
+        """
         return self._pool.step_by_row(self._as_batch(actions), self.reset_infos)
 
     def step_async(self, actions: Any) -> None:
@@ -116,7 +132,7 @@ class CartwheelVecEnv(VecEnv):
         """
         self._pool.step_async(self._as_batch(actions))
 
-    def step_wait(self) -> Any:
+    def step_wait(self) -> VecEnvStepReturn:
         """Waits for a step.
 
         Returns:
@@ -128,7 +144,7 @@ class CartwheelVecEnv(VecEnv):
         """
         return self._pool.step_wait_by_row(self.reset_infos, self._timeout)
 
-    def reset(self) -> Any:
+    def reset(self) -> VecEnvObs:
         """Resets every environment, with the seeds of :meth:`seed` and the options that were set.
 
         A step that was begun and not waited for is waited for and dropped.
@@ -154,12 +170,25 @@ class CartwheelVecEnv(VecEnv):
 
     @property
     def envs(self) -> list[Any]:
-        """The environments themselves, for the executor ``"inline"``."""
-        envs: list[Any] = self.vector_env.envs
-        return envs
+        """The environments themselves, for the executor ``"inline"``.
+
+        Raises:
+            AttributeError: The environments are native, or in other threads or processes.
+        """
+        if isinstance(self.vector_env, NativeVectorEnv):
+            raise AttributeError(  # noqa: TRY004 - as for other rows without objects
+                "native environments are no objects of Python; use get_attr, set_attr and "
+                "env_method"
+            )
+        return self.vector_env.envs
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
-        """Renders every environment; ``None`` for each, with a warning, without ``"rgb_array"``."""
+        """Renders every environment.
+
+        Returns:
+            For each row an array ``(height, width, 3)`` of ``uint8``. Without the render mode
+            ``"rgb_array"`` there is a warning, and ``None`` for each row.
+        """
         if self.render_mode != "rgb_array":
             warnings.warn(
                 f"get_images() needs render_mode='rgb_array', got {self.render_mode!r}",
@@ -176,30 +205,50 @@ class CartwheelVecEnv(VecEnv):
         """Whether every environment, or a wrapper of it, has an attribute."""
         return self._rows.has(attr_name, self._as_rows(None))
 
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Reads an attribute of environments, or of their wrappers; a method is not called."""
         return self._rows.get(attr_name, self._as_rows(indices))
 
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Sets an attribute of environments (of their outermost wrappers) to one value."""
         self._rows.set(attr_name, value, self._as_rows(indices))
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: VecEnvIndices = None,
+        **method_kwargs: Any,
     ) -> list[Any]:
         """Calls a method of environments, or of their wrappers."""
         return self._rows.call(method_name, method_args, method_kwargs, self._as_rows(indices))
 
-    def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         """Whether environments have a wrapper of a class, or of one that derives from it."""
         rows = self._as_rows(indices)
         if self._is_monitored and issubclass(Monitor, wrapper_class):
             return [True] * len(rows)
         return self._rows.are_wrapped(wrapper_class, rows)
 
-    def _as_rows(self, indices: Any) -> list[int]:
-        """Returns row numbers from 0 on."""
-        rows = [range(self.num_envs)[row] for row in self._get_indices(indices)]
-        if len(set(rows)) < len(rows):
-            raise ValueError(f"`indices` names a row twice: {shown(indices)}")
-        return rows
+    def _as_rows(self, indices: VecEnvIndices) -> list[int]:
+        """Returns row numbers from 0 on.
+
+        Raises:
+            IndexError: A row does not exist.
+            TypeError: ``indices`` are no integers.
+            ValueError: A row is named twice.
+        """
+        if indices is None:
+            return list(range(self.num_envs))
+        rows = np.atleast_1d(np.asarray(indices))
+        if not rows.size:
+            return []
+        if rows.dtype.kind in "iu":
+            for row in rows.flat:
+                if not -self.num_envs <= row < self.num_envs:
+                    raise IndexError(
+                        f"`indices` names row {row}; there are rows {-self.num_envs} to "
+                        f"{self.num_envs - 1}"
+                    )
+            rows = rows % self.num_envs
+        return as_rows(rows, self.num_envs, "indices")

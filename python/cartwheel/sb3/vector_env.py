@@ -13,6 +13,7 @@ from cartwheel.arguments import as_autoreset_mode, as_env_fns, as_integer
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.near_misses import keywords_of, near_miss, shown
 from cartwheel.registry.make import make_vec
+from cartwheel.trainers import check_mode, check_no_keywords, check_whole_batches
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.worker.env_calls import identity
 
@@ -20,7 +21,9 @@ from cartwheel.worker.env_calls import identity
 _THEIRS = {"start_method": "context", "n_envs": "num_envs"}
 
 
-def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
+def as_vector_env(
+    envs: Any, num_envs: Any, keywords: dict[str, Any]
+) -> VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]:
     """Returns a vector environment in the form that Stable-Baselines3 needs.
 
     Args:
@@ -32,9 +35,9 @@ def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
         Exception: As for ``CartwheelVecEnv``. What was made here is closed.
     """
     if isinstance(envs, GymnasiumVectorEnv):
-        _check_given(envs, num_envs, keywords)
-        _check_space(envs.single_observation_space)
-        return envs
+        given = _checked(envs, num_envs, keywords)
+        _check_rows(given)
+        return given
     is_id = isinstance(envs, str | EnvSpec)
     _check_names(keywords)
     if is_id:
@@ -47,14 +50,12 @@ def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
         envs = as_env_fns(envs)
         num_envs = len(envs)
     mode = keywords.setdefault("autoreset_mode", AutoresetMode.SAME_STEP)
-    batch_size, finals = keywords.get("batch_size"), keywords.get("final_obs", "object")
-    num_envs_or_batch = num_envs if batch_size is None else batch_size
-    _check_form(as_autoreset_mode(mode), num_envs_or_batch, num_envs, finals)
-    made: Any = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
+    finals = keywords.get("final_obs", "object")
+    _check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
+    made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
+    made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
     try:
-        _check_space(made.single_observation_space)
-        if not isinstance(made, NativeVectorEnv):
-            _check_apart(made)
+        _check_rows(made)
     except BaseException:
         made.close()
         raise
@@ -71,43 +72,37 @@ def _check_names(keywords: dict[str, Any]) -> None:
             )
 
 
-def _check_given(
+def _checked(
     envs: GymnasiumVectorEnv[Any, Any, Any], num_envs: Any, keywords: dict[str, Any]
-) -> None:
-    """Checks a vector environment that the user made."""
+) -> VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]:
+    """Returns a vector environment that the user made, after a check of its batches."""
     if not isinstance(envs, VectorEnv | NativeVectorEnv):
         raise TypeError(
             "`envs` must be a cartwheel.VectorEnv or a cartwheel.NativeVectorEnv without wrappers, "
             f"or functions that make environments, got {shown(envs)}."
         )
-    if num_envs is not None:
-        keywords = {"num_envs": num_envs, **keywords}
-    if keywords:
-        raise TypeError(
-            f"{type(envs).__name__} is made already: pass it {', '.join(map(repr, keywords))} "
-            "when you make it."
-        )
+    check_no_keywords(envs, keywords if num_envs is None else {"num_envs": num_envs, **keywords})
     _check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs, envs.final_obs)
+    return envs
 
 
 def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: Any) -> None:
     """Raises ``ValueError`` unless batches have the form that Stable-Baselines3 needs."""
-    needs = "Stable-Baselines3 needs"
-    if mode != AutoresetMode.SAME_STEP:
-        raise ValueError(
-            f"{needs} environments that restart in the step that ends an episode, "
-            f"autoreset_mode='same_step', got {mode.name.lower()!r}."
-        )
-    if batch_size != num_envs:
-        raise ValueError(
-            f"{needs} batches of all {num_envs} environments, got batch_size={shown(batch_size)}: "
-            "leave `batch_size` out."
-        )
+    why = "Stable-Baselines3 needs environments that restart in the step that ends an episode"
+    check_mode(mode, AutoresetMode.SAME_STEP, why)
+    check_whole_batches("Stable-Baselines3", batch_size, num_envs)
     if final_obs != "object":
         raise ValueError(
-            f"{needs} final observations of single rows, got final_obs={final_obs!r}: leave "
-            "`final_obs` out."
+            "Stable-Baselines3 needs final observations of single rows, got "
+            f"final_obs={shown(final_obs)}: leave `final_obs` out."
         )
+
+
+def _check_rows(envs: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]) -> None:
+    """Checks the environments that were made."""
+    _check_space(envs.single_observation_space)
+    if isinstance(envs, VectorEnv):
+        _check_apart(envs)
 
 
 def _check_space(space: Any) -> None:

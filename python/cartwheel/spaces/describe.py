@@ -126,6 +126,26 @@ def batch_opaque(space: Space[Any], found: dict[int, Any], num_envs: int) -> Any
     return concatenate(space, [found[row] for row in range(num_envs)], empty)
 
 
+def batch_of_actions(space: Space[Any], actions: Any, num_rows: int) -> Any:
+    """Batches actions, one for each row, in any form that trainers have them.
+
+    Args:
+        space: The action space of one row.
+        actions: An array, a tensor or a list of them; of a nested space a list.
+        num_rows: The number of actions.
+
+    Returns:
+        For a space whose batches are arrays an array that the pool still checks; otherwise the
+        result of ``gymnasium.vector.utils.concatenate``.
+
+    Raises:
+        ValueError: The number of actions of another space is not ``num_rows``.
+    """
+    if describe(space)[0] == "leaf":
+        return np.asarray(actions)
+    return batch_opaque(space, dict(enumerate(_counted(list(actions), num_rows))), num_rows)
+
+
 def rows_of(action_space: Space[Any], actions: Any, num_envs: int) -> list[Any]:
     """Returns the actions of a batch as a list, by Gymnasium's ``iterate``.
 
@@ -133,7 +153,10 @@ def rows_of(action_space: Space[Any], actions: Any, num_envs: int) -> list[Any]:
         ValueError: The number of actions is not ``num_envs``.
         TypeError: ``actions`` is not a batch.
     """
-    rows = list(iterate(action_space, actions))
-    if len(rows) != num_envs:
-        raise ValueError(f"expected {num_envs} actions (one per environment), got {len(rows)}")
-    return rows
+    return _counted(list(iterate(action_space, actions)), num_envs)
+
+
+def _counted(actions: list[Any], num_envs: int) -> list[Any]:
+    if len(actions) != num_envs:
+        raise ValueError(f"expected {num_envs} actions (one per environment), got {len(actions)}")
+    return actions

@@ -6,16 +6,18 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
-from gymnasium.vector.utils import concatenate, create_empty_array
 from tianshou.env import BaseVectorEnv
 
 from cartwheel.arguments import as_autoreset_mode, as_integer
+from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.near_misses import shown
 from cartwheel.spaces import nested
+from cartwheel.spaces.describe import batch_of_actions
 from cartwheel.tianshou.infos import infos_by_row
+from cartwheel.trainers import check_mode, check_no_keywords
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
     Steps = tuple[
         Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[dict[str, Any]]
     ]
-
-#: Action spaces whose batches are arrays.
-_ARRAYS = (Box, Discrete, MultiBinary, MultiDiscrete)
 
 
 class CartwheelVectorEnv(BaseVectorEnv):
@@ -106,19 +105,31 @@ class CartwheelVectorEnv(BaseVectorEnv):
     def get_env_attr(self, key: str, id: Rows = None) -> list[Any]:
         """Returns an attribute of environments, in the order of ``id``; by default of all.
 
-        Spaces, ``metadata`` and ``spec`` are those of the vector environment.
+        Spaces are those of the vector environment, and so are ``metadata`` and ``spec`` of native
+        environments.
+
+        Raises:
+            AttributeError: An environment has no such attribute.
+            ValueError: A row does not exist or is named twice.
         """
         self._assert_is_not_closed()
         rows = self._ready(id)
         if key == "action_space":
             return [self._action_spaces[row] for row in rows]
-        if key in ("observation_space", "metadata", "spec"):
-            name = "single_observation_space" if key == "observation_space" else key
-            return [getattr(self._envs, name)] * len(rows)
+        if key == "observation_space":
+            return [self._envs.single_observation_space] * len(rows)
+        if key in ("metadata", "spec") and isinstance(self._envs.unwrapped, NativeVectorEnv):
+            return [getattr(self._envs, key)] * len(rows)
         return list(self._envs.get_attr(key, env_index=rows))
 
     def set_env_attr(self, key: str, value: Any, id: Rows = None) -> None:
-        """Sets an attribute of environments to one value, on the wrapper that has it."""
+        """Sets an attribute of environments to one value, on the wrapper that has it.
+
+        Raises:
+            AttributeError: Native environments have no such parameter.
+            ValueError: A row does not exist or is named twice; or native environments refuse the
+                value.
+        """
         self._assert_is_not_closed()
         rows = self._ready(id)
         self._envs.set_attr(key, [value] * len(rows), env_index=rows)
@@ -151,7 +162,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
         """Seeds environments and their action spaces, and resets all, as Tianshou does.
 
         Args:
-            seed: ``s``: environment ``i`` gets ``s + i``. A list: one for each. ``None``: others.
+            seed: ``s``: environment ``i`` gets ``s + i``. A list: one for each. ``None``: the
+                environments continue their random numbers.
 
         Returns:
             The seed of each environment, in a list of its own.
@@ -171,16 +183,16 @@ class CartwheelVectorEnv(BaseVectorEnv):
         space = self._envs.single_observation_space
         if not self.is_async:
             observations, infos = self._envs.reset(seed=seeds, options=chosen)
-            told = infos_by_row(infos, len(rows))
+            by_row = infos_by_row(infos, len(rows))
         else:
             self._envs.async_reset(seed=seeds, options=chosen)
             parts = self._receive_resets(rows)
             order = np.argsort([rows.index(row) for found, _ in parts for row in found])
             whole = nested.join(space, [part[0] for _, part in parts])
             observations = nested.take(space, whole, order)
-            infos_found = [info for _, part in parts for info in part[4]]
-            told = [infos_found[place] for place in order]
-        return _stacked(space, observations), np.array(told)
+            received = [info for _, part in parts for info in part[4]]
+            by_row = [received[place] for place in order]
+        return _stacked(space, observations), np.array(by_row)
 
     def _receive_resets(self, rows: list[int]) -> list[tuple[list[int], Steps]]:
         """Receives until these rows are reset; keeps the steps of others that come before."""
@@ -212,7 +224,9 @@ class CartwheelVectorEnv(BaseVectorEnv):
 
         Raises:
             cartwheel.EpisodeOverError: An episode is over and the environment was not reset.
-            Exception: As for :meth:`cartwheel.VectorEnv.step`.
+            ValueError: The number of actions is wrong, or nothing is being stepped.
+            Exception: As for :meth:`cartwheel.VectorEnv.step`. With ``wait_num``, steps of other
+                environments that were done are returned by the next call.
         """
         self._assert_is_not_closed()
         if self.is_async:
@@ -224,11 +238,11 @@ class CartwheelVectorEnv(BaseVectorEnv):
             actions = self._batch(action, len(rows))
             *arrays, infos = self._envs.step(actions, None if self._are_all(rows) else rows)
             step = (*arrays, infos_by_row(infos, len(rows)))
-        observations, rewards, terminations, truncations, told = step
-        for row, info in zip(rows, told, strict=True):
+        observations, rewards, terminations, truncations, by_row = step
+        for row, info in zip(rows, by_row, strict=True):
             info["env_id"] = row
         space = self._envs.single_observation_space
-        return (_stacked(space, observations), rewards, terminations, truncations, np.array(told))
+        return (_stacked(space, observations), rewards, terminations, truncations, np.array(by_row))
 
     def _step_some(self, action: Any, id: Rows) -> tuple[list[int], Steps]:
         if action is not None:
@@ -237,47 +251,50 @@ class CartwheelVectorEnv(BaseVectorEnv):
             self.waiting_id += rows
             self.ready_id = [row for row in self.ready_id if row not in rows]
         wanted = len(self.waiting_id) if action is None else self.wait_num
-        parts, self._early = self._early, []
-        num_found = sum(len(found) for found, _ in parts)
+        num_found = sum(len(found) for found, _ in self._early)
         while self._envs.in_flight and num_found < wanted:
-            parts.append(self._receive())
-            num_found += len(parts[-1][0])
+            self._early.append(self._receive())  # kept for the next call, if the next batch raises
+            num_found += len(self._early[-1][0])
+        parts, self._early = self._early, []
         if not parts:
             raise ValueError("no environment is being stepped: pass actions to `step`")
         rows = [row for found, _ in parts for row in found]
-        self.waiting_id = [row for row in self.waiting_id if row not in rows]
-        self.ready_id += rows
+        self._end_waiting(rows)
         space = self._envs.single_observation_space
         columns = list(zip(*(part for _, part in parts), strict=True))
         arrays = [np.concatenate(column) for column in columns[1:4]]
-        told = [info for column in columns[4] for info in column]
-        return rows, (nested.join(space, columns[0]), *arrays, told)
+        infos = [info for column in columns[4] for info in column]
+        return rows, (nested.join(space, columns[0]), *arrays, infos)
+
+    def _end_waiting(self, rows: Iterable[int]) -> None:
+        """These rows are ready again."""
+        ended = set(rows)
+        self.ready_id += [row for row in self.waiting_id if row in ended]
+        self.waiting_id = [row for row in self.waiting_id if row not in ended]
 
     def _receive(self) -> tuple[list[int], Steps]:
-        *arrays, infos = self._envs.recv()
+        try:
+            *arrays, infos = self._envs.recv()
+        except Exception:  # the results of this batch are dropped, so nobody can wait for its rows
+            done = [row for found, _ in self._early for row in found]
+            self._end_waiting(set(self.waiting_id).difference(self._envs.in_flight, done))
+            raise
         rows = infos["env_index"].tolist()
         return rows, (*arrays, infos_by_row(infos, len(rows)))
 
     def _taken(
         self, rows: list[int], batch: Steps, places: NDArray[np.intp]
     ) -> tuple[list[int], Steps]:
-        observations, *flags, told = batch
+        observations, *flags, infos = batch
         space = self._envs.single_observation_space
         return [rows[place] for place in places], (
             nested.take(space, observations, places),
             *(column[places] for column in flags),
-            [told[place] for place in places],
+            [infos[place] for place in places],
         )
 
     def _batch(self, action: Any, num_rows: int) -> Any:
-        space = self._envs.single_action_space
-        if isinstance(space, _ARRAYS):
-            return np.asarray(action)
-        singles = list(action)
-        if len(singles) != num_rows:
-            raise ValueError(f"{len(singles)} actions for {num_rows} environments")
-        empty: Any = create_empty_array(space, num_rows)
-        return concatenate(space, singles, empty)
+        return batch_of_actions(self._envs.single_action_space, action, num_rows)
 
     def _ready(self, id: Rows) -> list[int]:
         """The rows of ``id``, which are not being stepped."""
@@ -294,7 +311,11 @@ class CartwheelVectorEnv(BaseVectorEnv):
     # The rest
 
     def render(self, **kwargs: Any) -> list[Any]:
-        """Renders all environments."""
+        """Renders all environments: one frame for each, in the form that ``render`` returns.
+
+        Raises:
+            RuntimeError: Environments are being stepped.
+        """
         self._assert_is_not_closed()
         if self.waiting_id:
             raise RuntimeError(
@@ -322,11 +343,7 @@ def _made(env_fns: Iterable[EnvFn], wait_num: Any, keywords: dict[str, Any]) -> 
 def _checked(
     envs: GymnasiumVectorEnv[Any, Any, Any], wait_num: Any, keywords: dict[str, Any]
 ) -> Any:
-    if keywords:
-        raise TypeError(
-            f"the keywords {', '.join(keywords)} are for functions that make environments; this is "
-            f"{envs}: pass them to it"
-        )
+    check_no_keywords(envs, keywords)
     if not getattr(envs, "steps_rows", False):
         raise TypeError(
             "Tianshou steps some of the environments, which needs a vector environment of "
@@ -343,11 +360,7 @@ def _checked(
 
 
 def _check_mode(mode: AutoresetMode) -> None:
-    if mode != AutoresetMode.DISABLED:
-        raise ValueError(
-            "Tianshou resets environments itself: autoreset_mode must be 'disabled', got "
-            f"{mode.name.lower()!r}"
-        )
+    check_mode(mode, AutoresetMode.DISABLED, "Tianshou resets finished environments itself")
 
 
 def _check_observations(envs: Any) -> None:

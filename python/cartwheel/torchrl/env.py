@@ -14,12 +14,13 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from tensordict import TensorDict
 from torchrl.envs import GymLikeEnv
 
-from cartwheel.arguments import as_autoreset_mode, as_batch_size, as_env_fns
+from cartwheel.arguments import as_autoreset_mode, as_env_fns
 from cartwheel.gymnasium_versions import autoreset_mode_of
-from cartwheel.near_misses import keywords_of, listed, near_miss, shown
+from cartwheel.near_misses import keywords_of, near_miss, shown
 from cartwheel.spaces import nested
 from cartwheel.torchrl.observations import named_readers, reader
 from cartwheel.torchrl.specs import Specs, check_space
+from cartwheel.trainers import check_mode, check_no_keywords, check_whole_batches
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.wrapping.wrapper import VectorWrapper
@@ -72,7 +73,8 @@ class CartwheelEnv(GymLikeEnv):
     Args:
         envs: Functions that make the environments, as for :class:`cartwheel.VectorEnv`. Or a vector
             environment of cartwheel with ``autoreset_mode="disabled"``, native or not, with or
-            without wrappers.
+            without wrappers. (With wrappers of Gymnasium, some rows cannot be stepped without the
+            others, as ``rollout(…, break_when_all_done=True)`` needs it.)
         categorical_action_encoding: Whether discrete actions and observations are integers, as
             ``GymWrapper`` understands it; by default they are one-hot.
         device: Where tensors go. ``None``: they stay on the CPU, and tensordicts have no device.
@@ -164,6 +166,7 @@ class CartwheelEnv(GymLikeEnv):
             found[name] = torch.from_numpy(flags.reshape(self._column))
         stepped = self._completed(found, infos)
         if partial:
+            self._shown.clear()
             root = tensordict.select(*stepped.keys(True, True), strict=False)
             return stepped.where(mask.reshape(-1), root, pad=0)
         self._shown[:] = [weakref.ref(stepped.get(leaf)) for leaf in self._leaves]
@@ -175,7 +178,16 @@ class CartwheelEnv(GymLikeEnv):
         return self.full_action_spec.to_numpy(tensordict.select(*self.action_keys).to_dict())
 
     def _step_rows(self, actions: Any, mask: Any) -> Any:
-        """Steps some rows; arrays of the result have zeros for the others."""
+        """Steps some rows; arrays of the result have zeros for the others.
+
+        Raises:
+            RuntimeError: Wrappers of Gymnasium, which step all rows, are around the environments.
+        """
+        if not getattr(self._env, "steps_rows", False):
+            raise RuntimeError(
+                "TorchRL steps only the rows that are not over here (break_when_all_done=True), "
+                f"and {self._env} steps all: use the wrappers of cartwheel.wrappers"
+            )
         rows = np.flatnonzero(mask.numpy(force=True))
 
         def spread(part: Any) -> Any:
@@ -197,13 +209,14 @@ class CartwheelEnv(GymLikeEnv):
         if self.device is not None:
             result = result.to(self.device)
         for read_infos in self.info_dict_reader:
-            told = read_infos(infos, result)
-            result = result if told is None else told
+            read = read_infos(infos, result)
+            result = result if read is None else read
         return result
 
     # Resets
 
     def _reset(self, tensordict: TensorDictBase | None = None, **keywords: Any) -> TensorDictBase:
+        self._shown.clear()  # from now on, rows show something else
         mask = None if tensordict is None else tensordict.get("_reset", None)
         if mask is not None:
             rows = mask.numpy(force=True).reshape(-1)
@@ -304,8 +317,9 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
             raise TypeError(f"`{name}` is not a keyword of CartwheelEnv: did you mean `{meant}`?")
     env_fns = as_env_fns(env_fns)
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
-    _check_mode(as_autoreset_mode(keywords["autoreset_mode"]), "leave `autoreset_mode` out")
-    _check_batch_size(as_batch_size(keywords.get("batch_size"), len(env_fns)), len(env_fns))
+    _check_form(
+        as_autoreset_mode(keywords["autoreset_mode"]), keywords.get("batch_size"), len(env_fns)
+    )
     return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or _start_method()})
 
 
@@ -331,27 +345,11 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
             f"CartwheelEnv steps vector environments of cartwheel, got {shown(envs)}: pass the "
             "functions that make the environments, or use torchrl.envs.GymWrapper"
         )
-    if keywords:
-        raise TypeError(
-            f"{listed(keywords)} cannot be given with a vector environment, which has its keywords "
-            "already: pass them where it is made"
-        )
-    _check_mode(autoreset_mode_of(envs), 'make it with autoreset_mode="disabled"')
-    _check_batch_size(envs.unwrapped.batch_size, envs.num_envs)
+    check_no_keywords(envs, keywords)
+    _check_form(autoreset_mode_of(envs), envs.unwrapped.batch_size, envs.num_envs)
     return envs
 
 
-def _check_mode(mode: AutoresetMode, instead: str) -> None:
-    if mode is not AutoresetMode.DISABLED:
-        raise ValueError(
-            "TorchRL resets finished rows itself, so the autoreset mode must be 'disabled', got "
-            f"{mode.name.lower()!r}: {instead}"
-        )
-
-
-def _check_batch_size(batch_size: int, num_envs: int) -> None:
-    if batch_size < num_envs:
-        raise ValueError(
-            f"TorchRL steps all rows at once, but batch_size={batch_size} of num_envs={num_envs}: "
-            "leave `batch_size` out"
-        )
+def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int) -> None:
+    check_mode(mode, AutoresetMode.DISABLED, "TorchRL resets finished rows itself")
+    check_whole_batches("TorchRL", batch_size, num_envs)

@@ -331,7 +331,7 @@ pub(super) fn narrow_rewards<'py>(
             let (places, _) = narrow.as_chunks_mut();
             let (rewards, _) = wide.as_chunks();
             for (place, reward) in places.iter_mut().zip(rewards) {
-                #[expect(clippy::cast_possible_truncation, reason = "EnvPool's rewards are narrow")]
+                #[expect(clippy::cast_possible_truncation, reason = "trainers take narrow rewards")]
                 let reward = f64::from_ne_bytes(*reward) as f32;
                 *place = reward.to_ne_bytes();
             }
