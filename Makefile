@@ -50,7 +50,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel
+.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix loom sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -99,6 +99,9 @@ test-rust: setup ## run the tests of the core, also with injected faults, then t
 	@cargo test -p cartwheel-engine --features failpoints --test failpoints
 	@echo '==> cargo test under loom'
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --profile loom --lib --test loom
+
+loom: setup ## as in test-rust, with a pre-emption more around every death of a worker
+	@LOOM_MAX_PREEMPTIONS=3 RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --profile loom --lib --test loom
 
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
@@ -176,7 +179,7 @@ bench: build ## measure every claim of benchmarks/, then draw the chart of this 
 	@$(BIN)/python -m cartwheel bench --json target/bench.json --plot target/bench.png
 
 bench-trainers: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed .venv-pufferlib/.installed $(ZOO_VENV)/.installed ## measure every claim of benchmarks/trainers/
-	@for claim in $(TORCH_VENV)/sb3_vec_env $(TORCH_VENV)/torchrl_collector $(TORCH_VENV)/others \
+	@for claim in $(TORCH_VENV)/sb3_vec_env $(TORCH_VENV)/torchrl_collector $(TORCH_VENV)/tianshou_and_skrl \
 			$(RAY_VENV)/rllib_env_runner $(RAY_VENV)/ray_rollouts .venv-pufferlib/pufferlib_envs; do \
 		echo "==> benchmarks/trainers/$${claim#*/}.py"; \
 		$${claim%/*}/bin/python "benchmarks/trainers/$${claim#*/}.py" || exit 1; done

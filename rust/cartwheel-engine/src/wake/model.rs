@@ -51,21 +51,29 @@ impl Word for ModelWord {
     }
 }
 
-/// Runs `run` in every interleaving with at most three pre-emptions.
+/// Runs `run` in every interleaving with at most three pre-emptions, or as many as
+/// `LOOM_MAX_PREEMPTIONS` says.
 pub fn every_interleaving(run: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    check(3, run);
+}
+
+fn check(most_preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new(); // reads `LOOM_MAX_PREEMPTIONS`
+    builder.preemption_bound = builder.preemption_bound.or(Some(most_preemptions));
     builder.check(run);
 }
 
 /// Runs `run` in every interleaving, for a worker that dies after 0 accesses to a word of the
 /// protocol, after 1, 2 and so on, until the worker finishes before it dies. `run` gets the number
 /// of accesses and returns whether the worker died.
+///
+/// There are at most two pre-emptions beside the death, because three take minutes: `make loom` runs
+/// them.
 pub fn every_death(run: impl Fn(u32) -> bool + Send + Sync + 'static) {
     let run = Arc::new(run);
     for accesses in 0_u32.. {
         let died = Arc::new(AtomicBool::new(false));
-        every_interleaving({
+        check(2, {
             let (run, died) = (Arc::clone(&run), Arc::clone(&died));
             move || {
                 died.fetch_or(run(accesses), std::sync::atomic::Ordering::Relaxed);
