@@ -127,22 +127,19 @@ def batch_opaque(space: Space[Any], found: dict[int, Any], num_envs: int) -> Any
 
 
 def batch_of_actions(space: Space[Any], actions: Any, num_rows: int) -> Any:
-    """Batches actions, one for each row, in any form that trainers have them.
+    """Batches actions, one for each row, of a space whose batches are not single arrays.
 
     Args:
         space: The action space of one row.
-        actions: An array, a tensor or a list of them; of a nested space a list.
+        actions: The actions, in any iterable.
         num_rows: The number of actions.
 
     Returns:
-        For a space whose batches are arrays an array that the pool still checks; otherwise the
-        result of ``gymnasium.vector.utils.concatenate``.
+        The result of ``gymnasium.vector.utils.concatenate``.
 
     Raises:
-        ValueError: The number of actions of another space is not ``num_rows``.
+        ValueError: The number of actions is not ``num_rows``.
     """
-    if describe(space)[0] == "leaf":
-        return np.asarray(actions)
     return batch_opaque(space, dict(enumerate(_counted(list(actions), num_rows))), num_rows)
 
 

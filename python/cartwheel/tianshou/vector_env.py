@@ -15,7 +15,7 @@ from cartwheel.arguments import as_autoreset_mode, as_env_fns, as_integer
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.near_misses import keywords_of, shown
 from cartwheel.spaces import nested
-from cartwheel.spaces.describe import batch_of_actions
+from cartwheel.spaces.describe import batch_of_actions, describe
 from cartwheel.tianshou.infos import infos_by_row
 from cartwheel.trainers import check_given, check_mode, check_names
 from cartwheel.vector.vector_env import VectorEnv
@@ -98,6 +98,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
         #: Steps that were done before resets that somebody waited for.
         self._early: list[tuple[list[int], Steps]] = []
         self._rows = list(range(self.env_num))
+        self._has_array_actions = describe(vector.single_action_space)[0] == "leaf"
         #: Tianshou draws random actions of each environment from a space of its own.
         self._action_spaces = [copy.deepcopy(vector.single_action_space) for _ in self._rows]
 
@@ -299,6 +300,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
         )
 
     def _batch(self, action: Any, num_rows: int) -> Any:
+        if self._has_array_actions:
+            return np.asarray(action)
         return batch_of_actions(self._envs.single_action_space, action, num_rows)
 
     def _ready(self, id: Rows) -> list[int]:
