@@ -3,9 +3,9 @@
 Every contender collects the same number of rows in a rollout; with several workers each has its
 share of the environments. The policy is a small one in NumPy, on one thread. ``collect`` joins the
 rollouts of all workers, ``rollouts`` hands them out as they come, without a copy. Ray adds some
-milliseconds to a rollout, about what 64 environments take for one. So the bounds are for 1,024: with
-as many workers as processors, the rate is at least 0.9 of that in this process as they come, and
-0.75 joined, which copies them once more. Environments and policies that take longer gain more.
+milliseconds to a rollout, about what 64 environments take for one. So the bounds are for 1,024:
+with as many workers as processors, the rate is at least 0.9 of that in this process as they come,
+and 0.75 joined, which copies them once more. Environments and policies that take longer gain more.
 
 Below the table: bytes of a rollout, and how long one took, of which waiting. Run it with
 ``python benchmarks/trainers/ray_rollouts.py``; it needs Ray.
