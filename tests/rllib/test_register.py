@@ -149,6 +149,11 @@ def test_arguments_are_refused_before_anything_is_registered(rllib, env, keyword
     assert not registry._global_registry.contains(registry.ENV_CREATOR, "refused")
 
 
+def test_a_class_with_several_agents_is_refused_with_the_runner_that_steps_it(rllib, agents):
+    with pytest.raises(TypeError, match=r"env_runner_cls=.*AsyncMultiAgentEnvRunner"):
+        rllib.register("refused", agents.TurnsEnv)
+
+
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_the_vectorisation_of_gymnasium_is_refused_with_the_line_to_change(rllib, runners, mode):
     rllib.register("ours", functools.partial(CountingEnv), executor="inline")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from cartwheel.arguments import as_autoreset_mode
@@ -53,8 +54,9 @@ def register(
 
     Raises:
         gymnasium.error.Error: There is no such id.
-        TypeError: ``env`` is something else or does not take the ``env_config``, ``num_envs`` is
-            given, or ``VectorEnv`` lacks a keyword that is given for a function.
+        TypeError: ``env`` is something else, does not take the ``env_config`` or is a class of
+            environments with several agents, ``num_envs`` is given, or ``VectorEnv`` lacks a
+            keyword that is given for a function.
         ValueError: ``autoreset_mode`` is not ``"next_step"``, the only mode that RLlib's runners
             understand, or ``batch_size`` is given. In the runner: ``gym_env_vectorize_mode`` is not
             ``"vector_entry_point"``. For a function: there is no such ``executor``.
@@ -79,7 +81,15 @@ def register(
 
 
 def _check_function(function: Callable[..., Any]) -> None:
-    """Raises ``TypeError`` unless a function can be called with the ``env_config``."""
+    """Raises ``TypeError`` unless a function can be called with the ``env_config``.
+
+    What a function makes is known to the workers only; a class says that it has several agents.
+    """
+    if isinstance(function, type) and issubclass(function, MultiAgentEnv):
+        raise TypeError(
+            f"{function.__name__} has several agents: register it by ray.tune.register_env, and "
+            "step it by config.env_runners(env_runner_cls=cartwheel.rllib.AsyncMultiAgentEnvRunner)"
+        )
     try:
         signature = inspect.signature(function)
     except ValueError:  # a builtin that does not tell
