@@ -20,7 +20,11 @@ MARKS = {
     "tianshou": pytest.mark.torch,
     "skrl": pytest.mark.torch,
     "ray": pytest.mark.ray,
-    "rllib": pytest.mark.ray,
+    "rllib": [
+        pytest.mark.ray,
+        # RLlib registers an environment anew for each runner, those of other tests included.
+        pytest.mark.filterwarnings("ignore:.*Overriding environment rllib-"),
+    ],
     "ale": pytest.mark.zoo,
     "environments": pytest.mark.zoo,
 }
