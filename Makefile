@@ -72,9 +72,9 @@ test: lint test-rust test-examples $(OLDEST_GYM_VENV)/.installed ## run every ch
 	@echo '==> the plugin of the tests'
 	@cargo build --locked --quiet -p test-plugin
 	@echo '==> pytest'
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> pytest, a part of the tests beside the oldest Gymnasium'
-	@$(OLDEST_GYM_VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(OLDEST_GYM_TESTS)
+	@$(OLDEST_GYM_VENV)/bin/python -m pytest -n 2 --dist loadfile $(OLDEST_GYM_TESTS)
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
 
 test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tests that need torch, a trainer or Ray, in separate environments; some check that the examples learn
