@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 #: Modules and pages that need packages of other environments, and the mark of those environments.
-MARKS = {
+MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "sb3": pytest.mark.torch,
     "torchrl": pytest.mark.torch,
     "tianshou": pytest.mark.torch,
