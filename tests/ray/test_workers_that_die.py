@@ -10,7 +10,7 @@ import pytest
 import cartwheel
 from tests.support.collecting import assert_same
 from tests.support.comparison import assert_identical
-from tests.support.processes import run_program
+from tests.support.processes import run_program, wait_until_gone
 from tests.support.ray_sessions import Leaning, cart_poles, twin
 
 pytestmark = pytest.mark.ray
@@ -28,6 +28,13 @@ def end_by_ray(ray, remote, worker):
     ray.kill(remote._workers[worker]._actor, no_restart=False)
 
 
+def end(kill, ray, remote, worker):
+    """Kills a worker and waits for the end of its process: Ray only sends a request."""
+    pid = remote.stats().pids[worker]
+    kill(ray, remote, worker)
+    assert not wait_until_gone([pid], 60)
+
+
 @pytest.mark.parametrize("kill", [kill_by_signal, kill_by_ray, end_by_ray])
 def test_others_go_on_and_the_worker_returns_with_the_newest_weights(ray, workers, kill, caplog):
     remote = workers(cart_poles(), Leaning, 2, 10, seed=1)
@@ -39,7 +46,7 @@ def test_others_go_on_and_the_worker_returns_with_the_newest_weights(ray, worker
     for number, weights in enumerate(upright):
         if number == 2:
             pids = remote.stats().pids
-            kill(ray, remote, 0)
+            end(kill, ray, remote, 0)
         remote.update(weights)
         observations = remote.collect().observations
         assert_identical(observations[:, :3], first[number].observations)
@@ -75,7 +82,7 @@ def test_a_worker_that_dies_in_a_rollout_loses_only_this_rollout(ray, workers, k
     for worker in remote._workers:
         worker.ask(1, remote._weights)
     gates.await_arrival(1)
-    kill(ray, remote, 1)
+    end(kill, ray, remote, 1)
     remote.update(0)
     gates.open(1)
     versions = {0: [], 1: []}
@@ -100,14 +107,11 @@ def test_a_worker_that_dies_in_every_rollout_is_given_up(ray, workers):
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_a_worker_that_dies_while_nobody_looks_is_started_anew(workers, wait):
+def test_a_worker_that_dies_while_nobody_looks_is_started_anew(ray, workers, wait):
     remote = workers(cart_poles(), Leaning, 1, 10, seed=1)
     first = remote.collect()
-    pid = remote.stats().pids[0]
-    os.kill(pid, signal.SIGKILL)
+    end(kill_by_signal, ray, remote, 0)
     if wait:  # until Ray has restarted the process, which has made nothing yet
-        import ray
-
         actor = remote._workers[0]._actor
         ray.get(actor.__ray_ready__.options(max_task_retries=-1).remote())
     rollout = remote.collect()

@@ -2,14 +2,13 @@
 
 import importlib
 import multiprocessing
-import os
-import signal
 import warnings
 
 import gymnasium as gym
 import pytest
 
 from tests.support.comparison import assert_identical
+from tests.support.restarts import end
 
 pytestmark = pytest.mark.ray
 
@@ -119,5 +118,5 @@ def test_rllib_replaces_environments_whose_worker_died(rllib, runners, agents, t
         restart_failed_sub_environments=True,
     )
     runner.sample(num_timesteps=10)
-    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+    end(multiprocessing.active_children()[0].pid)
     assert runners.sampled(runner, fragments=1)

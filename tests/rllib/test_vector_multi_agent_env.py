@@ -2,8 +2,6 @@
 
 import importlib
 import multiprocessing
-import os
-import signal
 from functools import partial
 
 import numpy as np
@@ -11,6 +9,7 @@ import pytest
 
 import cartwheel
 from tests.support.comparison import assert_identical, assert_names_row, text_of
+from tests.support.restarts import end
 
 pytestmark = pytest.mark.ray
 
@@ -162,7 +161,7 @@ def test_a_failure_names_its_row_and_a_reset_recovers(build, agents, executor, t
 def test_the_death_of_a_worker_is_an_error_and_the_rest_closes(build, agents):
     envs = build([agents.two_poles] * 2, executor="process", num_workers=2)
     envs.reset()
-    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+    end(multiprocessing.active_children()[0].pid)
     with pytest.raises(cartwheel.WorkerDiedError):
         envs.step([{0: 0, 1: 0}] * 2)
     envs.close()
