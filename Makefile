@@ -273,5 +273,6 @@ $(VENV)/.maturin: pyproject.toml constraints.txt
 
 $(VENV)/.built: $(VENV)/.maturin $(RUST_SOURCES)
 	@echo '==> maturin develop --release'
+	@rm -f python/cartwheel/_cartwheel*.so # one of another ABI would be imported instead
 	@$(BIN)/maturin develop --release --locked --extras test,bench
 	@touch $@
