@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import cartwheel
+
 #: For each room the library that it needs, and its extra.
 NEEDED = {
     "ale": ("ale_py", "ale"),
@@ -68,3 +70,34 @@ def test_a_missing_library_is_an_import_error_that_names_its_extra(monkeypatch, 
     with pytest.raises(ImportError, match=needs) as caught:
         importlib.import_module(f"cartwheel.{room}")
     assert caught.value.name in (library, library.partition(".")[0])
+
+
+def test_every_extra_is_tried_by_make_test_extras():
+    pytest.importorskip("tomllib", reason="tools of the release need Python 3.11")
+    tried = importlib.import_module("release.extras")
+    assert set(tried.USES) == set(tried.extras()) - {"all"}
+
+
+def test_messages_name_extras_that_exist():
+    metadata = importlib.metadata.metadata("cartwheel")
+    extras = set(metadata.get_all("Provides-Extra"))
+    package = Path(cartwheel.__file__).parent
+    sources = [file.read_text() for file in package.rglob("*.py")]
+    named = {
+        extra for source in sources for extra in re.findall(r"cartwheel\[([a-z0-9]+)\]", source)
+    }
+    assert named
+    assert named <= extras
+    assert {extra for _, extra in NEEDED.values()} <= extras
+
+
+def test_all_has_every_extra_that_users_import_but_for_two_that_bind_them():
+    metadata = importlib.metadata.metadata("cartwheel")
+    extras = set(metadata.get_all("Provides-Extra"))
+    parts = {
+        extra
+        for requirement in metadata.get_all("Requires-Dist")
+        if re.search(r"extra == ['\"]all['\"]", requirement)
+        for extra in re.search(r"\[([a-z0-9,]+)\]", requirement)[1].split(",")
+    }
+    assert parts == extras - {"all", "ale", "rllib", "test", "bench", "envpool"}

@@ -23,7 +23,7 @@ PYTHON = """
     wrapping
     vector
     returns worker
-    arguments trainers
+    arguments supported trainers
     _cartwheel choices errors extras log near_misses policy progress spaces
     gymnasium_versions
 """

@@ -22,7 +22,10 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-from cartwheel import gymnasium_versions  # noqa: F401 - first, since it refuses old versions
+from cartwheel import supported  # noqa: F401 - first, since it says where cartwheel does not run
+
+# isort: split
+from cartwheel import gymnasium_versions  # noqa: F401 - then this one: it refuses old versions
 from cartwheel.errors import (
     BrokenPoolError,
     EnvFailedError,

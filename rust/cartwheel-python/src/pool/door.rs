@@ -8,7 +8,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,14 @@ impl Closing {
     /// Whether a call that is inside should return.
     pub(super) fn has_begun(&self) -> bool {
         self.0.load(Ordering::Acquire) != OPEN
+    }
+
+    /// Whether the thread that was inside, and has released the state, is to close it.
+    fn is_left(&self) -> bool {
+        // The lock's release comes before the load. Without the fence, a processor may carry out
+        // the load first, and the thread that closes may find the state still locked.
+        fence(Ordering::SeqCst);
+        self.0.load(Ordering::Relaxed) == LEFT
     }
 }
 
@@ -94,7 +102,7 @@ impl<T: Close> Door<T> {
             self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
             Err(self.broken(py))
         });
-        if self.closing.0.load(Ordering::SeqCst) == LEFT {
+        if self.closing.has_begun() && self.closing.is_left() {
             self.end(py, LAST_GRACE);
         }
         outcome
@@ -168,8 +176,10 @@ impl<T: Close> Door<T> {
             }
         }
         // Another thread is inside an environment and closes the pool when it returns. Either it
-        // finds this word, which it reads after releasing the state, or the state is free by now.
-        self.closing.0.store(LEFT, Ordering::SeqCst);
+        // finds this word, which it reads after releasing the state, or the state is free by now:
+        // this store comes before the lock is tried. The fence pairs with the one in `is_left`.
+        self.closing.0.store(LEFT, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         self.end(py, grace).unwrap_or_default()
     }
 
