@@ -66,18 +66,19 @@ def faults_in(sdist: Path) -> list[str]:
 
 def try_with_a_toolchain_alone(sdist: Path) -> None:
     """Installs the sdist with nothing on PATH but Rust and the linker, and steps it."""
-    home = {
-        name: os.environ[name]
-        for name in ("HOME", "CARGO_HOME", "RUSTUP_HOME")
-        if name in os.environ
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "HOME" or name.startswith(("CARGO_", "PIP_", "RUSTUP_"))
     }
+    kept.pop("CARGO_TARGET_DIR", None)  # where everything may be built already
     with tempfile.TemporaryDirectory(prefix="cartwheel-") as folder:
         for tool in NEEDED:
             found = shutil.which(tool)
             if found is None:
                 raise SystemExit(f"an sdist is built with {tool}, which is not on PATH")
             (Path(folder) / tool).symlink_to(found)
-        try_out(sdist, environment={**home, "PATH": folder})
+        try_out(sdist, environment={**kept, "PATH": folder})
 
 
 def main() -> None:
