@@ -248,6 +248,8 @@ $(ZOO_VENV)/.installed: tests/requirements/zoo.txt constraints.txt
 
 # What builds and checks the packages of a release, for other machines too.
 $(RELEASE_VENV)/.installed: release/requirements.txt pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import tomllib' 2>/dev/null \
+		|| { echo 'the tools of a release need Python 3.11 or newer: make PYTHON=/path/to/python3 …' >&2; exit 1; }
 	@echo '==> virtual environment in $(RELEASE_VENV)'
 	@test -x $(RELEASE_VENV)/bin/pip || $(PYTHON) -m venv $(RELEASE_VENV)
 	@$(RELEASE_VENV)/bin/python -m pip install --quiet '$(MATURIN)' -r $<
