@@ -76,4 +76,4 @@ def build(target: Target, abi: str, out: Path) -> Path:
         command += ["--interpreter", INTERPRETERS[abi], "--out", folder]
         subprocess.run(command, cwd=ROOT, check=True, env=environment(target))
         (built,) = Path(folder).glob("*.whl")
-        return sbom.finish(built, ROOT, out, commit_time())
+        return sbom.finish(built, target, out, commit_time())

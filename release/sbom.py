@@ -33,7 +33,7 @@ def read(wheel: Path) -> dict[str, Any]:
         return cast("dict[str, Any]", json.loads(archive.read(name)))
 
 
-def finish(wheel: Path, checkout: Path, out: Path, commit_time: str) -> Path:
+def finish(wheel: Path, target: Target, out: Path, commit_time: str) -> Path:
     """Writes `wheel` into `out` with an SBOM that is complete, and the same in every checkout."""
 
     def wheel_tool(*arguments: str | Path) -> None:
@@ -49,9 +49,9 @@ def finish(wheel: Path, checkout: Path, out: Path, commit_time: str) -> Path:
         wheel_tool("unpack", wheel, "--dest", folder)
         (unpacked,) = Path(folder).iterdir()
         (file,) = unpacked.glob("*.dist-info/sboms/*.cyclonedx.json")
-        document = json.loads(file.read_text().replace(checkout.as_uri(), "file:///cartwheel"))
+        document = json.loads(file.read_text().replace(ROOT.as_uri(), "file:///cartwheel"))
         document.pop("serialNumber", None)
-        document["components"] += of_the_toolchain()
+        document["components"] += of_the_toolchain(target)
         content = json.dumps(document, indent=1, sort_keys=True)
         document["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_OID, content).urn
         file.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
@@ -59,12 +59,12 @@ def finish(wheel: Path, checkout: Path, out: Path, commit_time: str) -> Path:
     return out / wheel.name
 
 
-def of_the_toolchain() -> list[dict[str, Any]]:
-    """Rust's standard library, and zig's unwinder, of LLVM, which std calls when a panic passes."""
+def of_the_toolchain(target: Target) -> list[dict[str, Any]]:
+    """Rust's standard library, and the unwinder of LLVM that zig links where the system has none."""
     rust = output_of("rustc", "--version").split()[1]
-    zig = version("ziglang")
     found = [("std", rust, "MIT OR Apache-2.0", "rust")]
-    found += [("libunwind", zig, "Apache-2.0 WITH LLVM-exception", "zig")]
+    if target.system == "Linux":
+        found += [("libunwind", version("ziglang"), "Apache-2.0 WITH LLVM-exception", "zig")]
     return [
         {
             "type": "library",
