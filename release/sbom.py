@@ -60,7 +60,7 @@ def finish(wheel: Path, target: Target, out: Path, commit_time: str) -> Path:
 
 
 def of_the_toolchain(target: Target) -> list[dict[str, Any]]:
-    """Rust's standard library, and the unwinder of LLVM that zig links where the system has none."""
+    """Rust's standard library, and the unwinder of LLVM, which zig links on Linux."""
     rust = output_of("rustc", "--version").split()[1]
     found = [("std", rust, "MIT OR Apache-2.0", "rust")]
     if target.system == "Linux":
