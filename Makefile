@@ -12,7 +12,7 @@ ZOO_VENV := .venv-zoo
 GYMNASIUMS := 1.2.2 1.3.0 1.4.0
 GYM_VENV := .venv-gym-
 OLDEST_GYM_VENV := $(GYM_VENV)$(firstword $(GYMNASIUMS))
-WHEEL_VENV := target/wheel-venv
+RELEASE_VENV := .venv-release
 EXAMPLES := target/examples
 
 # One interpreter for maturin, clippy and the tests, so that no build invalidates another.
@@ -50,7 +50,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix loom sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel
+.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix loom sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -186,14 +186,19 @@ bench-trainers: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed .venv-puff
 	@echo '==> benchmarks/trainers/real_environments.py'
 	@PYTHONPATH="$$(echo $(TORCH_VENV)/lib/python*/site-packages)" $(ZOO_VENV)/bin/python benchmarks/trainers/real_environments.py
 
-wheel: setup ## build a release wheel into dist/ and try it in an empty environment
-	@echo '==> maturin build'
-	@rm -rf dist $(WHEEL_VENV)
-	@$(BIN)/maturin build --release --locked --out dist --interpreter "$(PYO3_PYTHON)"
-	@echo '==> the wheel in an empty environment'
-	@$(PYTHON) -m venv $(WHEEL_VENV)
-	@$(WHEEL_VENV)/bin/python -m pip install --quiet dist/*.whl
-	@$(WHEEL_VENV)/bin/python examples/quickstart.py
+wheel: $(RELEASE_VENV)/.installed ## build the release wheel of this machine into dist/, check it and try it in an empty environment
+	@rm -rf dist
+	@$(RELEASE_VENV)/bin/python -m release.wheels --here
+
+wheels: $(RELEASE_VENV)/.installed ## build the wheels of every machine, check them, and try those that run here
+	@rm -rf dist
+	@$(RELEASE_VENV)/bin/python -m release.wheels
+
+sdist: $(RELEASE_VENV)/.installed ## build the sdist into dist/, and install it where there is only a Rust toolchain
+	@$(RELEASE_VENV)/bin/python -m release.sdist
+
+reproduce: $(RELEASE_VENV)/.installed ## build the wheel of this machine and the sdist twice, in two clones, and compare the bytes
+	@$(RELEASE_VENV)/bin/python -m release.reproduce
 
 # Stamp files: a step that is done is not repeated.
 
@@ -241,6 +246,15 @@ $(ZOO_VENV)/.installed: tests/requirements/zoo.txt constraints.txt
 	@$(ZOO_VENV)/bin/python -m pip install --quiet -r $<
 	@touch $@
 
+# What builds and checks the packages of a release, for other machines too.
+$(RELEASE_VENV)/.installed: release/requirements.txt pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import tomllib' 2>/dev/null \
+		|| { echo 'the tools of a release need Python 3.11 or newer: make PYTHON=/path/to/python3 …' >&2; exit 1; }
+	@echo '==> virtual environment in $(RELEASE_VENV)'
+	@test -x $(RELEASE_VENV)/bin/pip || $(PYTHON) -m venv $(RELEASE_VENV)
+	@$(RELEASE_VENV)/bin/python -m pip install --quiet '$(MATURIN)' -r $<
+	@touch $@
+
 # Everything in $(VENV), with another version of Gymnasium. Its extras are those of $(VENV).
 $(GYM_VENV)%/.installed: | $(VENV)/.built
 	@echo '==> virtual environment in $(GYM_VENV)$*'
@@ -273,5 +287,6 @@ $(VENV)/.maturin: pyproject.toml constraints.txt
 
 $(VENV)/.built: $(VENV)/.maturin $(RUST_SOURCES)
 	@echo '==> maturin develop --release'
+	@rm -f python/cartwheel/_cartwheel*.so # one of another ABI would be imported instead
 	@$(BIN)/maturin develop --release --locked --extras test,bench
 	@touch $@

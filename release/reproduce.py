@@ -1,0 +1,49 @@
+"""Builds the same commit twice, in two folders, and compares the bytes of what comes out.
+
+    python -m release.reproduce [--targets TRIPLE …] [--abis ABI …]
+
+Clones HEAD, so changes that are not committed are not built. The folders have names of different
+lengths, and nothing in common but the tools, Cargo's registry and the commit.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from release.command import ROOT, output_of
+from release.targets import ABI3, ABIS, TARGETS, of_this_machine
+
+FOLDERS = ("a", "a folder with a longer name")
+
+
+def hashes(clone: Path, *options: str) -> dict[str, str]:
+    """Builds the packages of a clone; returns the hash of each by its name."""
+    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
+    for command in (["release.wheels", "--untried", *options], ["release.sdist", "--untried"]):
+        subprocess.run([sys.executable, "-m", *command], cwd=clone, check=True)
+    lines = (clone / "dist" / "SHA256SUMS").read_text().splitlines()
+    return {name: digest for digest, name in (line.split("  ") for line in lines)}
+
+
+def main() -> None:
+    """Builds twice and compares."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    here = of_this_machine().triple
+    triples = [target.triple for target in TARGETS]
+    parser.add_argument("--targets", nargs="+", choices=triples, default=[here])
+    parser.add_argument("--abis", nargs="+", choices=ABIS, default=[ABI3])
+    arguments = parser.parse_args()
+    options = ["--targets", *arguments.targets, "--abis", *arguments.abis]
+    with tempfile.TemporaryDirectory(prefix="cartwheel-") as folder:
+        first, second = (hashes(Path(folder, name), *options) for name in FOLDERS)
+    print(f"commit {output_of('git', 'rev-parse', 'HEAD')}, {output_of('rustc', '--version')}")
+    for name in sorted(first.keys() | second.keys()):
+        equal = first.get(name) == second.get(name)
+        print(f"{'same' if equal else 'DIFFERENT'}  {first.get(name)}  {name}")
+    sys.exit(first != second)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""What an extension module asks of the system and of Python.
+
+`auditwheel` (PyPA's) judges the symbols of manylinux and musllinux, `abi3audit` (Trail of Bits')
+those of Python's stable ABI. LIEF reads what they leave out, and the modules of macOS.
+"""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import lief
+from packaging.version import Version
+
+from release.build import TOOLS
+from release.targets import Target
+
+#: The one symbol that Python looks up in the module.
+INIT = "PyInit__cartwheel"
+#: A symbol of Python's C API. The loader finds it in the interpreter, not in a library.
+PYTHON = re.compile("_?Py[A-Z_].*")
+#: In a Mach-O file, the number of the library of a symbol that any library may have.
+ANY_LIBRARY = -2
+
+
+def outside_the_stable_abi(wheel: Path) -> list[str]:
+    """Symbols of Python that CPython 3.10 does not have, or that a later one may lose."""
+    command: list[str | Path] = [TOOLS / "abi3audit", "--strict", "--report", wheel]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return [f"abi3audit: {ran.stdout}{ran.stderr}"] if ran.returncode else []
+
+
+def of_linux(wheel: Path, module: bytes, target: Target) -> tuple[str, list[str]]:
+    """The newest symbol of the C library that the module needs, and what is wrong with it."""
+    # Its judgement of symbols. Of libraries it knows only those that it finds on this machine.
+    command: list[str | Path] = [TOOLS / "auditwheel", "show", "--json", "--ldpaths", "/nowhere"]
+    ran = subprocess.run([*command, wheel], stdout=subprocess.PIPE, check=True)
+    report = json.loads(ran.stdout)
+    binary = lief.ELF.parse(module)
+    imported = {str(s.name): s.symbol_version for s in binary.imported_symbols}
+    faults = strange_exports([str(s.name) for s in binary.exported_symbols])
+    faults += strange_libraries(set(binary.libraries), target)
+    if report["sym_tag"] != target.platform_tag:
+        faults.append(f"has symbols of {report['sym_tag']}, by auditwheel")
+    versions = {name for names in report["versioned_symbols"].values() for name in names}
+    if target.triple.endswith("musl"):
+        return "musl 1.2", faults  # whose symbols have no versions
+    faults += [
+        f"the symbol {name} is neither Python's nor of a version of the C library"
+        for name, version in imported.items()
+        if not version.has_auxiliary_version and not PYTHON.fullmatch(name)
+    ]
+    newest = max(versions, key=lambda name: Version(name.partition("_")[2]))
+    return newest.replace("_", " ").replace("GLIBC", "glibc"), faults
+
+
+def of_macos(_wheel: Path, module: bytes, target: Target) -> tuple[str, list[str]]:
+    """The oldest macOS that loads the module, and what is wrong with it."""
+    binary = lief.MachO.parse(list(module)).at(0)
+    libraries = {str(library.name) for library in binary.libraries}
+    own = {name for name in libraries if name.startswith("@rpath/cartwheel.")}
+    exports = [str(s.name).removeprefix("_") for s in binary.exported_symbols]
+    faults = strange_exports(exports) + strange_libraries(libraries - own, target)
+    faults += [
+        f"the symbol {binding.symbol.name} is of no library"
+        for binding in binary.bindings
+        if binding.library_ordinal == ANY_LIBRARY
+        and not PYTHON.fullmatch(str(binding.symbol.name).removeprefix("_"))
+    ]
+    oldest = ".".join(map(str, binary.build_version.minos[:2]))
+    if oldest != target.oldest_macos:
+        faults.append(f"needs macOS {oldest}, not {target.oldest_macos}")
+    if target.machine == "aarch64" and not binary.has_code_signature:
+        faults.append("has no signature, and Apple's processors load no module without one")
+    return f"macOS {oldest}", faults
+
+
+def strange_exports(names: list[str]) -> list[str]:
+    """Symbols that other libraries of a process could find instead of their own."""
+    return [] if names == [INIT] else [f"exports {names}, where Python asks for {INIT}"]
+
+
+def strange_libraries(names: set[str], target: Target) -> list[str]:
+    """Shared libraries that not every system of the target has."""
+    return [f"needs {name}" for name in sorted(names - target.libraries)]

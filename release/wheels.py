@@ -1,0 +1,85 @@
+"""Builds the wheels of a release into dist/, checks each, and tries those that run here.
+
+    python -m release.wheels [--targets TRIPLE …] [--abis ABI …] [--here] [--untried]
+
+Writes the table of the wheels to ``target/wheels.md`` and their hashes to ``dist/SHA256SUMS``.
+The exit status is 1 if a wheel must not be published; the reasons are printed.
+"""
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+
+from packaging.tags import sys_tags
+from packaging.utils import parse_wheel_filename
+
+from release.audit import Audit, audit
+from release.build import build
+from release.command import ROOT
+from release.targets import ABI3, ABIS, TARGETS, of_this_machine
+from release.trial import Trial, try_out
+
+DIST = ROOT / "dist"
+TABLE = ROOT / "target" / "wheels.md"
+HEADER = "| wheel | size | module | needs | import | tried |"
+
+
+def runs_here(wheel: Path) -> bool:
+    """Whether pip would install the wheel for this interpreter."""
+    return not parse_wheel_filename(wheel.name)[3].isdisjoint(sys_tags())
+
+
+def row(wheel: Path, found: Audit, trial: Trial | None) -> str:
+    """A line of the table."""
+    sizes = f"{found.wheel_size / 1e6:.2f} MB | {found.module_size / 1e6:.2f} MB"
+    seen = f"{trial.import_ms:.0f} ms | installed and stepped" if trial else "– | not here"
+    return f"| `{wheel.name}` | {sizes} | {found.needs} | {seen} |"
+
+
+def write_hashes() -> None:
+    """Writes what `sha256sum --check` reads, for every package in dist/."""
+    packages = sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in packages]
+    (DIST / "SHA256SUMS").write_text("".join(lines))
+
+
+def main() -> None:
+    """Builds, checks, tries, and prints the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    triples = [target.triple for target in TARGETS]
+    parser.add_argument("--targets", nargs="+", choices=triples, default=triples)
+    parser.add_argument("--abis", nargs="+", choices=ABIS, default=ABIS)
+    parser.add_argument("--here", action="store_true", help="only the wheel of this machine")
+    parser.add_argument("--untried", action="store_true", help="build and check them only")
+    arguments = parser.parse_args()
+    if arguments.here:
+        arguments.targets, arguments.abis = [of_this_machine().triple], [ABI3]
+
+    lines = [HEADER, "|---" * HEADER.count(" | ") + "|---|"]
+    faulty = False
+    for abi in arguments.abis:
+        for target in TARGETS:
+            if target.triple not in arguments.targets:
+                continue
+            print(f"==> maturin build, {abi}, {target.triple}", flush=True)
+            wheel = build(target, abi, DIST)
+            found = audit(wheel, target, abi)
+            for fault in found.faults:
+                print(f"    {wheel.name}: {fault}", file=sys.stderr)
+            faulty = faulty or bool(found.faults)
+            trial = None
+            if runs_here(wheel) and not arguments.untried:
+                print("==> the wheel in an empty environment", flush=True)
+                trial = try_out(wheel)
+            lines.append(row(wheel, found, trial))
+    write_hashes()
+    table = "\n".join(lines)
+    TABLE.parent.mkdir(exist_ok=True)
+    TABLE.write_text(f"{table}\n")
+    print(table)
+    sys.exit(faulty)
+
+
+if __name__ == "__main__":
+    main()
