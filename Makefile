@@ -103,6 +103,9 @@ test-rust: setup ## run the tests of the core, also with injected faults, then t
 loom: setup ## as in test-rust, with a pre-emption more around every death of a worker
 	@LOOM_MAX_PREEMPTIONS=3 RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --profile loom --lib --test loom
 
+orders: setup ## weaken each memory order of the protocols in a copy of the sources, and require that loom notices
+	@LOOM_MAX_PREEMPTIONS=2 $(BIN)/python -m tests.weakened_orders
+
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
 	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES) examples/pure-rust; do \
@@ -193,6 +196,9 @@ wheel: $(RELEASE_VENV)/.installed ## build the release wheel of this machine int
 wheels: $(RELEASE_VENV)/.installed ## build the wheels of every machine, check them, and try those that run here
 	@rm -rf dist
 	@$(RELEASE_VENV)/bin/python -m release.wheels
+
+test-extras: wheel ## install the wheel with each extra in an environment of its own, and use the extra once; 10 GB of downloads
+	@$(RELEASE_VENV)/bin/python -m release.extras $(EXTRAS)
 
 sdist: $(RELEASE_VENV)/.installed ## build the sdist into dist/, and install it where there is only a Rust toolchain
 	@$(RELEASE_VENV)/bin/python -m release.sdist
