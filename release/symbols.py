@@ -18,6 +18,8 @@ from packaging.version import Version
 from release.build import TOOLS
 from release.targets import Target
 
+lief.logging.disable()  # of empty strings in signatures
+
 #: The one symbol that Python looks up in the module.
 INIT = "PyInit__cartwheel"
 #: A symbol of Python's C API. The loader finds it in the interpreter, not in a library.
