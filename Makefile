@@ -103,6 +103,9 @@ test-rust: setup ## run the tests of the core, also with injected faults, then t
 loom: setup ## as in test-rust, with a pre-emption more around every death of a worker
 	@LOOM_MAX_PREEMPTIONS=3 RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --profile loom --lib --test loom
 
+orders: setup ## weaken each memory order of the protocols in a copy of the sources, and require that loom notices
+	@LOOM_MAX_PREEMPTIONS=2 $(BIN)/python -m tests.weakened_orders
+
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
 	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES) examples/pure-rust; do \
@@ -194,6 +197,9 @@ wheels: $(RELEASE_VENV)/.installed ## build the wheels of every machine, check t
 	@rm -rf dist
 	@$(RELEASE_VENV)/bin/python -m release.wheels
 
+test-extras: wheel ## install the wheel with each extra in an environment of its own, and use the extra once; 10 GB of downloads
+	@$(RELEASE_VENV)/bin/python -m release.extras $(EXTRAS)
+
 sdist: $(RELEASE_VENV)/.installed ## build the sdist into dist/, and install it where there is only a Rust toolchain
 	@$(RELEASE_VENV)/bin/python -m release.sdist
 
@@ -251,6 +257,8 @@ $(ZOO_VENV)/.installed: tests/requirements/zoo.txt constraints.txt
 
 # What builds and checks the packages of a release, for other machines too.
 $(RELEASE_VENV)/.installed: release/requirements.txt pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import tomllib' 2>/dev/null \
+		|| { echo 'the tools of a release need Python 3.11 or newer: make PYTHON=/path/to/python3 …' >&2; exit 1; }
 	@echo '==> virtual environment in $(RELEASE_VENV)'
 	@test -x $(RELEASE_VENV)/bin/pip || $(PYTHON) -m venv $(RELEASE_VENV)
 	@$(RELEASE_VENV)/bin/python -m pip install --quiet '$(MATURIN)' -r $<

@@ -40,12 +40,13 @@ def audit(wheel: Path, target: Target, abi: str) -> Audit:
     if len(modules) != 1:
         raise SystemExit(f"{wheel.name} has {len(modules)} extension modules, not one: {modules}")
     (module,) = modules
-    refused = sbom.refused_licences(sbom.read(wheel))
+    document = sbom.read(wheel)
     faults = [
         *wrong_tags(wheel, target, abi),
         *machine_paths_in(members),
         *missing_documents(members),
-        *(f"licence not allowed by deny.toml: {crate}" for crate in refused),
+        *(f"{crate} is not in the SBOM" for crate in sbom.missing_crates(document, target)),
+        *(f"{crate}: not allowed by deny.toml" for crate in sbom.refused_licences(document)),
     ]
     if abi == ABI3:
         faults += symbols.outside_the_stable_abi(wheel)

@@ -8,19 +8,13 @@ import tempfile
 from pathlib import Path
 
 from release import sbom
+from release.command import ROOT, output_of
 from release.targets import INTERPRETERS, Target
 
-ROOT = Path(__file__).parents[1]
 #: Where the tools of the release are: maturin and zig.
 TOOLS = Path(sys.executable).parent
 #: Apart from the developer's builds, which have other flags and would be built anew after each.
 CARGO_TARGET_DIR = ROOT / "target" / "cross"
-
-
-def output_of(*command: str) -> str:
-    """What a command prints, without the space around it."""
-    ran = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    return ran.stdout.strip()
 
 
 def commit_time() -> str:
@@ -76,9 +70,10 @@ def build(target: Target, abi: str, out: Path) -> Path:
     add_rust_target(target.triple)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="cartwheel-") as folder:
-        command: list[str | Path] = [TOOLS / "maturin", "build", "--release", "--locked", "--zig"]
+        command: list[str | Path] = [TOOLS / "maturin", "build", "--release", "--locked"]
+        command += ["--zig", "--quiet"]
         command += ["--target", target.triple, *target.compatibility, "--auditwheel", "check"]
         command += ["--interpreter", INTERPRETERS[abi], "--out", folder]
         subprocess.run(command, cwd=ROOT, check=True, env=environment(target))
         (built,) = Path(folder).glob("*.whl")
-        return sbom.without_paths(built, ROOT, out, commit_time())
+        return sbom.finish(built, target, out, commit_time())

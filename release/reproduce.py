@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from release.build import ROOT, output_of
+from release.command import ROOT, output_of
 from release.targets import ABI3, ABIS, TARGETS, of_this_machine
 
 FOLDERS = ("a", "a folder with a longer name")

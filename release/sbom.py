@@ -1,7 +1,8 @@
 """The list of the crates in a wheel (SBOM), which maturin writes in CycloneDX's format.
 
-It lies in the wheel's folder ``*.dist-info/sboms`` (PEP 770). maturin gives it a random serial
-number and the path of the checkout; here both become functions of the source.
+It lies in the wheel's folder ``*.dist-info/sboms`` (PEP 770). maturin writes the crates, with a
+random serial number and the path of the checkout. Here both become functions of the source, and
+what the toolchain puts into every module is added.
 """
 
 import json
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 from zipfile import ZipFile
@@ -18,7 +20,9 @@ from zipfile import ZipFile
 import tomllib
 from license_expression import get_spdx_licensing
 
-ROOT = Path(__file__).parents[1]
+from release.command import ROOT, output_of
+from release.targets import Target
+
 NAME = re.compile(r"[^/]+\.dist-info/sboms/[^/]+\.cyclonedx\.json")
 
 
@@ -29,8 +33,8 @@ def read(wheel: Path) -> dict[str, Any]:
         return cast("dict[str, Any]", json.loads(archive.read(name)))
 
 
-def without_paths(wheel: Path, checkout: Path, out: Path, commit_time: str) -> Path:
-    """Writes `wheel` into `out` with an SBOM that is the same in every checkout."""
+def finish(wheel: Path, target: Target, out: Path, commit_time: str) -> Path:
+    """Writes `wheel` into `out` with an SBOM that is complete, and the same in every checkout."""
 
     def wheel_tool(*arguments: str | Path) -> None:
         """Runs PyPA's tool, which writes RECORD anew, and the same archive every time."""
@@ -45,13 +49,52 @@ def without_paths(wheel: Path, checkout: Path, out: Path, commit_time: str) -> P
         wheel_tool("unpack", wheel, "--dest", folder)
         (unpacked,) = Path(folder).iterdir()
         (file,) = unpacked.glob("*.dist-info/sboms/*.cyclonedx.json")
-        document = json.loads(file.read_text().replace(checkout.as_uri(), "file:///cartwheel"))
+        document = json.loads(file.read_text().replace(ROOT.as_uri(), "file:///cartwheel"))
         document.pop("serialNumber", None)
+        document["components"] += of_the_toolchain(target)
         content = json.dumps(document, indent=1, sort_keys=True)
         document["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_OID, content).urn
         file.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
         wheel_tool("pack", unpacked, "--dest-dir", out)
     return out / wheel.name
+
+
+def of_the_toolchain(target: Target) -> list[dict[str, Any]]:
+    """Rust's standard library, and the unwinder of LLVM, which zig links on Linux."""
+    rust = output_of("rustc", "--version").split()[1]
+    found = [("std", rust, "MIT OR Apache-2.0", "rust")]
+    if target.system == "Linux":
+        found += [("libunwind", version("ziglang"), "Apache-2.0 WITH LLVM-exception", "zig")]
+    return [
+        {
+            "type": "library",
+            "bom-ref": f"{source}-{name}",
+            "name": name,
+            "version": number,
+            "scope": "required",
+            "licenses": [{"expression": licence}],
+            "purl": f"pkg:generic/{source}@{number}",
+        }
+        for name, number, licence, source in found
+    ]
+
+
+def missing_crates(document: dict[str, Any], target: Target) -> list[str]:
+    """Crates that cargo links for `target`, and that the SBOM does not name."""
+    options = [
+        "--target",
+        target.triple,
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]
+    tree = output_of("cargo", "tree", "--locked", "--package", "cartwheel-python", *options)
+    linked = {" ".join(line.split()[:2]) for line in tree.splitlines()}
+    crates = [document["metadata"]["component"], *document["components"]]
+    return sorted(linked - {f"{crate['name']} v{crate['version']}" for crate in crates})
 
 
 def refused_licences(document: dict[str, Any]) -> list[str]:

@@ -14,7 +14,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from release.build import ROOT, TOOLS, commit_time, output_of
+from release.build import TOOLS, commit_time
+from release.command import ROOT, output_of
 from release.trial import try_out
 from release.wheels import DIST, write_hashes
 

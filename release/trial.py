@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from release.build import ROOT
+from release.command import ROOT
 
 ROUNDS = 15
 DEPENDENCIES = "import gymnasium, numpy"

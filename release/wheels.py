@@ -15,7 +15,8 @@ from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
 
 from release.audit import Audit, audit
-from release.build import ROOT, build
+from release.build import build
+from release.command import ROOT
 from release.targets import ABI3, ABIS, TARGETS, of_this_machine
 from release.trial import Trial, try_out
 

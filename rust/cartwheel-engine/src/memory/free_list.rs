@@ -56,8 +56,9 @@ impl FreeList {
 
     /// Pops the number that was pushed last.
     pub(crate) fn pop(&self) -> Option<u32> {
-        // Every load of the head is an `Acquire` that pairs with the `Release` in `push`: it makes
-        // `next[top]` visible, and all accesses to the slab before it was released.
+        // The load of the head that found `top` is an `Acquire` that pairs with the `Release` in
+        // `push`: it makes `next[top]` visible, and all accesses to the slab before it was released.
+        // The exchange finds the same head, so it needs no order.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
             let top = lower(head);
@@ -68,7 +69,7 @@ impl FreeList {
             match self.head.compare_exchange(
                 head,
                 pack(upper(head).wrapping_add(1), below),
-                Ordering::Acquire,
+                Ordering::Relaxed,
                 Ordering::Acquire,
             ) {
                 Ok(_) => return Some(top),

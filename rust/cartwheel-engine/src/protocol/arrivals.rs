@@ -174,7 +174,9 @@ impl OpenBatches<'_> {
     /// Counts `count` rows of the batch at place `at` of the ring, for a worker that died before it
     /// counted them.
     pub(super) fn count(&self, at: usize, count: u32) {
-        self.ring[at].filled.fetch_add(count, Ordering::AcqRel);
+        // `Relaxed`: the `Acquire` of the dead worker's note has shown its rows to the pool, and an
+        // exchange passes on what earlier ones have released.
+        self.ring[at].filled.fetch_add(count, Ordering::Relaxed);
     }
 
     fn arrivals(&self, batch: u64) -> &Arrivals {

@@ -1,0 +1,60 @@
+"""What a release says in several places: its version, its oldest Python, its tools, its systems."""
+
+import importlib.metadata
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from release.targets import ABI3, INTERPRETERS, of_this_machine
+
+tomllib = pytest.importorskip("tomllib")  # in Python from 3.11 on, as `make wheels` needs
+ROOT = Path(__file__).parents[1]
+
+
+def toml(path):
+    return tomllib.loads((ROOT / path).read_text(encoding="utf-8"))
+
+
+def test_every_crate_and_the_package_have_one_version():
+    workspace = toml("Cargo.toml")["workspace"]
+    stated = {
+        name: crate["version"]
+        for name, crate in workspace["dependencies"].items()
+        if isinstance(crate, dict) and "path" in crate
+    }
+    for manifest in ROOT.glob("rust/*/Cargo.toml"):
+        package = toml(manifest)["package"]
+        stated[package["name"]] = package["version"]
+    stated["the package"] = importlib.metadata.version("cartwheel")
+    inherited = {"workspace": True}
+    version = workspace["package"]["version"]
+    assert {name: said for name, said in stated.items() if said not in (version, inherited)} == {}
+
+
+def test_the_oldest_python_is_the_same_for_pip_the_stable_abi_and_the_wheels_tag():
+    asked = SpecifierSet(toml("pyproject.toml")["project"]["requires-python"])
+    (feature,) = toml("rust/cartwheel-python/Cargo.toml")["features"]["abi3"]
+    minor = int(re.fullmatch(r"pyo3/abi3-py3(\d+)", feature)[1])
+    assert f"3.{minor}" in asked
+    assert f"3.{minor - 1}" not in asked
+    assert f"cp3{minor}-abi3" == ABI3
+    assert INTERPRETERS[ABI3] == f"python3.{minor}"
+
+
+def test_the_pinned_tools_are_versions_that_the_sdist_allows():
+    (build,) = map(Requirement, toml("pyproject.toml")["build-system"]["requires"])
+    pins = dict(
+        line.partition(";")[0].strip().split("==")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line and not line.startswith("#")
+    )
+    assert pins[build.name] in build.specifier
+
+
+def test_the_wheel_for_this_machine_is_built_for_the_host_of_rustc():
+    said = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    assert f"host: {of_this_machine().triple}\n" in said
