@@ -50,7 +50,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix loom sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce
+.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix loom sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce test-wheels
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -205,6 +205,9 @@ sdist: $(RELEASE_VENV)/.installed ## build the sdist into dist/, and install it 
 
 reproduce: $(RELEASE_VENV)/.installed ## build the wheel of this machine and the sdist twice, in two clones, and compare the bytes
 	@$(RELEASE_VENV)/bin/python -m release.reproduce
+
+test-wheels: $(RELEASE_VENV)/.installed ## run the wheels of dist/ on other C libraries and, under qemu, on ARM; as root, with mmdebstrap
+	@$(RELEASE_VENV)/bin/python -m release.in_roots
 
 # Stamp files: a step that is done is not repeated.
 

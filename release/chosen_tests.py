@@ -1,0 +1,33 @@
+"""The tests that run in every root, and why these.
+
+A root differs from the machine of `make test` in its C library and, under qemu, in its processor
+and kernel calls. The tests are those that such a difference could break. Emulation is ten times
+slower, so each promise is tested once, and what only Python decides is left to `make test`.
+"""
+
+#: Files and folders of tests, each with what it is here for.
+CHOSEN = {
+    "tests/native/test_parity.py": "libm and vector instructions: the bits of Gymnasium",
+    "tests/native/test_threads.py": "futexes, threads and their stacks",
+    "tests/vector/test_parity.py": "each executor in each autoreset mode: memfd, sockets, start",
+    "tests/vector/test_send_and_receive.py": "rows between processes, in any order",
+    "tests/vector/test_infos_keep_their_structure.py": "infos as bytes in shared memory",
+    "tests/vector/test_observations_are_never_overwritten.py": "leases of shared memory",
+    "tests/vector/test_views_outlive_everything.py": "mappings that outlive their pool",
+    "tests/vector/test_exceptions_keep_their_type.py": "errors that cross processes and unwinding",
+    "tests/vector/test_stats.py": "clocks and counters",
+    "tests/worker/test_dead_and_hung_workers.py": "pidfd, signals, timeouts",
+    "tests/worker/test_workers_that_are_restarted.py": "a worker is killed and started again",
+    "tests/worker/test_workers_with_rows_in_flight.py": "a worker dies with rows in flight",
+    "tests/returns": "arithmetic in blocks and over threads",
+    "tests/wrappers/test_image_plans.py": "images without AVX2",
+    "tests/wrappers/test_beside_gymnasium.py": "statistics, stacks, normalisation",
+    "tests/wrappers/test_row_kinds.py": "what each row is",
+    "tests/envpool": "the interface of EnvPool",
+}
+
+#: What the chosen tests import, beside the wheel and what it depends on. pygame and Box2D are left
+#: out: they draw, or have no wheels. Tests that need them are skipped and say so.
+REQUIREMENTS = ("pytest>=8", "pytest-timeout", "hypothesis>=6.100", "pettingzoo>=1.24")
+#: OpenCV and dm-tree have no wheels for musl.
+REQUIREMENTS_ON_GLIBC = ("dm-env>=1.6", "opencv-python-headless")
