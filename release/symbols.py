@@ -41,7 +41,9 @@ def of_linux(wheel: Path, module: bytes, target: Target) -> tuple[str, list[str]
     """The newest symbol of the C library that the module needs, and what is wrong with it."""
     # Its judgement of symbols. Of libraries it knows only those that it finds on this machine.
     command: list[str | Path] = [TOOLS / "auditwheel", "show", "--json", "--ldpaths", "/nowhere"]
-    ran = subprocess.run([*command, wheel], stdout=subprocess.PIPE, check=True)
+    ran = subprocess.run([*command, wheel], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        return "", [f"auditwheel: {ran.stderr}"]
     report = json.loads(ran.stdout)
     binary = lief.ELF.parse(module)
     imported = {str(s.name): s.symbol_version for s in binary.imported_symbols}
