@@ -41,12 +41,16 @@ def of_linux(wheel: Path, module: bytes, target: Target) -> tuple[str, list[str]
     """The newest symbol of the C library that the module needs, and what is wrong with it."""
     # Its judgement of symbols. Of libraries it knows only those that it finds on this machine.
     command: list[str | Path] = [TOOLS / "auditwheel", "show", "--json", "--ldpaths", "/nowhere"]
-    ran = subprocess.run([*command, wheel], stdout=subprocess.PIPE, check=True)
+    ran = subprocess.run([*command, wheel], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        return "", [f"auditwheel: {ran.stderr}"]
     report = json.loads(ran.stdout)
     binary = lief.ELF.parse(module)
     imported = {str(s.name): s.symbol_version for s in binary.imported_symbols}
-    faults = strange_exports([str(s.name) for s in binary.exported_symbols])
-    faults += strange_libraries(set(binary.libraries), target)
+    faults = strange_libraries(set(binary.libraries), target)
+    exports = [str(symbol.name) for symbol in binary.exported_symbols]
+    if exports != [INIT]:  # others could be found by libraries that look for their own
+        faults.append(f"exports {exports}, where Python asks for {INIT}")
     if report["sym_tag"] != target.platform_tag:
         faults.append(f"has symbols of {report['sym_tag']}, by auditwheel")
     versions = {name for names in report["versioned_symbols"].values() for name in names}
@@ -66,8 +70,11 @@ def of_macos(_wheel: Path, module: bytes, target: Target) -> tuple[str, list[str
     binary = lief.MachO.parse(list(module)).at(0)
     libraries = {str(library.name) for library in binary.libraries}
     own = {name for name in libraries if name.startswith("@rpath/cartwheel.")}
-    exports = [str(s.name).removeprefix("_") for s in binary.exported_symbols]
-    faults = strange_exports(exports) + strange_libraries(libraries - own, target)
+    faults = strange_libraries(libraries - own, target)
+    # zig exports more without LTO. Nothing finds it: a symbol is looked up in the library that it
+    # was linked with, by name, but for those of Python.
+    if f"_{INIT}" not in {str(symbol.name) for symbol in binary.exported_symbols}:
+        faults.append(f"does not export {INIT}")
     faults += [
         f"the symbol {binding.symbol.name} is of no library"
         for binding in binary.bindings
@@ -105,11 +112,6 @@ def is_signed(module: bytes, offset: int) -> bool:
             said = module[start + hashes : start + hashes + pages * size]
             return end == offset and b"".join(found) == said
     return False
-
-
-def strange_exports(names: list[str]) -> list[str]:
-    """Symbols that other libraries of a process could find instead of their own."""
-    return [] if names == [INIT] else [f"exports {names}, where Python asks for {INIT}"]
 
 
 def strange_libraries(names: set[str], target: Target) -> list[str]:
