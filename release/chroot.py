@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from release.build import ROOT as REPOSITORY
+from release.command import ROOT as REPOSITORY
 
 ROOTS = REPOSITORY / "target" / "roots"
 #: The only folder of the repository into which a command in a root can write.

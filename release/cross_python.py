@@ -41,6 +41,9 @@ KNOWN = (
     "ac_cv_file__dev_ptc=no",
     "ac_cv_buggy_getaddrinfo=no",
 )
+#: CPython's setup.py asks the compiler and Debian where headers are, and both would name those of
+#: this machine. Where neither answers, it leaves the headers to the compiler.
+NO_HEADERS = '[ "$*" != "-E -v -" ] || exit 1'
 
 
 def build_python() -> str:
@@ -99,12 +102,10 @@ def _tools(folder: Path, zig_target: str) -> dict[str, str]:
     options = {"cc": f"-target {zig_target} -dynamic -Wno-error=date-time", "ar": "", "ranlib": ""}
     for name, option in options.items():
         program = folder / name
-        program.write_text(f'#!/bin/sh\nexec "{zig}" {name} {option} "$@"\n')
+        program.write_text(f'#!/bin/sh\n{NO_HEADERS}\nexec "{zig}" {name} {option} "$@"\n')
         program.chmod(0o755)
-    # CPython's setup.py would ask it where the headers of this machine are, and take them.
-    no_headers = folder / "dpkg-architecture"
-    no_headers.write_text("#!/bin/sh\nexit 1\n")
-    no_headers.chmod(0o755)
+    (folder / "dpkg-architecture").write_text("#!/bin/sh\nexit 1\n")
+    (folder / "dpkg-architecture").chmod(0o755)
     tools = {name.upper(): str(folder / name) for name in options}
     tools["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
     # Nothing here is C++, and zig compiles libc++ where configure asks for it.

@@ -25,8 +25,8 @@ from packaging.tags import cpython_tags
 from packaging.utils import parse_wheel_filename
 
 from release import chroot, cross_python
-from release.build import ROOT as REPOSITORY
-from release.chosen_tests import CHOSEN, REQUIREMENTS, REQUIREMENTS_ON_GLIBC
+from release.chosen_tests import REQUIREMENTS, REQUIREMENTS_ON_GLIBC, chosen
+from release.command import ROOT as REPOSITORY
 from release.roots import ROOTS_OF_WHEELS, Root, check_needs, make_qemu, make_root
 
 DIST = REPOSITORY / "dist"
@@ -116,7 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     names = [root.name for root in ROOTS_OF_WHEELS]
     parser.add_argument("roots", nargs="*", metavar="ROOT", help=f"some of {', '.join(names)}")
-    parser.add_argument("--tests", nargs="+", default=list(CHOSEN), help="instead of the chosen")
+    parser.add_argument("--tests", nargs="+", help="instead of the chosen")
     arguments = parser.parse_args()
     if unknown := set(arguments.roots) - set(names):
         parser.error(f"no such root: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
@@ -127,7 +127,7 @@ def main() -> None:
     lines, well = [HEADER, "|---" * HEADER.count(" | ") + "|---|"], True
     for root in roots:
         with chroot.running(root.machine, make_qemu):
-            line, passed = try_in(root, arguments.tests)
+            line, passed = try_in(root, arguments.tests or chosen(root.is_emulated))
         lines.append(line)
         well = well and passed
     table = "\n".join(lines)
