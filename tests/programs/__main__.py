@@ -10,6 +10,7 @@ from tests.programs import (  # noqa: F401 - they register programs
     recording,
     rllib,
     scarcity,
+    sharing,
 )
 from tests.programs.registry import PROGRAMS
 

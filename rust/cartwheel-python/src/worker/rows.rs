@@ -9,6 +9,7 @@ use cartwheel_engine::memory::{SlabRows, process_id};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyDict, PyList};
 
 use crate::space::Tree;
@@ -243,13 +244,18 @@ impl<'py> PyRows<'_, '_, 'py> {
         if dict.is_empty() {
             return Ok(());
         }
-        let regular = has_text_keys(&dict);
+        with_critical_section(&dict, || self.put_dict(row, &dict, snapshot))
+    }
+
+    /// Writes a dictionary that no other thread changes now.
+    fn put_dict(&mut self, row: usize, dict: &Bound<'py, PyDict>, snapshot: bool) -> PyResult<()> {
+        let regular = has_text_keys(dict);
         let kind = if regular { Kind::Info } else { Kind::Whole };
         let record = self.infos.begin(kind, self.first + row, 0);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
         let mut encoder = Encoder { writer, foreign, row, snapshot, irregular: false };
         let written =
-            if regular { encoder.entries(&dict, DEEPEST) } else { encoder.value(dict.as_any()) };
+            if regular { encoder.entries(dict, DEEPEST) } else { encoder.value(dict.as_any()) };
         if written.is_err() {
             self.infos.cancel(record);
             return written;
