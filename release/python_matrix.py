@@ -19,6 +19,8 @@ from pathlib import Path
 from release.pythons import FOLDER, SOURCES, find
 from tests.matrix import COUNTS, ROOT, run
 
+FREE_THREADED = ROOT / "tests" / "requirements" / "free-threaded.txt"
+
 
 def main() -> None:
     """Prints a table."""
@@ -76,9 +78,10 @@ def _environment(name: str, python: Path, wheel: Path) -> Path:
     inside = FOLDER / f"venv-{name}" / "bin" / "python"
     if not inside.exists():
         subprocess.run([python, "-m", "venv", inside.parents[1]], check=True)
-    print(f"==> pip install {wheel.name}[test]", flush=True)
+    print(f"==> pip install {wheel.name}, with what the tests need", flush=True)
     pip = [str(inside), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, f"{wheel}[test]"], check=True)
+    extra = [str(wheel), "-r", str(FREE_THREADED)] if name.endswith("t") else [f"{wheel}[test]"]
+    subprocess.run([*pip, *extra], check=True)
     subprocess.run([*pip, "--force-reinstall", "--no-deps", str(wheel)], check=True)
     return inside
 
