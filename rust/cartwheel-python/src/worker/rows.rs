@@ -15,6 +15,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::space::Tree;
 use crate::value::{Encoder, Foreign, has_text_keys};
 use crate::worker::actions::Actions;
+use crate::worker::method::call_method;
 use crate::worker::observation::{ObservationBytes, ObservationWriter};
 use crate::worker::returned::{flag, number, unpack};
 
@@ -97,7 +98,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     fn call_step(&mut self, row: usize, action: Bound<'py, PyAny>) -> PyResult<Transition> {
         let py = self.py;
         let env = self.envs.get_item(row)?;
-        let result = env.call_method1(intern!(py, "step"), (action,));
+        let result = call_method(&env, intern!(py, "step"), &action);
         let result = self.come_back(result)?;
         let names = ["observation", "reward", "terminated", "truncated", "info"];
         let [observation, reward, terminated, truncated, info] = unpack(&result, "step", names)?;
