@@ -10,8 +10,8 @@ import cartwheel
 from cartwheel._cartwheel import FrameStack
 from tests.programs.registry import program, tell
 
-#: Rounds of each thread: some seconds without the GIL, where an unsound lock hangs in the first.
-ROUNDS = 300
+#: Rounds of each thread.
+ROUNDS = 50
 
 
 def has_gil():
