@@ -12,7 +12,7 @@ from tests.support.processes import run_program
 
 
 def test_threads_that_share_a_wrapper_collect_garbage_and_step_all_end_with_the_gil_as_it_was():
-    """A module that does not say that it can do without the GIL enables it for the whole process."""
+    """A module that needs the GIL would enable it for the whole process."""
     facts = run_program("sharing")
     assert facts == {"gil": not sysconfig.get_config_var("Py_GIL_DISABLED"), "unchanged": True}
 
