@@ -52,7 +52,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers matrix loom orders sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce test-wheels test-extras
+.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons matrix loom orders sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce test-wheels test-extras
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -106,6 +106,12 @@ test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tes
 	@$(TORCH_VENV)/bin/python -m pytest -m torch -n 2
 	@echo '==> pytest, the tests that need Ray'
 	@$(RAY_VENV)/bin/python -m pytest -m ray
+
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14 3.14t
+TESTS ?= tests
+
+test-pythons: build ## run TESTS (tests) on each of PYTHONS (3.10 to 3.14, and 3.14t without a GIL), with the wheel, and print a table; builds Pythons that are not on PATH, and wheels unless WHEELS is a folder of them
+	@$(BIN)/python -m release.python_matrix $(if $(WHEELS),--wheels $(WHEELS)) --tests $(TESTS) -- $(PYTHONS)
 
 matrix: build $(GYMNASIUMS:%=$(GYM_VENV)%/.installed) ## run the tests that concern Gymnasium beside each version of it that is supported
 	@$(BIN)/python -m tests.matrix $(GYMNASIUMS)

@@ -7,6 +7,7 @@ The exit status is 1 if a test failed, or if a version that is not the one of th
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -34,18 +35,11 @@ def counted(report):
     return {"passed": tests - failed - skipped, "failed": failed, "skipped": skipped}
 
 
-def run(version, rooms):
-    """Runs the tests beside a version; returns the counts, or ``None`` if pytest could not."""
-    python = ROOT / f".venv-gym-{version}" / "bin" / "python"
-    asked = [python, "-c", "import gymnasium; print(gymnasium.__version__)"]
-    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    if found != version:
-        raise SystemExit(f"{python} imports Gymnasium {found}: delete the environment")
-    report = ROOT / "target" / "matrix" / f"{version}.xml"
+def run(python: Path, report: Path, tests: list[str], **environ: str) -> dict[str, int] | None:
+    """Runs tests with an interpreter; returns the counts, or ``None`` if pytest could not."""
     report.unlink(missing_ok=True)
-    tests = [f"tests/{room}" for room in rooms]
     command = [
-        python,
+        str(python),
         "-m",
         "pytest",
         "-q",
@@ -55,8 +49,20 @@ def run(version, rooms):
         "loadfile",
         f"--junitxml={report}",
     ]
-    ended = subprocess.run([*command, *tests], cwd=ROOT, check=False)
+    environ = {**os.environ, **environ}
+    ended = subprocess.run([*command, *tests], cwd=ROOT, env=environ, check=False)
     return counted(report) if ended.returncode in (0, 1) and report.exists() else None
+
+
+def beside(version, rooms):
+    """Runs the tests beside a version of Gymnasium."""
+    python = ROOT / f".venv-gym-{version}" / "bin" / "python"
+    asked = [python, "-c", "import gymnasium; print(gymnasium.__version__)"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    if found != version:
+        raise SystemExit(f"{python} imports Gymnasium {found}: delete the environment")
+    report = ROOT / "target" / "matrix" / f"{version}.xml"
+    return run(python, report, [f"tests/{room}" for room in rooms])
 
 
 def main():
@@ -69,7 +75,7 @@ def main():
     for version in arguments.versions:
         print(f"==> pytest beside Gymnasium {version}", flush=True)
         began = time.monotonic()
-        counts = run(version, arguments.rooms)
+        counts = beside(version, arguments.rooms)
         minutes = (time.monotonic() - began) / 60
         fine &= counts is not None and not counts["failed"]
         cells = ["stopped"] * len(COUNTS) if counts is None else [f"{counts[n]:,}" for n in COUNTS]

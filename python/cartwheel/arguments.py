@@ -590,7 +590,7 @@ def as_context(context: Any) -> Any:
         ValueError: There is no such start method, or ``context`` is no context. (The first words
             are Gymnasium's.)
     """
-    methods = multiprocessing.get_all_start_methods()
+    methods = sorted(multiprocessing.get_all_start_methods())  # the default is first, and differs
     if context is None or context in methods:
         return multiprocessing.get_context(context)
     if isinstance(context, str) or not hasattr(context, "get_start_method"):

@@ -11,6 +11,7 @@ from tests.programs import (  # noqa: F401 - they register programs
     recording,
     rllib,
     scarcity,
+    sharing,
 )
 from tests.programs.registry import PROGRAMS
 

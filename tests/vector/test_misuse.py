@@ -67,6 +67,7 @@ def report(error):
     """Type and text of an error, and notes about it other than tracebacks of workers."""
     notes = [note for note in getattr(error, "__notes__", []) if "Traceback" not in note]
     text = "\n".join([f"{type(error).__name__}: {error}", *(f"note: {note}" for note in notes)])
+    text = re.sub(r"\. Did you mean '\w+'\?", "", text)  # Python's own words, from 3.14 on
     return re.sub(r" \(worker process \d+\)", "", text)
 
 

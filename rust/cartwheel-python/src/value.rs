@@ -6,6 +6,7 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::array::{self, dtype};
@@ -116,8 +117,9 @@ impl Encoder<'_> {
                 self.nested(&part, depth - 1)?;
             }
         } else if let Ok(list) = value.cast_exact::<PyList>() {
-            self.writer.list(list.len());
-            for part in list {
+            let parts = list.to_tuple(); // other threads, and pickling, may change the list
+            self.writer.list(parts.len());
+            for part in parts {
                 self.nested(&part, depth - 1)?;
             }
         } else {
@@ -149,12 +151,14 @@ impl Encoder<'_> {
     /// Writes a dictionary as a value; returns `false`, and writes nothing, when its keys are not
     /// all text.
     fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<bool> {
-        if !has_text_keys(dict) {
-            return Ok(false);
-        }
-        self.writer.dict(dict.len());
-        self.entries(dict, depth)?;
-        Ok(true)
+        with_critical_section(dict, || {
+            if !has_text_keys(dict) {
+                return Ok(false);
+            }
+            self.writer.dict(dict.len());
+            self.entries(dict, depth)?;
+            Ok(true)
+        })
     }
 
     /// Writes the keys and values of a dictionary that [`has_text_keys`].

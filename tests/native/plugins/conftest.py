@@ -47,7 +47,7 @@ def site(tmp_path_factory):
     package = site / "test_plugin"
     package.mkdir()
     (package / "__init__.py").write_text(PACKAGE)
-    shutil.copy(_built(), package / "_test_plugin.abi3.so")
+    shutil.copy(_built(), package / "_test_plugin.so")
     return site
 
 

@@ -6,12 +6,17 @@
 //!    copy within its bounds during which this module runs no Python code. Other threads may write
 //!    the array in the meantime: NumPy releases the GIL for long operations, and some builds have
 //!    no GIL. Then the copy is torn, and code that needs valid values checks the copy. The memory
-//!    does not move, because NumPy does not resize an array that has other references.
+//!    does not move, because NumPy does not resize an array that has other references. In builds
+//!    without a GIL a program must not change an array's shape or dtype, or resize it by force
+//!    (`refcheck=False`), while another thread passes it to cartwheel: NumPy itself has no lock for
+//!    that.
 //! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
 //!    outlives the array; and the memory belongs to that owner alone, so Python may write it. In a
 //!    rollout that is being recorded, the workers own the batch of a pending step until the step
 //!    has ended; no Rust code makes a reference to it until then.
-//! 3. NumPy's functions are called while attached, with objects of the types that they require.
+//! 3. NumPy's functions are called while attached, with objects of the types that they require. That
+//!    a thread is attached excludes no other thread. What does is that a new array is known to no
+//!    other code until it is returned, and that the state of a pool is behind its door.
 //! 4. The descriptor of a rollout is only sent to the pool's worker processes, where it comes back to
 //!    `PyMemory`; `python/cartwheel/worker` does it.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]

@@ -3,6 +3,7 @@
 mod actions;
 mod called;
 mod laps;
+mod method;
 mod observation;
 mod returned;
 mod rows;

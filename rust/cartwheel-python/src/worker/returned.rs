@@ -16,10 +16,12 @@ pub(super) fn unpack<'py, const N: usize>(
         let names = names.join(", ");
         PyValueError::new_err(format!("{method}() must return ({names}), got {got}"))
     };
-    let tuple = match (result.cast::<PyTuple>(), result.cast::<PyList>()) {
-        (Ok(tuple), _) => tuple.clone(),
-        (_, Ok(list)) => list.to_tuple(),
-        _ => return Err(wrong(&result.get_type())),
+    let tuple = if let Ok(tuple) = result.cast::<PyTuple>() {
+        tuple.clone()
+    } else if let Ok(list) = result.cast::<PyList>() {
+        list.to_tuple()
+    } else {
+        return Err(wrong(&result.get_type()));
     };
     let got = tuple.len();
     if got != N {

@@ -9,11 +9,13 @@ use cartwheel_engine::memory::{SlabRows, process_id};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyDict, PyList};
 
 use crate::space::Tree;
 use crate::value::{Encoder, Foreign, has_text_keys};
 use crate::worker::actions::Actions;
+use crate::worker::method::call_method;
 use crate::worker::observation::{ObservationBytes, ObservationWriter};
 use crate::worker::returned::{flag, number, unpack};
 
@@ -96,7 +98,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     fn call_step(&mut self, row: usize, action: Bound<'py, PyAny>) -> PyResult<Transition> {
         let py = self.py;
         let env = self.envs.get_item(row)?;
-        let result = env.call_method1(intern!(py, "step"), (action,));
+        let result = call_method(&env, intern!(py, "step"), &action);
         let result = self.come_back(result)?;
         let names = ["observation", "reward", "terminated", "truncated", "info"];
         let [observation, reward, terminated, truncated, info] = unpack(&result, "step", names)?;
@@ -243,13 +245,18 @@ impl<'py> PyRows<'_, '_, 'py> {
         if dict.is_empty() {
             return Ok(());
         }
-        let regular = has_text_keys(&dict);
+        with_critical_section(&dict, || self.put_dict(row, &dict, snapshot))
+    }
+
+    /// Writes a dictionary that no other thread changes now.
+    fn put_dict(&mut self, row: usize, dict: &Bound<'py, PyDict>, snapshot: bool) -> PyResult<()> {
+        let regular = has_text_keys(dict);
         let kind = if regular { Kind::Info } else { Kind::Whole };
         let record = self.infos.begin(kind, self.first + row, 0);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
         let mut encoder = Encoder { writer, foreign, row, snapshot, irregular: false };
         let written =
-            if regular { encoder.entries(&dict, DEEPEST) } else { encoder.value(dict.as_any()) };
+            if regular { encoder.entries(dict, DEEPEST) } else { encoder.value(dict.as_any()) };
         if written.is_err() {
             self.infos.cancel(record);
             return written;

@@ -6,6 +6,7 @@ use cartwheel_engine::wrappers::{Archive, EpisodeMetrics, Finished};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyString};
 
 use super::column::{Column, numbers};
@@ -32,8 +33,8 @@ pub(crate) struct PyEpisodeMetrics {
 }
 
 impl PyEpisodeMetrics {
-    fn locked(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner) // every number is valid
+    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Counted> {
+        self.counted.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // every number is valid
     }
 }
 
@@ -62,7 +63,7 @@ impl PyEpisodeMetrics {
     ) -> PyResult<()> {
         let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
         let seeds = given_seeds(seeds, places.len())?;
-        self.locked().metrics.begin(places.read(&mut Vec::new()), seeds.as_deref());
+        self.locked(kinds.py()).metrics.begin(places.read(&mut Vec::new()), seeds.as_deref());
         Ok(())
     }
 
@@ -81,7 +82,7 @@ impl PyEpisodeMetrics {
         let said = [said_by(said.0.as_ref(), count)?, said_by(said.1.as_ref(), count)?];
         // Made before the lock: a new dictionary may start Python's garbage collector.
         let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
-        let mut counted = self.locked();
+        let mut counted = self.locked(py);
         let Counted { metrics, received, said: room } = &mut *counted;
         for (said, room) in said.iter().zip(room.iter_mut()) {
             if let Some(said) = said {
@@ -106,17 +107,17 @@ impl PyEpisodeMetrics {
 
     /// Takes the episodes that have ended; and how many more were dropped.
     fn finished<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, usize)> {
-        let (mut episodes, dropped) = self.locked().metrics.archive.take();
+        let (mut episodes, dropped) = self.locked(py).metrics.archive.take();
         Ok((columns(py, episodes.make_contiguous())?, dropped))
     }
 
     /// The means over the window.
-    fn mean(&self) -> Option<[f64; 7]> {
-        self.locked().metrics.archive.means()
+    fn mean(&self, py: Python<'_>) -> Option<[f64; 7]> {
+        self.locked(py).metrics.archive.means()
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let metrics = self.locked().metrics.clone();
+        let metrics = self.locked(py).metrics.clone();
         let (running, state) = (metrics.running(), PyDict::new(py));
         let bools = |flags: &[u8]| flags.iter().map(|&flag| flag == 1).collect::<Vec<_>>();
         put(&state, "returns", running.returns())?;
@@ -155,7 +156,7 @@ impl PyEpisodeMetrics {
         let next_id = state.as_any().get_item("episode_count")?.extract()?;
         let dropped = state.as_any().get_item("dropped")?.extract()?;
 
-        let metrics = &mut self.locked().metrics;
+        let metrics = &mut self.locked(state.py()).metrics;
         metrics.running_mut().resume(returns, lengths, of_past);
         let ([success, fail], [once, at_end, fail_once, fail_at_end]) =
             (metrics.reports_mut(), reports);

@@ -14,6 +14,7 @@ use cartwheel_engine::wrappers::{FrameStack, Padding};
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 use super::column::Rows;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
@@ -39,8 +40,8 @@ pub(crate) struct PyFrameStack {
 }
 
 impl PyFrameStack {
-    fn locked(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner) // any frames are valid
+    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Work> {
+        self.work.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // any frames are valid
     }
 
     fn advance_any<'py>(
@@ -56,7 +57,7 @@ impl PyFrameStack {
         let frames = Rows::new("observations", frames, self.dtype, count, &self.frame)?;
         let ended = EndedColumns::new(ended, self.dtype, &self.frame)?;
         let ends = ended.read(count)?;
-        let work = &mut *self.locked();
+        let work = &mut *self.locked(py);
         let places = columns.read(&mut work.kinds);
         let stacks = &mut work.stacks;
         work.finals.clear();
@@ -137,7 +138,7 @@ impl PyFrameStack {
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let write = |room: &mut [MaybeUninit<u8>]| self.locked().stacks.write_all(room);
+        let write = |room: &mut [MaybeUninit<u8>]| self.locked(py).stacks.write_all(room);
         // SAFETY: `write_all` writes every byte (invariant 1).
         unsafe { written(py, self.dtype, self.num_envs, &self.stack, write) }
     }
@@ -145,7 +146,7 @@ impl PyFrameStack {
     #[pyo3(signature = (stacks, /))]
     fn set_state(&self, stacks: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = Rows::new("stacks", stacks, self.dtype, self.num_envs, &self.stack)?;
-        let engine = &mut self.locked().stacks;
+        let engine = &mut self.locked(stacks.py()).stacks;
         let mut bytes = Vec::new();
         rows.copy_bytes_to(self.num_envs * engine.stack_bytes(), &mut bytes);
         for (env, stack) in bytes.chunks_exact(engine.stack_bytes().max(1)).enumerate() {

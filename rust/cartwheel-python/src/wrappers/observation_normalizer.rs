@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cartwheel_engine::wrappers::{Moments, ObservationNormalizer};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 use super::column::{Rows, as_contiguous};
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
@@ -66,8 +67,8 @@ impl Real for f64 {
 }
 
 impl PyObservationNormalizer {
-    fn locked(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner) // numbers, and no invariants
+    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Work> {
+        self.work.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // numbers, and no invariants
     }
 
     fn normalize_as<'py, T: Real>(
@@ -81,7 +82,7 @@ impl PyObservationNormalizer {
         let given = Rows::new("observations", observations, T::DTYPE, count, &self.shape)?;
         let ended = EndedColumns::new(ended, T::DTYPE, &self.shape)?;
         let ends = ended.read(count)?;
-        let Work { normalizer, kinds, rooms, normalized: out } = &mut *self.locked();
+        let Work { normalizer, kinds, rooms, normalized: out } = &mut *self.locked(py);
         let places = places.read(kinds);
         let Room { observations, finals, gathered } = T::room(rooms);
         given.copy_numbers_to(observations);
@@ -152,13 +153,13 @@ impl PyObservationNormalizer {
     }
 
     #[getter]
-    fn updates(&self) -> bool {
-        self.locked().normalizer.updates
+    fn updates(&self, py: Python<'_>) -> bool {
+        self.locked(py).normalizer.updates
     }
 
     #[setter]
-    fn set_updates(&self, updates: bool) {
-        self.locked().normalizer.updates = updates;
+    fn set_updates(&self, py: Python<'_>, updates: bool) {
+        self.locked(py).normalizer.updates = updates;
     }
 
     #[pyo3(signature = (rows, kinds, observations, /))]
@@ -186,7 +187,7 @@ impl PyObservationNormalizer {
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {
         let (moments, shown) = {
-            let work = self.locked();
+            let work = self.locked(py);
             (work.normalizer.moments.clone(), work.normalizer.shown().to_vec())
         };
         let array = |numbers: &[f64]| {
@@ -215,7 +216,7 @@ impl PyObservationNormalizer {
         let mut rows = Vec::new();
         Rows::new("shown", shown, f32::DTYPE, self.num_envs, &self.shape)?
             .copy_numbers_to(&mut rows);
-        let normalizer = &mut self.locked().normalizer;
+        let normalizer = &mut self.locked(mean.py()).normalizer;
         normalizer.moments = moments;
         normalizer.shown_mut().copy_from_slice(&rows);
         Ok(())

@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel_engine::wrappers::{Moments, RewardNormalizer};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 use super::column::Rows;
 use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
@@ -25,8 +26,8 @@ pub(crate) struct PyRewardNormalizer {
 }
 
 impl PyRewardNormalizer {
-    fn locked(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner) // numbers, and no invariants
+    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Work> {
+        self.work.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // numbers, and no invariants
     }
 }
 
@@ -40,19 +41,19 @@ impl PyRewardNormalizer {
     }
 
     #[getter]
-    fn updates(&self) -> bool {
-        self.locked().normalizer.updates
+    fn updates(&self, py: Python<'_>) -> bool {
+        self.locked(py).normalizer.updates
     }
 
     #[setter]
-    fn set_updates(&self, updates: bool) {
-        self.locked().normalizer.updates = updates;
+    fn set_updates(&self, py: Python<'_>, updates: bool) {
+        self.locked(py).normalizer.updates = updates;
     }
 
     #[pyo3(signature = (rows, kinds, /))]
     fn reset(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
         let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        self.locked().normalizer.reset(places.read(&mut Vec::new()));
+        self.locked(kinds.py()).normalizer.reset(places.read(&mut Vec::new()));
         Ok(())
     }
 
@@ -63,14 +64,14 @@ impl PyRewardNormalizer {
         arrays: StepArrays<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
-        let Work { normalizer, received, normalized } = &mut *self.locked();
+        let Work { normalizer, received, normalized } = &mut *self.locked(py);
         normalized.resize(columns.len(), 0.0);
         normalizer.normalize(&received.receive(&columns), normalized);
         from_numbers(py, columns.len(), &[], normalized)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {
-        let work = self.locked();
+        let work = self.locked(py);
         let (moments, returns) = (&work.normalizer.moments, &work.normalizer.returns);
         let array = from_numbers(py, self.num_envs, &[], returns)?;
         Ok((moments.mean[0], moments.variance[0], moments.count, array))
@@ -87,7 +88,7 @@ impl PyRewardNormalizer {
         let mut numbers = Vec::new();
         let rows = Rows::new("returns", returns, f64::DTYPE, self.num_envs, &[])?;
         rows.copy_numbers_to(&mut numbers);
-        let normalizer = &mut self.locked().normalizer;
+        let normalizer = &mut self.locked(returns.py()).normalizer;
         normalizer.moments = Moments { mean: vec![mean], variance: vec![variance], count };
         normalizer.returns = numbers;
         Ok(())

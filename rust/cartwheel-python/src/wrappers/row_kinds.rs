@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cartwheel_engine::space::DType;
 use cartwheel_engine::wrappers::{RESET, RowKinds};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 use super::column::{Column, no_such_row, numbers};
 use crate::array::filled;
@@ -27,8 +28,8 @@ pub(crate) struct PyRowKinds {
 }
 
 impl PyRowKinds {
-    fn locked(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner) // every note is valid by itself
+    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Told> {
+        self.told.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // every note is valid by itself
     }
 }
 
@@ -55,30 +56,30 @@ impl PyRowKinds {
         if let Some(mask) = mask {
             let mask = Column::of_flags("mask", mask)?.with_len("mask", self.num_envs)?;
             return kinds(self.num_envs, &mut |kinds| {
-                let Told { rows, failed: room, .. } = &mut *self.locked();
+                let Told { rows, failed: room, .. } = &mut *self.locked(py);
                 mask.copy_to(room);
                 rows.reset_masked(room, kinds);
             });
         }
         let Some(rows) = rows else {
-            self.locked().rows.reset_all();
+            self.locked(py).rows.reset_all();
             return kinds(self.num_envs, &mut |kinds| kinds.fill(RESET));
         };
         let rows = numbers(rows)?;
-        self.locked().rows.reset_rows(&rows).map_err(no_such_row)?;
+        self.locked(py).rows.reset_rows(&rows).map_err(no_such_row)?;
         kinds(rows.len(), &mut |kinds| kinds.fill(RESET))
     }
 
     #[pyo3(signature = (rows, /))]
-    fn send_reset(&self, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn send_reset(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = numbers(rows)?;
-        self.locked().rows.send_reset(&rows).map_err(no_such_row)
+        self.locked(py).rows.send_reset(&rows).map_err(no_such_row)
     }
 
     #[pyo3(signature = (rows, /))]
-    fn lose(&self, rows: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn lose(&self, py: Python<'_>, rows: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let rows = rows.map(numbers).transpose()?;
-        self.locked().rows.lose(rows.as_deref()).map_err(no_such_row)
+        self.locked(py).rows.lose(rows.as_deref()).map_err(no_such_row)
     }
 
     #[pyo3(signature = (rows, terminations, truncations, failed, /))]
@@ -101,7 +102,7 @@ impl PyRowKinds {
             .transpose()?;
         let mut told = Ok(());
         let kinds = filled(py, DType::U8, Some(count), &[], |kinds| {
-            let room = &mut *self.locked();
+            let room = &mut *self.locked(py);
             terminations.copy_to(&mut room.terminations);
             truncations.copy_to(&mut room.truncations);
             if let Some(failed) = &failed {
