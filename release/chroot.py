@@ -64,11 +64,11 @@ def run(root: Path, command: list[str], variables: dict[str, str], *, check: boo
 @contextlib.contextmanager
 def running(machine: str, make_qemu: Callable[[], Path]) -> Iterator[None]:
     """While it lasts, programs for `machine` run here; by qemu, unless this is such a machine."""
+    signal.signal(signal.SIGTERM, _stop)  # so that the command ends, and the handler is removed
     if machine == platform.machine():
         yield
         return
     handler = BINFMT / HANDLER
-    signal.signal(signal.SIGTERM, _stop)  # so that the handler is removed
     if handler.exists():
         handler.write_text("-1")  # of a run that was killed; its qemu may be gone
     # P keeps the name under which a program was called, F opens qemu now: it is not in the root.
