@@ -45,7 +45,8 @@ mount -o remount,bind,ro "$root$repository"
 mount --bind "$results" "$root$results"
 exec chroot "$root" /bin/sh -c 'cd "$0" && exec "$@"' "$repository" "$@"
 """
-_NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+# The first option ends the command with this program, also if this program is killed.
+_NAMESPACES = "setpriv --pdeathsig=KILL unshare --mount --pid --fork --kill-child".split()
 
 
 def run(root: Path, command: list[str], variables: dict[str, str], *, check: bool = True) -> int:
