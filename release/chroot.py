@@ -45,8 +45,9 @@ mount -o remount,bind,ro "$root$repository"
 mount --bind "$results" "$root$results"
 exec chroot "$root" /bin/sh -c 'cd "$0" && exec "$@"' "$repository" "$@"
 """
-# The first option ends the command with this program, also if this program is killed.
-_NAMESPACES = "setpriv --pdeathsig=KILL unshare --mount --pid --fork --kill-child".split()
+# The command ends with this program, also if this program is killed.
+_WITH_THIS = ["setpriv", "--pdeathsig=KILL"]
+_NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
 
 
 def run(root: Path, command: list[str], variables: dict[str, str], *, check: bool = True) -> int:
@@ -58,7 +59,8 @@ def run(root: Path, command: list[str], variables: dict[str, str], *, check: boo
     assignments = [f"{name}={value}" for name, value in environment.items()]
     entered = ["sh", "-euc", _ENTER, "sh", str(root), str(REPOSITORY), str(RESULTS)]
     return subprocess.run(
-        [*_NAMESPACES, *entered, "/usr/bin/env", "-i", *assignments, *command], check=check
+        [*_WITH_THIS, *_NAMESPACES, *entered, "/usr/bin/env", "-i", *assignments, *command],
+        check=check,
     ).returncode
 
 
