@@ -68,7 +68,11 @@ _OLD_LIBC = (
         f"{UBUNTU}/pool/main/g/glibc/libc6_2.23-0ubuntu3_amd64.deb",
         "68d69a0fb2dae7578a2a7054bc0cd5f0994d523f60d540bc6708ff3f2fb33e18",
     ),
-    # NumPy's wheels need two libraries of GCC, which every manylinux system has.
+    # NumPy's wheels need zlib and two libraries of GCC, which every manylinux system has.
+    Archive(
+        f"{UBUNTU}/pool/main/z/zlib/zlib1g_1.2.8.dfsg-2ubuntu4_amd64.deb",
+        "b8be56e2589fec7d914801f85089e2f6f690044a072b53c0952ea562d9d7496e",
+    ),
     Archive(
         f"{UBUNTU}/pool/main/g/gccgo-6/libgcc1_6.0.1-0ubuntu1_amd64.deb",
         "6e374d7b6ee1ffbcff568705b7f9ec7b9befbfcf17e683a21ef6480dc9d0cfe0",
