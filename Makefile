@@ -39,6 +39,8 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 SANITIZED = RUSTC_BOOTSTRAP=1 RUSTFLAGS='-Zsanitizer=$(1) --cfg rustix_use_libc' cargo
 UNDER_ASAN = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 \
 	PYTHONPATH=target/asan/python $(BIN)/python
+PORTABLE = PYTHONPATH=$(CURDIR)/target/portable/python $(BIN)/python
+MACS := aarch64-apple-darwin x86_64-apple-darwin
 MEMORY_TESTS := $(addprefix tests/vector/test_,observations_are_never_overwritten.py rollout_arrays.py \
 	rows_in_flight.py calls_for_some_rows.py sent_rows_that_fail.py views_outlive_everything.py)
 OLDEST_GYM_TESTS := $(addprefix tests/,test_gymnasium_versions.py vector/test_parity.py native/test_parity.py \
@@ -50,7 +52,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix loom sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce test-wheels
+.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers matrix loom orders sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce test-wheels test-extras
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -76,6 +78,28 @@ test: lint test-rust test-examples $(OLDEST_GYM_VENV)/.installed ## run every ch
 	@echo '==> pytest, a part of the tests beside the oldest Gymnasium'
 	@$(OLDEST_GYM_VENV)/bin/python -m pytest -n 2 --dist loadfile $(OLDEST_GYM_TESTS)
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
+
+test-portable: build check-macos ## run the tests of the core and of Python on a build that uses nothing of Linux, as on macOS
+	@echo '==> cargo clippy and test, the feature portable'
+	@cargo clippy -p cartwheel-engine -p cartwheel-python --all-targets --features portable -- -D warnings
+	@cargo test -p cartwheel-engine --features portable
+	@cargo test -p cartwheel-engine --features portable,failpoints --test failpoints
+	@echo '==> the module, with the feature portable'
+	@cargo build --locked --quiet -p test-plugin
+	@cargo build --locked -p cartwheel-python --features portable --target-dir target/portable
+	@rm -rf target/portable/python && cp -r python target/portable/python
+	@rm -f target/portable/python/cartwheel/_cartwheel*.so
+	@cp target/portable/debug/lib_cartwheel.so target/portable/python/cartwheel/_cartwheel.abi3.so
+	@$(PORTABLE) -c 'import cartwheel._cartwheel as m; assert m.PLATFORM == "portable" and "target/portable/python" in m.__file__'
+	@echo '==> pytest, the portable build'
+	@$(PORTABLE) -m pytest -n 2 --dist loadfile
+
+check-macos: setup ## compile the crates for macOS, without linking them
+	@for target in $(MACS); do \
+		echo "==> cargo clippy, $$target"; \
+		rustup target add $$target >/dev/null 2>&1 || { echo "make check-macos needs rustup and its target $$target" >&2; exit 1; }; \
+		PYO3_NO_PYTHON=1 PYO3_CROSS_PYTHON_VERSION=3.10 cargo clippy --target $$target -p cartwheel-engine -p cartwheel-envs \
+			-p cartwheel-python -- -D warnings || exit 1; done
 
 test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tests that need torch, a trainer or Ray, in separate environments; some check that the examples learn
 	@echo '==> pytest, the tests that need torch or a trainer'

@@ -20,7 +20,6 @@ FOLDERS = ("a", "a folder with a longer name")
 
 def hashes(clone: Path, *options: str) -> dict[str, str]:
     """Builds the packages of a clone; returns the hash of each by its name."""
-    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
     for command in (["release.wheels", "--untried", *options], ["release.sdist", "--untried"]):
         subprocess.run([sys.executable, "-m", *command], cwd=clone, check=True)
     lines = (clone / "dist" / "SHA256SUMS").read_text().splitlines()
@@ -37,8 +36,13 @@ def main() -> None:
     arguments = parser.parse_args()
     options = ["--targets", *arguments.targets, "--abis", *arguments.abis]
     with tempfile.TemporaryDirectory(prefix="cartwheel-") as folder:
-        first, second = (hashes(Path(folder, name), *options) for name in FOLDERS)
-    print(f"commit {output_of('git', 'rev-parse', 'HEAD')}, {output_of('rustc', '--version')}")
+        clones = [Path(folder, name) for name in FOLDERS]
+        for source, clone in zip([ROOT, clones[0]], clones, strict=True):
+            # The second from the first: they have one commit, whatever becomes of HEAD.
+            subprocess.run(["git", "clone", "--quiet", source, clone], check=True)
+        commit = output_of("git", "-C", str(clones[0]), "rev-parse", "HEAD")
+        first, second = (hashes(clone, *options) for clone in clones)
+    print(f"commit {commit}, {output_of('rustc', '--version')}")
     for name in sorted(first.keys() | second.keys()):
         equal = first.get(name) == second.get(name)
         print(f"{'same' if equal else 'DIFFERENT'}  {first.get(name)}  {name}")

@@ -34,13 +34,16 @@ def build(out: Path) -> Path:
     """Builds the sdist into `out`; returns its path."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="cartwheel-") as folder:
-        subprocess.run(
+        ran = subprocess.run(
             [TOOLS / "maturin", "sdist", "--out", folder],
             cwd=ROOT,
             env={**os.environ, "SOURCE_DATE_EPOCH": commit_time()},
-            check=True,
-            stderr=subprocess.DEVNULL,
+            check=False,
+            capture_output=True,
+            text=True,
         )
+        if ran.returncode:
+            raise SystemExit(f"maturin made no sdist:\n{ran.stderr}")
         (built,) = Path(folder).glob("*.tar.gz")
         return Path(shutil.copy(built, out))
 

@@ -4,9 +4,12 @@
 those of Python's stable ABI. LIEF reads what they leave out, and the modules of macOS.
 """
 
+import hashlib
 import json
 import re
+import struct
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import lief
@@ -15,12 +18,16 @@ from packaging.version import Version
 from release.build import TOOLS
 from release.targets import Target
 
+lief.logging.disable()  # of empty strings in signatures
+
 #: The one symbol that Python looks up in the module.
 INIT = "PyInit__cartwheel"
 #: A symbol of Python's C API. The loader finds it in the interpreter, not in a library.
 PYTHON = re.compile("_?Py[A-Z_].*")
 #: In a Mach-O file, the number of the library of a symbol that any library may have.
 ANY_LIBRARY = -2
+#: The magic numbers of a signature and of the list of hashes in it, and of the hash.
+SIGNATURE, CODE_DIRECTORY, SHA256 = 0xFADE0CC0, 0xFADE0C02, 2
 
 
 def outside_the_stable_abi(wheel: Path) -> list[str]:
@@ -34,12 +41,16 @@ def of_linux(wheel: Path, module: bytes, target: Target) -> tuple[str, list[str]
     """The newest symbol of the C library that the module needs, and what is wrong with it."""
     # Its judgement of symbols. Of libraries it knows only those that it finds on this machine.
     command: list[str | Path] = [TOOLS / "auditwheel", "show", "--json", "--ldpaths", "/nowhere"]
-    ran = subprocess.run([*command, wheel], stdout=subprocess.PIPE, check=True)
+    ran = subprocess.run([*command, wheel], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        return "", [f"auditwheel: {ran.stderr}"]
     report = json.loads(ran.stdout)
     binary = lief.ELF.parse(module)
     imported = {str(s.name): s.symbol_version for s in binary.imported_symbols}
-    faults = strange_exports([str(s.name) for s in binary.exported_symbols])
-    faults += strange_libraries(set(binary.libraries), target)
+    faults = strange_libraries(set(binary.libraries), target)
+    exports = [str(symbol.name) for symbol in binary.exported_symbols]
+    if exports != [INIT]:  # others could be found by libraries that look for their own
+        faults.append(f"exports {exports}, where Python asks for {INIT}")
     if report["sym_tag"] != target.platform_tag:
         faults.append(f"has symbols of {report['sym_tag']}, by auditwheel")
     versions = {name for names in report["versioned_symbols"].values() for name in names}
@@ -59,8 +70,11 @@ def of_macos(_wheel: Path, module: bytes, target: Target) -> tuple[str, list[str
     binary = lief.MachO.parse(list(module)).at(0)
     libraries = {str(library.name) for library in binary.libraries}
     own = {name for name in libraries if name.startswith("@rpath/cartwheel.")}
-    exports = [str(s.name).removeprefix("_") for s in binary.exported_symbols]
-    faults = strange_exports(exports) + strange_libraries(libraries - own, target)
+    faults = strange_libraries(libraries - own, target)
+    # zig exports more without LTO. Nothing finds it: a symbol is looked up in the library that it
+    # was linked with, by name, but for those of Python.
+    if f"_{INIT}" not in {str(symbol.name) for symbol in binary.exported_symbols}:
+        faults.append(f"does not export {INIT}")
     faults += [
         f"the symbol {binding.symbol.name} is of no library"
         for binding in binary.bindings
@@ -70,14 +84,34 @@ def of_macos(_wheel: Path, module: bytes, target: Target) -> tuple[str, list[str
     oldest = ".".join(map(str, binary.build_version.minos[:2]))
     if oldest != target.oldest_macos:
         faults.append(f"needs macOS {oldest}, not {target.oldest_macos}")
-    if target.machine == "aarch64" and not binary.has_code_signature:
-        faults.append("has no signature, and Apple's processors load no module without one")
+    if target.machine == "aarch64":
+        signed = binary.has_code_signature and is_signed(module, binary.code_signature.data_offset)
+        if not signed:
+            faults.append("has no valid signature, and Apple's processors load no module without")
     return f"macOS {oldest}", faults
 
 
-def strange_exports(names: list[str]) -> list[str]:
-    """Symbols that other libraries of a process could find instead of their own."""
-    return [] if names == [INIT] else [f"exports {names}, where Python asks for {INIT}"]
+def is_signed(module: bytes, offset: int) -> bool:
+    """Whether the signature at `offset` of a Mach-O file has the hashes of its pages.
+
+    The kernel compares them when it loads a page, and ends the process where they differ; a tool
+    that changes a file after the linker has signed it causes that. The structures are those of
+    ``cs_blobs.h`` in the sources of Apple's kernel, big-endian.
+    """
+    magic, _, blobs = struct.unpack_from(">3I", module, offset)
+    if magic != SIGNATURE:
+        return False
+    for blob in range(blobs):
+        _, inside = struct.unpack_from(">2I", module, offset + 12 + 8 * blob)
+        start = offset + inside
+        magic, _, _, _, hashes, _, _, pages, end = struct.unpack_from(">9I", module, start)
+        size, kind, _, shift = struct.unpack_from("4B", module, start + 36)
+        if magic == CODE_DIRECTORY and kind == SHA256:
+            bounds = [*range(0, end, 1 << shift), end]
+            found = [hashlib.sha256(module[a:b]).digest()[:size] for a, b in pairwise(bounds)]
+            said = module[start + hashes : start + hashes + pages * size]
+            return end == offset and b"".join(found) == said
+    return False
 
 
 def strange_libraries(names: set[str], target: Target) -> list[str]:

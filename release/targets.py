@@ -46,8 +46,8 @@ INTERPRETERS = {ABI3: "python3.10", FREE_THREADED: "python3.14t"}
 
 
 def _glibc(machine: str, loader: str) -> Target:
-    # 2.17 is the oldest that Rust's std runs on (CentOS 7), and std is the only thing here that
-    # needs the C library. NumPy's own wheels for it end with NumPy 2.2, which cartwheel accepts.
+    # 2.17 (CentOS 7) is the oldest that Rust's std runs on, and nothing else here needs a newer
+    # one. NumPy's own wheels for it end with NumPy 2.2, which cartwheel accepts.
     libraries = {loader, "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
     return Target(
         f"{machine}-unknown-linux-gnu",

@@ -22,8 +22,8 @@ class Trial:
     import_ms: float
 
 
-def try_out(package: Path, *options: str, environment: dict[str, str] | None = None) -> Trial:
-    """Installs a wheel or an sdist with pip's `options`, then runs examples/quickstart.py.
+def try_out(package: Path, environment: dict[str, str] | None = None) -> Trial:
+    """Installs a wheel or an sdist with pip, then runs examples/quickstart.py.
 
     Runs in an environment and a folder that contain nothing of this repository.
     """
@@ -34,7 +34,7 @@ def try_out(package: Path, *options: str, environment: dict[str, str] | None = N
         def run(*command: str | Path) -> None:
             subprocess.run([python, *command], cwd=folder, env=environment, check=True)
 
-        run("-m", "pip", "install", "--quiet", *options, package)
+        run("-m", "pip", "install", "--quiet", package)
         run("-I", ROOT / "examples" / "quickstart.py")
         return Trial(import_time(python, folder))
 

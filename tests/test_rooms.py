@@ -52,6 +52,7 @@ ENGINE = """
     space
     sync
     failpoint schedule
+    platform
 """
 AUTHOR = """
     lib

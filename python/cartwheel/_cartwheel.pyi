@@ -5,12 +5,13 @@ Above 400 lines: it is the stub of one module, so one file declares every native
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypeAlias, final
+from typing import Any, Final, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "PLATFORM",
     "Descriptor",
     "EpisodeMetrics",
     "FrameStack",
@@ -37,6 +38,7 @@ __all__ = [
     "gae",
     "is_first",
     "lambda_returns",
+    "lifeline",
     "load_plugin",
     "masked_mean",
     "masked_normalize",
@@ -773,8 +775,27 @@ class Pool:
 def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
     """Serves worker ``index`` until the pool closes it; calls the worker's ``ready`` first."""
 
-def watch_parent(pidfd: int) -> None:
-    """Ends this process when the process of ``pidfd`` ends; takes over ``pidfd``."""
+#: How this build uses the operating system: ``"linux"``, or ``"portable"`` on other systems, and in
+#: builds with the feature ``portable``.
+PLATFORM: Final[str]
+
+def lifeline() -> tuple[int, int | None]:
+    """Returns descriptors by which a worker process notices the end of this process.
+
+    The caller must close both: the first when it was sent to the worker, the second, if there is
+    one, when the worker has ended.
+
+    Raises:
+        OSError: No descriptor is left.
+    """
+
+def watch_parent(pid: int, lifeline: int) -> None:
+    """Ends this process when process ``pid`` ends, which started it.
+
+    Args:
+        pid: The process.
+        lifeline: The first descriptor of :func:`lifeline` there. It is taken over.
+    """
 
 def fork_begins() -> None:
     """Must be called before a fork, so that held batches are not reused."""

@@ -5,6 +5,7 @@ import sys
 from tests.programs import (  # noqa: F401 - they register programs
     cycles,
     endings,
+    forbidden,
     forking,
     ray_nodes,
     recording,

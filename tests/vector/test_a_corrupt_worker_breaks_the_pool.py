@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from tests.support.platforms import linux_only
 
 ROWS = 64
 #: A row number that occurs in a batch only where it names this row.
@@ -21,6 +22,7 @@ def slabs():
     raise FileNotFoundError("no batches are shared")
 
 
+@linux_only("shared memory has no name by which this test finds it")
 @pytest.mark.timeout(60)
 def test_a_row_that_does_not_exist_is_named_and_the_pool_is_broken(gates):
     envs = cartwheel.VectorEnv(gates.env_fns(ROWS), executor="process", num_workers=1, batch_size=2)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from cartwheel._cartwheel import PLATFORM
+from tests.support.platforms import linux_only
 from tests.support.processes import run_program
 
 EXECUTORS = ["inline", "thread", "process"]
@@ -27,7 +29,10 @@ def test_what_a_child_writes_is_private(executor):
     assert all(facts["results"])
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize(
+    "executor",
+    [*EXECUTORS[:2], pytest.param("process", marks=linux_only("they stay shared with children"))],
+)
 def test_batches_that_outlive_their_vector_environment_are_private(executor):
     facts = run("fork_after_close", executor)
     assert all([*facts["before"], *facts["after"], facts["child"], *facts["parent"]])
@@ -42,7 +47,8 @@ def test_rollouts_are_private_too_and_take_no_more_memory():
     facts = run("fork_with_a_rollout", "process")
     assert all(facts["child"])
     assert all(map(all, facts["again"]))
-    assert facts["mapped"] == [1, 1, 1], "the memory of the first rollout is not kept"
+    if PLATFORM == "linux":  # elsewhere mappings have no names
+        assert facts["mapped"] == [1, 1, 1], "the memory of the first rollout is not kept"
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

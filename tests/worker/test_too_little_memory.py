@@ -1,27 +1,11 @@
 """Too little memory raises an exception that says how much is needed; no signal kills anything."""
 
-import shutil
-import subprocess
-
 import pytest
 
+from tests.support.platforms import linux_only
 from tests.support.processes import run_program as run
 
 EXECUTORS = ["inline", "thread", "process"]
-
-
-@pytest.fixture
-def mounted():
-    """The start of a command line; its program sees the mounts that a line of shell makes."""
-
-    def mounted(script):
-        unshare = shutil.which("unshare")
-        inside = [unshare, "-rm", "sh", "-c", f'{script} && exec "$@"', "sh"]
-        if unshare is None or subprocess.run([*inside, "true"], check=False).returncode != 0:
-            pytest.skip("this system does not allow private mounts")
-        return inside
-
-    return mounted
 
 
 @pytest.fixture
@@ -85,6 +69,7 @@ SHM = {
 }
 
 
+@linux_only("its shared memory is in /dev/shm")
 @pytest.mark.parametrize(
     ("context", "shm"),
     [("fork", "read-only"), ("fork", "missing"), ("forkserver", "1 MiB"), ("spawn", "1 MiB")],

@@ -68,10 +68,14 @@ def make_one(task: Task, config: Config) -> gym.Env[Any, Any]:
 def pin(workers: list[int], offset: int) -> None:
     """Pins workers to consecutive processors of this program, from ``offset`` on.
 
+    Does nothing on systems that place threads by themselves, as macOS does.
+
     Args:
         workers: Process ids, or native ids of threads: for Linux, both are thread ids.
         offset: The index of the first worker's processor, modulo the number of processors.
     """
+    if not hasattr(os, "sched_setaffinity"):
+        return
     processors = sorted(os.sched_getaffinity(0))
     for worker, number in enumerate(workers):
         os.sched_setaffinity(number, {processors[(offset + worker) % len(processors)]})

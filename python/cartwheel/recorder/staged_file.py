@@ -22,6 +22,17 @@ ORDER: Final = (b"HEAP", b"TREE", b"SNOD")
 NO_FREE_BYTES = (1).to_bytes(8, "little")
 
 
+def _allocate(descriptor: int, start: int, length: int) -> None:
+    """Takes space on the disk for bytes of a file, which grows.
+
+    Raises:
+        OSError: It is not there, or cannot be taken in advance, as on macOS.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    os.posix_fallocate(descriptor, start, length)
+
+
 class StagedFile(io.RawIOBase):
     """A file in which HDF5 writes, and that is whole at any time when the program is killed.
 
@@ -120,10 +131,10 @@ class StagedFile(io.RawIOBase):
         if end <= size:
             return
         with contextlib.suppress(OSError):
-            os.posix_fallocate(self._descriptor, size, end + STEP - size)
+            _allocate(self._descriptor, size, end + STEP - size)
             return
         try:  # the last megabytes
-            os.posix_fallocate(self._descriptor, size, end - size)
+            _allocate(self._descriptor, size, end - size)
         except OSError as error:
             os.ftruncate(self._descriptor, size)
             if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):

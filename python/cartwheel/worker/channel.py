@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import errno
 import multiprocessing
 import os
 import pickle
@@ -17,7 +18,7 @@ import socket
 import struct
 import threading
 import traceback
-from multiprocessing import connection, reduction
+from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import cloudpickle
@@ -55,8 +56,8 @@ class Channel(Protocol):
         Numbers above 0 grow with every message.
         """
 
-    def send_descriptor(self, descriptor: int, pid: int) -> None:
-        """Sends a descriptor to process ``pid``; only between processes."""
+    def send_descriptor(self, descriptor: int) -> None:
+        """Sends a descriptor; only between processes."""
 
     def receive_descriptor(self) -> int:
         """Receives a descriptor, which the caller must close; only between processes."""
@@ -126,6 +127,17 @@ _HEADER = struct.Struct("<QQ")
 _AT_ONCE = 1 << 16
 
 
+#: The byte with which a descriptor travels. Nothing acknowledges it, unlike in
+#: `multiprocessing.reduction`, whose acknowledgements on macOS would get between our messages. Some
+#: other descriptor of the sender keeps open what a descriptor refers to, until it has arrived.
+_DESCRIPTOR = b"\x01"
+
+
+def _socket(end: int) -> socket.socket:
+    """A socket for another descriptor of the same end, which the caller must close."""
+    return socket.fromfd(end, socket.AF_UNIX, socket.SOCK_STREAM)
+
+
 class _Outgoing:
     """A message that is being written to a socket; an interrupted write can be continued."""
 
@@ -148,10 +160,9 @@ class _Outgoing:
         if self._descriptor is not None and done == len(head) + len(body):
             rights = array.array("i", [self._descriptor.fileno()])
             control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)]
-            with socket.fromfd(end, socket.AF_UNIX, socket.SOCK_STREAM) as through:
-                # The byte is the number of descriptors, as `multiprocessing` expects. This is one
-                # call into C, too.
-                self._written.extend(map(through.sendmsg, ([b"\x01"],), (control,)))
+            with _socket(end) as through:
+                # This is one call into C, too.
+                self._written.extend(map(through.sendmsg, ([_DESCRIPTOR],), (control,)))
 
 
 class ProcessChannel:
@@ -163,15 +174,22 @@ class ProcessChannel:
     that writes bytes also counts them, so that the rest of the message can be sent later.
     """
 
-    def __init__(self, end: Connection[Any, Any], sentinel: int | None = None) -> None:
+    def __init__(
+        self,
+        end: Connection[Any, Any],
+        sentinel: int | None = None,
+        lifeline: int | None = None,
+    ) -> None:
         """Wraps one end.
 
         Args:
             end: The end of the socket pair.
             sentinel: A descriptor that becomes readable when the other process ends.
+            lifeline: A descriptor that is kept open until then; :meth:`close` closes it.
         """
         self.end = end
         self.sentinel = sentinel
+        self._lifeline = lifeline
         #: The last lines of the other process's stderr, if it was asked to keep them.
         self.stderr: Stderr | None = None
         #: Bytes that were read and belong to messages that have not been taken.
@@ -179,10 +197,10 @@ class ProcessChannel:
         #: The message that was posted last.
         self._outgoing = _Outgoing(0, b"")
 
-    def keep_stderr(self, pid: int) -> None:
-        """Asks the running worker process ``pid`` to keep the last lines of its stderr."""
+    def keep_stderr(self) -> None:
+        """Asks the running worker process to keep the last lines of its stderr."""
         self.stderr = Stderr()
-        self.send_descriptor(self.stderr.descriptor, pid)
+        self.send_descriptor(self.stderr.descriptor)
 
     def pack(self, content: Any) -> bytes:
         """Pickles ``content``."""
@@ -202,15 +220,21 @@ class ProcessChannel:
             self._outgoing = _Outgoing(number, message)
         self._outgoing.write(self.end.fileno())
 
-    def send_descriptor(self, descriptor: int, pid: int) -> None:
+    def send_descriptor(self, descriptor: int) -> None:
         """Sends a descriptor over the socket."""
-        reduction.send_handle(self.end, descriptor, pid)
+        with _socket(self.end.fileno()) as through:
+            socket.send_fds(through, [_DESCRIPTOR], [descriptor])
 
     def receive_descriptor(self) -> int:
         """Receives a descriptor, which programs that this process starts do not inherit."""
-        descriptor = reduction.recv_handle(self.end)
-        os.set_inheritable(descriptor, False)
-        return descriptor
+        with _socket(self.end.fileno()) as through:
+            message, descriptors, _, _ = socket.recv_fds(through, len(_DESCRIPTOR), 1)
+        if not message:
+            raise EOFError
+        if not descriptors:
+            raise OSError(errno.EMFILE, "a descriptor could not be received: none is left")
+        os.set_inheritable(descriptors[0], False)
+        return descriptors[0]
 
     def receive(self) -> Any:
         """Receives and unpickles; the bytes always come from cartwheel's own other end."""
@@ -276,8 +300,11 @@ class ProcessChannel:
         self.end.close()
 
     def close(self) -> None:
-        """Closes the socket and the kept lines of stderr."""
+        """Closes the socket, the lifeline and the kept lines of stderr."""
         self.end.close()
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
         if self.stderr is not None:
             self.stderr.close()
             self.stderr = None

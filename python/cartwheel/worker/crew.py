@@ -338,11 +338,11 @@ class Crew:
         """
         assert self.setup is not None, "there is memory to hand over"
         memory, plan, _ = self.setup
-        process, channel = self.processes[worker], self.channels[worker]
+        channel = self.channels[worker]
         try:
             channel.post(channel.pack((plan, shard, resumed)))
             for descriptor in (*memory.descriptors(), *further):
-                channel.send_descriptor(descriptor, process.pid)
+                channel.send_descriptor(descriptor)
         except ConnectionError:
             raise self.logged(self.died(worker, "construct")) from None
 

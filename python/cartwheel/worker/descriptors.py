@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import sys
 
+#: Where the system lists the open descriptors: Linux, and macOS.
+_LISTED = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 #: For each worker: its socket, its pidfd, its last lines and two pipes of ``multiprocessing``.
 _EACH = 5
 #: For all: four of the memory, and some that are open briefly, as while a process starts.
@@ -22,7 +25,7 @@ def require_descriptors(num_workers: int) -> None:
         OSError: Too few descriptors are left; ``errno`` is ``EMFILE``.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    left = limit - sum(int(name) < limit for name in os.listdir("/proc/self/fd"))  # noqa: PTH208
+    left = limit - sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208
     needed = _EACH * num_workers + _TOGETHER
     if left < needed and limit != resource.RLIM_INFINITY:
         raise OSError(

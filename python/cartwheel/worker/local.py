@@ -52,13 +52,13 @@ class LocalChannel:
         self._announced += 1
         self.outbox.put((self._announced, message))
 
-    def send_descriptor(self, descriptor: int, pid: int) -> None:
+    def send_descriptor(self, descriptor: int) -> None:
         """Raises: within one process, descriptors need not be sent.
 
         Raises:
             TypeError: Always.
         """
-        raise TypeError(f"descriptor {descriptor} is in process {pid} already")
+        raise TypeError(f"descriptor {descriptor} is in this process already")
 
     def receive_descriptor(self) -> int:
         """Raises: within one process, descriptors need not be received.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector.utils import clear_mpi_env_vars
 
+from cartwheel._cartwheel import lifeline
 from cartwheel.worker.channel import ProcessChannel
 from cartwheel.worker.worker import THREAD_VARIABLES, serve_process
 
@@ -89,26 +90,32 @@ class StartProcess:
         process = self.context.Process(
             target=serve_process,
             args=(its, inherited, index, self.shards[index][0], self.parts[index]),
-            kwargs={"spin": self.spin, "recovery": self.recovery},
+            kwargs={
+                "parent": os.getpid(),
+                "spin": self.spin,
+                "recovery": self.recovery,
+            },
             name=f"{_NAME}{self.name}>-{index}",
             daemon=self.daemon,
         )
-        parent = os.pidfd_open(os.getpid())
+        sent, kept = lifeline()
         try:
             with _worker_environment():
                 process.start()
             its.close()
-            channel = ProcessChannel(mine, process.sentinel)
-            channel.send_descriptor(parent, process.pid)
-            channel.keep_stderr(process.pid)
+            channel = ProcessChannel(mine, process.sentinel, kept)
+            channel.send_descriptor(sent)
+            channel.keep_stderr()
         except BaseException:
             if process.pid is not None:
                 process.kill()
                 process.join()
             mine.close()
+            if kept is not None:
+                os.close(kept)
             raise
         finally:
-            os.close(parent)
+            os.close(sent)
         return process, channel
 
 

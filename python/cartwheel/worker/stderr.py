@@ -4,17 +4,22 @@ Output of Python code still goes to stderr at once, and a copy of its last lines
 process crashes, ``faulthandler`` writes its report only to the copy, and the error shows it. Output
 that C libraries write directly to descriptor 2 is not kept.
 
-The copy is in anonymous memory, which outlives the worker and is freed with its last descriptor.
+The copy is in anonymous memory, or in a file without a name where there is no such memory. It
+outlives the worker and is freed with its last descriptor.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import faulthandler
 import os
 import re
 import sys
+import tempfile
 from typing import Any
+
+from cartwheel._cartwheel import PLATFORM
 
 #: The first words of a report of ``faulthandler``.
 _CRASH = "Fatal Python error: "
@@ -31,7 +36,7 @@ class Stderr:
 
     def __init__(self) -> None:
         """Makes the memory."""
-        self.descriptor = os.memfd_create("cartwheel-stderr", os.MFD_CLOEXEC)
+        self.descriptor = _nameless_file()
 
     def last_lines(self) -> str:
         """Returns the last 4096 characters, in whole lines, and as many of a crash report."""
@@ -50,6 +55,22 @@ class Stderr:
     def close(self) -> None:
         """Closes the memory."""
         os.close(self.descriptor)
+
+
+def _nameless_file() -> int:
+    """A descriptor of a new, empty file without a name: in memory, where there are such files.
+
+    macOS has none. Old kernels, old C libraries and filters of system calls lack them, too. Shared
+    memory of POSIX does not do, because macOS neither reads nor writes it through descriptors.
+    """
+    if PLATFORM == "linux" and hasattr(os, "memfd_create"):
+        try:
+            return os.memfd_create("cartwheel-stderr", os.MFD_CLOEXEC)
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.EPERM):
+                raise
+    with tempfile.TemporaryFile(prefix="cartwheel-stderr-") as file:
+        return os.dup(file.fileno())
 
 
 class _Kept:

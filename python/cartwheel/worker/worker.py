@@ -477,6 +477,7 @@ def serve_process(
     first_row: int,
     env_fns: bytes | Sequence[EnvFn],
     *,
+    parent: int,
     spin: bool,
     recovery: Recovery,
 ) -> None:
@@ -488,6 +489,7 @@ def serve_process(
         index: The index of the worker.
         first_row: The row of its first environment.
         env_fns: The functions that make its environments, pickled unless the process was forked.
+        parent: The process that started it.
         spin: Whether the worker may spin before it sleeps.
         recovery: How failures of environments are handled.
     """
@@ -501,7 +503,7 @@ def serve_process(
     channel = WorkerChannel(end)
     worker = Worker(channel, first_row, travels=True, recovery=recovery)
     try:
-        watch_parent(channel.receive_descriptor())
+        watch_parent(parent, channel.receive_descriptor())
         keep_stderr(channel.receive_descriptor())
         worker.introduce(env_fns)
         setup = channel.receive()

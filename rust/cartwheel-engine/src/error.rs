@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
-use rustix::io::Errno;
-
 use crate::call::Call;
 use crate::space::{ActionTag, DType, TooLarge};
 
@@ -305,18 +303,18 @@ impl Error {
     }
 
     /// An [`Error::Os`] for `doing`.
-    pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(Errno) -> Self {
+    pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
-        move |errno| Self::Os { doing, source: errno.into() }
+        move |source| Self::Os { doing, source }
     }
 
     /// The error for `bytes` bytes of memory for `what`: [`Error::OutOfMemory`] if memory is short.
-    pub(crate) fn memory(what: &'static str, bytes: usize) -> impl Fn(Errno) -> Self + Copy {
-        move |errno| match errno {
-            Errno::NOMEM | Errno::NOSPC => {
-                Self::OutOfMemory { what, bytes, why: Shortage::Refused(errno.into()) }
+    pub(crate) fn memory(what: &'static str, bytes: usize) -> impl Fn(io::Error) -> Self + Copy {
+        move |error| match error.kind() {
+            io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull => {
+                Self::OutOfMemory { what, bytes, why: Shortage::Refused(error) }
             }
-            _ => Self::os(format!("making {bytes} bytes of memory for {what}"))(errno),
+            _ => Self::os(format!("making {bytes} bytes of memory for {what}"))(error),
         }
     }
 }

@@ -115,14 +115,14 @@ pub(crate) fn before_access() {
 /// Stops this process until it gets SIGCONT.
 #[cfg(all(feature = "failpoints", not(loom)))]
 fn stop() {
-    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+    crate::platform::stop_this_process();
     // Another thread may take the signal, and stop this one a moment later.
     std::thread::sleep(std::time::Duration::from_millis(20));
 }
 
 /// Ends this process like a crash: nothing is flushed, closed or announced.
 pub(crate) fn die() -> ! {
-    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    crate::platform::kill_this_process();
     loop {
         std::thread::park(); // until the signal has arrived
     }

@@ -13,6 +13,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`platform`] | the operating system |
 //! | `failpoint`, [`schedule`] | faults for tests; which rows go together |
 //! | `sync` | atomics that loom can take over |
 //! | [`space`] | spaces as memory sees them: dtypes, leaves, layouts, tags of actions |
@@ -33,10 +34,10 @@
 //!
 //! This crate does not depend on Python; the bindings are `cartwheel-python`.
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(unix))]
 compile_error!(
-    "cartwheel-engine needs Linux: memfd, futex and pidfd. Environments alone build anywhere, with \
-     `cartwheel = { default-features = false }`"
+    "cartwheel-engine needs Linux or macOS: see its room `platform`. Environments alone build anywhere, \
+     with `cartwheel = { default-features = false }`"
 );
 
 pub mod autoreset;
@@ -48,6 +49,7 @@ pub mod image;
 pub mod info;
 pub mod memory;
 pub mod native;
+pub mod platform;
 pub mod plugin;
 pub mod pool;
 pub mod protocol;

@@ -25,7 +25,9 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::image::PyImagePlan;
     #[pymodule_export]
-    use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child, watch_parent};
+    use crate::memory::{
+        PyMemory, fork_begins, fork_ended, fork_ended_in_child, lifeline, watch_parent,
+    };
     #[pymodule_export]
     use crate::native::PyNativeEnvs;
     #[pymodule_export]
@@ -52,6 +54,9 @@ mod _cartwheel {
         PyEpisodeMetrics, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer, PyRowKinds,
         PyTimedEpisodes,
     };
+
+    #[pymodule_export]
+    const PLATFORM: &str = cartwheel_engine::platform::NAME;
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -18,7 +18,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use cartwheel_engine::memory::{Plan, forks};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::exit_with_parent;
+use cartwheel_engine::worker;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -110,11 +110,19 @@ unsafe fn owned(descriptor: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// Ends this process when the process behind the pidfd ends; documented in the stub.
+/// The descriptors by which a worker notices the end of this process; documented in the stub.
 #[pyfunction]
-pub(crate) fn watch_parent(pidfd: RawFd) -> PyResult<()> {
-    // SAFETY: Python has opened it for this purpose (invariant 1).
-    exit_with_parent(unsafe { owned(pidfd) }).map_err(to_py_err)
+pub(crate) fn lifeline() -> PyResult<(RawFd, Option<RawFd>)> {
+    let (sent, kept) = worker::lifeline().map_err(to_py_err)?;
+    Ok((sent.into_raw_fd(), kept.map(IntoRawFd::into_raw_fd)))
+}
+
+/// Ends this process when the process that started it ends; documented in the stub.
+#[pyfunction]
+pub(crate) fn watch_parent(pid: u32, lifeline: RawFd) -> PyResult<()> {
+    // SAFETY: Python has received it for this purpose (invariant 1).
+    let lifeline = unsafe { owned(lifeline) };
+    worker::exit_with_parent(pid, Some(lifeline)).map_err(to_py_err)
 }
 
 /// Announces to the core that the process is about to fork; documented in the stub.

@@ -1,35 +1,20 @@
 //! A range of memory, private or shared, that never moves.
 //!
-//! Shared memory is a `memfd`: it has no name, so nothing is left behind when a process is killed,
-//! and the size of `/dev/shm` does not limit it. It is sealed against shrinking and growing, so no
-//! process can cause a SIGBUS in another one. It is reserved with `fallocate` before use, so a
-//! shortage is an error instead of a signal.
+//! [`crate::platform`] makes shared memory. It has no name, and no process can cause a SIGBUS in another
+//! one where it is sealed against shrinking and growing. It is reserved before use, so a shortage is an
+//! error instead of a signal, where the system can promise that.
 //!
 //! Before and behind every mapping there is a page that cannot be accessed: a stray write past
 //! either end is a segmentation fault at once, and never reaches the next mapping.
 #![expect(unsafe_code, reason = "maps memory and copies through raw pointers, see the invariants")]
 
-use std::ffi::c_void;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use rustix::fs::{FallocateFlags, MemfdFlags, Mode, SealFlags};
-use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::error::Error;
-use crate::wake::Scope;
-
-/// The access that an attached mapping allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Reading; a write is a segmentation fault.
-    Read,
-    /// Reading and writing.
-    Write,
-}
+use crate::platform::{self, Access, Behind, Scope};
 
 /// The memory behind a mapping in the process that made it: the descriptor of shared memory, or
 /// nothing for private memory.
@@ -40,9 +25,15 @@ pub(crate) enum Access {
 pub(crate) struct Backing {
     name: &'static str,
     descriptor: Option<OwnedFd>,
+    /// End of the range that was reserved: there is nothing behind it.
+    reserved: AtomicUsize,
 }
 
 impl Backing {
+    fn new(name: &'static str, descriptor: Option<OwnedFd>) -> Self {
+        Self { name, descriptor, reserved: AtomicUsize::new(0) }
+    }
+
     /// The descriptor of shared memory.
     pub(crate) fn descriptor(&self) -> Option<&OwnedFd> {
         self.descriptor.as_ref()
@@ -60,14 +51,13 @@ impl Backing {
     /// [`Error::Os`] when the process has no descriptor left.
     pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         let descriptor = self.descriptor.as_ref().map(OwnedFd::try_clone).transpose();
-        let descriptor = descriptor.map_err(|source| Error::Os {
-            doing: format!("sharing memory ({})", self.name),
-            source,
-        })?;
-        Ok(Self { name: self.name, descriptor })
+        let descriptor =
+            descriptor.map_err(Error::os(format!("sharing memory ({})", self.name)))?;
+        let reserved = AtomicUsize::new(self.reserved.load(Ordering::Relaxed));
+        Ok(Self { name: self.name, descriptor, reserved })
     }
 
-    /// Makes sure that `range` is backed by memory.
+    /// Makes sure that `range` is backed by memory. Ranges are reserved in order.
     ///
     /// Private memory needs nothing: the system provides it page by page. Callers check
     /// [`Headroom`](super::Headroom) first, because the system kills the process before it refuses.
@@ -77,35 +67,20 @@ impl Backing {
     /// [`Error::OutOfMemory`] when there is not enough, otherwise [`Error::Os`].
     pub(crate) fn reserve(&self, range: Range<usize>) -> Result<(), Error> {
         let Some(descriptor) = &self.descriptor else { return Ok(()) };
-        let (start, bytes) = (range.start as u64, range.len() as u64);
+        let (end, bytes) = (range.end, range.len());
         if bytes == 0 {
             return Ok(());
         }
-        rustix::io::retry_on_intr(|| {
-            rustix::fs::fallocate(descriptor, FallocateFlags::empty(), start, bytes)
-        })
-        .map_err(Error::memory(self.name, range.len()))
+        platform::reserve(descriptor, range).map_err(Error::memory(self.name, bytes))?;
+        self.reserved.fetch_max(end, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Gives shared memory back to the system, whoever maps it, but for a last page that is not whole: its bytes
-    /// are zeros from now on. Private memory goes with its mapping.
+    /// Gives shared memory back to the system, whoever maps it, where the system can do that: its bytes are
+    /// zeros from now on, or undefined. Private memory goes with its mapping.
     pub(crate) fn give_back(&self) {
-        let Some(descriptor) = &self.descriptor else { return };
-        let bytes =
-            rustix::fs::fstat(descriptor).map_or(0, |status| status.st_size.cast_unsigned());
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // Where the system refuses, the memory goes with the last mapping of it.
-        let _ = rustix::fs::fallocate(descriptor, flags, 0, bytes);
+        self.descriptor.iter().for_each(platform::give_back);
     }
-}
-
-const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
-
-/// Addresses that `bytes` bytes and their guard pages take up; `None` when the address space is too
-/// small.
-fn reserved(bytes: usize) -> Option<usize> {
-    let page = rustix::param::page_size();
-    bytes.checked_next_multiple_of(page)?.checked_add(2 * page)
 }
 
 /// Mapped memory. It starts as zeros and stays at one address until it is dropped.
@@ -124,7 +99,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Makes `bytes` bytes of zeros. `name` appears in `/proc/*/maps` for shared memory.
+    /// Makes `bytes` bytes of zeros. `name` is what messages call them, and what Linux calls shared
+    /// memory in `/proc/*/maps`.
     ///
     /// # Errors
     ///
@@ -137,23 +113,13 @@ impl Mapping {
         let bytes = bytes.max(1);
         let failed = Error::memory(name, bytes);
         if scope == Scope::Private {
-            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-            let mapping = Self::between_guards(bytes, |start| {
-                // SAFETY: replaces a part of a reservation that no other code knows (invariant 1).
-                unsafe { rustix::mm::mmap_anonymous(start, bytes, READ_WRITE, flags) }
-            });
-            return Ok((mapping.map_err(failed)?, Backing { name, descriptor: None }));
+            let mapping = Self::map(bytes, Behind::Nothing).map_err(failed)?;
+            return Ok((mapping, Backing::new(name, None)));
         }
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let descriptor = rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL)
-            .or_else(|_| rustix::fs::memfd_create(name, flags)) // before Linux 6.3
-            .map_err(failed)?;
-        rustix::fs::fchmod(&descriptor, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-        rustix::fs::ftruncate(&descriptor, bytes as u64).map_err(failed)?;
-        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        rustix::fs::fcntl_add_seals(&descriptor, seals).map_err(failed)?;
-        let mapping = Self::map(&descriptor, bytes, Access::Write).map_err(failed)?;
-        Ok((mapping, Backing { name, descriptor: Some(descriptor) }))
+        let descriptor = platform::make_shared(name, bytes).map_err(failed)?;
+        let behind = Behind::Shared(&descriptor, Access::Write);
+        let mapping = Self::map(bytes, behind).map_err(failed)?;
+        Ok((mapping, Backing::new(name, Some(descriptor))))
     }
 
     /// Maps memory that another process made with [`Mapping::new`].
@@ -172,49 +138,19 @@ impl Mapping {
         access: Access,
     ) -> Result<Self, Error> {
         let bytes = bytes.max(1);
-        let status =
-            rustix::fs::fstat(&descriptor).map_err(Error::os("reading a memory's size"))?;
-        let got = usize::try_from(status.st_size).unwrap_or(0);
-        if got != bytes {
-            return Err(Error::Mismatch { what: "size of a mapping", expected: bytes, got });
+        let (got, _) =
+            platform::look_at(&descriptor).map_err(Error::os("reading a memory's size"))?;
+        let expected = platform::held_bytes(bytes);
+        if got != expected {
+            return Err(Error::Mismatch { what: "size of a mapping", expected, got });
         }
         // The mapping does not need the descriptor any longer.
-        Self::map(&descriptor, bytes, access).map_err(Error::memory("a worker", bytes))
+        let behind = Behind::Shared(&descriptor, access);
+        Self::map(bytes, behind).map_err(Error::memory("a worker", bytes))
     }
 
-    fn map(descriptor: &OwnedFd, bytes: usize, access: Access) -> Result<Self, Errno> {
-        let protection = match access {
-            Access::Read => ProtFlags::READ,
-            Access::Write => READ_WRITE,
-        };
-        let flags = MapFlags::SHARED | MapFlags::FIXED;
-        Self::between_guards(bytes, |start| {
-            // SAFETY: replaces a part of a reservation that no other code knows (invariant 1).
-            unsafe { rustix::mm::mmap(start, bytes, protection, flags, descriptor, 0) }
-        })
-    }
-
-    /// Reserves addresses for `bytes` bytes and the two guards, and calls `map` to fill the middle.
-    fn between_guards(
-        bytes: usize,
-        map: impl FnOnce(*mut c_void) -> Result<*mut c_void, Errno>,
-    ) -> Result<Self, Errno> {
-        let guard = rustix::param::page_size();
-        let all = reserved(bytes).ok_or(Errno::NOMEM)?;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
-        let first = unsafe {
-            rustix::mm::mmap_anonymous(std::ptr::null_mut(), all, ProtFlags::empty(), flags)
-        }?;
-        let start = first.wrapping_byte_add(guard);
-        let start_of_bytes = NonNull::new(start.cast()).expect("mmap never maps at address zero");
-        let parted = AtomicBool::new(false);
-        let mapping = Self { start: start_of_bytes, bytes, parted }; // unmapped if `map` fails
-        map(start)?;
-        // SAFETY: the range was just mapped; keeping it out of core dumps changes no contents.
-        let advised = unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxDontDump) };
-        let _ = advised; // a core dump that is too large is not an error
-        Ok(mapping)
+    fn map(bytes: usize, behind: Behind<'_>) -> std::io::Result<Self> {
+        Ok(Self { start: platform::map(bytes, behind)?, bytes, parted: AtomicBool::new(false) })
     }
 
     /// Makes shared memory private to this process, at the same address and with the same contents:
@@ -223,7 +159,8 @@ impl Mapping {
     ///
     /// # Safety
     ///
-    /// This process waits for nothing that another one writes (invariant 8).
+    /// This process waits for nothing that another one writes, and no other thread of it reads the memory
+    /// meanwhile, unless [`platform::PARTS_AT_ONCE`] (invariant 8).
     ///
     /// # Errors
     ///
@@ -233,33 +170,11 @@ impl Mapping {
         if self.parted.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        let parted = self.replace_by_copy(descriptor);
+        let used = backing.reserved.load(Ordering::Relaxed).min(self.bytes);
+        // SAFETY: the mapping is this one's (invariant 1), and the caller promises the rest.
+        let parted = unsafe { platform::make_private(self.start, self.bytes, used, descriptor) };
         self.parted.store(parted.is_ok(), Ordering::Relaxed);
         parted.map_err(Error::memory(backing.name, self.bytes))
-    }
-
-    fn replace_by_copy(&self, descriptor: &OwnedFd) -> Result<(), Errno> {
-        let protection = READ_WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // The copy is mapped elsewhere first: if mapping over the old range failed, its contents
-        // would be lost.
-        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
-        let copy = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), self.bytes, protection, flags, descriptor, 0)
-        }?;
-        let (start, flags) = (self.start.as_ptr().cast(), MremapFlags::MAYMOVE);
-        // SAFETY: both ranges are whole mappings that this code owns, of the same length and
-        // contents; the kernel replaces one with the other in one step, so every pointer stays
-        // valid (invariants 1 and 8).
-        let moved = unsafe { rustix::mm::mremap_fixed(copy, self.bytes, self.bytes, flags, start) };
-        if let Err(error) = moved {
-            // SAFETY: mapped above, and no other code knows the address.
-            let _ = unsafe { rustix::mm::munmap(copy, self.bytes) };
-            return Err(error);
-        }
-        // SAFETY: as in `between_guards`; the advice has to be repeated for a new mapping.
-        let _ = unsafe { rustix::mm::madvise(start, self.bytes, Advice::LinuxDontDump) };
-        Ok(())
     }
 
     /// Length in bytes.
@@ -327,15 +242,13 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        let first =
-            self.start.as_ptr().cast::<c_void>().wrapping_byte_sub(rustix::param::page_size());
-        let all = reserved(self.bytes).expect("it was reserved");
-        // SAFETY: the mapping owns the whole reservation, and nothing borrows it any longer
-        // (invariant 1).
-        let unmapped = unsafe { rustix::mm::munmap(first, all) };
-        debug_assert!(unmapped.is_ok(), "a mapping is unmapped once");
+        // SAFETY: the mapping was made with this size, and nothing borrows it any longer (invariant
+        // 1).
+        unsafe { platform::unmap(self.start, self.bytes) }
     }
 }
 
+#[cfg(all(test, target_os = "linux", not(feature = "portable")))]
+mod linux_tests;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //!
 //! There are four mappings: control words, actions (pool → workers), infos (workers → pool) and
 //! slabs (observations, rewards and flags). They are separate so that a stray write into one cannot
-//! reach another. For process workers each is a sealed `memfd`; for threads and for the calling
+//! reach another. For process workers each is shared memory, a sealed `memfd` on Linux; for threads and for the calling
 //! thread it is private anonymous memory. Everything else is the same.
 //!
 //! # Invariants
@@ -10,7 +10,7 @@
 //! Every `SAFETY` comment of this module cites these by number.
 //!
 //! 1. **Life.** A `Mapping` stays mapped until its drop, its length never changes (memfds are sealed
-//!    against shrinking and growing), and every pointer into it is used behind an `Arc` or a borrow of it.
+//!    against shrinking and growing; without seals, no process that has the descriptor does that), and every pointer into it is used behind an `Arc` or a borrow of it.
 //! 2. **Control words** are only ever accessed as atomics, on both sides.
 //! 3. **Phases of a slab.** Free → filling by `SlabPool::acquire`; filling → leased when every
 //!    worker has acknowledged the task, or every place of the batch is counted as filled; leased →
@@ -37,7 +37,8 @@
 //!    shared memory is used as an index without a bounds check.
 //! 8. **Parting.** Slabs and rollouts are made private in place, by [`Sharing::part`], only where
 //!    nothing waits any longer for what a worker writes: in a forked child, and when a pool has
-//!    ended its workers.
+//!    ended its workers. Where another thread might read zeros meanwhile
+//!    (`platform::PARTS_AT_ONCE`), only in a forked child, before it starts a thread.
 //! 9. **Claims.** A memory, with all its clones and attachments, has one pool; each worker has one
 //!    server, which is the pool itself where it steps the worker's rows. Both claims are words of
 //!    the control memory that are taken once, see `protocol/claim.rs`. A worker's claim is free
@@ -62,13 +63,13 @@ mod infos;
 mod infos_at;
 mod mapping;
 mod plan;
-mod process_id;
 mod rollout;
 mod scratch;
 mod sharing;
 mod slab;
 mod slab_pool;
 
+pub use crate::platform::process_id;
 pub(crate) use actions::ActionArea;
 pub use actions::ActionRows;
 pub use columns::{ActionColumns, Addresses, LeafColumns};
@@ -77,10 +78,9 @@ pub(crate) use free_list::FreeList;
 pub use headroom::Headroom;
 pub(crate) use infos::InfoArea;
 pub use infos_at::InfosAt;
-pub(crate) use mapping::{Access, Backing, Mapping};
+pub(crate) use mapping::{Backing, Mapping};
 pub use plan::Plan;
 pub(crate) use plan::check;
-pub use process_id::process_id;
 pub(crate) use rollout::RolloutMemory;
 pub use rollout::{MOST_STEPS, RolloutLease};
 pub use scratch::Scratch;

@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::forks::Moment;
 use super::mapping::{Backing, Mapping};
-use super::process_id::process_id;
 use crate::error::Error;
+use crate::platform::process_id;
 use crate::space::Layout;
 
 /// Marks a number as a batch of a rollout: the rollout in the upper half, the batch in the lower

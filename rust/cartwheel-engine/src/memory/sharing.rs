@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::mapping::Backing;
-use super::process_id::process_id;
 use super::slab::SlabMemory;
 use crate::error::Error;
+use crate::platform::process_id;
 
 /// The descriptors and rollouts of a pool's memory, in the process that made it.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ impl Sharing {
 
     /// Makes slabs and rollouts private to a forked child, with their contents; later writes of the
     /// workers stay with the parent. Does nothing in the process that made the memory.
+    ///
+    /// A forked child calls it before it starts threads: until it returns, they might read zeros.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use crate::memory::process_id;
+use crate::platform::process_id;
 
 /// What a plugin made, with the process that it was made in.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::{Pool, Workers};
 use crate::error::Error;
+use crate::platform;
 use crate::protocol::Control;
 use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
 use crate::worker::{Limit, close};
@@ -283,9 +284,11 @@ impl Pool {
                 handles[worker].kill();
             }
             // Arrays that outlive the pool must not be shared with children that are forked later.
-            // If there is no memory for the copy, they stay shared.
-            // SAFETY: every worker process has ended or was just killed (invariant 5).
-            let _ = self.memory.sharing().map(|sharing| unsafe { sharing.part_now() });
+            // If there is no memory for the copy, or other threads would notice, they stay shared.
+            if platform::PARTS_AT_ONCE {
+                // SAFETY: every worker process has ended or was just killed (invariant 5).
+                let _ = self.memory.sharing().map(|sharing| unsafe { sharing.part_now() });
+            }
             return late;
         }
         let doorbell = Futex::new(&self.memory.control.header().doorbell, self.memory.scope());

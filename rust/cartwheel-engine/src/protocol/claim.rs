@@ -17,7 +17,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::memory::process_id;
+use crate::platform::process_id;
 
 /// Not held, as in new memory.
 const FREE: u32 = 0;

@@ -13,9 +13,10 @@ use std::sync::Arc;
 use super::control::Control;
 use crate::error::Error;
 use crate::memory::{
-    Access, ActionArea, Backing, Headroom, InfoArea, MOST_STEPS, Mapping, Plan, RolloutLease,
+    ActionArea, Backing, Headroom, InfoArea, MOST_STEPS, Mapping, Plan, RolloutLease,
     RolloutMemory, Sharing, SlabMemory, SlabPool, check,
 };
+use crate::platform::{Access, look_at};
 use crate::space::{Extent, Layout, PAGE, TooLarge};
 use crate::wake::Scope;
 
@@ -305,14 +306,15 @@ impl Memory {
 }
 
 /// A number that identifies a memory, by the files behind it, and its plan. With another memory, or
-/// another plan of the same size, two workers might write the same rows.
+/// another plan of the same size, two workers might write the same rows. Where files have no numbers (macOS),
+/// the plan alone is compared.
 fn identity(plan: &Plan, files: [Option<&OwnedFd>; 4]) -> Result<u32, Error> {
     // The hash is the same in all processes that run this code; nothing more is needed.
     let mut hasher = DefaultHasher::new();
     plan.hash(&mut hasher);
     for file in files.into_iter().flatten() {
-        let status = rustix::fs::fstat(file).map_err(Error::os("looking at a memory's file"))?;
-        status.st_ino.hash(&mut hasher);
+        let (_, number) = look_at(file).map_err(Error::os("looking at a memory's file"))?;
+        number.hash(&mut hasher);
     }
     Ok(u32::try_from(hasher.finish() >> 32).expect("the upper half"))
 }

@@ -3,10 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::thread::futex::{Flags, Timespec};
-
-use super::scope::Scope;
 use crate::failpoint::Failpoint;
+use crate::platform::{self, Scope};
 
 /// A 32-bit word with the operations that the parker needs. Implemented by [`Futex`], and by a
 /// model in the loom tests.
@@ -34,22 +32,17 @@ pub trait Word {
     fn wake(&self);
 }
 
-/// A word in memory and the scope in which it is waited on.
+/// A word in memory and the scope in which it is waited on: a futex, where the system has one.
 #[derive(Debug, Clone, Copy)]
 pub struct Futex<'a> {
     word: &'a AtomicU32,
-    flags: Flags,
+    scope: Scope,
 }
 
 impl<'a> Futex<'a> {
     /// `word`, on which threads of this process or also other processes wait.
     pub fn new(word: &'a AtomicU32, scope: Scope) -> Self {
-        let flags = match scope {
-            Scope::Private => Flags::PRIVATE,
-            // Without the flag: a private futex never wakes another process, and gives no error.
-            Scope::Shared => Flags::empty(),
-        };
-        Self { word, flags }
+        Self { word, scope }
     }
 }
 
@@ -70,9 +63,7 @@ impl Word for Futex<'_> {
         if Failpoint::SpuriousWake.hit() {
             return;
         }
-        let timeout = Timespec::try_from(slice).expect("a slice is shorter than a century");
-        // A signal, a changed word and the end of the slice all mean the same: check again.
-        let _ = rustix::thread::futex::wait(self.word, self.flags, expected, Some(&timeout));
+        platform::wait(self.word, self.scope, expected, slice);
     }
 
     fn wake(&self) {
@@ -82,7 +73,6 @@ impl Word for Futex<'_> {
         if Failpoint::DelayWake.hit() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Fails only for words that are not mapped, and a reference is always mapped.
-        let _ = rustix::thread::futex::wake(self.word, self.flags, 1);
+        platform::wake(self.word, self.scope);
     }
 }

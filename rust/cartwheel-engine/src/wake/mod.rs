@@ -7,7 +7,6 @@ mod futex;
 mod model;
 mod parker;
 mod patience;
-mod scope;
 mod trials;
 
 pub use command::{Command, Op};
@@ -18,8 +17,8 @@ pub use model::{ModelWord, every_death, every_interleaving};
 pub(crate) use parker::IDLE;
 pub use parker::{PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take};
 pub use patience::Patience;
-pub use scope::Scope;
 pub(crate) use trials::Trials;
 
+pub use crate::platform::Scope;
 #[cfg(loom)]
 pub use crate::{failpoint::dies_after, sync::AtomicU32};

@@ -76,7 +76,7 @@ impl Patience {
                     std::hint::spin_loop();
                 }
             } else {
-                rustix::thread::sched_yield();
+                std::thread::yield_now();
                 if ready() {
                     return true;
                 }

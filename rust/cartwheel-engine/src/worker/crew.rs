@@ -38,8 +38,9 @@ use super::share::Share;
 use super::threads::{Line, NEWEST, Shared};
 use super::{Limit, OwnShard, close};
 use crate::error::Error;
+use crate::platform::pin_to_cpu;
 use crate::protocol::Memory;
-use crate::schedule::{pin_to_cpu, shards as deal, usable_cpus};
+use crate::schedule::{shards as deal, usable_cpus};
 use crate::sync::Mutex;
 use crate::wake::{Command, Futex, Op, PARKED, Scope, Trials, Word, publish};
 

@@ -42,7 +42,7 @@ pub(crate) use guard::{close, flush};
 pub(crate) use limit::Limit;
 pub(crate) use perform::perform;
 pub(crate) use process::has_ended;
-pub use process::{ProcessHandle, exit_with_parent};
+pub use process::{ProcessHandle, exit_with_parent, lifeline};
 pub(crate) use sent::perform_sent;
 pub use serve::serve;
 pub use shard::{OwnShard, Report, Shard};

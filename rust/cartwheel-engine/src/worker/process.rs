@@ -1,25 +1,16 @@
 //! Worker processes: detecting whether the other side is still alive.
-//!
-//! A pidfd becomes readable when its process ends, regardless of which process started or reaps it,
-//! and a recycled process id never confuses it.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
-};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use crate::error::Error;
-use crate::memory::process_id;
+use crate::platform::{self, Process, kill_this_process, process_id};
 
 /// A pool's handle to one worker process.
 #[derive(Debug)]
 pub struct ProcessHandle {
     pid: u32,
-    pidfd: OwnedFd,
+    process: Process,
 }
 
 impl ProcessHandle {
@@ -29,11 +20,11 @@ impl ProcessHandle {
     ///
     /// [`Error::Os`] when the process does not exist, or no descriptor is left.
     pub fn new(pid: u32) -> Result<Self, Error> {
-        let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let raw = raw.ok_or_else(|| Error::BadPlan(format!("{pid} is no process id")))?;
-        let pidfd = pidfd_open(raw, PidfdFlags::empty())
-            .map_err(Error::os(format!("watching worker process {pid}")))?;
-        Ok(Self { pid, pidfd })
+        let id = platform::pid(pid);
+        let id = id.ok_or_else(|| Error::BadPlan(format!("{pid} is no process id")))?;
+        let process =
+            Process::watch(id).map_err(Error::os(format!("watching worker process {pid}")))?;
+        Ok(Self { pid, process })
     }
 
     /// The process id.
@@ -43,18 +34,17 @@ impl ProcessHandle {
 
     /// Whether the process has not ended.
     pub fn is_alive(&self) -> bool {
-        !ended(&self.pidfd, Some(Duration::ZERO))
+        !self.process.wait(Duration::ZERO)
     }
 
     /// Waits until the process ends, for at most `timeout`; returns whether it ended.
     pub fn wait(&self, timeout: Duration) -> bool {
-        ended(&self.pidfd, Some(timeout))
+        self.process.wait(timeout)
     }
 
     /// Kills the process.
     pub fn kill(&self) {
-        // It may have ended in the meantime, which is fine.
-        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        self.process.kill();
     }
 }
 
@@ -67,45 +57,45 @@ pub(crate) fn has_ended(pid: u32) -> bool {
     if pid == process_id() {
         return false;
     }
-    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
-    match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(pidfd) => ended(&pidfd, Some(DYING)),
-        Err(error) => error == Errno::SRCH,
+    let Some(id) = platform::pid(pid) else { return true };
+    match Process::watch(id) {
+        Ok(process) => process.wait(DYING),
+        Err(error) => platform::is_no_such_process(&error),
     }
 }
 
-fn ended(pidfd: &impl AsFd, timeout: Option<Duration>) -> bool {
-    let began = Instant::now();
-    loop {
-        let left = timeout.map(|timeout| {
-            let left = timeout.saturating_sub(began.elapsed());
-            Timespec::try_from(left).expect("waits are shorter than a century")
-        });
-        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-        match poll(&mut fds, left.as_ref()) {
-            Err(Errno::INTR) => {} // a handled signal says nothing about the process
-            polled => return polled.is_ok_and(|ready| ready > 0),
-        }
-    }
+/// A descriptor by which a worker process notices the end of this process, and one that this process must
+/// keep open until the worker has ended, if there is one.
+///
+/// # Errors
+///
+/// [`Error::Os`] when no descriptor is left.
+pub fn lifeline() -> Result<(OwnedFd, Option<OwnedFd>), Error> {
+    platform::lifeline().map_err(Error::os("watching this process"))
 }
 
-/// Kills this process as soon as the process behind `parent`, a pidfd, has ended.
+/// Kills this process as soon as the process `parent`, which started it, has ended.
+///
+/// `lifeline` is the first descriptor that [`lifeline`] returned in that process. Without it, a parent
+/// that is not this process's own counts as alive until somebody has waited for it.
 ///
 /// A separate thread watches, so that this works whatever the environments do. It kills the process
 /// with SIGKILL, because an orderly exit could wait for a hung environment.
 ///
 /// # Errors
 ///
-/// [`Error::Os`] when the thread cannot be started.
-pub fn exit_with_parent(parent: OwnedFd) -> Result<(), Error> {
+/// [`Error::BadPlan`] when `parent` is no process id, [`Error::Os`] when the thread cannot be started.
+pub fn exit_with_parent(parent: u32, lifeline: Option<OwnedFd>) -> Result<(), Error> {
+    let id = platform::pid(parent);
+    let id = id.ok_or_else(|| Error::BadPlan(format!("{parent} is no process id")))?;
     let watch = move || {
-        while !ended(&parent, None) {}
-        let _ = kill_process(getpid(), Signal::KILL);
+        platform::wait_for_parent(id, lifeline.as_ref());
+        kill_this_process();
     };
     std::thread::Builder::new()
         .name("cartwheel-parent-watch".to_owned())
         .stack_size(64 * 1024)
         .spawn(watch)
         .map(drop)
-        .map_err(|source| Error::Os { doing: "watching the parent process".to_owned(), source })
+        .map_err(Error::os("watching the parent process"))
 }

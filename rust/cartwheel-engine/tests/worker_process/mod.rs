@@ -9,7 +9,6 @@ use std::process::{Command, Stdio};
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::worker::exit_with_parent;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// The environment variable with the number of a worker process and its descriptors.
 const WORKER: &str = "CARTWHEEL_TEST_WORKER";
@@ -37,8 +36,7 @@ pub(crate) fn attach(plan: Plan) -> (usize, Memory) {
     let mut numbers = given.split(' ');
     let worker = numbers.next().unwrap().parse().unwrap();
     let pool = parent_id();
-    let parent = Pid::from_raw(i32::try_from(pool).unwrap()).unwrap();
-    exit_with_parent(pidfd_open(parent, PidfdFlags::empty()).unwrap()).unwrap();
+    exit_with_parent(pool, None).unwrap();
     let descriptors = [(); 4].map(|()| {
         let path = format!("/proc/{pool}/fd/{}", numbers.next().unwrap());
         OwnedFd::from(OpenOptions::new().read(true).write(true).open(path).unwrap())

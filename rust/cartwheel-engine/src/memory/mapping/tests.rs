@@ -3,112 +3,74 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::SealFlags;
-use rustix::io::{Errno, FdFlags};
-
 use super::{Access, Backing, Mapping};
 use crate::error::Error;
-use crate::wake::Scope;
+use crate::platform::Scope;
 
-/// The kernel's description of one mapping.
-#[derive(Debug)]
-struct Place {
-    start: usize,
-    end: usize,
-    access: String,
-    flags: Vec<String>,
-}
-
-/// All mappings of this process, ordered by address, and the index of the mapping named `name`.
-fn places(name: &str) -> (Vec<Place>, usize) {
-    let (mut places, mut found) = (Vec::<Place>::new(), None);
-    for line in std::fs::read_to_string("/proc/self/smaps").expect("Linux").lines() {
-        let words: Vec<_> = line.split_whitespace().collect();
-        if let Some((start, end)) = words[0].split_once('-') {
-            let address = |text| usize::from_str_radix(text, 16).expect("hexadecimal");
-            let (start, end) = (address(start), address(end));
-            if line.contains(name) {
-                found = Some(places.len());
-            }
-            places.push(Place { start, end, access: words[1].to_owned(), flags: Vec::new() });
-        } else if words[0] == "VmFlags:" {
-            let flags = words[1..].iter().map(|&flag| flag.to_owned());
-            places.last_mut().expect("after its header").flags.extend(flags);
-        }
-    }
-    (places, found.expect("mapped"))
-}
-
-fn shared(name: &'static str, bytes: usize) -> (Mapping, Backing) {
+pub(super) fn shared(name: &'static str, bytes: usize) -> (Mapping, Backing) {
     Mapping::new(name, bytes, Scope::Shared).expect("a few bytes")
 }
 
-#[test]
-fn shared_memory_is_sealed_and_its_descriptor_is_private() {
-    let (_mapping, backing) = shared("sealed", 5000);
-    let descriptor = backing.descriptor().expect("shared");
-    let seals = rustix::fs::fcntl_get_seals(descriptor).expect("a memfd");
-    assert!(seals.contains(SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL), "{seals:?}");
-    for bytes in [0, 4999, 5001] {
-        assert_eq!(rustix::fs::ftruncate(descriptor, bytes), Err(Errno::PERM), "{bytes} bytes");
-    }
-    let more = rustix::fs::fcntl_add_seals(descriptor, SealFlags::WRITE);
-    assert_eq!(more, Err(Errno::PERM), "no process can take the write access away");
-    assert!(rustix::io::fcntl_getfd(descriptor).expect("open").contains(FdFlags::CLOEXEC));
-    let status = rustix::fs::fstat(descriptor).expect("open");
-    assert_eq!(status.st_mode & 0o777, 0o600);
-    assert_eq!(status.st_nlink, 0, "it has no name");
+/// Another mapping of the same memory.
+pub(super) fn attached(backing: &Backing, bytes: usize, access: Access) -> Result<Mapping, Error> {
+    let descriptor = backing.descriptor().expect("shared").as_fd();
+    let descriptor = descriptor.try_clone_to_owned().expect("a descriptor is left");
+    // SAFETY: nobody writes the memory while another one reads it.
+    unsafe { Mapping::attach(descriptor, bytes, access) }
 }
 
-#[test]
-fn shared_memory_lies_between_guards_and_stays_out_of_core_dumps() {
-    for bytes in [1, 4096, 4097, 1 << 20] {
-        let (mapping, _backing) = shared("guarded", bytes);
-        let (places, at) = places("guarded");
-        let [before, own, behind] = &places[at - 1..=at + 1] else { unreachable!("three") };
-        assert_eq!(own.access, "rw-s");
-        assert_eq!(own.end - own.start, bytes.next_multiple_of(rustix::param::page_size()));
-        assert!(own.flags.iter().any(|flag| flag == "dd"), "{:?}", own.flags);
-        assert_eq!((before.end, behind.start), (own.start, own.end), "guard pages are next to it");
-        for guard in [before, behind] {
-            assert!(guard.access.starts_with("---"), "{guard:?}");
-        }
-        drop(mapping);
-    }
+fn write(mapping: &Mapping, offset: usize, bytes: &[u8]) {
+    // SAFETY: nobody else accesses the memory meanwhile.
+    unsafe { mapping.write(offset, bytes) }
 }
 
-#[test]
-fn memory_that_was_attached_for_reading_is_not_writable() {
-    let (_mapping, backing) = shared("readable", 100);
-    let descriptor = backing.into_descriptor().expect("shared");
-    // SAFETY: nobody writes the memory.
-    let attached = unsafe { Mapping::attach(descriptor, 100, Access::Read) };
-    let attached = attached.expect("the size is right");
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
-    let own = maps.lines().filter(|line| line.contains("readable"));
-    let mut access: Vec<_> = own.filter_map(|line| line.split_whitespace().nth(1)).collect();
-    access.sort_unstable();
-    assert_eq!(access, ["r--s", "rw-s"], "the attached one, and the one that was made");
-    drop(attached);
+fn read(mapping: &Mapping, offset: usize) -> [u8; 4] {
+    let mut bytes = [0; 4];
+    // SAFETY: nobody writes the memory meanwhile.
+    unsafe { mapping.read(offset, &mut bytes) };
+    bytes
 }
 
 #[test]
 fn memory_of_another_size_is_refused() {
     let (_mapping, backing) = shared("other", 100);
-    let descriptor = backing.descriptor().expect("shared").as_fd();
-    let descriptor = descriptor.try_clone_to_owned().expect("a descriptor is left");
-    // SAFETY: nobody writes the memory.
-    match unsafe { Mapping::attach(descriptor, 101, Access::Write) } {
-        Err(Error::Mismatch { expected: 101, got: 100, .. }) => {}
+    let more = 100 + rustix::param::page_size();
+    match attached(&backing, more, Access::Write) {
+        Err(Error::Mismatch { expected, got, .. }) => assert!(expected > got, "{expected}, {got}"),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn a_dropped_mapping_leaves_no_address_behind() {
-    let count = || std::fs::read_to_string("/proc/self/maps").expect("Linux").lines().count();
-    let mapped: Vec<_> = (0..100).map(|_| Mapping::new("", 4096, Scope::Private)).collect();
-    let with_them = count();
-    drop(mapped);
-    assert!(count() + 100 <= with_them, "{} of {with_them} are left", count());
+fn memory_that_was_made_private_keeps_its_place_and_contents_and_is_shared_no_longer() {
+    let page = rustix::param::page_size();
+    for bytes in [3 * page, 3 * page - 5] {
+        let (mapping, backing) = shared("parted", bytes);
+        backing.reserve(0..2 * page).expect("two pages"); // the third has no memory
+        let other = attached(&backing, bytes, Access::Write).expect("the size is right");
+        write(&other, 0, b"left");
+        write(&mapping, 2 * page - 4, b"both");
+        let start = mapping.at(0..1);
+        // SAFETY: nobody waits for the memory.
+        unsafe { mapping.part(&backing) }.expect("a few pages");
+        assert_eq!(mapping.at(0..1), start);
+        assert_eq!((read(&mapping, 0), read(&mapping, 2 * page - 4)), (*b"left", *b"both"));
+        assert_eq!(read(&mapping, 2 * page), [0; 4]);
+        write(&mapping, 0, b"mine");
+        write(&mapping, 2 * page, b"mine");
+        write(&other, 2 * page - 4, b"ours");
+        assert_eq!((read(&other, 0), read(&other, 2 * page)), (*b"left", [0; 4]));
+        // SAFETY: as above.
+        unsafe { mapping.part(&backing) }.expect("nothing is left to do");
+        assert_eq!((read(&mapping, 0), read(&mapping, 2 * page)), (*b"mine", *b"mine"));
+    }
+}
+
+#[test]
+fn shared_memory_has_no_name_and_belongs_to_its_user() {
+    let (_mapping, backing) = shared("nameless", 5000);
+    let status = rustix::fs::fstat(backing.descriptor().expect("shared")).expect("open");
+    assert_eq!(status.st_mode & 0o777, 0o600);
+    #[cfg(target_os = "linux")] // macOS does not count names of memory
+    assert_eq!(status.st_nlink, 0, "it has no name");
 }

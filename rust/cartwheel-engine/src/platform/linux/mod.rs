@@ -1,0 +1,23 @@
+//! Linux: memfd (since version 3.17), futex (2.6) and pidfd (5.3), and without them the portable means.
+
+mod affinity;
+mod futex;
+mod process;
+mod process_id;
+mod shared;
+
+pub(crate) use affinity::pin_to_cpu;
+pub(crate) use futex::{wait, wake};
+pub(crate) use process::{Process, lifeline, wait_for_parent};
+pub use process_id::process_id;
+pub(crate) use shared::{PARTS_AT_ONCE, give_back, held_bytes, make_private, make_shared, reserve};
+
+use rustix::io::Errno;
+
+/// The name of this implementation.
+pub const NAME: &str = "linux";
+
+/// Whether a system call failed because the kernel is too old for it, or a filter forbids it.
+fn is_missing(error: Errno) -> bool {
+    matches!(error, Errno::NOSYS | Errno::PERM)
+}

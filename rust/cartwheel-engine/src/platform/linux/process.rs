@@ -1,0 +1,85 @@
+//! Watching processes by pidfds.
+//!
+//! A pidfd becomes readable when its process ends, regardless of which process started or reaps it,
+//! and a recycled process id never confuses it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+
+use super::super::by_id::{self, ById};
+use super::is_missing;
+
+/// A process that is watched.
+#[derive(Debug)]
+pub(crate) enum Process {
+    Pidfd(OwnedFd),
+    ById(ById),
+}
+
+impl Process {
+    /// Watches a process that is alive, or that nobody has waited for.
+    pub(crate) fn watch(pid: Pid) -> io::Result<Self> {
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Err(error) if is_missing(error) => ById::watch(pid).map(Self::ById),
+            pidfd => Ok(Self::Pidfd(pidfd?)),
+        }
+    }
+
+    /// Waits until the process ends, for at most `timeout`; returns whether it ended.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        match self {
+            Self::Pidfd(pidfd) => ended(pidfd, Some(timeout)),
+            Self::ById(process) => process.wait(timeout),
+        }
+    }
+
+    /// Kills the process.
+    pub(crate) fn kill(&self) {
+        match self {
+            // It may have ended in the meantime, which is fine.
+            Self::Pidfd(pidfd) => drop(pidfd_send_signal(pidfd, Signal::KILL)),
+            Self::ById(process) => process.kill(),
+        }
+    }
+}
+
+fn ended(pidfd: &impl AsFd, timeout: Option<Duration>) -> bool {
+    let began = Instant::now();
+    loop {
+        let left = timeout.map(|timeout| {
+            let left = timeout.saturating_sub(began.elapsed());
+            Timespec::try_from(left).expect("waits are shorter than a century")
+        });
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        match poll(&mut fds, left.as_ref()) {
+            Err(Errno::INTR) => {} // a handled signal says nothing about the process
+            polled => return polled.is_ok_and(|ready| ready > 0),
+        }
+    }
+}
+
+/// What worker processes get to notice the end of this one, and what this one keeps open until its
+/// worker has ended, if anything.
+pub(crate) fn lifeline() -> io::Result<(OwnedFd, Option<OwnedFd>)> {
+    match pidfd_open(getpid(), PidfdFlags::empty()) {
+        Err(error) if is_missing(error) => by_id::lifeline(),
+        pidfd => Ok((pidfd?, None)),
+    }
+}
+
+/// Returns when the process `pid` has ended, which started this one and gave it `lifeline`.
+pub(crate) fn wait_for_parent(pid: Pid, lifeline: Option<&OwnedFd>) {
+    let is_pipe = |lifeline| {
+        fstat(lifeline).is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Fifo)
+    };
+    match lifeline {
+        Some(pidfd) if !is_pipe(pidfd) => while !ended(pidfd, None) {},
+        _ => by_id::wait_for_parent(pid, lifeline),
+    }
+}

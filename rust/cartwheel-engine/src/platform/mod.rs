@@ -1,0 +1,67 @@
+//! The operating system. No other room of this crate calls it, except through `std`.
+//!
+//! There are two implementations. `linux` is chosen on Linux, `portable` on every other Unix, and on
+//! Linux with the feature `portable`, which is how it is tested:
+//!
+//! | what the engine needs | `linux` | `portable` |
+//! |---|---|---|
+//! | a name | [`NAME`] is `"linux"` | `"portable"` |
+//! | memory that processes share | `memfd`, sealed against another size | `shm_open`, unlinked at once |
+//! | its memory before it is used | `fallocate` | the same on Linux; elsewhere the system gives no promise |
+//! | returning it | `fallocate` with a hole | with the last mapping |
+//! | making it private in place | a copy on write, moved there in one step | copied out and back, see [`PARTS_AT_ONCE`] |
+//! | waiting for a word | futex | looking at it, in growing intervals (`poll`) |
+//! | the end of a process | pidfd | looking for it, by its id (`by_id`) |
+//! | the end of the process that started this one | pidfd | a pipe, and looking for it |
+//! | the id of this process | on a page that forks wipe | `getpid` |
+//! | a processor for a thread | `sched_setaffinity` | nothing |
+//!
+//! Both map memory by `mmap` (`pages`). Where a kernel, or a filter of system calls (seccomp), refuses
+//! memfd, futex or pidfd, `linux` uses the portable means instead.
+//!
+//! # Invariants
+//!
+//! 1. An address that is given back or replaced here is the caller's: a whole mapping made by `pages`,
+//!    of this length, into which nothing else maps.
+//! 2. While memory is made private, no other thread of this process reads or writes it, unless
+//!    [`PARTS_AT_ONCE`]. What other processes write meanwhile has no meaning here.
+
+mod by_id;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod linux;
+mod pages;
+mod poll;
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
+mod portable;
+mod scope;
+mod shm;
+
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+use linux as system;
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
+use portable as system;
+
+#[cfg(feature = "failpoints")]
+pub(crate) use by_id::stop_this_process;
+pub(crate) use by_id::{kill_this_process, pid};
+pub(crate) use pages::{Access, Behind, map, unmap};
+pub use scope::Scope;
+pub use system::{NAME, process_id};
+pub(crate) use system::{
+    PARTS_AT_ONCE, Process, give_back, held_bytes, lifeline, make_private, make_shared, pin_to_cpu,
+    reserve, wait, wait_for_parent, wake,
+};
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// The bytes of shared memory, and the number of its file; 0 on systems that have no such number.
+pub(crate) fn look_at(shared: &OwnedFd) -> io::Result<(usize, u64)> {
+    let status = rustix::fs::fstat(shared)?;
+    Ok((usize::try_from(status.st_size).unwrap_or(0), status.st_ino))
+}
+
+/// Whether [`Process::watch`] found no process.
+pub(crate) fn is_no_such_process(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
