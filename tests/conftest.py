@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import multiprocessing
+import os
 import resource
 import signal
 import sys
@@ -143,6 +144,7 @@ def _warmed_up():
         envs.close()
     forkserver.ensure_running()
     resource_tracker.ensure_running()
+    os.urandom(1)  # with glibc before 2.25, Python keeps the file that it reads
     painter = gym.make("CartPole-v1", render_mode="rgb_array")  # pygame starts a thread
     painter.reset()
     with contextlib.suppress(DependencyNotInstalled):  # pygame has no wheels for musl
