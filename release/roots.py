@@ -125,11 +125,14 @@ ROOTS_OF_WHEELS = (
 
 def check_needs(roots: tuple[Root, ...]) -> None:
     """Raises `SystemExit` that names everything that is missing here."""
-    programs = {**NEEDED, **(NEEDED_TO_BUILD if any(root.zig_target for root in roots) else {})}
+    builds = any(root.zig_target and not root.folder.exists() for root in roots)
+    programs = {**NEEDED, **(NEEDED_TO_BUILD if builds else {})}
     packages = {package for program, package in programs.items() if not shutil.which(program)}
     lacks = []
     if packages:
         lacks.append(f"apt-get install {' '.join(sorted(packages))}")
+    if builds and cross_python.build_python() is None:
+        lacks.append(f"put a python{cross_python.VERSION} on PATH")
     if os.geteuid() != 0:
         lacks.append("run as root: chroot and mount are its privilege")
     if any(root.is_emulated for root in roots) and not (BINFMT / "register").exists():
