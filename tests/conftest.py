@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import multiprocessing
-import os
 import resource
 import signal
 import sys
@@ -144,7 +143,10 @@ def _warmed_up():
         envs.close()
     forkserver.ensure_running()
     resource_tracker.ensure_running()
-    os.urandom(1)  # with glibc before 2.25, Python keeps the file that it reads
+    # The first seed of `None`: with glibc before 2.25, the crate getrandom keeps /dev/urandom open.
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 1)
+    envs.reset()
+    envs.close()
     painter = gym.make("CartPole-v1", render_mode="rgb_array")  # pygame starts a thread
     painter.reset()
     with contextlib.suppress(DependencyNotInstalled):  # pygame has no wheels for musl
