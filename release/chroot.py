@@ -45,6 +45,8 @@ mount -o remount,bind,ro "$root$repository"
 mount --bind "$results" "$root$results"
 exec chroot "$root" /bin/sh -c 'cd "$0" && exec "$@"' "$repository" "$@"
 """
+# The command ends with this program, also if this program is killed.
+_WITH_THIS = ["setpriv", "--pdeathsig=KILL"]
 _NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
 
 
@@ -57,18 +59,19 @@ def run(root: Path, command: list[str], variables: dict[str, str], *, check: boo
     assignments = [f"{name}={value}" for name, value in environment.items()]
     entered = ["sh", "-euc", _ENTER, "sh", str(root), str(REPOSITORY), str(RESULTS)]
     return subprocess.run(
-        [*_NAMESPACES, *entered, "/usr/bin/env", "-i", *assignments, *command], check=check
+        [*_WITH_THIS, *_NAMESPACES, *entered, "/usr/bin/env", "-i", *assignments, *command],
+        check=check,
     ).returncode
 
 
 @contextlib.contextmanager
 def running(machine: str, make_qemu: Callable[[], Path]) -> Iterator[None]:
     """While it lasts, programs for `machine` run here; by qemu, unless this is such a machine."""
+    signal.signal(signal.SIGTERM, _stop)  # so that the command ends, and the handler is removed
     if machine == platform.machine():
         yield
         return
     handler = BINFMT / HANDLER
-    signal.signal(signal.SIGTERM, _stop)  # so that the handler is removed
     if handler.exists():
         handler.write_text("-1")  # of a run that was killed; its qemu may be gone
     # P keeps the name under which a program was called, F opens qemu now: it is not in the root.

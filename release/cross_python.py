@@ -46,14 +46,11 @@ KNOWN = (
 NO_HEADERS = '[ "$*" != "-E -v -" ] || exit 1'
 
 
-def build_python() -> str:
+def build_python() -> str | None:
     """The Python of the same version that runs here, which CPython's build needs."""
-    found = shutil.which(f"python{VERSION}")
     if platform.python_version().startswith(f"{VERSION}."):
-        found = sys.executable
-    if found is None:
-        raise SystemExit(f"python{VERSION} builds the roots' Python: it is not on PATH")
-    return found
+        return sys.executable
+    return shutil.which(f"python{VERSION}")
 
 
 def install(zig_target: str, root: Path, downloads: Path, work: Path) -> None:

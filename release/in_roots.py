@@ -13,6 +13,7 @@ the weak order of memory of the real processor: qemu's threads run on this one.
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -66,7 +67,8 @@ def install(root: Root, wheel: Path) -> Path:
     command += [str(wheel), *REQUIREMENTS]
     if "musl" not in root.libc:
         command += REQUIREMENTS_ON_GLIBC
-    subprocess.run(command, check=True)
+    # The versions of constraints.txt have no wheels for the old glibc.
+    subprocess.run(command, env={**os.environ, "PIP_CONSTRAINT": ""}, check=True)
     return site
 
 

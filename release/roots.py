@@ -68,7 +68,11 @@ _OLD_LIBC = (
         f"{UBUNTU}/pool/main/g/glibc/libc6_2.23-0ubuntu3_amd64.deb",
         "68d69a0fb2dae7578a2a7054bc0cd5f0994d523f60d540bc6708ff3f2fb33e18",
     ),
-    # NumPy's wheels need two libraries of GCC, which every manylinux system has.
+    # NumPy's wheels need zlib and two libraries of GCC, which every manylinux system has.
+    Archive(
+        f"{UBUNTU}/pool/main/z/zlib/zlib1g_1.2.8.dfsg-2ubuntu4_amd64.deb",
+        "b8be56e2589fec7d914801f85089e2f6f690044a072b53c0952ea562d9d7496e",
+    ),
     Archive(
         f"{UBUNTU}/pool/main/g/gccgo-6/libgcc1_6.0.1-0ubuntu1_amd64.deb",
         "6e374d7b6ee1ffbcff568705b7f9ec7b9befbfcf17e683a21ef6480dc9d0cfe0",
@@ -121,11 +125,14 @@ ROOTS_OF_WHEELS = (
 
 def check_needs(roots: tuple[Root, ...]) -> None:
     """Raises `SystemExit` that names everything that is missing here."""
-    programs = {**NEEDED, **(NEEDED_TO_BUILD if any(root.zig_target for root in roots) else {})}
+    builds = any(root.zig_target and not root.folder.exists() for root in roots)
+    programs = {**NEEDED, **(NEEDED_TO_BUILD if builds else {})}
     packages = {package for program, package in programs.items() if not shutil.which(program)}
     lacks = []
     if packages:
         lacks.append(f"apt-get install {' '.join(sorted(packages))}")
+    if builds and cross_python.build_python() is None:
+        lacks.append(f"put a python{cross_python.VERSION} on PATH")
     if os.geteuid() != 0:
         lacks.append("run as root: chroot and mount are its privilege")
     if any(root.is_emulated for root in roots) and not (BINFMT / "register").exists():

@@ -143,9 +143,14 @@ def _warmed_up():
         envs.close()
     forkserver.ensure_running()
     resource_tracker.ensure_running()
+    # The first seed of `None`: with glibc before 2.25, the crate getrandom keeps /dev/urandom open.
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 1)
+    envs.reset()
+    envs.close()
     painter = gym.make("CartPole-v1", render_mode="rgb_array")  # pygame starts a thread
     painter.reset()
-    with contextlib.suppress(DependencyNotInstalled):  # it has no wheel without the GIL
+    # pygame has no wheels for musl, and none without the GIL.
+    with contextlib.suppress(DependencyNotInstalled):
         painter.render()
     painter.close()
 
