@@ -13,6 +13,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from cartwheel import NativeVectorEnv, VectorEnv, envpool
 from tests.envpool.tasks import NESTED, TRANSCRIPT, single
 from tests.support.environments import TranscriptEnv
+from tests.support.platforms import linux_only
 
 NATIVE, PYTHON = "CartPole-v1", "gymnasium.envs.classic_control:CartPole-v1"
 
@@ -226,7 +227,12 @@ def test_reset_options_reach_the_environment(make):
 
 
 @pytest.mark.parametrize(
-    ("task_id", "executor"), [(NATIVE, "thread"), (PYTHON, "thread"), (PYTHON, "process")]
+    ("task_id", "executor"),
+    [
+        pytest.param(NATIVE, "thread", marks=linux_only("it does not pin native threads")),
+        (PYTHON, "thread"),
+        (PYTHON, "process"),
+    ],
 )
 @pytest.mark.parametrize("offset", [0, 1, 1000])
 def test_workers_are_pinned_to_processors_starting_at_the_offset(make, task_id, executor, offset):
