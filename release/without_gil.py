@@ -47,7 +47,9 @@ class Computing(gym.Env[Any, Any]):
         """Computes, and returns the observation."""
         value = int(action)
         for number in range(self.rounds):
-            value = (value * 31 + number) & 0xFFFF
+            # A larger constant would be one object, whose references both threads would count:
+            # CPython 3.14t makes only small numbers immortal.
+            value = (value * 31 + number) & 0xFF
         return self._observation, float(value), False, False, {}
 
 
