@@ -66,6 +66,11 @@ impl RolloutMemory {
         backing.take().map_or(Ok(()), |backing| unsafe { self.mapping.part(&backing) })
     }
 
+    /// Closes the descriptor of memory that stays shared with whoever maps it.
+    pub(super) fn close(&self) {
+        drop(self.backing.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     /// Another descriptor of the memory; `None` when it is not shared.
     pub(crate) fn descriptor(&self) -> Result<Option<OwnedFd>, Error> {
         let backing = self.backing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::mapping::Backing;
 use super::slab::SlabMemory;
 use crate::error::Error;
-use crate::platform::process_id;
+use crate::platform::{PARTS_AT_ONCE, process_id};
 
 /// The descriptors and rollouts of a pool's memory, in the process that made it.
 #[derive(Debug)]
@@ -40,12 +40,30 @@ impl Sharing {
         unsafe { self.part_now() }
     }
 
+    /// Makes slabs and rollouts private to this process when its pool ends, so that arrays which
+    /// outlive the pool are not shared with children that are forked later. Closes the descriptors of
+    /// rollouts, which these arrays would keep.
+    ///
+    /// Where there is no memory for the copy, or other threads would notice, they stay shared.
+    ///
+    /// # Safety
+    ///
+    /// This process waits for nothing that a worker writes (invariant 8).
+    pub(crate) unsafe fn part_at_the_end(&self) {
+        if PARTS_AT_ONCE {
+            // SAFETY: as the caller promises.
+            let _ = unsafe { self.part_now() };
+        } else {
+            self.slabs.all_rollouts().iter().for_each(|(_, rollout)| rollout.close());
+        }
+    }
+
     /// As [`Sharing::part`], in any process.
     ///
     /// # Safety
     ///
     /// This process waits for nothing that a worker writes (invariant 8).
-    pub(crate) unsafe fn part_now(&self) -> Result<(), Error> {
+    unsafe fn part_now(&self) -> Result<(), Error> {
         let [.., slabs] = &self.backings;
         // SAFETY: as the caller promises.
         unsafe { self.slabs.part(slabs) }

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use super::{Pool, Workers};
 use crate::error::Error;
-use crate::platform;
 use crate::protocol::Control;
 use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
 use crate::worker::{Limit, close};
@@ -283,11 +282,9 @@ impl Pool {
             for &worker in &late {
                 handles[worker].kill();
             }
-            // Arrays that outlive the pool must not be shared with children that are forked later.
-            // If there is no memory for the copy, or other threads would notice, they stay shared.
-            if platform::PARTS_AT_ONCE {
+            if let Some(sharing) = self.memory.sharing() {
                 // SAFETY: every worker process has ended or was just killed (invariant 5).
-                let _ = self.memory.sharing().map(|sharing| unsafe { sharing.part_now() });
+                unsafe { sharing.part_at_the_end() };
             }
             return late;
         }
