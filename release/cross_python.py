@@ -15,12 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from release.archives import DEBIAN, Archive, unpack
+from release.pythons import SOURCES
 
 VERSION = "3.11"
-CPYTHON = Archive(
-    f"{DEBIAN}/pool/main/p/python3.11/python3.11_3.11.2.orig.tar.gz",
-    "2411c74bda5bbcfcddaf4531f66d1adc73f247f529aee981b029513aefdbf849",
-)
+CPYTHON = SOURCES[VERSION]
 LIBFFI = Archive(
     f"{DEBIAN}/pool/main/libf/libffi/libffi_3.4.4.orig.tar.gz",
     "d66c56ad259a82cf2a9dfc408b32bf5da52371500b84745f7fb8b645712df676",

@@ -9,46 +9,36 @@ the GIL.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import shutil
 import subprocess
-import urllib.request
 from pathlib import Path
-from typing import NamedTuple
+
+from release.archives import DEBIAN, UBUNTU, Archive, unpack
 
 FOLDER = Path(__file__).parents[1] / "target" / "pythons"
 
 
-class Source(NamedTuple):
-    """Where the source of a Python is, and the SHA-256 of the archive."""
-
-    url: str
-    sha256: str
-
-
-_UBUNTU = "http://archive.ubuntu.com/ubuntu/pool/main/p"
-_DEBIAN = "http://deb.debian.org/debian/pool/main/p"
-_LATEST = Source(
-    f"{_UBUNTU}/python3.14/python3.14_3.14.4.orig.tar.xz",
+_LATEST = Archive(
+    f"{UBUNTU}/pool/main/p/python3.14/python3.14_3.14.4.orig.tar.xz",
     "d923c51303e38e249136fc1bdf3568d56ecb03214efdef48516176d3d7faaef8",
 )
 
 SOURCES = {
-    "3.10": Source(
-        f"{_UBUNTU}/python3.10/python3.10_3.10.4.orig.tar.xz",
+    "3.10": Archive(
+        f"{UBUNTU}/pool/main/p/python3.10/python3.10_3.10.4.orig.tar.xz",
         "80bf925f571da436b35210886cf79f6eb5fa5d6c571316b73568343451f77a19",
     ),
-    "3.11": Source(
-        f"{_DEBIAN}/python3.11/python3.11_3.11.2.orig.tar.gz",
+    "3.11": Archive(
+        f"{DEBIAN}/pool/main/p/python3.11/python3.11_3.11.2.orig.tar.gz",
         "2411c74bda5bbcfcddaf4531f66d1adc73f247f529aee981b029513aefdbf849",
     ),
-    "3.12": Source(
-        f"{_UBUNTU}/python3.12/python3.12_3.12.3.orig.tar.xz",
+    "3.12": Archive(
+        f"{UBUNTU}/pool/main/p/python3.12/python3.12_3.12.3.orig.tar.xz",
         "56bfef1fdfc1221ce6720e43a661e3eb41785dd914ce99698d8c7896af4bdaa1",
     ),
-    "3.13": Source(
-        f"{_DEBIAN}/python3.13/python3.13_3.13.5.orig.tar.xz",
+    "3.13": Archive(
+        f"{DEBIAN}/pool/main/p/python3.13/python3.13_3.13.5.orig.tar.xz",
         "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640",
     ),
     "3.14": _LATEST,
@@ -82,22 +72,9 @@ def _is(python: Path, name: str) -> bool:
 
 
 def _build(name: str) -> Path:
-    source = SOURCES[name]
-    archive = FOLDER / source.url.rpartition("/")[2]
-    if not archive.exists():
-        print(f"==> {source.url}", flush=True)
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        part = archive.with_suffix(".part")
-        with urllib.request.urlopen(source.url) as answer, part.open("wb") as file:
-            shutil.copyfileobj(answer, file)
-        part.rename(archive)
-    if hashlib.sha256(archive.read_bytes()).hexdigest() != source.sha256:
-        raise SystemExit(f"{archive} is not the archive that was expected: delete it")
     work, prefix = FOLDER / f"build-{name}", FOLDER / name
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
-    unpack = ["tar", "-xf", str(archive), "--strip-components=1", "-C", str(work)]
-    subprocess.run(unpack, check=True)
+    unpack(SOURCES[name], work, FOLDER)
     options = [f"--prefix={prefix}", "--with-ensurepip=install"]
     if name.endswith("t"):
         options.append("--disable-gil")
