@@ -27,11 +27,12 @@ USES = {
     "record": (
         "import tempfile\n"
         "with tempfile.TemporaryDirectory() as folder:\n"
-        f"    envs = cartwheel.RecordEpisode({POLES.format('next_step')}, folder)\n"
+        f"    envs = {POLES.format('next_step')}\n"
+        "    envs = cartwheel.RecordEpisode(envs, folder, trajectory_name='poles')\n"
         "    envs.reset(seed=1)\n"
         "    for _ in range(50): envs.step(envs.action_space.sample())\n"
         "    envs.close()\n"
-        "    assert len(cartwheel.TrajectoryDataset(folder))"
+        "    assert len(cartwheel.TrajectoryDataset(folder + '/poles.h5'))"
     ),
     "rllib": "import cartwheel.rllib\ncartwheel.rllib.register('poles', 'CartPole-v1')",
     "sb3": "from cartwheel.sb3 import CartwheelVecEnv\n"
