@@ -105,14 +105,14 @@ def test_a_worker_that_hangs_while_rows_are_in_flight_is_restarted(build):
 
 def test_a_worker_whose_results_wait_for_a_busy_program_does_not_hang(build_processes):
     """All rows are done, and the program works for longer than the limit between two receipts."""
-    envs = build_processes(ROWS, batch_size=1, on_timeout="restart", timeout=0.4)
+    envs = build_processes(ROWS, batch_size=1, on_timeout="restart", timeout=0.8)
     pids = envs.get_attr("pid")
     envs.async_reset(seed=SEED)
     time.sleep(0.2)
     received = []
     for _ in ROWS:  # with a look at the workers in every receipt but for the last one
         received += envs.recv()[-1]["env_index"].tolist()
-        time.sleep(0.6)
+        time.sleep(1.0)
     assert sorted(received) == list(range(5))
     assert envs.stats().restarts.tolist() == [0, 0]
     assert envs.get_attr("pid") == pids
@@ -194,18 +194,23 @@ def test_the_timeout_of_a_single_call_restarts_nothing(build):
     assert envs.stats().restarts.sum() == 0
 
 
-def test_what_is_pending_after_a_timeout_is_named_with_the_ways_out(build_processes):
-    envs = build_processes([partial(SlowEnv, 9), partial(SlowEnv, 9)], timeout=0.2)
+def test_what_is_pending_after_a_timeout_is_named_with_the_ways_out(build_processes, gates):
+    envs = build_processes(gates.env_fns(2), num_workers=2)
     envs.reset()
-    with pytest.raises(TimeoutError):
-        envs.step([0, 5])
+    envs.step_async([0, 1])
+    waited_for = None
+    while waited_for != [1]:  # until row 0 has answered
+        with pytest.raises(TimeoutError) as late:
+            envs.step_wait(timeout=0.05)
+        waited_for = late.value.rows
     with pytest.raises(cartwheel.errors.gym.error.AlreadyPendingCallError) as failure:
         envs.step([0, 0])
     assert failure.value.__notes__ == [
         "the wait for it was given up, and rows [1] have not answered: `step_wait()` waits again, "
         "`reset()` drops the results"
     ]
-    assert envs.step_wait()[1].tolist() == [0, 5]
+    gates.open(1)
+    assert envs.step_wait()[1].tolist() == [0, 1]
 
 
 def test_a_timeout_error_is_pythons_and_multiprocessings_and_can_be_pickled():
