@@ -82,6 +82,15 @@ def test_a_module_that_the_loader_refuses_shows_what_the_loader_says(copied):
     assert "abi3.so: " in message  # the loader names the file and the reason
 
 
+def test_a_module_of_another_abi_is_an_import_error_too(copied):
+    """What CPython 3.14t raises for a module of the stable ABI, which it loads and cannot use."""
+    (copied / "_cartwheel.cpython-39-riscv64-linux-gnu.so").touch()
+    (copied / "_cartwheel.py").write_text("raise SystemError('init returned no object')")
+    message = importing(copied.parent)
+    assert message.startswith("ImportError: cartwheel's native module _cartwheel.cpython-39")
+    assert "init returned no object" in message
+
+
 def test_the_oldest_python_is_the_one_of_the_metadata():
     project = (Path(__file__).parents[1] / "pyproject.toml").read_text()
     oldest = ".".join(map(str, supported.OLDEST_PYTHON))

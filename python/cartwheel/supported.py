@@ -36,11 +36,11 @@ def check() -> None:
         raise ImportError(f"cartwheel runs on {systems}, not on {sys.platform}.{advice}")
     try:
         importlib.import_module(NATIVE)
-    except ImportError as error:
-        raise ImportError(_reason(error), name=NATIVE, path=error.path) from error
+    except (ImportError, SystemError) as error:  # the latter where the ABI is another
+        raise ImportError(_reason(error), name=NATIVE) from error
 
 
-def _reason(error: ImportError) -> str:
+def _reason(error: Exception) -> str:
     """Why the native module cannot be loaded, and what to do."""
     found = sorted(file.name for file in Path(__file__).parent.glob("_cartwheel*.so"))
     if not found:
