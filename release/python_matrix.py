@@ -39,8 +39,10 @@ def main() -> None:
         version = _said(inside, "import platform; print(platform.python_version())")
         print(f"==> pytest, Python {version} with {wheel.name}", flush=True)
         began = time.monotonic()
-        # Tests compile plugins: for this Python, which for a free-threaded one is another ABI.
-        counts = run(inside, FOLDER / f"{name}.xml", given.tests, PYO3_PYTHON=str(inside))
+        # Tests compile plugins: for this Python, which for a free-threaded one is another ABI, and
+        # as extension modules, which do not link its library.
+        plugins = {"PYO3_PYTHON": str(inside), "PYO3_BUILD_EXTENSION_MODULE": "1"}
+        counts = run(inside, FOLDER / f"{name}.xml", given.tests, **plugins)
         minutes = (time.monotonic() - began) / 60
         fine &= counts is not None and not counts["failed"]
         cells = ["stopped"] * len(COUNTS) if counts is None else [f"{counts[n]:,}" for n in COUNTS]

@@ -26,8 +26,8 @@ _LATEST = Archive(
 
 SOURCES = {
     "3.10": Archive(
-        f"{UBUNTU}/pool/main/p/python3.10/python3.10_3.10.4.orig.tar.xz",
-        "80bf925f571da436b35210886cf79f6eb5fa5d6c571316b73568343451f77a19",
+        f"{UBUNTU}/pool/main/p/python3.10/python3.10_3.10.12.orig.tar.xz",
+        "afb74bf19130e7a47d10312c8f5e784f24e0527981eab68e20546cfb865830b8",
     ),
     "3.11": Archive(
         f"{DEBIAN}/pool/main/p/python3.11/python3.11_3.11.2.orig.tar.gz",
