@@ -110,8 +110,9 @@ test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tes
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14 3.14t
 TESTS ?= tests
 
-test-pythons: build ## run TESTS (tests) on each of PYTHONS (3.10 to 3.14, and 3.14t without a GIL), with the wheel, and print a table; builds Pythons that are not on PATH, and wheels unless WHEELS is a folder of them
-	@$(BIN)/python -m release.python_matrix $(if $(WHEELS),--wheels $(WHEELS)) --tests $(TESTS) -- $(PYTHONS)
+test-pythons: build $(RELEASE_VENV)/.installed ## run TESTS (tests) on each of PYTHONS (3.10 to 3.14, and 3.14t without a GIL), with the wheel, and print a table; builds Pythons that are not on PATH
+	@$(RELEASE_VENV)/bin/python -m release.wheels --here --untried
+	@$(BIN)/python -m release.python_matrix --tests $(TESTS) -- $(PYTHONS)
 
 matrix: build $(GYMNASIUMS:%=$(GYM_VENV)%/.installed) ## run the tests that concern Gymnasium beside each version of it that is supported
 	@$(BIN)/python -m tests.matrix $(GYMNASIUMS)
@@ -221,7 +222,7 @@ bench-trainers: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed .venv-puff
 
 wheel: $(RELEASE_VENV)/.installed ## build the release wheel of this machine into dist/, check it and try it in an empty environment
 	@rm -rf dist
-	@$(RELEASE_VENV)/bin/python -m release.wheels --here
+	@$(RELEASE_VENV)/bin/python -m release.wheels --here --abis cp310-abi3
 
 wheels: $(RELEASE_VENV)/.installed ## build the wheels of every machine, check them, and try those that run here
 	@rm -rf dist

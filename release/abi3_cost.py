@@ -1,8 +1,6 @@
-"""What the stable ABI costs: two builds of cartwheel beside each other, step by step.
+"""What the stable ABI costs: the instructions of a step, of two builds of cartwheel.
 
-Each build is a folder with a ``cartwheel`` in it, as ``pip install --target FOLDER`` makes it.
-Both are run by this Python, in processes that take turns; the fastest slice of each process
-counts::
+Each build is a folder with a ``cartwheel`` in it, as ``pip install --target FOLDER`` makes it::
 
     maturin build --release --out dist/abi3
     maturin build --release --out dist/own --no-default-features
@@ -10,9 +8,8 @@ counts::
     pip install --no-deps --target target/own dist/own/*.whl
     python -m release.abi3_cost target/own target/abi3
 
-``--instructions`` counts the instructions of a step instead, with valgrind's callgrind. Counts are
-the same in every run, whatever else the machine does; steps that wait for other threads or
-processes have no such count, and are left out.
+valgrind's callgrind counts. Counts are the same in every run, whatever else the machine does. Steps
+that wait for other threads or processes have no such count.
 """
 
 from __future__ import annotations
@@ -21,11 +18,9 @@ import argparse
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +31,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SLICES, SLICE_S = 8, 0.1
 COUNTED_STEPS = 100
 
 
@@ -66,11 +60,11 @@ NESTED = gym.spaces.Dict(
 )
 
 
-def python_rows(make: Callable[[], gym.Env[Any, Any]], rows: int, executor: Any) -> Any:
-    """Steps of Python environments."""
+def python_rows(make: Callable[[], gym.Env[Any, Any]], rows: int) -> Any:
+    """Steps of Python environments in the calling thread."""
     import cartwheel
 
-    envs = cartwheel.VectorEnv([make] * rows, executor=executor)
+    envs = cartwheel.VectorEnv([make] * rows, executor="inline")
     envs.reset(seed=1)
     actions = np.arange(rows) % 2
     return lambda: envs.step(actions)
@@ -86,15 +80,13 @@ def native_rows(rows: int) -> Any:
     return lambda: envs.step(actions)
 
 
-def pool_rows(rows: int, batch: int) -> Any:
+def pool_rows(rows: int) -> Any:
     """``recv`` and ``send`` of native environments, as a user of EnvPool calls them."""
     from cartwheel import envpool
 
-    pool = envpool.make_gymnasium(
-        "CartPole-v1", num_envs=rows, batch_size=batch, seed=1, num_threads=1
-    )
+    pool = envpool.make_gymnasium("CartPole-v1", num_envs=rows, seed=1, num_threads=1)
     pool.async_reset()
-    actions = (np.arange(batch) % 2).astype(np.int32)
+    actions = (np.arange(rows) % 2).astype(np.int32)
 
     def step() -> None:
         infos = pool.recv()[-1]
@@ -103,127 +95,74 @@ def pool_rows(rows: int, batch: int) -> Any:
     return step
 
 
-def cart_pole() -> gym.Env[Any, Any]:
-    """As Gymnasium makes it, with its wrappers."""
-    return gym.make("CartPole-v1")
-
-
-def cases() -> Iterator[tuple[str, bool, Callable[[], Any]]]:
-    """Names, whether instructions can be counted, and what makes a function that steps."""
+def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Names, and what makes a function that steps."""
     for rows in (1, 64, 4096):
-        yield f"native CartPole, {rows} rows", True, partial(native_rows, rows)
-    for executor in ("inline", "thread", "process"):
-        for rows in (1, 64, 256):
-            make = partial(python_rows, cart_pole, rows, executor)
-            yield f"CartPole, {executor}, {rows} rows", executor == "inline", make
-    for name, space, infos in (("nothing", BOX, 0), ("10 infos", BOX, 10), ("nested", NESTED, 0)):
+        yield f"native CartPole, {rows} rows", partial(native_rows, rows)
+    made: dict[str, Callable[[], gym.Env[Any, Any]]] = {
+        "CartPole": partial(gym.make, "CartPole-v1"),
+        "Taxi": partial(gym.make, "Taxi-v4"),  # its infos have an array
+        "nothing": partial(Still, BOX),
+        "10 infos": partial(Still, BOX, 10),
+        "nested": partial(Still, NESTED),
+    }
+    for name, make in made.items():
         for rows in (1, 64):
-            make = partial(python_rows, partial(Still, space, infos), rows, "inline")
-            yield f"{name}, inline, {rows} rows", True, make
-    yield "Taxi, inline, 64 rows", True, partial(python_rows, taxi, 64, "inline")
-    for rows, batch in ((1, 1), (64, 64), (64, 32)):
-        yield f"envpool, {batch} of {rows} rows", batch == rows, partial(pool_rows, rows, batch)
+            yield f"{name}, {rows} rows", partial(python_rows, make, rows)
+    for rows in (1, 64):
+        yield f"envpool, {rows} rows", partial(pool_rows, rows)
 
 
-def taxi() -> gym.Env[Any, Any]:
-    """Its infos have an array and a float."""
-    return gym.make("Taxi-v4")
-
-
-def fastest(step: Callable[[], Any]) -> float:
-    """Microseconds of a step, in the fastest of some slices."""
-    best = float("inf")
-    for _ in range(SLICES):
-        steps, began = 0, time.perf_counter()
-        while (spent := time.perf_counter() - began) < SLICE_S:
-            step()
-            steps += 1
-        best = min(best, spent / steps)
-    return best * 1e6
-
-
-def run(pattern: str, *, counting: bool) -> None:
-    """Times each case, or steps it between two marks for valgrind; prints what was timed."""
-    timed = {}
-    for name, countable, make in cases():
-        if not re.search(pattern, name) or (counting and not countable):
+def run(pattern: str) -> None:
+    """Steps each case between two marks for valgrind; prints the names of the cases."""
+    names = []
+    for name, make in cases():
+        if not re.search(pattern, name):
             continue
         step = make()
-        if counting:
+        for _ in range(2):  # the first time to warm up
             for _ in range(COUNTED_STEPS):
                 step()
             os.getppid()  # a mark: callgrind writes what was counted, and begins again
-            for _ in range(COUNTED_STEPS):
-                step()
-            os.getppid()
-            timed[name] = 0.0
-        else:
-            timed[name] = fastest(step)
-    print(json.dumps(timed))
+        names.append(name)
+    print(json.dumps(names))
     sys.stdout.flush()
     os._exit(0)  # without the time that it takes to end every worker
-
-
-def started(build: Path, pattern: str, *, counting: bool, under: list[str]) -> dict[str, float]:
-    """The results of one process with this build."""
-    arguments = [*under, sys.executable, __file__, str(build), "--run", "--only", pattern]
-    if counting:
-        arguments.append("--instructions")
-    environment = {**os.environ, "PYTHONPATH": str(build), "PYTHONHASHSEED": "0"}
-    ran = subprocess.run(arguments, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    results: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
-    return results
 
 
 def counted(build: Path, pattern: str) -> dict[str, float]:
     """Instructions of a step for each case."""
     with tempfile.TemporaryDirectory() as folder:
-        under = [
-            "valgrind",
-            "--quiet",
-            "--tool=callgrind",
-            f"--callgrind-out-file={folder}/out",
-            "--dump-before=getppid",
-        ]
-        names = started(build, pattern, counting=True, under=under)
-        dumps = [Path(folder, f"out.{number + 1}") for number in range(2 * len(names))]
+        command = ["valgrind", "--quiet", "--tool=callgrind", "--dump-before=getppid"]
+        command += [f"--callgrind-out-file={folder}/out"]
+        command += [sys.executable, __file__, str(build), str(build), "--run", "--only", pattern]
+        environment = {**os.environ, "PYTHONPATH": str(build), "PYTHONHASHSEED": "0"}
+        ran = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
+        names = json.loads(ran.stdout.splitlines()[-1])
+        dumps = [Path(folder, f"out.{2 * number + 2}") for number in range(len(names))]
         totals = [
             re.search(r"^(?:totals|summary): (\d+)", dump.read_text(), re.M) for dump in dumps
         ]
-        counts = [int(total.group(1)) / COUNTED_STEPS for total in totals[1::2] if total]
+        counts = [int(total.group(1)) / COUNTED_STEPS for total in totals if total]
         return dict(zip(names, counts, strict=True))
 
 
 def main() -> None:
     """Prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("builds", nargs="+", type=Path, help="the build for one Python, then abi3")
-    parser.add_argument("--rounds", type=int, default=5, help="processes of each build (5)")
+    parser.add_argument("own", type=Path, help="the build for one Python")
+    parser.add_argument("stable", type=Path, help="the build with the stable ABI")
     parser.add_argument("--only", default="", help="a pattern of names of cases")
-    parser.add_argument("--instructions", action="store_true", help="count them, with valgrind")
     parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run:
-        run(given.only, counting=given.instructions)
-    own, stable = given.builds
-    if given.instructions:
-        rounds = [(counted(own, given.only), counted(stable, given.only))]
-    else:
-        rounds = []
-        for _ in range(given.rounds):
-            pair = [started(build, given.only, counting=False, under=[]) for build in (own, stable)]
-            rounds.append((pair[0], pair[1]))
-    unit = "instructions" if given.instructions else "µs"
-    print(f"| a step of | {own.name}, {unit} | {stable.name}, {unit} | ratio | each round's |")
-    print("|---|--:|--:|--:|---|")
-    for name in rounds[0][0]:
-        first, second = ([pair[at][name] for pair in rounds] for at in (0, 1))
-        ratios = [b / a for a, b in zip(first, second, strict=True)]
-        each = " ".join(f"{ratio:.3f}" for ratio in ratios)
-        print(
-            f"| {name} | {min(first):,.2f} | {min(second):,.2f} "
-            f"| {statistics.median(ratios):.3f} | {each} |"
-        )
+        run(given.only)
+    own, stable = (counted(build, given.only) for build in (given.own, given.stable))
+    print("| a step of | for one Python | stable ABI | ratio |\n|---|--:|--:|--:|")
+    for name, count in own.items():
+        print(f"| {name} | {count:,.0f} | {stable[name]:,.0f} | {stable[name] / count:.3f} |")
 
 
 if __name__ == "__main__":

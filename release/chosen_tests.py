@@ -43,7 +43,7 @@ REQUIREMENTS = ("pytest>=8", "pytest-timeout", "hypothesis>=6.100", "pettingzoo>
 REQUIREMENTS_ON_GLIBC = ("dm-env>=1.6", "opencv-python-headless")
 
 
-def chosen(is_emulated: bool) -> list[str]:  # noqa: FBT001 - there are two kinds of roots
+def chosen(*, is_emulated: bool) -> list[str]:
     """The tests for a root, as pytest takes them."""
     if is_emulated:
         return [*CHOSEN]

@@ -4,9 +4,9 @@ A command gets a mount namespace and a PID namespace of its own. So nothing stay
 nothing goes on running after it, also when it is killed. This repository is in the root under its
 own path, read-only but for `RESULTS`.
 
-A program for another processor is run by qemu. The kernel is told so by a handler of binfmt_misc,
-which `running` registers and removes. Only a kill that cannot be caught leaves the handler behind;
-`echo -1 > /proc/sys/fs/binfmt_misc/cartwheel-aarch64` removes it.
+qemu runs programs for another processor. `running` registers qemu with the kernel (binfmt_misc),
+and removes this handler again. Only SIGKILL leaves the handler behind; the next run replaces it,
+and `echo -1 > /proc/sys/fs/binfmt_misc/cartwheel-aarch64` removes it.
 """
 
 import contextlib

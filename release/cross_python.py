@@ -59,7 +59,8 @@ def install(zig_target: str, root: Path, downloads: Path, work: Path) -> None:
     machine_and_libc = zig_target.partition(".")[0]
     host = f"--host={machine_and_libc}"
     # Modules are named after the C library of the building machine: `linux-musl` only if it has
-    # musl. Another maker in its name is enough for `configure` to run none of its programs.
+    # musl. The vendor `builder` makes the two names differ: then `configure` cross-compiles, and
+    # runs no program that it has built.
     here = f"--build={platform.machine()}-builder-{machine_and_libc.partition('-')[2]}"
     jobs = f"-j{os.cpu_count() or 1}"
     log = work / "log"

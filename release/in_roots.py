@@ -17,9 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.tags import cpython_tags
@@ -29,6 +27,7 @@ from release import chroot, cross_python
 from release.chosen_tests import REQUIREMENTS, REQUIREMENTS_ON_GLIBC, chosen
 from release.command import ROOT as REPOSITORY
 from release.roots import ROOTS_OF_WHEELS, Root, check_needs, make_qemu, make_root
+from tests.matrix import COUNTS, counted
 
 DIST = REPOSITORY / "dist"
 TABLE = REPOSITORY / "target" / "roots.md"
@@ -36,15 +35,6 @@ HEADER = "| root | wheel | Python | C library | machine | import | passed | fail
 PYTHON_VERSION = tuple(map(int, cross_python.VERSION.split(".")))
 #: Seconds. Emulation is slow, and a hang is still a failure.
 TEST_TIMEOUT = {False: 300, True: 1800}
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How the tests in a root ended."""
-
-    passed: int
-    failed: int
-    skipped: int
 
 
 def wheel_for(root: Root) -> Path:
@@ -72,15 +62,6 @@ def install(root: Root, wheel: Path) -> Path:
     return site
 
 
-def count(report: Path) -> Counts:
-    """Reads pytest's report."""
-    suite = ET.parse(report).getroot().find("testsuite")
-    assert suite is not None
-    total, skipped = int(suite.attrib["tests"]), int(suite.attrib["skipped"])
-    failed = int(suite.attrib["failures"]) + int(suite.attrib["errors"])
-    return Counts(total - failed - skipped, failed, skipped)
-
-
 def try_in(root: Root, tests: Iterable[str]) -> tuple[str, bool]:
     """Makes the root, installs, imports, steps and tests; a line of the table, and success."""
     wheel = wheel_for(root)
@@ -100,7 +81,7 @@ def try_in(root: Root, tests: Iterable[str]) -> tuple[str, bool]:
     status = chroot.run(
         root.folder, [*pytest, f"--junit-xml={report}", *tests], variables, check=False
     )
-    seen, counts = json.loads(found.read_text()), count(report)
+    seen, counts = json.loads(found.read_text()), counted(report)
     cells = (
         root.name,
         f"`{wheel.name}`",
@@ -108,7 +89,7 @@ def try_in(root: Root, tests: Iterable[str]) -> tuple[str, bool]:
         root.libc,
         f"{root.machine}{', qemu' if root.is_emulated else ''}",
         f"{seen['import_ms']:.0f} ms",
-        *map(str, (counts.passed, counts.failed, counts.skipped)),
+        *(str(counts[name]) for name in COUNTS),
     )
     return f"| {' | '.join(cells)} |", status == 0
 
@@ -129,7 +110,7 @@ def main() -> None:
     lines, well = [HEADER, "|---" * HEADER.count(" | ") + "|---|"], True
     for root in roots:
         with chroot.running(root.machine, make_qemu):
-            line, passed = try_in(root, arguments.tests or chosen(root.is_emulated))
+            line, passed = try_in(root, arguments.tests or chosen(is_emulated=root.is_emulated))
         lines.append(line)
         well = well and passed
     table = "\n".join(lines)

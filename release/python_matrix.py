@@ -1,9 +1,9 @@
 """Runs the tests on every Python, with the wheel, and prints a line for each.
 
-    python -m release.python_matrix [--tests tests/vector …] [--wheels dist] 3.10 3.14t
+    python -m release.python_matrix [--tests tests/vector …] 3.10 3.14t
 
 :mod:`release.pythons` finds or builds the Pythons. Each gets an environment below
-``target/pythons`` with the wheel and its extra ``test``; without ``--wheels`` the wheels are built.
+``target/pythons`` with the wheel of ``dist/`` and its extra ``test``.
 The exit status is 1 if a test failed, or if pytest could not run.
 """
 
@@ -14,11 +14,15 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from release.pythons import FOLDER, SOURCES, find
 from tests.matrix import COUNTS, ROOT, run
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIST = ROOT / "dist"
 FREE_THREADED = ROOT / "tests" / "requirements" / "free-threaded.txt"
 
 
@@ -27,14 +31,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", default=list(SOURCES), choices=list(SOURCES))
     parser.add_argument("--tests", nargs="+", default=["tests"], help="folders and files")
-    parser.add_argument("--wheels", type=Path, help="a folder of wheels; otherwise they are built")
     given = parser.parse_args()
     lines = [f"| Python | wheel | {' | '.join(COUNTS)} | minutes |"]
     lines.append("|---|---" + "|--:" * (len(COUNTS) + 1) + "|")
     fine = True
     for name in given.names:
         python = find(name)
-        wheel = _wheel(name, given.wheels or _built(name, python))
+        wheel = _wheel(name)
         inside = _environment(name, python, wheel)
         version = _said(inside, "import platform; print(platform.python_version())")
         print(f"==> pytest, Python {version} with {wheel.name}", flush=True)
@@ -52,27 +55,14 @@ def main() -> None:
     sys.exit(not fine)
 
 
-def _built(name: str, python: Path) -> Path:
-    """A folder with a newly built wheel for this Python; one wheel serves all that have a GIL."""
-    wheels, environ = FOLDER / "wheels", dict(os.environ)
-    if name.endswith("t"):  # with folders of their own, the two do not rebuild each other
-        environ |= {"CARGO_TARGET_DIR": str(FOLDER / f"cargo-{name}"), "PYO3_PYTHON": str(python)}
-    print(f"==> maturin build for Python {name}", flush=True)
-    maturin = [str(Path(sys.executable).with_name("maturin")), "build", "--release", "--locked"]
-    interpreter = ["--interpreter", environ.get("PYO3_PYTHON", sys.executable)]
-    told = [*maturin, "--quiet", "--out", str(wheels), *interpreter]
-    subprocess.run(told, cwd=ROOT, env=environ, check=True)
-    return wheels
-
-
-def _wheel(name: str, wheels: Path) -> Path:
-    """The newest wheel for this Python and machine."""
+def _wheel(name: str) -> Path:
+    """The wheel of dist/ for this Python and machine."""
     tag = f"cp{name.replace('.', '')}" if name.endswith("t") else "abi3"
-    found = [*wheels.glob(f"cartwheel-*-{tag}-*linux*_{os.uname().machine}.whl")]
+    found = [*DIST.glob(f"cartwheel-*-{tag}-*linux*_{os.uname().machine}.whl")]
     found = [wheel for wheel in found if "musllinux" not in wheel.name]
     if not found:
-        raise SystemExit(f"{wheels} has no wheel with the ABI {tag} for this machine")
-    return max(found, key=lambda wheel: wheel.stat().st_mtime)
+        raise SystemExit(f"{DIST} has no wheel with the ABI {tag} for this machine: `make wheels`")
+    return found[0]
 
 
 def _environment(name: str, python: Path, wheel: Path) -> Path:

@@ -15,7 +15,7 @@ class Target:
 
     #: Rust's name.
     triple: str
-    #: How maturin is told the oldest C library; nothing for macOS, where `oldest_macos` says it.
+    #: maturin's options for the oldest C library; none for macOS, which has `oldest_macos`.
     compatibility: tuple[str, ...]
     #: The tag of the wheel's file name; the last one where maturin writes an older alias before it.
     platform_tag: str
@@ -35,8 +35,7 @@ class Target:
         return "Darwin" if self.oldest_macos else "Linux"
 
 
-#: One wheel for every CPython from 3.10 on: its tags, and the interpreter that maturin is told.
-#: maturin reads the oldest version from the feature ``abi3-py310``, so any interpreter serves.
+#: The tags of the wheel for every CPython from 3.10 on, which the feature ``abi3-py310`` sets.
 ABI3 = "cp310-abi3"
 #: CPython 3.14 without the GIL. The stable ABI does not exist there before 3.15.
 FREE_THREADED = "cp314-cp314t"

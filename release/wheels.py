@@ -17,8 +17,8 @@ from packaging.utils import parse_wheel_filename
 from release.audit import Audit, audit
 from release.build import build
 from release.command import ROOT
-from release.targets import ABI3, ABIS, TARGETS, of_this_machine
-from release.trial import Trial, try_out
+from release.targets import ABIS, TARGETS, of_this_machine
+from release.trial import try_out
 
 DIST = ROOT / "dist"
 TABLE = ROOT / "target" / "wheels.md"
@@ -30,10 +30,10 @@ def runs_here(wheel: Path) -> bool:
     return not parse_wheel_filename(wheel.name)[3].isdisjoint(sys_tags())
 
 
-def row(wheel: Path, found: Audit, trial: Trial | None) -> str:
+def row(wheel: Path, found: Audit, import_ms: float | None) -> str:
     """A line of the table."""
     sizes = f"{found.wheel_size / 1e6:.2f} MB | {found.module_size / 1e6:.2f} MB"
-    seen = f"{trial.import_ms:.0f} ms | installed and stepped" if trial else "– | not here"
+    seen = "– | not here" if import_ms is None else f"{import_ms:.0f} ms | installed and stepped"
     return f"| `{wheel.name}` | {sizes} | {found.needs} | {seen} |"
 
 
@@ -50,11 +50,11 @@ def main() -> None:
     triples = [target.triple for target in TARGETS]
     parser.add_argument("--targets", nargs="+", choices=triples, default=triples)
     parser.add_argument("--abis", nargs="+", choices=ABIS, default=ABIS)
-    parser.add_argument("--here", action="store_true", help="only the wheel of this machine")
+    parser.add_argument("--here", action="store_true", help="only the wheels of this machine")
     parser.add_argument("--untried", action="store_true", help="build and check them only")
     arguments = parser.parse_args()
     if arguments.here:
-        arguments.targets, arguments.abis = [of_this_machine().triple], [ABI3]
+        arguments.targets = [of_this_machine().triple]
 
     lines = [HEADER, "|---" * HEADER.count(" | ") + "|---|"]
     faulty = False
@@ -68,11 +68,11 @@ def main() -> None:
             for fault in found.faults:
                 print(f"    {wheel.name}: {fault}", file=sys.stderr)
             faulty = faulty or bool(found.faults)
-            trial = None
+            import_ms = None
             if runs_here(wheel) and not arguments.untried:
                 print("==> the wheel in an empty environment", flush=True)
-                trial = try_out(wheel)
-            lines.append(row(wheel, found, trial))
+                import_ms = try_out(wheel)
+            lines.append(row(wheel, found, import_ms))
     write_hashes()
     table = "\n".join(lines)
     TABLE.parent.mkdir(exist_ok=True)

@@ -3,8 +3,9 @@
     python -m release.without_gil python3.14 python3.14t
 
 Each Python has cartwheel installed. Rows of Python environments (Gymnasium's CartPole, and one that
-computes for 100 µs) are stepped by the caller, by two threads and by two processes; native rows by
-one and by two threads of the program, each with a vector environment of its own.
+computes for tens of microseconds) are stepped by the caller, by two threads and by two processes.
+Native rows are stepped by one and by two threads of the program, each with its own vector
+environment.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SLICES, SLICE_S = 10, 0.2
 
 
 class Computing(gym.Env[Any, Any]):
-    """Computes in pure Python for about 100 µs a step."""
+    """Computes in pure Python for tens of microseconds a step."""
 
     observation_space = gym.spaces.Box(-1, 1, (4,), np.float32)
     action_space = gym.spaces.Discrete(2)
@@ -106,7 +107,7 @@ def cart_pole() -> gym.Env[Any, Any]:
 
 def cases() -> Iterator[tuple[str, Callable[[], float]]]:
     """Names, and what measures."""
-    for name, make in (("CartPole", cart_pole), ("100 µs", Computing)):
+    for name, make in (("CartPole", cart_pole), ("pure Python", Computing)):
         for executor in ("inline", "thread", "process"):
             yield f"{name}, {executor}", partial(rows_of_python, make, executor)
     for num_threads in (1, 2):

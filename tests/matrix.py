@@ -25,13 +25,13 @@ ROOMS = [
 COUNTS = ("passed", "failed", "skipped")
 
 
-def counted(report):
+def counted(report: Path) -> dict[str, int]:
     """How many tests passed, failed and were skipped, from pytest's report in JUnit's format."""
     tests = failed = skipped = 0
     for suite in ET.parse(report).getroot().iter("testsuite"):
-        tests += int(suite.get("tests"))
-        failed += int(suite.get("failures")) + int(suite.get("errors"))
-        skipped += int(suite.get("skipped"))
+        tests += int(suite.attrib["tests"])
+        failed += int(suite.attrib["failures"]) + int(suite.attrib["errors"])
+        skipped += int(suite.attrib["skipped"])
     return {"passed": tests - failed - skipped, "failed": failed, "skipped": skipped}
 
 

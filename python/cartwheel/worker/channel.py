@@ -128,8 +128,9 @@ _AT_ONCE = 1 << 16
 
 
 #: The byte with which a descriptor travels. Nothing acknowledges it, unlike in
-#: `multiprocessing.reduction`, whose acknowledgements on macOS would get between our messages. Some
-#: other descriptor of the sender keeps open what a descriptor refers to, until it has arrived.
+#: `multiprocessing.reduction`, whose acknowledgements on macOS would get between our messages.
+#: macOS may lose what the sender closes before it has arrived. So the sender keeps it open, or
+#: another descriptor of it.
 _DESCRIPTOR = b"\x01"
 
 
@@ -178,18 +179,18 @@ class ProcessChannel:
         self,
         end: Connection[Any, Any],
         sentinel: int | None = None,
-        lifeline: int | None = None,
+        lifeline: tuple[int, ...] = (),
     ) -> None:
         """Wraps one end.
 
         Args:
             end: The end of the socket pair.
             sentinel: A descriptor that becomes readable when the other process ends.
-            lifeline: A descriptor that is kept open until then; :meth:`close` closes it.
+            lifeline: Descriptors that are kept open until then; :meth:`close` closes them.
         """
         self.end = end
         self.sentinel = sentinel
-        self._lifeline = lifeline
+        self._lifeline = list(lifeline)
         #: The last lines of the other process's stderr, if it was asked to keep them.
         self.stderr: Stderr | None = None
         #: Bytes that were read and belong to messages that have not been taken.
@@ -302,9 +303,8 @@ class ProcessChannel:
     def close(self) -> None:
         """Closes the socket, the lifeline and the kept lines of stderr."""
         self.end.close()
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-            self._lifeline = None
+        while self._lifeline:
+            os.close(self._lifeline.pop())
         if self.stderr is not None:
             self.stderr.close()
             self.stderr = None

@@ -99,11 +99,13 @@ class StartProcess:
             daemon=self.daemon,
         )
         sent, kept = lifeline()
+        # A pidfd may be closed when it was sent. macOS may lose a pipe that is closed too early.
+        held = () if kept is None else (sent, kept)
         try:
             with _worker_environment():
                 process.start()
             its.close()
-            channel = ProcessChannel(mine, process.sentinel, kept)
+            channel = ProcessChannel(mine, process.sentinel, held)
             channel.send_descriptor(sent)
             channel.keep_stderr()
         except BaseException:
@@ -111,11 +113,12 @@ class StartProcess:
                 process.kill()
                 process.join()
             mine.close()
-            if kept is not None:
-                os.close(kept)
+            for descriptor in held:
+                os.close(descriptor)
             raise
         finally:
-            os.close(sent)
+            if not held:
+                os.close(sent)
         return process, channel
 
 
