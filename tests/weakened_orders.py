@@ -98,7 +98,9 @@ def _failing_test() -> str | None:
         return f"no end within {LIMIT} s"
     if not ended.returncode:
         return None
-    failed = re.search(r"^test (\S+) \.\.\. FAILED", ended.stdout, re.MULTILINE)
+    failed = re.search(r"^test (\S+) \.\.\. FAILED", ended.stdout, re.MULTILINE) or re.search(
+        r"^thread '(\S+)' .*panicked at", ended.stderr, re.MULTILINE
+    )  # a panic while loom cleans up after a failure ends the process before the test is named
     if failed is None:
         sys.exit(f"the tests were not run:\n{ended.stdout}{ended.stderr}")
     return failed[1].rpartition("::")[2]

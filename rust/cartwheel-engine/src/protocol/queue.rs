@@ -132,7 +132,8 @@ impl WorkQueue<'_> {
     /// Whether every row has left the queue.
     pub(crate) fn is_empty(&self) -> bool {
         let (entry, _) = self.ends.first();
-        entry == self.ends.tail.load(Ordering::Acquire)
+        // Relaxed: nothing is read because of it but the queue itself, by `first`.
+        entry == self.ends.tail.load(Ordering::Relaxed)
     }
 
     /// At most `most` rows of the work that was pushed first. They stay in the queue.
