@@ -317,6 +317,7 @@ def test_the_repr_of_a_pool_and_its_wrappers_names_the_task(make, env_type):
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
 def test_chosen_environments_are_rendered(make, task_id):
+    pytest.importorskip("pygame")  # has no wheels for an old C library
     envs = make(task_id, num_envs=3, seed=1, render_mode="rgb_array")
     envs.reset()
     frames = envs.render()

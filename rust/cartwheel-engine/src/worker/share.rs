@@ -35,24 +35,21 @@ impl Share {
 
     /// Ends the last task: no shard is there to take any more.
     pub(super) fn close(&self, task: u32) {
-        self.word.store(pack(task, self.shards.end), Ordering::Release);
+        self.word.store(pack(task, self.shards.end), Ordering::Relaxed); // publishes nothing
     }
 
     /// Takes the next shard, if the task is still `task` and a shard is left.
     pub(super) fn take(&self, task: u32) -> Option<usize> {
-        // `Acquire` pairs with the `Release` in `Share::begin`: slab and flags of the slots are visible.
-        let mut seen = self.word.load(Ordering::Acquire);
+        let mut seen = self.word.load(Ordering::Relaxed);
         loop {
             let (number, next) = unpack(seen);
             if number != task || next >= self.shards.end {
                 return None;
             }
-            match self.word.compare_exchange_weak(
-                seen,
-                seen + 1,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
+            // `Acquire` pairs with the `Release` in `Share::begin`, whoever took shards in between: slab
+            // and flags of the slots are visible.
+            let (taken, missed) = (Ordering::Acquire, Ordering::Relaxed);
+            match self.word.compare_exchange_weak(seen, seen + 1, taken, missed) {
                 Ok(_) => return Some(next as usize),
                 Err(now) => seen = now,
             }
