@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from cartwheel.physics.rows import Row
 
-#: The keyword of an environment in Rust that has the number of its model; users have others.
-_NUMBER = "simulation"
+#: Keywords of an environment in Rust that users do not have: the number of its model, and what
+#: tells whether a saved state is one of such a model.
+_NUMBER, _DIGEST = "_simulation", "model"
 #: The keyword of vector environments of MuJoCo that Gymnasium does not have.
 _MODEL_PER_ROW = "model_per_row"
 #: Attributes that Gymnasium's environments have, and that never change here.
@@ -79,7 +80,7 @@ class Simulated:
         source = GymnasiumEnv(env_id)
         self.visual_options = of_env.get("visual_options", source.keywords["visual_options"])
         self.env = env = source.make(mujoco, of_env)
-        native = set(env_keywords(env_id) or ()) - {_NUMBER}
+        native = set(env_keywords(env_id) or ()) - {_NUMBER, _DIGEST}
         self.options = source.native_options(env, of_env, native)
         self.simulation = Simulation(
             mujoco,
@@ -91,7 +92,7 @@ class Simulated:
             action_high=env.action_space.high,
             model_per_row=per_row,
         )
-        self.options[_NUMBER] = self.simulation.number
+        self.options |= {_NUMBER: self.simulation.number, _DIGEST: self.simulation.digest}
 
     def row(self, number: int) -> Row:
         """Returns a row's simulation, by the row's parameter ``simulation``."""

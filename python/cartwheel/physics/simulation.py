@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cartwheel._cartwheel import MujocoModel
 from cartwheel.physics.library import addresses
@@ -22,6 +25,7 @@ class Simulation:
         model: The ``mujoco.MjModel`` that rows share, or of which each has a copy.
         frame_skip: Steps of MuJoCo in a step of an environment.
         rows: The simulations of rows.
+        digest: What tells the model from others: text, equal for equal models.
     """
 
     def __init__(
@@ -54,6 +58,9 @@ class Simulation:
         self.model = model
         self.frame_skip = frame_skip
         self.rows = Rows(mujoco, model, model_per_row=model_per_row)
+        saved = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+        mujoco.mj_saveModel(model, None, saved)
+        self.digest = hashlib.sha256(saved).hexdigest()
         # It refers to the rows, not to this object: a circle through Rust is never collected.
         self._known = MujocoModel(
             functions=addresses(mujoco),
