@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: Keywords of an environment in Rust that users do not have: the number of its model, and what
 #: tells whether a saved state is one of such a model.
 _NUMBER, _DIGEST = "_simulation", "model"
+#: The keyword that names a body.
+_BODY = "main_body"
 #: The keyword of vector environments of MuJoCo that Gymnasium does not have.
 _MODEL_PER_ROW = "model_per_row"
 #: Attributes that Gymnasium's environments have, and that never change here.
@@ -79,9 +81,11 @@ class Simulated:
         per_row = as_bool(_MODEL_PER_ROW, of_env.pop(_MODEL_PER_ROW, False))
         source = GymnasiumEnv(env_id)
         self.visual_options = of_env.get("visual_options", source.keywords["visual_options"])
-        self.env = env = source.make(mujoco, of_env)
         native = set(env_keywords(env_id) or ()) - {_NUMBER, _DIGEST}
-        self.options = source.native_options(env, of_env, native)
+        self.options = source.native_options(of_env, native)
+        self.env = env = source.make(mujoco, of_env)
+        if _BODY in self.options:  # a number or a name, in Rust a number
+            self.options[_BODY] = int(env.data.body(self.options[_BODY]).id)
         self.simulation = Simulation(
             mujoco,
             env.model,
