@@ -342,6 +342,7 @@ class NativeEnvs:
         rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
         dense_finals: bool = False,
+        judged: bool = False,
     ) -> NativeEnvs:
         """Makes environments.
 
@@ -355,6 +356,7 @@ class NativeEnvs:
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
             dense_finals: As for :class:`Memory`.
+            judged: Whether the pool has a ``judge``.
 
         Raises:
             ValueError: There is no such environment or option, or a value is invalid.
@@ -570,6 +572,7 @@ class Pool:
         num_threads: int = 1,
         affinity_offset: int | None = None,
         maniskill_names: bool = False,
+        judge: _Judge | None = None,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -596,6 +599,10 @@ class Pool:
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
             maniskill_names: Whether final observations have ManiSkill's names, too.
+            judge: Computes rewards, terminations and truncations of native rows in each step, from
+                their observations, which are not those that the step returns, and a copy of the actions.
+                Their time limits and automatic resets come after it. If it raises, the step
+                does, and the rows that were stepped need a reset.
         """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
