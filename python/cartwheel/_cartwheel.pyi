@@ -218,6 +218,14 @@ class _WorkersLink(_Link, Protocol):
     def post_again(self, worker: int, /) -> None:
         """Sends a restarted worker its message of the pending call."""
 
+class _Judge(Protocol):
+    """Judges rows between the halves of a step."""
+
+    def __call__(
+        self, before: bytes, actions: Any, after: Any, /
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Returns contiguous arrays of shape ``(num_envs,)``."""
+
 class _Transitions(Protocol):
     """The checked arrays of an estimator."""
 
@@ -600,7 +608,8 @@ class Pool:
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
             maniskill_names: Whether final observations have ManiSkill's names, too.
             judge: Computes rewards, terminations and truncations of native rows in each step, from
-                their observations, which are not those that the step returns, and a copy of the actions.
+                the bytes of what they showed before it, a copy of the actions, and what they show
+                now, which are not the arrays that the step returns.
                 Their time limits and automatic resets come after it. If it raises, the step
                 does, and the rows that were stepped need a reset.
         """

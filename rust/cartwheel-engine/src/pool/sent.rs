@@ -161,8 +161,7 @@ impl Pool {
         self.sent.check(rows)?;
         self.check_sent(call)?;
         if self.policy.judges && call == Call::Step {
-            let what = "rows that are judged are stepped all together, not sent";
-            return Err(Error::BadRows(what.to_owned()));
+            return Err(Error::JudgedTogether);
         }
         if call == Call::Step {
             self.check_rows(rows.iter().copied())?;

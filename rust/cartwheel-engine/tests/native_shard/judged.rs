@@ -190,6 +190,7 @@ fn there_is_no_second_half_without_a_first_one_and_no_half_of_rows_that_are_sent
     assert!(envs.pool.begin(Call::Judge, 0).is_err());
     let refused = envs.pool.sending(Call::Step, &[0, 1]).map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("judged are stepped all together"), "{refused}");
+    assert!(envs.pool.sending(Call::Reset, &[0]).is_ok());
     let mut plain = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     plain.seed(3);
     plain.pool.store_actions(0, ActionTag::Array(DType::I64), &bytes_of(&[0; 2])).unwrap();

@@ -2,19 +2,23 @@
 //! flags.
 
 use cartwheel_engine::Call;
+use cartwheel_engine::memory::Lease;
 use cartwheel_engine::native::Verdict;
 use cartwheel_engine::pool::Finished;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::pool::actions::Checked;
 use crate::pool::state::State;
 
-/// The callable, and the actions that it is going to see.
+/// The callable, and what it is going to see besides the observations.
 #[derive(Debug)]
 pub(super) struct Judge {
     callable: Py<PyAny>,
+    /// The elements of the first leaf of the observations that rows show before the step.
+    before: Vec<u8>,
     actions: Option<Py<PyAny>>,
 }
 
@@ -22,7 +26,18 @@ type Column<'py, T> = Bound<'py, PyArray1<T>>;
 
 impl Judge {
     pub(super) fn new(callable: Py<PyAny>) -> Self {
-        Self { callable, actions: None }
+        Self { callable, before: Vec::new(), actions: None }
+    }
+
+    /// Copies what rows show before their next step: the caller may write the arrays of this batch.
+    /// The places of the batch belong to `rows`, in their order.
+    pub(super) fn remember(&mut self, lease: &Lease, rows: impl Iterator<Item = usize>) {
+        let (layout, bytes) = (lease.layout(), lease.layout().leaf(0).row_bytes());
+        self.before.resize(layout.rows() * bytes, 0);
+        for (place, row) in rows.enumerate() {
+            let into = &mut self.before[row * bytes..(row + 1) * bytes];
+            lease.read(layout.leaf_offset(0) + place * bytes, into);
+        }
     }
 
     /// The call whose batch is the result of a step.
@@ -53,10 +68,11 @@ impl State {
     ) -> PyResult<Finished> {
         let Some(judge) = &mut self.judge else { return Ok(first) };
         let (callable, actions) = (judge.callable.clone_ref(py), judge.actions.take());
+        let before = PyBytes::new(py, &judge.before);
         let observations = self.collect(py, first)?.observations;
         let verdict = callable
             .bind(py)
-            .call1((observations, actions))
+            .call1((before, actions, observations))
             .and_then(|verdict| Ok(verdict.extract::<(Column<'_, f64>, _, _)>()?))
             .and_then(|verdict| self.post_verdict(py, verdict));
         let explain = |error| self.link.explain(py, error, Call::Judge, calling);

@@ -22,6 +22,11 @@ impl State {
         let finished = self.wait(py, call, calling, timeout, |pool, timeout, interrupted| {
             pool.finish(call, timeout, interrupted)
         })?;
+        if let (Some(judge), Some(lease), Call::Reset | Call::Judge) =
+            (&mut self.judge, &finished.lease, call)
+        {
+            judge.remember(lease, 0..self.rows);
+        }
         let last = Judge::last_call(self.judge.as_ref());
         let stepped = finished.lease.as_ref().filter(|_| call == last);
         if let (Some(episodes), Some(lease)) = (&mut self.episodes, stepped) {
