@@ -77,15 +77,13 @@ unsafe extern "C-unwind" fn on_error(message: *const c_char) {
         resume_unwind(raised); // invariant 2
     }
     let Some(installed) = *installed() else { return };
-    match handler(installed.error_before) {
+    if let Some(before) = handler(installed.error_before) {
         // SAFETY: a handler that was installed before ours gets what we got (invariants 1 and 3).
-        Some(before) => unsafe { before(message) },
-        None => {
-            installed.library.user_error().store(null_mut(), Release);
-            // SAFETY: a C string (invariant 1). Without a handler this ends the process.
-            unsafe { installed.library.raise_error(message) };
-        }
+        return unsafe { before(message) };
     }
+    installed.library.user_error().store(null_mut(), Release);
+    // SAFETY: a C string (invariant 1). Without a handler this ends the process.
+    unsafe { installed.library.raise_error(message) };
 }
 
 /// The handler of warnings.
@@ -99,17 +97,15 @@ unsafe extern "C-unwind" fn on_warning(message: *const c_char) {
         return;
     }
     let Some(installed) = *installed() else { return };
-    match handler(installed.warning_before) {
+    if let Some(before) = handler(installed.warning_before) {
         // SAFETY: as for errors.
-        Some(before) => unsafe { before(message) },
-        None => {
-            // SAFETY: a C string (invariant 1).
-            unsafe { installed.library.write_log(message) };
-            let text = text(message);
-            // A closed stderr is no reason to fail.
-            drop(writeln!(std::io::stderr(), "WARNING: {text}\n"));
-        }
+        return unsafe { before(message) };
     }
+    // SAFETY: a C string (invariant 1).
+    unsafe { installed.library.write_log(message) };
+    let text = text(message);
+    // A closed stderr is no reason to fail.
+    drop(writeln!(std::io::stderr(), "WARNING: {text}\n"));
 }
 
 /// A message of MuJoCo.
