@@ -81,7 +81,7 @@ def test_the_oldest_version_is_that_of_the_extra():
 
 def test_warnings_of_loading_are_logged_and_written_to_no_file(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
-    with caplog.at_level(logging.WARNING, "cartwheel"), logged_warnings(mujoco):
+    with caplog.at_level(logging.WARNING, "cartwheel"), logged_warnings(mujoco, logging.WARNING):
         mujoco.MjModel.from_xml_string(WARNS)
     (record,) = caplog.records
     assert record.getMessage().startswith("MuJoCo: ")
@@ -92,9 +92,9 @@ def test_warnings_of_loading_are_logged_and_written_to_no_file(tmp_path, monkeyp
 def test_the_handler_of_warnings_is_put_back_after_an_error():
     variable = ctypes.c_void_p.from_address(addresses(mujoco)["mju_user_warning"])
     before = variable.value
-    with logged_warnings(mujoco):
+    with logged_warnings(mujoco, logging.WARNING):
         assert variable.value != before
     assert variable.value == before
-    with pytest.raises(ValueError, match="XML"), logged_warnings(mujoco):
+    with pytest.raises(ValueError, match="XML"), logged_warnings(mujoco, logging.WARNING):
         mujoco.MjModel.from_xml_string("<robot>")
     assert variable.value == before

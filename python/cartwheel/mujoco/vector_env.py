@@ -120,8 +120,8 @@ def make(
     * ``before`` and ``after``: dictionaries with the arrays named by ``observation``, before the
       step and after it: ``after["qpos"]`` has the shape ``(num_envs, nq)``, ``after["xpos"]``
       ``(num_envs, nbody, 3)``, all ``float64``. They are read-only views; keep copies only.
-    * ``actions``: a read-only copy of the actions, ``(num_envs, nu)``, ``float32`` or ``float64`` as
-      passed.
+    * ``actions``: a read-only copy of the actions, ``(num_envs, nu)``, ``float32`` or ``float64``
+      as they were passed.
 
     Values of rows that a step resets (``NEXT_STEP``), or that are over (``DISABLED``), are not
     used. The functions may not step or reset the vector environment. If one raises, or returns

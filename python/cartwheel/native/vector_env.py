@@ -42,7 +42,7 @@ from cartwheel.native.mujoco_renderer import RowsRenderer
 from cartwheel.native.options import as_json
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import OwnRenderer, Shown
-from cartwheel.native.simulated import Simulated, is_simulated
+from cartwheel.native.simulated import HIDDEN, Simulated, is_simulated
 from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.near_misses import keywords_of, near_miss
@@ -79,7 +79,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     Actions are checked before anything is stepped: their number, shape and dtype, the range of
     discrete actions, and NaN in floats. Actions of another dtype are cast to the dtype of the space
     by NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers.
-    Environments of MuJoCo get ``float64`` actions as they are, as in Gymnasium. Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
+    MuJoCo's environments get ``float64`` actions as they are, as in Gymnasium.
+    Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
 
     Vector wrappers of Gymnasium wrap all rows together, with Gymnasium's limits:
     ``NormalizeObservation`` refuses the modes ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
@@ -363,7 +364,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     @property
     def parameters(self) -> list[str]:
         """The names of the environment's parameters, for :meth:`get_attr` and :meth:`set_attr`."""
-        return list(self._link.envs.parameters())
+        names = self._link.envs.parameters()
+        return [name for name in names if self._simulated is None or name not in HIDDEN]
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
@@ -420,8 +422,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self._pool.check("set_attr", idle=True)
         rows = self._named(env_index)
         by_row = as_values(name, values, self.num_envs, rows)
-        if self._simulated is not None and self._simulated.has(name):
-            self._simulated.write(name, self._ask("set_attr", "simulation", rows), by_row)
+        if self._simulated is not None and self._simulated.sets(name):
+            numbers = self._ask("set_attr", "simulation", rows)
+            also = self._simulated.write(name, numbers, by_row)
+            for parameter, own in also.items():
+                self._ask("set_attr", parameter, rows, own)
             return
         before = self._ask("set_attr", name, rows)
         refused = self._ask("set_attr", name, rows, by_row)
@@ -507,7 +512,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self, calling: str, name: str, rows: list[int] | None, values: Sequence[Any] | None
     ) -> None:
         """Begins to read a parameter of rows, or to set it, which answers the refused rows."""
-        if name not in (names := self.parameters):
+        if name not in self._link.envs.parameters():
+            names = self.parameters
             meant = near_miss(name, names) if isinstance(name, str) else None
             rest = f"it has {', '.join(names) or 'none'}"
             if meant is not None:
