@@ -194,7 +194,7 @@ def test_dense_finals_rollouts_and_async_steps_are_those_of_steps(make):
     rng, batches, taken = np.random.default_rng(0), [], []
     for _ in range(20):
         taken.append(drawn(rng, plain, np.float64))
-        observations, *outcomes, infos = plain.step(taken[-1])
+        observations, *outcomes, _ = plain.step(taken[-1])
         batches.append((observations, *outcomes))
         assert_identical(dense.step(taken[-1])[:4], batches[-1])
         actions = taken[-1].copy()

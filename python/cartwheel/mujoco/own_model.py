@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,7 +56,7 @@ class OwnModel(Simulated):
         frame_skip = as_integer("frame_skip", frame_skip, 1)
         if reset_noise not in _NOISES:
             raise ValueError(f"`reset_noise` must be one of {_NOISES}, got {shown(reset_noise)}.")
-        with logged_warnings(mujoco):
+        with logged_warnings(mujoco, logging.WARNING):
             loaded = _load(mujoco, model)
             self.fields = Fields(mujoco, loaded, observation)
         low, high = _control_ranges(loaded)

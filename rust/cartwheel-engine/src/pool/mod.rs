@@ -79,6 +79,7 @@ pub enum OnDeath {
 
 /// How a pool treats rows and waits for workers.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "choices that do not depend on each other")]
 pub struct Policy {
     /// Refuse to step when a row is over: autoreset is disabled and over rows do not freeze.
     pub refuse_over: bool,

@@ -11,6 +11,7 @@ mod door;
 mod finals;
 mod infos;
 mod judge;
+mod judged;
 mod late;
 mod link;
 mod next_reset;
