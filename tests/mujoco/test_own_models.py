@@ -435,3 +435,60 @@ def test_an_unstable_simulation_warns_and_an_interrupt_is_survived(make):
         envs.step(np.ones((ROWS, 2)))
     envs.reset(seed=0)
     envs.step(np.ones((ROWS, 2)))
+
+
+# Errors of MuJoCo
+
+
+@pytest.fixture(scope="module")
+def full():
+    """A model whose memory for contacts is full once a plate is pressed on boxes: error and XML."""
+    places = [(-0.5 + 0.1 * (box % 10), -0.5 + 0.1 * (box // 10)) for box in range(100)]
+    boxes = [f'<geom type="box" size="0.04 0.04 0.04" pos="{x} {y} 0"/>' for x, y in places]
+    for memory in ("40K", "50K", "60K", "80K", "100K"):
+        xml = f"""
+        <mujoco><size memory="{memory}"/><option timestep="0.005" gravity="0 0 0"/><worldbody>
+          <body pos="0 0 1"><joint name="height" type="slide" axis="0 0 1" damping="1"/>
+            <geom type="box" size="1 1 0.05" mass="1"/></body>
+          {"".join(boxes)}
+        </worldbody><actuator><motor joint="height" gear="30"/></actuator></mujoco>"""
+        model = mujoco.MjModel.from_xml_string(xml)
+        simulation = mujoco.MjData(model)
+        simulation.ctrl[:] = -1
+        try:
+            for _ in range(100):
+                mujoco.mj_step(model, simulation)
+        except mujoco.FatalError as error:
+            return str(error), xml
+    return pytest.skip(f"MuJoCo {mujoco.__version__} only warns")
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize("on_error", ["raise", "restart"])
+def test_an_error_of_one_row_is_reported_after_the_others_were_judged(make, full, mode, on_error):
+    text, xml = full
+    task = {**NO_TASK, "reward": lambda _before, _actions, after: after["qpos"][:, 0]}
+    keywords = {"observation": ["qpos"], "autoreset_mode": mode, "on_error": on_error, **task}
+    envs = make(xml, reset_noise_scale=0, **keywords)
+    envs.reset(seed=0)
+    actions = np.ones((ROWS, 1))
+    actions[2] = -1  # presses
+    for _ in range(100):
+        try:
+            observations, rewards, _, truncations, infos = envs.step(actions)
+        except cartwheel.EnvFailedError as error:
+            assert on_error == "raise"
+            assert str(error).startswith("the environment of row 2 failed: ")
+            assert str(error).endswith(text)
+            break
+        if "env_error" in infos:
+            assert on_error == "restart"
+            assert infos["env_error"][2].endswith(text)
+            assert truncations.tolist() == [False, False, True, False, False]
+            np.testing.assert_array_equal(rewards[[0, 1, 3, 4]], observations[[0, 1, 3, 4], 0])
+            assert rewards[2] == 0
+            break
+    else:
+        pytest.fail("no row failed")
+    envs.reset(seed=0)
+    envs.step(np.ones((ROWS, 1)))
