@@ -1,12 +1,12 @@
-"""A robot of one's own learns to balance: 64 rows, each tries a policy, without a library of learning.
+"""A robot of one's own learns to balance: each of 64 rows tries a policy.
 
 Run it with ``python examples/own_robot.py``; it takes some seconds. Needs MuJoCo.
 
 The model is a pole on a cart. MuJoCo steps all rows natively; three functions of NumPy say what the
-task is. The search is augmented random search (H. Mania, A. Guy and B. Recht, "Simple random search
-of static linear policies is competitive for reinforcement learning", NeurIPS 2018), in its basic
-form: the rows play one episode each, with the weights of a linear policy moved in both directions of
-32 random ones; then the weights follow the returns.
+task is. There is no library of learning, only augmented random search (H. Mania, A. Guy and B.
+Recht, "Simple random search of static linear policies is competitive for reinforcement learning",
+NeurIPS 2018) in its basic form: the rows play one episode each, with the weights of a linear policy
+moved along 32 random directions, forwards and backwards; then the weights follow the returns.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def train(updates: int = 12, seed: int = 0) -> list[float]:
         on_done="freeze",  # a row that is over rests until all are
     )
     rng = np.random.default_rng(seed)
-    (size,) = envs.single_observation_space.shape
+    observations, _ = envs.reset(seed=seed)
+    size = observations.shape[1]
     weights, means = np.zeros(size), []
     for update in range(updates):
         directions = rng.standard_normal((NUM_ENVS // 2, size))

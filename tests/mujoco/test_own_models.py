@@ -463,32 +463,36 @@ def full():
     return pytest.skip(f"MuJoCo {mujoco.__version__} only warns")
 
 
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
-@pytest.mark.parametrize("on_error", ["raise", "restart"])
-def test_an_error_of_one_row_is_reported_after_the_others_were_judged(make, full, mode, on_error):
-    text, xml = full
-    task = {**NO_TASK, "reward": lambda _before, _actions, after: after["qpos"][:, 0]}
-    keywords = {"observation": ["qpos"], "autoreset_mode": mode, "on_error": on_error, **task}
-    envs = make(xml, reset_noise_scale=0, **keywords)
-    envs.reset(seed=0)
+def press_row_two(envs):
+    """Steps until an error is raised or reported: returns the error, or the result of the step."""
     actions = np.ones((ROWS, 1))
-    actions[2] = -1  # presses
+    actions[2] = -1
     for _ in range(100):
         try:
-            observations, rewards, _, truncations, infos = envs.step(actions)
+            result = envs.step(actions)
         except cartwheel.EnvFailedError as error:
-            assert on_error == "raise"
-            assert str(error).startswith("the environment of row 2 failed: ")
-            assert str(error).endswith(text)
-            break
-        if "env_error" in infos:
-            assert on_error == "restart"
-            assert infos["env_error"][2].endswith(text)
-            assert truncations.tolist() == [False, False, True, False, False]
-            np.testing.assert_array_equal(rewards[[0, 1, 3, 4]], observations[[0, 1, 3, 4], 0])
-            assert rewards[2] == 0
-            break
-    else:
-        pytest.fail("no row failed")
-    envs.reset(seed=0)
-    envs.step(np.ones((ROWS, 1)))
+            return error
+        if "env_error" in result[4]:
+            return result
+    return pytest.fail("no row failed")
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_an_error_of_one_row_is_reported_after_the_others_were_judged(make, full, mode):
+    text, xml = full
+    task = {**NO_TASK, "reward": lambda _before, _actions, after: after["qpos"][:, 0]}
+    keywords = {"observation": ["qpos"], "autoreset_mode": mode, "reset_noise_scale": 0, **task}
+    raising, restarting = make(xml, **keywords), make(xml, on_error="restart", **keywords)
+    for envs in (raising, restarting):
+        envs.reset(seed=0)
+    error = str(press_row_two(raising))
+    assert error.startswith("the environment of row 2 failed: ")
+    assert error.endswith(text)
+    observations, rewards, _, truncations, infos = press_row_two(restarting)
+    assert infos["env_error"][2].endswith(text)
+    assert truncations.tolist() == [False, False, True, False, False]
+    assert rewards[2] == 0
+    np.testing.assert_array_equal(rewards[[0, 1, 3, 4]], observations[[0, 1, 3, 4], 0])
+    for envs in (raising, restarting):
+        envs.reset(seed=0)
+        envs.step(np.ones((ROWS, 1)))
