@@ -17,6 +17,7 @@ __all__ = [
     "FrameStack",
     "ImagePlan",
     "Memory",
+    "MujocoModel",
     "NativeEnvs",
     "ObservationNormalizer",
     "Pool",
@@ -393,6 +394,7 @@ class MujocoModel:
     def number(self) -> int:
         """The number of the model: the option ``_simulation`` of an environment."""
 
+@final
 class NativeEnvs:
     """Native environments; after a pool has taken the environments, their mailboxes."""
 
