@@ -340,8 +340,8 @@ class Shard:
 class MujocoModel:
     """A model of MuJoCo that native environments can be made of, until this object is dropped.
 
-    Only for :mod:`cartwheel.physics`: a wrong address is undefined behaviour. Environments that were
-    made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
+    Only for :mod:`cartwheel.physics`: a wrong address is undefined behaviour. Environments that
+    were made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
     cartwheel's; those that were there get what does not belong to a row, and are put back with the
     last model.
     """

@@ -1,5 +1,8 @@
 """Models of one's own have the results of the same environment of Gymnasium, bit for bit."""
 
+import gc
+import weakref
+
 import gymnasium as gym
 import mujoco
 import numpy as np
@@ -385,7 +388,7 @@ def test_a_function_that_fails_fails_the_step_and_a_reset_mends_it(
         assert_identical(envs.step(actions)[:4], sound.step(actions)[:4])
 
 
-def test_a_function_may_neither_step_nor_close_its_environment(make):
+def test_a_function_cannot_use_its_environment_while_it_runs(make):
     held = []
 
     def stepping(_before, actions, _after):
@@ -396,6 +399,37 @@ def test_a_function_may_neither_step_nor_close_its_environment(make):
     with pytest.raises(gym.error.AlreadyPendingCallError):
         held[0].step(np.zeros((ROWS, 2)))
     held[0].reset(seed=0)
+
+
+def test_a_function_may_close_its_environment_which_is_closed_after_the_step(make):
+    held = []
+
+    def closing(*_):
+        held[0].close()
+        return np.zeros(ROWS)
+
+    held.append(make(reward=closing))
+    held[0].reset(seed=0)
+    held[0].step(np.zeros((ROWS, 2)))
+    with pytest.raises(gym.error.ClosedEnvironmentError):
+        held[0].reset(seed=0)
+
+
+def test_an_environment_that_its_own_function_refers_to_is_collected():
+    def made():
+        held = []
+
+        def zeros(*_):
+            return np.zeros(held[0].num_envs)
+
+        held.append(cartwheel.mujoco.make(XML, 2, reward=zeros))
+        held[0].reset(seed=0)
+        held[0].step(np.zeros((2, 2)))
+        return weakref.ref(held[0]), weakref.ref(held[0].get_attr("data")[0])
+
+    references = made()
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
 
 
 def test_functions_write_nothing_and_what_callers_write_changes_nothing(make):
