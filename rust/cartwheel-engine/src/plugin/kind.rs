@@ -21,7 +21,7 @@ use crate::error::Error;
 pub struct Kind {
     table: Arc<EnvTable>,
     made: Handle,
-    /// All options, as JSON with sorted keys.
+    /// See [`Kind::options`].
     options: String,
     spaces: Spaces,
     parameters: Vec<String>,
@@ -56,12 +56,14 @@ impl Kind {
                 serde_json::from_str(options).map_err(|error| named(&error))?;
             all.extend(given);
         }
-        let options = Value::Object(all).to_string();
+        let text = Value::Object(all.clone()).to_string();
         let new = table.required.kind_new;
         // SAFETY: a function of the table, with valid text and a sink (invariants 1 and 5).
-        let call = |sink| unsafe { new(options.as_ptr(), options.len(), sink) };
+        let call = |sink| unsafe { new(text.as_ptr(), text.len(), sink) };
         let (made, message) = with_message(call);
         let made = NonNull::new(made).ok_or_else(|| named(&message.text()))?;
+        all.retain(|name, _| !name.starts_with('_'));
+        let options = Value::Object(all).to_string();
         // SAFETY: the table has just made it.
         unsafe { Self::from_made(table, options, made) }
     }
@@ -143,7 +145,8 @@ impl Kind {
         &self.table
     }
 
-    /// All options, as JSON with sorted keys.
+    /// The options, as JSON with sorted keys: all that tell kinds apart. An option whose name begins
+    /// with an underscore names something of this process, and is left out.
     pub fn options(&self) -> &str {
         &self.options
     }

@@ -3,6 +3,7 @@
 pub(crate) mod cache;
 pub(crate) mod catalogue;
 mod frame;
+pub(crate) mod mujoco;
 pub(crate) mod plain_loop;
 pub(crate) mod plugin;
 mod space;

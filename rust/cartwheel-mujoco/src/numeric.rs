@@ -1,0 +1,68 @@
+//! Sums and norms as NumPy computes them.
+
+use std::ops::{Add, Mul};
+
+/// `float32` or `float64`.
+pub(crate) trait Float: Copy + Add<Output = Self> + Mul<Output = Self> {
+    /// What a sum begins with: it keeps the sign of zeros.
+    const START: Self;
+}
+
+impl Float for f32 {
+    const START: Self = -0.0;
+}
+
+impl Float for f64 {
+    const START: Self = -0.0;
+}
+
+/// `np.sum(np.square(values))` of a contiguous array of any shape.
+#[inline]
+pub(crate) fn sum_of_squares<T: Float>(values: &[T]) -> T {
+    pairwise(values, |value| value * value)
+}
+
+/// `np.sum(values)`.
+#[inline]
+pub(crate) fn sum(values: &[f64]) -> f64 {
+    pairwise(values, |value| value)
+}
+
+/// NumPy's pairwise summation: blocks of up to 128 elements have eight running sums, and larger
+/// arrays are halved at a multiple of eight.
+fn pairwise<T: Float>(values: &[T], of: impl Fn(T) -> T + Copy) -> T {
+    const BLOCK: usize = 128;
+    const SUMS: usize = 8;
+
+    if values.len() < SUMS {
+        return values.iter().fold(T::START, |sum, &value| sum + of(value));
+    }
+    if values.len() > BLOCK {
+        let half = values.len() / 2;
+        let (left, right) = values.split_at(half - half % SUMS);
+        return pairwise(left, of) + pairwise(right, of);
+    }
+    let (groups, rest) = values.as_chunks::<SUMS>();
+    let (first, groups) = groups.split_first().expect("eight values or more");
+    let mut sums = first.map(of);
+    for group in groups {
+        for (sum, &value) in sums.iter_mut().zip(group) {
+            *sum = *sum + of(value);
+        }
+    }
+    let [a, b, c, d, e, f, g, h] = sums;
+    let sum = ((a + b) + (c + d)) + ((e + f) + (g + h));
+    rest.iter().fold(sum, |sum, &value| sum + of(value))
+}
+
+/// `np.linalg.norm(vector)` of two or three numbers.
+#[inline]
+pub(crate) fn norm<const N: usize>(vector: [f64; N]) -> f64 {
+    vector.iter().fold(0.0, |sum, x| sum + x * x).sqrt()
+}
+
+/// `left - right`, element by element.
+#[inline]
+pub(crate) fn difference<const N: usize>(left: [f64; N], right: [f64; N]) -> [f64; N] {
+    std::array::from_fn(|at| left[at] - right[at])
+}
