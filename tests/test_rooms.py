@@ -20,7 +20,7 @@ PYTHON = """
     ray rllib sb3 skrl tianshou torchrl
     catalogue envpool registry testing wrappers
     ale evaluation native recorder rollouts
-    wrapping
+    physics wrapping
     vector
     returns worker
     arguments supported trainers

@@ -32,6 +32,8 @@ def overview(width: int | None) -> str:
     for env_id, limit, threshold, _keywords in native_envs():
         try:
             envs = NativeVectorEnv(env_id, 1)
+        except ImportError as error:  # MuJoCo's
+            spaces = "–", f"cannot be made: {error}"
         except (ValueError, RuntimeError) as error:  # of a plugin, which needs keywords
             spaces = "–", f"cannot be made without keywords: {error}"
         else:
@@ -53,6 +55,9 @@ def page(env_id: str, width: int | None) -> str:
     Args:
         env_id: Its id, without ``cartwheel/``.
         width: As for :func:`overview`.
+
+    Raises:
+        ImportError: It needs MuJoCo, which is not installed or too old.
     """
     limit, threshold = next(
         (limit, threshold) for name, limit, threshold, _ in native_envs() if name == env_id

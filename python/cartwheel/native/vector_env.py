@@ -38,9 +38,11 @@ from cartwheel.native.keywords import (
     refused_values,
 )
 from cartwheel.native.link import NativeLink
+from cartwheel.native.mujoco_renderer import RowsRenderer
 from cartwheel.native.options import as_json
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import OwnRenderer, Shown
+from cartwheel.native.simulated import Simulated, is_simulated
 from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.near_misses import keywords_of, near_miss
@@ -205,10 +207,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         native_id = registered_id(self.env_id)
         self.spec = vector_spec(NativeVectorEnv.__init__, arguments, native_id)
 
+        self._simulated = Simulated(self.env_id, options) if is_simulated(self.env_id) else None
         shards = fine_shards(self.num_envs, self.num_workers, block)
         envs = NativeEnvs(
             self.env_id,
-            as_json(options),
+            as_json(options if self._simulated is None else self._simulated.options),
             shards,
             autoreset_mode=self.autoreset_mode.value,
             freeze=on_done == "freeze",
@@ -216,13 +219,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             replacements=self.recovery.replacements,
             dense_finals=final_obs == "dense",
         )
-        modes = envs.render_modes()
-        draws_itself = bool(modes) or native_id == self.env_id  # Gymnasium has none of a plugin
-        self._renderer: Renderer = (
-            OwnRenderer(self.env_id, modes, render_mode)
-            if draws_itself
-            else GymnasiumRenderer(self.env_id, options, render_mode, native_id=native_id)
-        )
+        self._renderer = self._renderer_of(envs.render_modes(), native_id, options)
         self._open(envs, shards, max_batches, timeout, thread_affinity_offset)
         self._opened(_shut_down)
         LOGGER.debug(
@@ -230,6 +227,14 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         )
         if render_mode == "human":
             self._pool = cast("Pool", Shown(self._pool, self._draw))
+
+    def _renderer_of(self, modes: list[str], native_id: str, options: dict[str, Any]) -> Renderer:
+        """Returns what draws the environments, of which plugins have these render modes."""
+        if self._simulated is not None:
+            return RowsRenderer(self.env_id, self._simulated, self.render_mode)
+        if modes or native_id == self.env_id:  # Gymnasium has none of a plugin
+            return OwnRenderer(self.env_id, modes, self.render_mode)
+        return GymnasiumRenderer(self.env_id, options, self.render_mode, native_id=native_id)
 
     def _open(
         self,
@@ -401,6 +406,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self._pool.check("set_attr", idle=True)
         rows = self._named(env_index)
         by_row = as_values(name, values, self.num_envs, rows)
+        if self._simulated is not None and self._simulated.has(name):
+            self._simulated.write(name, self._ask("set_attr", "simulation", rows), by_row)
+            return
         before = self._ask("set_attr", name, rows)
         refused = self._ask("set_attr", name, rows, by_row)
         one_value = len(by_row) == 1 or not isinstance(values, list | tuple)
@@ -459,6 +467,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         if name in ("np_random", "np_random_seed"):
             values: tuple[Any, ...] = getattr(self, name)
             return values if rows is None else tuple(values[row] for row in rows)
+        if self._simulated is not None and self._simulated.has(name):
+            numbers, frame_skips = (
+                self._ask(calling, parameter, rows) for parameter in ("simulation", "frame_skip")
+            )
+            return tuple(self._simulated.read(name, numbers, frame_skips))
         return self._ask(calling, name, rows)
 
     def _streams(self, calling: str) -> tuple[Stream, ...]:
