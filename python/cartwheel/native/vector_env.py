@@ -78,7 +78,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
 
     Actions are checked before anything is stepped: their number, shape and dtype, the range of
     discrete actions, and NaN in floats. Actions of another dtype are cast to the dtype of the space
-    by NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers.
+    by NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers. MuJoCo's
+    environments get ``float64`` actions as they are, as in Gymnasium.
     Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
 
     Vector wrappers of Gymnasium wrap all rows together, with Gymnasium's limits:

@@ -21,6 +21,7 @@ use cartwheel_engine::native::{
     ShardSettings, TerminalState,
 };
 use cartwheel_engine::plugin::{Kind, find};
+use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -371,8 +372,23 @@ impl PyNativeEnvs {
     }
 
     /// Refuses actions that are invalid for the environments.
-    pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
-        Ok(self.kind.spaces().action.check_actions(leaf, elements)?)
+    pub(crate) fn check_actions(
+        &self,
+        leaf: usize,
+        tag: ActionTag,
+        elements: &[u8],
+    ) -> Result<(), Error> {
+        let dtype = match tag {
+            ActionTag::Array(dtype) => dtype,
+            ActionTag::Integers => DType::I64,
+        };
+        Ok(self.kind.spaces().action.check_actions_of(leaf, dtype, elements)?)
+    }
+
+    /// Of which leaves of the action space the environments take floats of either dtype; leaves
+    /// behind its end are none of them.
+    pub(crate) fn action_floats(&self) -> &[bool] {
+        self.kind.action_floats()
     }
 
     /// Rows of a shard, counted from its first row.

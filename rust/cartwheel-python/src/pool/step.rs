@@ -9,7 +9,7 @@ use crate::pool::actions::{Checked, Rows};
 use crate::pool::batch::{Outputs, narrow_rewards};
 use crate::pool::next_reset::flags_of;
 use crate::pool::posted::To;
-use crate::pool::state::{State, check_values};
+use crate::pool::state::{State, cast_for, check_values};
 use crate::worker::shard::ACTIONS_BY_CHANNEL;
 
 impl State {
@@ -55,13 +55,13 @@ impl State {
             self.post(py, To::All, &messages)?;
             return self.send_next_resets(py, next);
         }
-        let checked =
-            Checked::new(&self.actions, actions, Rows::All(self.rows), self.casts_actions())?;
         let (pool, native) = (&mut self.pool, self.native.as_ref());
+        let rows = Rows::All(self.rows);
+        let checked = Checked::new(&self.actions, actions, rows, cast_for(native))?;
         for (leaf, part) in checked.parts() {
             let filled = pool.fill_actions(leaf, part.tag(), |room| {
                 part.copy_to(0, room);
-                check_values(native, leaf, room)
+                check_values(native, leaf, part.tag(), room)
             });
             filled.map_err(explain)?;
         }

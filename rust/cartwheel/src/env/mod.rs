@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Env`] | one environment |
 //! | [`Shared`] | what all environments of a kind share |
-//! | [`View`], [`Flat`] | actions and observations as Rust types, in place |
+//! | [`View`], [`Flat`], [`Floats`] | actions and observations as Rust types, in place |
 //! | [`Info`], [`InfoValue`] | infos as Rust types |
 //! | [`Parameter`], [`ParameterValue`], [`Tuned`] | attributes by name, and constants that rows share |
 //! | [`State`] | saved states |
@@ -13,6 +13,7 @@
 
 mod block;
 mod cell;
+mod floats;
 mod info;
 mod leaves;
 mod parameter;
@@ -39,6 +40,7 @@ pub use block::Block;
 #[cfg(feature = "engine")]
 pub(crate) use cell::bytes_of;
 pub use cell::{Cell, Slot};
+pub use floats::{Floats, FloatsRef};
 pub use info::{Info, InfoValue};
 pub use leaves::{Arrays, Leaves, LeavesMut};
 pub use parameter::{Parameter, wrong};
