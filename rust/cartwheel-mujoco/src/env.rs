@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use cartwheel::{
     Bounds, DType, Env, Error, Failure, Flat, Info, NoOptions, Parameter, Rng, Space, Spaces,
-    Transition,
+    State, Transition,
 };
 use serde::de::DeserializeOwned;
 
-use crate::model::Sizes;
+use crate::model::{Model, Sizes};
 use crate::observation::Observation;
 use crate::registry::{NamesModel, SharedModel};
 use crate::stepper::Stepper;
@@ -19,7 +19,7 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// Keywords.
     type Options: DeserializeOwned + Default + Debug + Send + Sync + NamesModel + Weights + Clone;
     /// The info.
-    type Info: Info;
+    type Info: Info + State + Clone + Debug + Send;
 
     /// Number of elements of an observation.
     fn observation_len(options: &Self::Options, sizes: Sizes) -> usize;
@@ -29,50 +29,57 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// # Errors
     ///
     /// [`Error::BadOptions`] for options or a model with which the equations cannot work.
-    fn new(options: &Self::Options, stepper: &Stepper) -> Result<Self, Error>;
+    fn new(options: &Self::Options, model: &Model) -> Result<Self, Error>;
+
+    /// The keywords, with weights that may have changed since.
+    fn options(&self) -> &Self::Options;
+
+    /// The keywords, to be changed.
+    fn options_mut(&mut self) -> &mut Self::Options;
 
     /// `reset_model`.
     ///
     /// # Errors
     ///
     /// MuJoCo's.
-    fn reset(&mut self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure>;
+    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure>;
+
+    /// `_get_reset_info`.
+    fn reset_info(&self, stepper: &Stepper) -> Self::Info;
 
     /// `step`.
     ///
     /// # Errors
     ///
     /// MuJoCo's.
-    fn step(&mut self, stepper: &mut Stepper, action: &[f32]) -> Result<Transition, Failure>;
+    fn step(&self, stepper: &mut Stepper, action: &[f32]) -> Result<Step<Self::Info>, Failure>;
 
     /// `_get_obs`.
     fn observe(&self, stepper: &Stepper, observation: Observation<'_>);
-
-    /// The info of the step or the reset before.
-    fn info(&self, stepper: &Stepper) -> Self::Info;
-
-    /// Appends what a state has besides the simulation.
-    fn save(&self, state: &mut Vec<u8>);
-
-    /// Takes it off the front.
-    ///
-    /// # Errors
-    ///
-    /// A [`Failure`] for bytes that are no such state.
-    fn load(&mut self, state: &mut &[u8]) -> Result<(), Failure>;
-
-    /// The names of all parameters, those of the simulation included.
-    fn parameters() -> &'static [&'static str];
-
-    /// A parameter of the robot.
-    fn parameter(&self, name: &str) -> Option<&dyn Parameter>;
-
-    /// A parameter of the robot, for setting it.
-    fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter>;
 }
 
-/// Options whose weights are saved with a state.
+/// What a step gives, besides the observation.
+#[derive(Debug)]
+pub struct Step<I> {
+    /// The reward.
+    pub reward: f64,
+    /// Whether the episode has ended.
+    pub terminated: bool,
+    /// The info.
+    pub info: I,
+}
+
+/// Options whose weights are saved with a state, and are parameters.
 pub trait Weights {
+    /// The names of all parameters, those of the simulation included.
+    const PARAMETERS: &'static [&'static str];
+
+    /// The weight that is this parameter.
+    fn parameter(&self, name: &str) -> Option<&dyn Parameter>;
+
+    /// The weight that is this parameter, for setting it.
+    fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter>;
+
     /// Appends them.
     fn save(&self, state: &mut Vec<u8>);
 
@@ -86,8 +93,10 @@ pub trait Weights {
 
 /// An environment of MuJoCo.
 #[derive(Debug)]
-pub struct MujocoEnv<R> {
+pub struct MujocoEnv<R: Robot> {
     robot: R,
+    /// The info of the step or the reset before.
+    info: R::Info,
     stepper: Stepper,
 }
 
@@ -114,16 +123,21 @@ impl<R: Robot> Env for MujocoEnv<R> {
 
     fn new(options: &R::Options, shared: &Arc<SharedModel>) -> Result<Self, Error> {
         let stepper = Stepper::new(&shared.0)?;
-        Ok(Self { robot: R::new(options, &stepper)?, stepper })
+        let robot = R::new(options, &shared.0)?;
+        Ok(Self { info: robot.reset_info(&stepper), robot, stepper })
     }
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
-        self.robot.reset(&mut self.stepper, rng)
+        self.robot.reset(&mut self.stepper, rng)?;
+        self.info = self.robot.reset_info(&self.stepper);
+        Ok(())
     }
 
     #[inline]
     fn step(&mut self, action: &[f32], _: &mut Rng) -> Result<Transition, Failure> {
-        self.robot.step(&mut self.stepper, action)
+        let Step { reward, terminated, info } = self.robot.step(&mut self.stepper, action)?;
+        self.info = info;
+        Ok(Transition { reward, terminated, truncated: false })
     }
 
     #[inline]
@@ -133,20 +147,22 @@ impl<R: Robot> Env for MujocoEnv<R> {
 
     #[inline]
     fn info(&self) -> R::Info {
-        self.robot.info(&self.stepper)
+        self.info.clone()
     }
 
     const SAVES: bool = true;
 
     fn save(&self, state: &mut Vec<u8>) {
         self.stepper.save(state);
-        self.robot.save(state);
+        self.robot.options().save(state);
+        self.info.save(state);
     }
 
     fn load(&mut self, state: &[u8]) -> Result<(), Failure> {
         let rest = &mut { state };
         self.stepper.load(rest)?;
-        self.robot.load(rest)?;
+        self.robot.options_mut().load(rest)?;
+        self.info = State::load(rest)?;
         if !rest.is_empty() {
             return Err(Failure::new(format!("the state has {} bytes too many", rest.len())));
         }
@@ -154,15 +170,15 @@ impl<R: Robot> Env for MujocoEnv<R> {
     }
 
     fn parameters() -> &'static [&'static str] {
-        R::parameters()
+        R::Options::PARAMETERS
     }
 
     fn parameter(&self, name: &str) -> Option<&dyn Parameter> {
-        self.robot.parameter(name).or_else(|| self.stepper.parameter(name))
+        self.robot.options().parameter(name).or_else(|| self.stepper.parameter(name))
     }
 
     fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter> {
-        let own = self.robot.parameter_mut(name);
+        let own = self.robot.options_mut().parameter_mut(name);
         own.or_else(|| self.stepper.parameter_mut(name))
     }
 
@@ -171,43 +187,24 @@ impl<R: Robot> Env for MujocoEnv<R> {
     }
 }
 
-/// What a [`Robot`] saves and names: the fields that change, besides its options, and its options by
-/// Gymnasium's names of the attributes.
-macro_rules! robot {
-    (state { $($state:ident),* $(,)? } parameters { $($name:ident: $option:ident),* $(,)? }) => {
-        fn save(&self, state: &mut Vec<u8>) {
-            $crate::env::Weights::save(&self.options, state);
-            $(cartwheel::State::save(&self.$state, state);)*
+/// Makes the info of an environment: numbers that it may lack, and what MuJoCo warned of.
+macro_rules! info {
+    (
+        $(#[$meta:meta])*
+        $info:ident { $($(#[$key_meta:meta])* $key:ident: $type:ty,)+ }
+    ) => {
+        cartwheel::info! {
+            $(#[$meta])*
+            #[derive(Default)]
+            pub struct $info {
+                $($(#[$key_meta])* $key: Option<$type>,)+
+                /// What MuJoCo warned of.
+                mujoco_warning: Option<String>,
+            }
         }
 
-        fn load(&mut self, state: &mut &[u8]) -> Result<(), cartwheel::Failure> {
-            $crate::env::Weights::load(&mut self.options, state)?;
-            $(self.$state = cartwheel::State::load(state)?;)*
-            Ok(())
-        }
-
-        fn parameters() -> &'static [&'static str] {
-            &[
-                $(stringify!($name),)*
-                "simulation", "frame_skip", "timestep", "init_qpos", "init_qvel", "qpos", "qvel",
-                "state_vector", "ctrl",
-            ]
-        }
-
-        fn parameter(&self, name: &str) -> Option<&dyn cartwheel::Parameter> {
-            Some(match name {
-                $(stringify!($name) => &self.options.$option,)*
-                _ => return None,
-            })
-        }
-
-        fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn cartwheel::Parameter> {
-            Some(match name {
-                $(stringify!($name) => &mut self.options.$option,)*
-                _ => return None,
-            })
-        }
+        cartwheel::state! { impl State for $info { $($key,)+ mujoco_warning } }
     };
 }
 
-pub(crate) use robot;
+pub(crate) use info;

@@ -14,7 +14,7 @@ use cartwheel::{Error, Parameter, ParameterValue, wrong};
 
 /// An array of a simulation.
 #[derive(Debug)]
-pub struct Field {
+pub(crate) struct Field {
     start: NonNull<f64>,
     len: usize,
     is_set: bool,

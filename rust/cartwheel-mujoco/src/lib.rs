@@ -18,25 +18,48 @@
 //! Exact results need NumPy 2's rules for `float32` and the C library that NumPy calls. This is
 //! tested on x86-64 Linux with glibc.
 
+pub mod ant;
+mod body_observation;
 mod env;
 mod field;
 mod guard;
 pub mod half_cheetah;
+pub mod hopper;
+pub mod humanoid;
+pub mod humanoid_standup;
+pub mod inverted_double_pendulum;
+pub mod inverted_pendulum;
 mod library;
 mod model;
 mod numeric;
 mod observation;
 mod options;
+pub mod pusher;
+pub mod reacher;
 mod registry;
 mod scalar;
 mod stepper;
+pub mod swimmer;
 mod table;
+pub mod walker2d;
 
-pub use env::{MujocoEnv, Robot, Weights};
+pub use ant::Ant;
+pub use env::{MujocoEnv, Robot, Step, Weights};
+pub use half_cheetah::HalfCheetah;
+pub use hopper::Hopper;
+pub use humanoid::Humanoid;
+pub use humanoid_standup::HumanoidStandup;
+pub use inverted_double_pendulum::InvertedDoublePendulum;
+pub use inverted_pendulum::InvertedPendulum;
 pub use library::Library;
 pub use model::{MakeRow, Model, RowParts, Sizes};
+pub use observation::Observation;
 pub use options::{Fixed, NoiseScale, Range, Real};
-pub use registry::Registered;
+pub use pusher::Pusher;
+pub use reacher::Reacher;
+pub use registry::{NamesModel, Registered, SharedModel};
 pub use scalar::Scalar;
 pub use stepper::Stepper;
+pub use swimmer::Swimmer;
 pub use table::PLUGIN;
+pub use walker2d::Walker2d;

@@ -141,20 +141,21 @@ impl Model {
         }
     }
 
-    /// Refuses models with fewer positions or velocities than the equations of an environment use.
+    /// Refuses models for which observations would have another shape than Gymnasium declares, or
+    /// which lack what the equations use; `fits` says whether this is none.
     ///
     /// # Errors
     ///
-    /// [`Error::BadOptions`].
-    pub fn check_least(&self, nq: usize, nv: usize) -> Result<(), Error> {
-        let has = self.sizes;
-        if has.nq < nq || has.nv < nv {
-            return Err(Error::bad_options(format!(
-                "the model must have at least {nq} positions and {nv} velocities, got {} and {}",
-                has.nq, has.nv
-            )));
+    /// [`Error::BadOptions`] that says what is `wanted`.
+    pub(crate) fn check_sizes(&self, fits: bool, wanted: &str) -> Result<(), Error> {
+        if fits {
+            return Ok(());
         }
-        Ok(())
+        let Sizes { nq, nv, nbody, nsite, .. } = self.sizes;
+        Err(Error::bad_options(format!(
+            "the model must have {wanted}, got {nq} positions, {nv} velocities, {nbody} bodies and \
+             {nsite} sites"
+        )))
     }
 }
 
@@ -182,7 +183,7 @@ pub(crate) fn check_timestep(timestep: f64) -> Result<(), Error> {
 
 /// A model that was checked, with MuJoCo's errors caught as long as it lives.
 #[derive(Debug)]
-pub struct Guarded {
+pub(crate) struct Guarded {
     model: Model,
     _handlers: Handlers,
 }
@@ -194,7 +195,7 @@ impl Guarded {
     ///
     /// [`Error::BadOptions`] for numbers that do not fit each other, and while environments of
     /// another copy of MuJoCo live.
-    pub fn new(model: Model) -> Result<Self, Error> {
+    pub(crate) fn new(model: Model) -> Result<Self, Error> {
         model.check()?;
         let handlers = Handlers::install(&model.library)?;
         Ok(Self { model, _handlers: handlers })

@@ -22,6 +22,12 @@ pub(crate) fn sum_of_squares<T: Float>(values: &[T]) -> T {
     pairwise(values, |value| value * value)
 }
 
+/// `np.sum(np.square(of(values)))`.
+#[inline]
+pub(crate) fn sum_of_squares_of(values: &[f64], of: impl Fn(f64) -> f64 + Copy) -> f64 {
+    pairwise(values, |value| of(value) * of(value))
+}
+
 /// `np.sum(values)`.
 #[inline]
 pub(crate) fn sum(values: &[f64]) -> f64 {

@@ -6,7 +6,7 @@ use cartwheel_envs::numeric::clip;
 
 /// What is left of an observation.
 #[derive(Debug)]
-pub(crate) struct Observation<'a>(pub(crate) &'a mut [f64]);
+pub struct Observation<'a>(pub(crate) &'a mut [f64]);
 
 impl<'a> Observation<'a> {
     /// Appends numbers.

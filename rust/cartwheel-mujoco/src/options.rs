@@ -7,6 +7,8 @@ use cartwheel::{Error, Failure, Parameter, ParameterValue, State, wrong};
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::scalar::Scalar;
+
 /// One of Python's own numbers. An integer stays one, as an attribute and in infos. JSON has no
 /// infinity, so numbers that are not finite are the texts `inf`, `-inf` and `nan`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,9 +19,22 @@ pub struct Real {
 }
 
 impl Real {
-    /// The integer, if it is one.
-    pub(crate) fn integer(self) -> Option<i64> {
-        self.integer
+    /// The product with one of NumPy's truth values.
+    #[inline]
+    pub(crate) fn if_numpy(self, flag: bool) -> Scalar {
+        match self.integer {
+            Some(integer) => Scalar::I64(i64::from(flag) * integer),
+            None => Scalar::F64(f64::from(flag) * self.value),
+        }
+    }
+
+    /// The product with one of Python's own truth values.
+    #[inline]
+    pub(crate) fn if_python(self, flag: bool) -> Scalar {
+        match self.integer {
+            Some(integer) => Scalar::Int(i64::from(flag) * integer),
+            None => Scalar::Float(f64::from(flag) * self.value),
+        }
     }
 }
 
@@ -260,9 +275,10 @@ impl<T: State> State for Fixed<T> {
     }
 }
 
-/// Makes the keywords of an environment: `cartwheel::options!`, with what names the model.
+/// Makes the keywords of an environment: `cartwheel::options!`, with what names the model. Each is a
+/// parameter too, by Gymnasium's name of the attribute.
 macro_rules! options {
-    ($($(#[$meta:meta])* $field:ident: $type:ty = $default:expr,)+) => {
+    ($($(#[$meta:meta])* $attribute:ident = $field:ident: $type:ty = $default:expr,)+) => {
         cartwheel::options! {
             /// Keywords.
             pub struct Options {
@@ -276,13 +292,33 @@ macro_rules! options {
             }
         }
 
-        impl crate::registry::NamesModel for Options {
+        impl $crate::registry::NamesModel for Options {
             fn simulation(&self) -> u64 {
                 self.simulation
             }
         }
 
-        impl crate::env::Weights for Options {
+        impl $crate::env::Weights for Options {
+            const PARAMETERS: &'static [&'static str] = &[
+                $(stringify!($attribute),)+
+                "simulation", "frame_skip", "timestep", "init_qpos", "init_qvel", "qpos", "qvel",
+                "state_vector", "ctrl", "scene",
+            ];
+
+            fn parameter(&self, name: &str) -> Option<&dyn cartwheel::Parameter> {
+                Some(match name {
+                    $(stringify!($attribute) => &self.$field,)+
+                    _ => return None,
+                })
+            }
+
+            fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn cartwheel::Parameter> {
+                Some(match name {
+                    $(stringify!($attribute) => &mut self.$field,)+
+                    _ => return None,
+                })
+            }
+
             fn save(&self, state: &mut Vec<u8>) {
                 $(cartwheel::State::save(&self.$field, state);)+
             }

@@ -54,7 +54,7 @@ impl Drop for Registered {
 }
 
 /// Options that name a model.
-pub(crate) trait NamesModel {
+pub trait NamesModel {
     /// The number of the model.
     fn simulation(&self) -> u64;
 }

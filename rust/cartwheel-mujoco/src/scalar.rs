@@ -51,6 +51,12 @@ impl Scalar {
     }
 }
 
+/// A `np.float64` of an info.
+#[inline]
+pub(crate) fn float64(value: f64) -> Option<Scalar> {
+    Some(Scalar::F64(value))
+}
+
 impl Neg for Scalar {
     type Output = Self;
 

@@ -18,6 +18,7 @@ use crate::field::{Field, set_numbers};
 use crate::guard::guarded;
 use crate::library::Physics;
 use crate::model::{Guarded, RowParts, Sizes, check_frame_skip, check_timestep};
+use crate::numeric::difference;
 
 /// The simulation of one row.
 pub struct Stepper {
@@ -41,6 +42,7 @@ pub struct Stepper {
     pub(crate) ten_length: Field,
     pub(crate) ten_velocity: Field,
     pub(crate) body_mass: Field,
+    scene: Scene,
     /// What MuJoCo warned of in the last step or reset.
     warning: Option<String>,
     /// Why the simulation must be reset before it goes on.
@@ -91,19 +93,17 @@ impl Stepper {
             ten_length: field("ten_length", ntendon)?,
             ten_velocity: field("ten_velocity", ntendon)?,
             body_mass: field("body_mass", nbody)?,
+            scene: Scene(
+                SCENE
+                    .iter()
+                    .filter_map(|&name| Some((name, fields.get(name)?.1)))
+                    .map(|(name, len)| field(name, len))
+                    .collect::<Result<_, _>>()?,
+            ),
             warning: None,
             error: None,
             _keep_alive: keep_alive,
         })
-    }
-
-    /// Refuses models with fewer positions or velocities than the equations of an environment use.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadOptions`].
-    pub(crate) fn check_least(&self, nq: usize, nv: usize) -> Result<(), Error> {
-        self.model.check_least(nq, nv)
     }
 
     /// Calls MuJoCo. After an error the simulation does nothing until it is reset.
@@ -161,6 +161,24 @@ impl Stepper {
         self.forward()
     }
 
+    /// Writes the initial positions, without noise.
+    pub(crate) fn set_initial_positions(&mut self) {
+        self.state.qpos.copy_from_slice(&self.init_qpos);
+    }
+
+    /// The velocity of something that was and is at these places, in a step.
+    #[inline]
+    pub(crate) fn velocity<const N: usize>(&self, before: [f64; N], after: [f64; N]) -> [f64; N] {
+        let dt = self.dt();
+        difference(after, before).map(|way| way / dt)
+    }
+
+    /// The first two positions: where a free body is in the plane.
+    #[inline]
+    pub(crate) fn xy(&self) -> [f64; 2] {
+        [self.qpos()[0], self.qpos()[1]]
+    }
+
     /// Seconds of a step: `MujocoEnv.dt`.
     #[inline]
     pub(crate) fn dt(&self) -> f64 {
@@ -206,7 +224,7 @@ impl Stepper {
         self.warning.clone()
     }
 
-    /// The parameter of this name that every row has.
+    /// The parameter of this name that every row has; `options!` names them.
     pub(crate) fn parameter(&self, name: &str) -> Option<&dyn Parameter> {
         Some(match name {
             "simulation" => &self.number,
@@ -218,6 +236,7 @@ impl Stepper {
             "qvel" => &self.state.qvel,
             "state_vector" => &self.state,
             "ctrl" => &self.ctrl,
+            "scene" => &self.scene,
             _ => return None,
         })
     }
@@ -234,6 +253,7 @@ impl Stepper {
             "qvel" => &mut self.state.qvel,
             "state_vector" => &mut self.state,
             "ctrl" => &mut self.ctrl,
+            "scene" => &mut self.scene,
             _ => return None,
         })
     }
@@ -351,6 +371,38 @@ impl Parameter for Coordinates {
     }
 }
 
+/// The arrays of a simulation that are drawn.
+const SCENE: [&str; 13] = [
+    "geom_xpos",
+    "geom_xmat",
+    "site_xpos",
+    "site_xmat",
+    "cam_xpos",
+    "cam_xmat",
+    "light_xpos",
+    "light_xdir",
+    "xpos",
+    "xmat",
+    "xipos",
+    "ximat",
+    "subtree_com",
+];
+
+/// What is drawn: as a parameter one array, those of [`SCENE`] that the row has, one after the other.
+#[derive(Debug)]
+struct Scene(Vec<Field>);
+
+impl Parameter for Scene {
+    fn get(&self) -> ParameterValue {
+        let parts: Vec<&[f64]> = self.0.iter().map(|field| &**field).collect();
+        parts.concat().get()
+    }
+
+    fn set(&mut self, _: ParameterValue) -> Result<(), Error> {
+        Err(Error::BadParameter("cannot be set: MuJoCo computes it".to_owned()))
+    }
+}
+
 /// The number by which Python knows the row.
 #[derive(Debug)]
 struct Number(u64);
@@ -376,7 +428,8 @@ impl Parameter for FrameSkip {
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         let mut new = self.0;
         new.set(value)?;
-        check_frame_skip(new).map_err(|_| Error::BadParameter("must be at least 1, got 0".into()))?;
+        check_frame_skip(new)
+            .map_err(|_| Error::BadParameter("must be at least 1, got 0".into()))?;
         self.0 = new;
         Ok(())
     }
