@@ -41,8 +41,9 @@ class Case:
 
     @property
     def title(self):
-        """A short name, for keywords that fill lines."""
-        return f"{self.env_id}-{'-'.join(self.keywords)}"
+        """A short name, for keywords that fill lines: the first one, and how many follow."""
+        first, *others = [*self.keywords, ""]
+        return f"{self.env_id}-{first}" + f"-{len(others) - 1}" * (len(others) > 1)
 
     def __call__(self):
         if self.env_id == "Null-v0":
