@@ -73,6 +73,7 @@ class Simulation:
             action_high=action_high.tolist(),
             bodies={model.body(number).name: number for number in range(model.nbody)},
             state_spec=int(mujoco.mjtState.mjSTATE_INTEGRATION),
+            fused_norms=_norms_are_fused(),
             make_row=self.rows.make,
         )
 
@@ -81,3 +82,13 @@ class Simulation:
         """The number of the model in Rust: the option ``simulation`` of an environment."""
         number: int = self._known.number
         return number
+
+
+def _norms_are_fused() -> bool:
+    """Returns whether NumPy's norms of short vectors use fused multiply-add.
+
+    ``np.linalg.norm`` leaves the sum of squares to the BLAS that NumPy comes with, which chooses its
+    instructions by the processor. The last bit of the norm of this vector tells.
+    """
+    x, y = 0.01, 0.18
+    return bool(np.linalg.norm(np.array([x, y])) != np.sqrt(x * x + y * y))

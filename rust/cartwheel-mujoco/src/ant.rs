@@ -10,12 +10,12 @@
 //! | reward | (forward velocity + 1 if healthy) − (0.5 × the sum of squared actions + 0.0005 × that of clipped contact forces) |
 //! | terminates | when the state is not finite, or the height is outside 0.2 m to 1 m |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 use cartwheel_envs::numeric::clip;
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
-use crate::numeric::{norm, sum_of_squares_of};
+use crate::numeric::sum_of_squares_of;
 use crate::observation::Observation;
 use crate::options::{Fixed, NoiseScale, Range, Real, options};
 use crate::scalar::{Scalar, float64};
@@ -129,13 +129,13 @@ impl Robot for Ant {
         AntInfo {
             x_position: float64(x),
             y_position: float64(y),
-            distance_from_origin: float64(norm([x, y])),
+            distance_from_origin: float64(stepper.norm([x, y])),
             mujoco_warning: stepper.warning(),
             ..Default::default()
         }
     }
 
-    fn step(&self, stepper: &mut Stepper, action: &[f32]) -> Result<Step<AntInfo>, Failure> {
+    fn step(&self, stepper: &mut Stepper, action: FloatsRef<'_>) -> Result<Step<AntInfo>, Failure> {
         let options = &self.options;
         let before = self.body_xy(stepper);
         stepper.step(action)?;

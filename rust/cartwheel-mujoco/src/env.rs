@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use cartwheel::{
-    Bounds, DType, Env, Error, Failure, Flat, Info, NoOptions, Parameter, Rng, Space, Spaces,
-    State, Transition,
+    Bounds, DType, Env, Error, Failure, Flat, Floats, FloatsRef, Info, NoOptions, Parameter, Rng,
+    Space, Spaces, State, Transition,
 };
 use serde::de::DeserializeOwned;
 
@@ -52,7 +52,11 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// # Errors
     ///
     /// MuJoCo's.
-    fn step(&self, stepper: &mut Stepper, action: &[f32]) -> Result<Step<Self::Info>, Failure>;
+    fn step(
+        &self,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<Self::Info>, Failure>;
 
     /// `_get_obs`.
     fn observe(&self, stepper: &Stepper, observation: Observation<'_>);
@@ -103,7 +107,7 @@ pub struct MujocoEnv<R: Robot> {
 impl<R: Robot> Env for MujocoEnv<R> {
     type Options = R::Options;
     type ResetOptions = NoOptions;
-    type Action = Flat<f32>;
+    type Action = Floats;
     type Observation = Flat<f64>;
     type Info = R::Info;
     type Shared = SharedModel;
@@ -134,7 +138,7 @@ impl<R: Robot> Env for MujocoEnv<R> {
     }
 
     #[inline]
-    fn step(&mut self, action: &[f32], _: &mut Rng) -> Result<Transition, Failure> {
+    fn step(&mut self, action: FloatsRef<'_>, _: &mut Rng) -> Result<Transition, Failure> {
         let Step { reward, terminated, info } = self.robot.step(&mut self.stepper, action)?;
         self.info = info;
         Ok(Transition { reward, terminated, truncated: false })

@@ -9,7 +9,7 @@
 //! | reward | forward velocity − 0.1 × the sum of squared actions |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
@@ -86,7 +86,7 @@ impl Robot for HalfCheetah {
     fn step(
         &self,
         stepper: &mut Stepper,
-        action: &[f32],
+        action: FloatsRef<'_>,
     ) -> Result<Step<HalfCheetahInfo>, Failure> {
         let before = stepper.qpos()[0];
         stepper.step(action)?;

@@ -9,13 +9,13 @@
 //! | reward | (1.25 × forward velocity + 5 if healthy) − (0.1 × the sum of squared controls + 5e-7 × that of contact forces, at most 10) |
 //! | terminates | when the height is outside 1 m to 2 m |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 use cartwheel_envs::numeric::clip;
 
 use crate::body_observation::{Parts, check_body};
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
-use crate::numeric::{norm, sum, sum_of_squares};
+use crate::numeric::{sum, sum_of_squares};
 use crate::observation::Observation;
 use crate::options::{Fixed, NoiseScale, Range, Real, options};
 use crate::scalar::{Scalar, float64};
@@ -143,13 +143,17 @@ impl Robot for Humanoid {
             y_position: float64(y),
             tendon_length: Some(stepper.ten_length.to_vec()),
             tendon_velocity: Some(stepper.ten_velocity.to_vec()),
-            distance_from_origin: float64(norm([x, y])),
+            distance_from_origin: float64(stepper.norm([x, y])),
             mujoco_warning: stepper.warning(),
             ..Default::default()
         }
     }
 
-    fn step(&self, stepper: &mut Stepper, action: &[f32]) -> Result<Step<HumanoidInfo>, Failure> {
+    fn step(
+        &self,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<HumanoidInfo>, Failure> {
         let options = &self.options;
         let before = mass_center(stepper);
         stepper.step(action)?;

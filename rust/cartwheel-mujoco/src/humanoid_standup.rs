@@ -9,7 +9,7 @@
 //! | reward | height / seconds of a `mj_step` − 0.1 × the sum of squared controls − 5e-7 × that of contact forces, at most 10, + 1 |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 use cartwheel_envs::numeric::clip;
 
 use crate::body_observation::{Parts, check_body};
@@ -128,7 +128,7 @@ impl Robot for HumanoidStandup {
     fn step(
         &self,
         stepper: &mut Stepper,
-        action: &[f32],
+        action: FloatsRef<'_>,
     ) -> Result<Step<HumanoidStandupInfo>, Failure> {
         let options = &self.options;
         stepper.step(action)?;

@@ -10,7 +10,7 @@
 //! | reward | 10 unless it fell − (0.01 × x² + (y − 2)²) − (0.001 × ω₁² + 0.005 × ω₂²), x and y of the tip |
 //! | terminates | when the tip is not above 1 m |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 use cartwheel_envs::libm::square;
 
 use crate::env::{Robot, Step, info};
@@ -82,7 +82,7 @@ impl Robot for InvertedDoublePendulum {
     fn step(
         &self,
         stepper: &mut Stepper,
-        action: &[f32],
+        action: FloatsRef<'_>,
     ) -> Result<Step<InvertedDoublePendulumInfo>, Failure> {
         stepper.step(action)?;
         let (x, y) = (stepper.site_xpos[0], stepper.site_xpos[2]);

@@ -9,7 +9,7 @@
 //! | reward | 1, or 0 when it ends |
 //! | terminates | when an observation is not finite, or the angle is beyond ±0.2 |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
@@ -70,7 +70,7 @@ impl Robot for InvertedPendulum {
     fn step(
         &self,
         stepper: &mut Stepper,
-        action: &[f32],
+        action: FloatsRef<'_>,
     ) -> Result<Step<InvertedPendulumInfo>, Failure> {
         stepper.step(action)?;
         let mut all = stepper.qpos().iter().chain(stepper.qvel());

@@ -101,6 +101,8 @@ pub struct Model {
     pub bodies: BTreeMap<String, usize>,
     /// `mjSTATE_INTEGRATION`: what of a data decides how it goes on.
     pub state_spec: i32,
+    /// Whether NumPy's norm of a short vector uses fused multiply-add instructions.
+    pub fused_norms: bool,
     /// Makes simulations of rows.
     pub make_row: Box<dyn MakeRow>,
 }

@@ -4,16 +4,16 @@ use std::ops::{Add, Mul};
 
 /// `float32` or `float64`.
 pub(crate) trait Float: Copy + Add<Output = Self> + Mul<Output = Self> {
-    /// What a sum begins with: it keeps the sign of zeros.
-    const START: Self;
+    /// What a sum begins with.
+    const ZERO: Self;
 }
 
 impl Float for f32 {
-    const START: Self = -0.0;
+    const ZERO: Self = 0.0;
 }
 
 impl Float for f64 {
-    const START: Self = -0.0;
+    const ZERO: Self = 0.0;
 }
 
 /// `np.sum(np.square(values))` of a contiguous array of any shape.
@@ -41,7 +41,7 @@ fn pairwise<T: Float>(values: &[T], of: impl Fn(T) -> T + Copy) -> T {
     const SUMS: usize = 8;
 
     if values.len() < SUMS {
-        return values.iter().fold(T::START, |sum, &value| sum + of(value));
+        return values.iter().fold(T::ZERO, |sum, &value| sum + of(value));
     }
     if values.len() > BLOCK {
         let half = values.len() / 2;
@@ -61,10 +61,12 @@ fn pairwise<T: Float>(values: &[T], of: impl Fn(T) -> T + Copy) -> T {
     rest.iter().fold(sum, |sum, &value| sum + of(value))
 }
 
-/// `np.linalg.norm(vector)` of two or three numbers.
+/// `np.linalg.norm(vector)` of two or three numbers. NumPy leaves the sum of squares to its BLAS,
+/// which on some processors has `fused` multiply-add instructions: they round once, not twice.
 #[inline]
-pub(crate) fn norm<const N: usize>(vector: [f64; N]) -> f64 {
-    vector.iter().fold(0.0, |sum, x| sum + x * x).sqrt()
+pub(crate) fn norm<const N: usize>(vector: [f64; N], fused: bool) -> f64 {
+    let add = |sum: f64, x: &f64| if fused { x.mul_add(*x, sum) } else { sum + x * x };
+    vector.iter().fold(0.0, add).sqrt()
 }
 
 /// `left - right`, element by element.

@@ -9,11 +9,11 @@
 //! | reward | (−distance of object and goal − 0.1 × the sum of squared actions) − 0.5 × distance of object and tip |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
-use crate::numeric::{difference, norm};
+use crate::numeric::difference;
 use crate::observation::Observation;
 use crate::options::{Real, options};
 use crate::scalar::{Scalar, float64};
@@ -86,7 +86,7 @@ impl Robot for Pusher {
         stepper.clear()?;
         let [x, y] = loop {
             let place = [rng.uniform(-0.3, 0.0), rng.uniform(-0.2, 0.2)];
-            if norm(place) > 0.17 {
+            if stepper.norm(place) > 0.17 {
                 break place;
             }
         };
@@ -105,13 +105,17 @@ impl Robot for Pusher {
         PusherInfo { mujoco_warning: stepper.warning(), ..Default::default() }
     }
 
-    fn step(&self, stepper: &mut Stepper, action: &[f32]) -> Result<Step<PusherInfo>, Failure> {
+    fn step(
+        &self,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<PusherInfo>, Failure> {
         stepper.step(action)?;
         let options = &self.options;
         let [tip, object, goal] =
             [self.tip, self.object, self.goal].map(|body| stepper.body_position(body));
-        let reward_near = -norm(difference(object, tip)) * *options.reward_near_weight;
-        let reward_dist = -norm(difference(object, goal)) * *options.reward_dist_weight;
+        let reward_near = -stepper.norm(difference(object, tip)) * *options.reward_near_weight;
+        let reward_dist = -stepper.norm(difference(object, goal)) * *options.reward_dist_weight;
         let reward_ctrl = (-Scalar::sum_of_squares(action)).times(options.reward_control_weight);
         let info = PusherInfo {
             reward_dist: float64(reward_dist),

@@ -9,11 +9,11 @@
 //! | reward | −distance of fingertip and target − the sum of squared actions |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
-use crate::numeric::{difference, norm};
+use crate::numeric::difference;
 use crate::observation::Observation;
 use crate::options::{Real, options};
 use crate::scalar::{Scalar, float64};
@@ -88,7 +88,7 @@ impl Robot for Reacher {
         }
         let target = loop {
             let place: [f64; PLANE] = rng.uniform_array(-0.2, 0.2);
-            if norm(place) < 0.2 {
+            if stepper.norm(place) < 0.2 {
                 break place;
             }
         };
@@ -106,10 +106,14 @@ impl Robot for Reacher {
         ReacherInfo { mujoco_warning: stepper.warning(), ..Default::default() }
     }
 
-    fn step(&self, stepper: &mut Stepper, action: &[f32]) -> Result<Step<ReacherInfo>, Failure> {
+    fn step(
+        &self,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<ReacherInfo>, Failure> {
         stepper.step(action)?;
         let options = &self.options;
-        let reward_dist = -norm(self.way(stepper)) * *options.reward_dist_weight;
+        let reward_dist = -stepper.norm(self.way(stepper)) * *options.reward_dist_weight;
         let reward_ctrl = (-Scalar::sum_of_squares(action)).times(options.reward_control_weight);
         let info = ReacherInfo {
             reward_dist: float64(reward_dist),

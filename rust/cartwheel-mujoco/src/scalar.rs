@@ -2,7 +2,7 @@
 
 use std::ops::Neg;
 
-use cartwheel::{Buffer, DType, Failure, InfoValue, InfoWriter, State};
+use cartwheel::{Buffer, DType, Failure, FloatsRef, InfoValue, InfoWriter, State};
 
 use crate::numeric::sum_of_squares;
 use crate::options::Real;
@@ -25,8 +25,11 @@ pub enum Scalar {
 impl Scalar {
     /// `np.sum(np.square(action))`, in the type of the action.
     #[inline]
-    pub(crate) fn sum_of_squares(action: &[f32]) -> Self {
-        Self::F32(0.0 + sum_of_squares(action))
+    pub(crate) fn sum_of_squares(action: FloatsRef<'_>) -> Self {
+        match action {
+            FloatsRef::F32(action) => Self::F32(sum_of_squares(action)),
+            FloatsRef::F64(action) => Self::F64(sum_of_squares(action)),
+        }
     }
 
     /// The product with one of Python's own numbers, which takes NumPy's type.

@@ -12,13 +12,13 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use cartwheel::{Error, Failure, Parameter, ParameterValue, Rng, State};
+use cartwheel::{Error, Failure, FloatsRef, Parameter, ParameterValue, Rng, State};
 
 use crate::field::{Field, set_numbers};
 use crate::guard::guarded;
 use crate::library::Physics;
 use crate::model::{Guarded, RowParts, Sizes, check_frame_skip, check_timestep};
-use crate::numeric::difference;
+use crate::numeric::{difference, norm};
 
 /// The simulation of one row.
 pub struct Stepper {
@@ -120,10 +120,10 @@ impl Stepper {
 
     /// `MujocoEnv.do_simulation`: a step with these controls.
     #[inline]
-    pub(crate) fn step(&mut self, action: &[f32]) -> Result<(), Failure> {
+    pub(crate) fn step(&mut self, action: FloatsRef<'_>) -> Result<(), Failure> {
         self.warning = None;
-        for (ctrl, &action) in self.ctrl.iter_mut().zip(action) {
-            *ctrl = action.into();
+        for (ctrl, action) in self.ctrl.iter_mut().zip(action.iter()) {
+            *ctrl = action;
         }
         let frame_skip = self.frame_skip.0;
         self.call(|physics| physics.step(frame_skip))
@@ -171,6 +171,12 @@ impl Stepper {
     pub(crate) fn velocity<const N: usize>(&self, before: [f64; N], after: [f64; N]) -> [f64; N] {
         let dt = self.dt();
         difference(after, before).map(|way| way / dt)
+    }
+
+    /// `np.linalg.norm(vector)`.
+    #[inline]
+    pub(crate) fn norm<const N: usize>(&self, vector: [f64; N]) -> f64 {
+        norm(vector, self.model.fused_norms)
     }
 
     /// The first two positions: where a free body is in the plane.

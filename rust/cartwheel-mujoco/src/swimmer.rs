@@ -9,11 +9,10 @@
 //! | reward | forward velocity − 0.0001 × the sum of squared actions |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
-use crate::numeric::norm;
 use crate::observation::Observation;
 use crate::options::{Fixed, NoiseScale, Real, options};
 use crate::scalar::{Scalar, float64};
@@ -87,13 +86,17 @@ impl Robot for Swimmer {
         SwimmerInfo {
             x_position: float64(x),
             y_position: float64(y),
-            distance_from_origin: float64(norm([x, y])),
+            distance_from_origin: float64(stepper.norm([x, y])),
             mujoco_warning: stepper.warning(),
             ..Default::default()
         }
     }
 
-    fn step(&self, stepper: &mut Stepper, action: &[f32]) -> Result<Step<SwimmerInfo>, Failure> {
+    fn step(
+        &self,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<SwimmerInfo>, Failure> {
         let before = stepper.xy();
         stepper.step(action)?;
         let [x_velocity, y_velocity] = stepper.velocity(before, stepper.xy());

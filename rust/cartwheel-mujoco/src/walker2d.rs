@@ -9,7 +9,7 @@
 //! | reward | (forward velocity + 1 if healthy) − 0.001 × the sum of squared actions |
 //! | terminates | outside the healthy ranges of the height and the angle |
 
-use cartwheel::{Error, Failure, Rng};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
@@ -107,7 +107,11 @@ impl Robot for Walker2d {
         }
     }
 
-    fn step(&self, stepper: &mut Stepper, action: &[f32]) -> Result<Step<Walker2dInfo>, Failure> {
+    fn step(
+        &self,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<Walker2dInfo>, Failure> {
         let options = &self.options;
         let before = stepper.qpos()[0];
         stepper.step(action)?;

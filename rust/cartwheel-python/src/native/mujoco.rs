@@ -29,7 +29,7 @@ impl PyMujocoModel {
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         *, functions, sizes, frame_skip, timestep, init_qpos, init_qvel, action_low, action_high,
-        bodies, state_spec, make_row
+        bodies, state_spec, fused_norms, make_row
     ))]
     fn new(
         functions: BTreeMap<String, usize>,
@@ -42,6 +42,7 @@ impl PyMujocoModel {
         action_high: Vec<f64>,
         bodies: BTreeMap<String, usize>,
         state_spec: i32,
+        fused_norms: bool,
         make_row: Py<PyAny>,
     ) -> PyResult<Self> {
         // SAFETY: invariant 1.
@@ -56,6 +57,7 @@ impl PyMujocoModel {
             action_bounds: (action_low, action_high),
             bodies,
             state_spec,
+            fused_norms,
             make_row: Box::new(Rows(make_row)),
         };
         Ok(Self { registered: Registered::new(model).map_err(to_py_err)? })
