@@ -3,8 +3,8 @@
     python -m tests.parity [--episodes 1000] [--rows 72] [--seed 1] [id …]
 
 Every id is played in the three autoreset modes, for 1,000 episodes each, and with other keywords
-for a tenth of that; those of MuJoCo, whose episodes take longer, for a tenth of both, with float32
-actions and with float64. Gymnasium's environments are stepped by ``SyncVectorEnv``. cartwheel gets
+for a tenth of that; those of MuJoCo, whose episodes take longer, for a tenth of both in a third of
+the rows, with float32 actions and with float64. Gymnasium's environments are stepped by ``SyncVectorEnv``. cartwheel gets
 the same actions, seeds and resets, once on the calling thread alone and once on two threads; both
 results are compared with Gymnasium's. Half of the rows take random actions; the other half take
 actions that bring episodes to their end. Now and then some rows are reset, with seeds and without.
@@ -201,6 +201,7 @@ def main(words=None):
         if arguments.ids and case.env_id not in arguments.ids:
             continue
         episodes = max(arguments.episodes // divisor, 1)
+        rows = arguments.rows if case.dtype is None else -(-arguments.rows // 3)
         print(headline(case), flush=True)
         for mode in AutoresetMode:
             watcher = Watcher(f"{case} {mode.value}", episodes)
@@ -208,7 +209,7 @@ def main(words=None):
                 case,
                 mode,
                 episodes=episodes,
-                rows=arguments.rows,
+                rows=rows,
                 seed=arguments.seed,
                 progress=watcher,
             )
