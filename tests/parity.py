@@ -4,11 +4,11 @@
 
 Every id is played in the three autoreset modes, for 1,000 episodes each, and with other keywords
 for a tenth of that; those of MuJoCo, whose episodes take longer, for a tenth of both in a third of
-the rows, with float32 actions and with float64. Gymnasium's environments are stepped by ``SyncVectorEnv``. cartwheel gets
-the same actions, seeds and resets, once on the calling thread alone and once on two threads; both
-results are compared with Gymnasium's. Half of the rows take random actions; the other half take
-actions that bring episodes to their end. Now and then some rows are reset, with seeds and without.
-The exit status is 1 if anything differs.
+the rows, with float32 actions and with float64. Gymnasium's environments are stepped by
+``SyncVectorEnv``. cartwheel gets the same actions, seeds and resets, once on the calling thread
+alone and once on two threads; both results are compared with Gymnasium's. Half of the rows take
+random actions; the other half take actions that bring episodes to their end. Now and then some rows
+are reset, with seeds and without. The exit status is 1 if anything differs.
 """
 
 import argparse
