@@ -42,8 +42,8 @@ class Case:
     @property
     def title(self):
         """A short name, for keywords that fill lines: the first one, and how many follow."""
-        first, *others = [*self.keywords, ""]
-        return f"{self.env_id}-{first}" + f"-{len(others) - 1}" * (len(others) > 1)
+        names = list(self.keywords)
+        return "-".join([self.env_id, *names[:1], *[str(len(names) - 1)] * (len(names) > 1)])
 
     def __call__(self):
         if self.env_id == "Null-v0":
