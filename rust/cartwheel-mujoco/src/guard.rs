@@ -2,8 +2,10 @@
 //!
 //! By itself MuJoCo ends the process at an error, and writes warnings into a file in the working
 //! directory. It has two variables for handlers, which are global. While a model lives, ours are
-//! there. Within a guarded call, an error unwinds to the guard, and a warning is kept. Elsewhere
-//! the handlers that were there before are called, or MuJoCo does what it does without any.
+//! there; whatever else is put there is kept, and ours are put back by the next call. Within a guarded
+//! call, an error unwinds to the guard, and a warning is kept. Elsewhere the handlers that were there
+//! before are called, or MuJoCo does what it does without any. When the last model has gone, those
+//! are put back.
 //!
 //! MuJoCo's module for Python catches errors of its own calls first, so they never come here.
 //!
@@ -24,8 +26,7 @@ use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::AcqRel;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel::{Error, Failure};
@@ -48,7 +49,13 @@ struct Raised(String);
 ///
 /// MuJoCo's error. The data of the simulation must be reset before it is used again.
 #[inline]
-pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> (Result<T, Failure>, Option<String>) {
+pub(crate) fn guarded<T>(
+    library: &Library,
+    call: impl FnOnce() -> T,
+) -> (Result<T, Failure>, Option<String>) {
+    if !are_ours(library) {
+        put_in(&mut installed(), library);
+    }
     IS_GUARDED.set(true);
     let result = catch_unwind(AssertUnwindSafe(call));
     IS_GUARDED.set(false);
@@ -69,16 +76,14 @@ unsafe extern "C-unwind" fn on_error(message: *const c_char) {
         let raised = Box::new(Raised(text(message)));
         resume_unwind(raised); // invariant 2
     }
-    let Some(installed) = installed().as_ref().map(|installed| installed.copy()) else { return };
-    match handler(installed.error_before) {
+    let Some(installed) = *installed() else { return };
+    if let Some(before) = handler(installed.error_before) {
         // SAFETY: a handler that was installed before ours gets what we got (invariants 1 and 3).
-        Some(before) => unsafe { before(message) },
-        None => {
-            installed.library.user_error().store(null_mut(), Release);
-            // SAFETY: a C string (invariant 1). Without a handler this ends the process.
-            unsafe { installed.library.raise_error(message) };
-        }
+        return unsafe { before(message) };
     }
+    installed.library.user_error().store(null_mut(), Release);
+    // SAFETY: a C string (invariant 1). Without a handler this ends the process.
+    unsafe { installed.library.raise_error(message) };
 }
 
 /// The handler of warnings.
@@ -91,18 +96,16 @@ unsafe extern "C-unwind" fn on_warning(message: *const c_char) {
         });
         return;
     }
-    let Some(installed) = installed().as_ref().map(|installed| installed.copy()) else { return };
-    match handler(installed.warning_before) {
+    let Some(installed) = *installed() else { return };
+    if let Some(before) = handler(installed.warning_before) {
         // SAFETY: as for errors.
-        Some(before) => unsafe { before(message) },
-        None => {
-            // SAFETY: a C string (invariant 1).
-            unsafe { installed.library.write_log(message) };
-            let text = text(message);
-            // A closed stderr is no reason to fail.
-            drop(writeln!(std::io::stderr(), "WARNING: {text}\n"));
-        }
+        return unsafe { before(message) };
     }
+    // SAFETY: a C string (invariant 1).
+    unsafe { installed.library.write_log(message) };
+    let text = text(message);
+    // A closed stderr is no reason to fail.
+    drop(writeln!(std::io::stderr(), "WARNING: {text}\n"));
 }
 
 /// A message of MuJoCo.
@@ -120,7 +123,24 @@ fn handler(pointer: *mut c_void) -> Option<Handler> {
     unsafe { transmute::<*mut c_void, Option<Handler>>(pointer) }
 }
 
-/// The handlers that were there before ours.
+/// Our handlers, of errors and of warnings: one address each, wherever it is read.
+static OURS: [Handler; 2] = [on_error, on_warning];
+
+fn ours() -> [*mut c_void; 2] {
+    OURS.map(|handler| handler as *mut c_void)
+}
+
+/// The two variables of a library.
+fn variables(library: &Library) -> [&'static AtomicPtr<c_void>; 2] {
+    [library.user_error(), library.user_warning()]
+}
+
+fn are_ours(library: &Library) -> bool {
+    variables(library).map(|variable| variable.load(Acquire)) == ours()
+}
+
+/// The handlers that were there before ours, and whose they are.
+#[derive(Clone, Copy)]
 struct Installed {
     library: Library,
     /// How many models need our handlers.
@@ -132,20 +152,32 @@ struct Installed {
 // SAFETY: the pointers are addresses of functions.
 unsafe impl Send for Installed {}
 
-impl Installed {
-    fn copy(&self) -> Self {
-        Self { ..*self }
-    }
-}
-
+/// Nothing until the first model; the last model leaves it, for an error that is on its way.
 static INSTALLED: Mutex<Option<Installed>> = Mutex::new(None);
 
 fn installed() -> MutexGuard<'static, Option<Installed>> {
     INSTALLED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn ours() -> (*mut c_void, *mut c_void) {
-    (on_error as Handler as *mut c_void, on_warning as Handler as *mut c_void)
+/// Puts our handlers in, and remembers what was there.
+fn put_in(installed: &mut Option<Installed>, library: &Library) {
+    let [error, warning] = ours();
+    let none = Installed {
+        library: *library,
+        models: 0,
+        error_before: null_mut(),
+        warning_before: null_mut(),
+    };
+    let installed = installed.get_or_insert(none);
+    for (variable, ours, before) in [
+        (library.user_error(), error, &mut installed.error_before),
+        (library.user_warning(), warning, &mut installed.warning_before),
+    ] {
+        let found = variable.swap(ours, AcqRel);
+        if found != ours {
+            *before = found;
+        }
+    }
 }
 
 /// Keeps our handlers installed.
@@ -160,24 +192,19 @@ impl Handlers {
     /// [`Error::BadOptions`] while models of another copy of MuJoCo live: a handler could not tell
     /// whose error it gets.
     pub(crate) fn install(library: &Library) -> Result<Self, Error> {
-        let mut installed = installed();
-        match &mut *installed {
-            Some(other) if !std::ptr::eq(other.library.user_error(), library.user_error()) => {
+        let mut slot = installed();
+        if let Some(other) = *slot
+            && !std::ptr::eq(other.library.user_error(), library.user_error())
+        {
+            if other.models > 0 {
                 return Err(Error::bad_options(
                     "this process has environments of another copy of MuJoCo: close them first",
                 ));
             }
-            Some(same) => same.models += 1,
-            None => {
-                let (error, warning) = ours();
-                *installed = Some(Installed {
-                    library: *library,
-                    models: 1,
-                    error_before: library.user_error().swap(error, AcqRel),
-                    warning_before: library.user_warning().swap(warning, AcqRel),
-                });
-            }
+            *slot = None;
         }
+        put_in(&mut slot, library);
+        slot.as_mut().expect("just put in").models += 1;
         Ok(Self(()))
     }
 }
@@ -186,17 +213,15 @@ impl Drop for Handlers {
     /// With the last model, puts back what was there, unless somebody has replaced our handlers.
     fn drop(&mut self) {
         let mut slot = installed();
-        let Some(installed) = &mut *slot else { return };
+        let installed = slot.as_mut().expect("it was installed");
         installed.models -= 1;
         if installed.models == 0 {
-            let (error, warning) = ours();
-            put_back(installed.library.user_error(), error, installed.error_before);
-            put_back(installed.library.user_warning(), warning, installed.warning_before);
-            *slot = None;
+            let before = [installed.error_before, installed.warning_before];
+            for ((variable, ours), before) in
+                variables(&installed.library).into_iter().zip(ours()).zip(before)
+            {
+                let _replaced = variable.compare_exchange(ours, before, AcqRel, Acquire);
+            }
         }
     }
-}
-
-fn put_back(variable: &AtomicPtr<c_void>, ours: *mut c_void, before: *mut c_void) {
-    let _replaced = variable.compare_exchange(ours, before, AcqRel, Acquire);
 }

@@ -54,21 +54,6 @@ pub struct Library {
 }
 
 impl Library {
-    /// The names of the functions and variables.
-    pub const NAMES: [&str; 11] = [
-        "mj_step",
-        "mj_forward",
-        "mj_resetData",
-        "mj_rnePostConstraint",
-        "mj_stateSize",
-        "mj_getState",
-        "mj_setState",
-        "mju_error",
-        "mju_writeLog",
-        "mju_user_error",
-        "mju_user_warning",
-    ];
-
     /// The library whose functions and variables are at these addresses.
     ///
     /// # Errors
@@ -85,7 +70,14 @@ impl Library {
             }
             Some(&address) => Ok(address),
         };
-        let function = |name: &str| of(name).map(with_exposed_provenance::<()>);
+        macro_rules! function {
+            ($name:literal as $type:ty) => {{
+                let function = with_exposed_provenance::<()>(of($name)?);
+                // SAFETY: the address of the function of this name (invariant 1), whose type has not
+                // changed since MuJoCo 3.2.
+                unsafe { transmute::<*const (), $type>(function) }
+            }};
+        }
         let variable = |name: &str| {
             let address = of(name)?;
             if !address.is_multiple_of(align_of::<AtomicPtr<c_void>>()) {
@@ -95,25 +87,19 @@ impl Library {
             // MuJoCo only reads it; a pointer that is aligned is read in one piece.
             Ok(unsafe { AtomicPtr::from_ptr(with_exposed_provenance_mut(address)) })
         };
-        // SAFETY: each is the address of a function of that name (invariant 1), and these are their
-        // types since MuJoCo 3.2.
-        unsafe {
-            Ok(Self {
-                step: transmute::<*const (), Advance>(function("mj_step")?),
-                forward: transmute::<*const (), Advance>(function("mj_forward")?),
-                reset_data: transmute::<*const (), Advance>(function("mj_resetData")?),
-                rne_post_constraint: transmute::<*const (), Advance>(function(
-                    "mj_rnePostConstraint",
-                )?),
-                state_size: transmute::<*const (), StateSize>(function("mj_stateSize")?),
-                get_state: transmute::<*const (), GetState>(function("mj_getState")?),
-                set_state: transmute::<*const (), SetState>(function("mj_setState")?),
-                raise_error: transmute::<*const (), RaiseError>(function("mju_error")?),
-                write_log: transmute::<*const (), WriteLog>(function("mju_writeLog")?),
-                user_error: variable("mju_user_error")?,
-                user_warning: variable("mju_user_warning")?,
-            })
-        }
+        Ok(Self {
+            step: function!("mj_step" as Advance),
+            forward: function!("mj_forward" as Advance),
+            reset_data: function!("mj_resetData" as Advance),
+            rne_post_constraint: function!("mj_rnePostConstraint" as Advance),
+            state_size: function!("mj_stateSize" as StateSize),
+            get_state: function!("mj_getState" as GetState),
+            set_state: function!("mj_setState" as SetState),
+            raise_error: function!("mju_error" as RaiseError),
+            write_log: function!("mju_writeLog" as WriteLog),
+            user_error: variable("mju_user_error")?,
+            user_warning: variable("mju_user_warning")?,
+        })
     }
 
     /// The variable that holds the handler of errors.

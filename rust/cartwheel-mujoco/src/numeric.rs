@@ -56,8 +56,8 @@ fn pairwise<T: Float>(values: &[T], of: impl Fn(T) -> T + Copy) -> T {
             *sum = *sum + of(value);
         }
     }
-    let [a, b, c, d, e, f, g, h] = sums;
-    let sum = ((a + b) + (c + d)) + ((e + f) + (g + h));
+    let [s0, s1, s2, s3, s4, s5, s6, s7] = sums;
+    let sum = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
     rest.iter().fold(sum, |sum, &value| sum + of(value))
 }
 

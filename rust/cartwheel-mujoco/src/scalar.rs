@@ -56,6 +56,7 @@ impl Scalar {
 
 /// A `np.float64` of an info.
 #[inline]
+#[expect(clippy::unnecessary_wraps, reason = "infos may lack numbers, and this is one of theirs")]
 pub(crate) fn float64(value: f64) -> Option<Scalar> {
     Some(Scalar::F64(value))
 }

@@ -111,7 +111,7 @@ impl Stepper {
         if let Some(error) = &self.error {
             return Err(Failure::new(error));
         }
-        let (result, warning) = guarded(|| call(&mut self.physics));
+        let (result, warning) = guarded(&self.model.library, || call(&mut self.physics));
         if warning.is_some() {
             self.warning = warning;
         }
