@@ -1,11 +1,13 @@
 """MuJoCo's environments give the same bits as Gymnasium's with the MuJoCo that is installed."""
 
 from dataclasses import replace
+from itertools import cycle
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode
 
 import cartwheel
 from tests.support.cases import choose, twins
@@ -17,7 +19,17 @@ from tests.support.runs import assert_same_run, endings, recording
 
 FLOAT32 = np.finfo(np.float32).min, np.finfo(np.float32).max
 CASE = pytest.mark.parametrize("case", MUJOCO, ids=str)
-KEYWORDS = pytest.mark.parametrize("case", MUJOCO_VARIANTS, ids=lambda case: case.title)
+
+
+def each_in_a_mode(cases):
+    """Every case in one of the modes, in turn: ``make parity`` plays each in all of them."""
+    return pytest.mark.parametrize(
+        ("case", "mode"),
+        [
+            pytest.param(case, mode, id=f"{case.title}-{mode.value}")
+            for case, mode in zip(cases, cycle(AutoresetMode), strict=False)
+        ],
+    )
 
 
 def assert_equals_gymnasium(case, mode, num_envs, builders):
@@ -36,14 +48,12 @@ def test_every_result_equals_that_of_gymnasium(case, mode):
     assert_equals_gymnasium(case, mode, 5, EVERY_NATIVE)
 
 
-@MODE
-@pytest.mark.parametrize("case", MUJOCO_FLOAT64, ids=str)
+@each_in_a_mode(MUJOCO_FLOAT64)
 def test_float64_actions_stay_float64(case, mode):
     assert_equals_gymnasium(case, mode, 5, [NATIVE])
 
 
-@MODE
-@KEYWORDS
+@each_in_a_mode(MUJOCO_VARIANTS)
 def test_keywords_act_as_in_gymnasium(case, mode):
     assert_equals_gymnasium(case, mode, 5, [NATIVE])
 
