@@ -123,6 +123,7 @@ def test_pools_of_envpools_interface_are_native():
     oracle.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*out of date")
 def test_ids_that_are_not_native_stay_gymnasiums():
     """``HalfCheetah-v4`` has another reward: it is not the native ``HalfCheetah-v5``."""
     pool = envpool.make("HalfCheetah-v4", num_envs=2, seed=1, executor="inline")
@@ -163,6 +164,12 @@ def test_vector_environments_of_different_models_live_side_by_side(slider):
             envs.close()
 
 
+@pytest.mark.parametrize("main_body", [1, 4, "torso", "front_left_leg"])
+def test_a_body_has_a_name_or_a_number(main_body):
+    envs = cartwheel.NativeVectorEnv("Ant-v5", 2, main_body=main_body)
+    assert_like_gymnasium(envs, gymnasiums(2, env_id="Ant-v5", main_body=main_body))
+
+
 # What is refused
 
 
@@ -170,13 +177,13 @@ def test_vector_environments_of_different_models_live_side_by_side(slider):
     ("keywords", "error", "words"),
     [
         ({"ctrl_cost_wait": 1}, TypeError, "did you mean `ctrl_cost_weight`"),
-        ({"healthy_reward": 1}, TypeError, "`healthy_reward` is not a keyword of cartwheel/HalfCh"),
-        ({"simulation": 1}, TypeError, "`simulation` is not a keyword of"),
+        ({"healthy_reward": 1}, TypeError, "`healthy_reward` is not a keyword of HalfCheetah-v5"),
+        ({"simulation": 1}, TypeError, "`simulation` of HalfCheetah-v5 is an attribute"),
         ({"model_path": "ant.xml"}, TypeError, "`model_path` is not a keyword of"),
         ({"observation_space": None}, TypeError, "`observation_space` is not a keyword of"),
         ({"model_per_row": 1}, TypeError, "`model_per_row` must be True or False, got 1"),
         ({"ctrl_cost_weight": "high"}, ValueError, "`ctrl_cost_weight` must be a number, got 'hi"),
-        ({"reset_noise_scale": None}, Exception, None),
+        ({"reset_noise_scale": None}, ValueError, "`reset_noise_scale` must be a number, got Non"),
         ({"xml_file": "/nowhere/robot.xml"}, OSError, "/nowhere/robot.xml does not exist"),
         ({"xml_file": __file__}, ValueError, "XML"),
         ({"frame_skip": 0}, ZeroDivisionError, None),
@@ -198,7 +205,7 @@ def test_a_file_that_was_cut_short_is_mujocos_error(tmp_path):
         cartwheel.NativeVectorEnv(CHEETAH, 2, xml_file=str(file))
 
 
-@pytest.mark.parametrize("name", ["Ant", "Humanoid", "InvertedDoublePendulum", "Pusher", "Reacher"])
+@pytest.mark.parametrize("name", ["Humanoid", "InvertedDoublePendulum", "Pusher", "Reacher"])
 def test_a_model_that_lacks_what_the_environment_needs_is_refused(name, slider):
     def run_gymnasiums():
         env = gym.make(f"{name}-v5", xml_file=slider, disable_env_checker=True)
@@ -255,7 +262,7 @@ def test_importing_cartwheel_does_not_import_mujoco():
 @pytest.mark.parametrize(
     ("actions", "error", "words"),
     [
-        (np.full((2, 6), np.nan, np.float32), ValueError, "NaN"),
+        (np.full((2, 6), np.nan, np.float32), ValueError, "nan of row 0"),
         (np.zeros((2, 5), np.float32), ValueError, r"\(2, 6\)|shape"),
         (np.zeros((3, 6), np.float32), ValueError, r"\(2, 6\)|shape"),
         (np.zeros((2, 6), complex), TypeError, "complex"),

@@ -103,10 +103,11 @@ def test_the_timestep_of_a_model_is_that_of_velocities(build):
 
 def test_a_shared_model_cannot_be_set_and_the_error_says_how(build):
     envs, oracle = build()
-    for name in ("model.body_mass", "model.opt.timestep"):
+    for name in ("model.body_mass", "model.opt.timestep", "timestep"):
         value = envs.get_attr(name)[0]
         with pytest.raises(
-            ValueError, match=rf"`{name}` .*all rows share one .*model_per_row=True"
+            ValueError,
+            match=rf"`model\..*{name.split('.')[-1]}` .*all rows share one .*model_per_row=True",
         ):
             envs.set_attr(name, value)
     assert_same_steps(envs, oracle, 3)
@@ -132,6 +133,7 @@ def test_a_shared_model_cannot_be_set_and_the_error_says_how(build):
         ("model.opt", 3, ValueError, "`model.opt` is a MjOption, which cannot be set"),
         ("dt", 0.1, ValueError, "`dt` is read-only"),
         ("width", 3, ValueError, "`width` is read-only"),
+        ("timestep", 0.0, ValueError, "`model.opt.timestep` must be a number above 0, got 0.0"),
         ("wheels", 3, AttributeError, "no parameter 'wheels'"),
     ],
     ids=str,

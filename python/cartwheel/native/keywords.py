@@ -6,8 +6,9 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import NativeEnvs, env_keywords
+from cartwheel.native.options import as_json
 from cartwheel.native.registration import NATIVE_ENTRY_POINT
-from cartwheel.native.simulated import is_simulated, keywords_of_simulated
+from cartwheel.native.simulated import Simulated, is_simulated, keywords_of_simulated
 from cartwheel.native.wrappers import instead_of
 from cartwheel.near_misses import listed, near_miss, place_of, shown
 
@@ -92,7 +93,9 @@ def _no_such_keyword(
     others: Collection[str],
     attribute: str,
 ) -> str:
-    envs = NativeEnvs(env_id, "", [(0, 1)], autoreset_mode="NextStep", freeze=False)
+    simulated = Simulated(env_id, {}) if is_simulated(env_id) else None
+    options = "" if simulated is None else as_json(simulated.options)
+    envs = NativeEnvs(env_id, options, [(0, 1)], autoreset_mode="NextStep", freeze=False)
     attributes = envs.parameters()
     start = f"`{name}` is not a keyword of {env_id}"
     place = place_of(name, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import env_keywords
-from cartwheel.arguments import as_bool
+from cartwheel.arguments import as_bool, as_positive
 from cartwheel.native.registration import NAMESPACE
 from cartwheel.physics.attributes import convert, is_of_row, read, write
 from cartwheel.physics.gymnasium_env import GymnasiumEnv
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 #: Keywords of an environment in Rust that users do not have: the number of its model, and what
 #: tells whether a saved state is one of such a model.
 _NUMBER, _DIGEST = "_simulation", "model"
+#: The keyword that names a body.
+_BODY = "main_body"
+#: The seconds of a step of MuJoCo: a parameter in Rust, which divides by it, and MuJoCo's own.
+_TIMESTEP, _TIMESTEP_OF_MODEL = "timestep", "model.opt.timestep"
 #: The keyword of vector environments of MuJoCo that Gymnasium does not have.
 _MODEL_PER_ROW = "model_per_row"
 #: Attributes that Gymnasium's environments have, and that never change here.
@@ -79,9 +83,11 @@ class Simulated:
         per_row = as_bool(_MODEL_PER_ROW, of_env.pop(_MODEL_PER_ROW, False))
         source = GymnasiumEnv(env_id)
         self.visual_options = of_env.get("visual_options", source.keywords["visual_options"])
-        self.env = env = source.make(mujoco, of_env)
         native = set(env_keywords(env_id) or ()) - {_NUMBER, _DIGEST}
-        self.options = source.native_options(env, of_env, native)
+        self.options = source.native_options(of_env, native)
+        self.env = env = source.make(mujoco, of_env)
+        if _BODY in self.options:  # a number or a name, in Rust a number
+            self.options[_BODY] = int(env.data.body(self.options[_BODY]).id)
         self.simulation = Simulation(
             mujoco,
             env.model,
@@ -121,13 +127,24 @@ class Simulated:
             return [row.model.opt.timestep * frame_skip for row, frame_skip in pairs]
         return [read(row, name) for row in rows]
 
-    def write(self, name: str, numbers: Sequence[int], values: Sequence[Any]) -> None:
+    def sets(self, name: Any) -> bool:
+        """Whether an attribute is set here."""
+        return name == _TIMESTEP or self.has(name)
+
+    def write(
+        self, name: str, numbers: Sequence[int], values: Sequence[Any]
+    ) -> dict[str, list[Any]]:
         """Sets a field of rows' models or datas: of all rows, or of none.
+
+        Returns:
+            Parameters in Rust that depend on it, with their values for these rows.
 
         Raises:
             AttributeError: There is no such field.
             ValueError: It cannot be set, the value does not fit, or rows share the model.
         """
+        if name == _TIMESTEP:
+            name = _TIMESTEP_OF_MODEL
         if not is_of_row(name):
             raise ValueError(f"`{name}` is read-only.")
         if name.startswith("model.") and not self.simulation.rows.model_per_row:
@@ -135,7 +152,10 @@ class Simulated:
                 f"`{name}` cannot be set, because all rows share one model: make the vector "
                 f"environment with `{_MODEL_PER_ROW}=True`, which gives each row a copy."
             )
+        if name == _TIMESTEP_OF_MODEL:
+            values = [as_positive(name, value) for value in values]
         rows = [self.row(number) for number in numbers]
         converted = [convert(row, name, value) for row, value in zip(rows, values, strict=True)]
         for row, value in zip(rows, converted, strict=True):
             write(row, name, value)
+        return {_TIMESTEP: converted} if name == _TIMESTEP_OF_MODEL else {}

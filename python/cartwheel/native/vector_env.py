@@ -407,8 +407,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self._pool.check("set_attr", idle=True)
         rows = self._named(env_index)
         by_row = as_values(name, values, self.num_envs, rows)
-        if self._simulated is not None and self._simulated.has(name):
-            self._simulated.write(name, self._ask("set_attr", "simulation", rows), by_row)
+        if self._simulated is not None and self._simulated.sets(name):
+            numbers = self._ask("set_attr", "simulation", rows)
+            also = self._simulated.write(name, numbers, by_row)
+            for parameter, own in also.items():
+                self._ask("set_attr", parameter, rows, own)
             return
         before = self._ask("set_attr", name, rows)
         refused = self._ask("set_attr", name, rows, by_row)

@@ -91,12 +91,11 @@ class GymnasiumEnv:
         return env
 
     def native_options(
-        self, env: Any, keywords: Mapping[str, Any], native: Collection[str]
+        self, keywords: Mapping[str, Any], native: Collection[str]
     ) -> dict[str, Any]:
         """Returns the keywords that Rust reads, each with the value that Gymnasium uses.
 
         Args:
-            env: The environment that :meth:`make` returned.
             keywords: The keywords of the caller.
             native: The names of the keywords that Rust reads.
 
@@ -111,7 +110,7 @@ class GymnasiumEnv:
                     f"native one: {in_workers(self.env_id)}"
                 )
         return {
-            name: _as_option(name, keywords.get(name, default), default, env)
+            name: _as_option(name, keywords.get(name, default), default)
             for name, default in self._own.items()
             if name in native
         }
@@ -136,13 +135,13 @@ def _defaults(constructor: Any) -> dict[str, Any]:
     }
 
 
-def _as_option(name: str, value: Any, default: Any, env: Any) -> Any:
+def _as_option(name: str, value: Any, default: Any) -> Any:
     """Returns a value in the form that Rust reads, of the kind of its default.
 
     JSON has no infinity, so numbers that are not finite become text.
     """
-    if name == "main_body":
-        return int(env.data.body(value).id)
+    if name == "main_body" and isinstance(value, str):
+        return value
     try:
         if isinstance(default, bool):
             return bool(value)

@@ -12,23 +12,37 @@ import numpy as np
 if TYPE_CHECKING:
     from types import ModuleType
 
-#: Arrays of ``MjData`` that environments read or write. Their memory does not move while the
-#: object lives; that of contacts and constraints (``efc_*``) does, so it is not here.
+#: Arrays of ``MjData`` that frames are drawn from, in the order of the parameter ``scene``.
+SCENE = (
+    "geom_xpos",
+    "geom_xmat",
+    "site_xpos",
+    "site_xmat",
+    "cam_xpos",
+    "cam_xmat",
+    "light_xpos",
+    "light_xdir",
+    "xpos",
+    "xmat",
+    "xipos",
+    "ximat",
+    "subtree_com",
+)
+#: Arrays of ``MjData`` that Rust gets. Their memory does not move while the object lives; that of
+#: contacts and constraints (``efc_*``) does, so it is not here.
 DATA_FIELDS = (
     "qpos",
     "qvel",
     "act",
     "ctrl",
-    "xpos",
-    "xipos",
     "cinert",
     "cvel",
     "cfrc_ext",
     "qfrc_actuator",
     "qfrc_constraint",
-    "site_xpos",
     "ten_length",
     "ten_velocity",
+    *SCENE,
 )
 #: Arrays of ``MjModel`` that environments read.
 MODEL_FIELDS = ("body_mass",)
@@ -49,11 +63,33 @@ class Row:
 
     _numbers = itertools.count()
 
-    def __init__(self, model: Any, data: Any) -> None:
-        """Numbers a simulation."""
+    def __init__(self, mujoco: ModuleType, model: Any) -> None:
+        """Makes the data of a model.
+
+        Raises:
+            mujoco.FatalError: There is no memory for it.
+        """
         self.number = next(self._numbers)
         self.model = model
-        self.data = data
+        self.data = mujoco.MjData(model)
+        self._mujoco = mujoco
+
+    def data_of(self, qpos: Any, scene: Any) -> Any:
+        """Returns another data that looks as this row's looked once.
+
+        Args:
+            qpos: The positions then.
+            scene: The numbers of :data:`SCENE` then. After a step they are older than ``qpos``.
+        """
+        data = self._mujoco.MjData(self.model)
+        data.qpos[:] = qpos
+        self._mujoco.mj_forward(self.model, data)
+        begin = 0
+        for name in SCENE:
+            field = getattr(data, name)
+            field[...] = np.reshape(scene[begin : begin + field.size], field.shape)
+            begin += field.size
+        return data
 
 
 class Rows:
@@ -97,7 +133,7 @@ class Rows:
             mujoco.FatalError: There is no memory for it.
         """
         model = copy.copy(self.model) if self.model_per_row else self.model
-        row = Row(model, self._mujoco.MjData(model))
+        row = Row(self._mujoco, model)
         self._alive[row.number] = row
         fields = {}
         for owner, names in zip((row.data, model), self._fields, strict=True):

@@ -60,7 +60,7 @@ class Simulation:
         self.rows = Rows(mujoco, model, model_per_row=model_per_row)
         saved = np.empty(mujoco.mj_sizeModel(model), np.uint8)
         mujoco.mj_saveModel(model, None, saved)
-        self.digest = hashlib.sha256(saved).hexdigest()
+        self.digest = hashlib.sha256(saved.tobytes()).hexdigest()
         # It refers to the rows, not to this object: a circle through Rust is never collected.
         self._known = MujocoModel(
             functions=addresses(mujoco),

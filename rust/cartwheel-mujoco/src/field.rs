@@ -56,10 +56,13 @@ impl Field {
         Ok(Self { start, len, is_set: false })
     }
 
-    /// Sets it, as a parameter does.
+    /// Sets it, as a parameter does. Setting what is there, to the last bit, is nothing.
     pub(crate) fn assign(&mut self, numbers: &[f64]) {
-        self.copy_from_slice(numbers);
-        self.is_set = true;
+        let changes = |(old, new): (&f64, &f64)| old.to_bits() != new.to_bits();
+        if self.iter().zip(numbers).any(changes) {
+            self.copy_from_slice(numbers);
+            self.is_set = true;
+        }
     }
 
     /// Whether it was set as a parameter since the last time that this was asked.
@@ -107,8 +110,9 @@ impl Parameter for Field {
     }
 
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        set_numbers(self, value)?;
-        self.is_set = true;
+        let mut numbers = self.to_vec();
+        set_numbers(&mut numbers, value)?;
+        self.assign(&numbers);
         Ok(())
     }
 }
