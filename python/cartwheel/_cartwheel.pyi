@@ -343,7 +343,8 @@ class MujocoModel:
     Only for :mod:`cartwheel.physics`: a wrong address is undefined behaviour. Environments that
     were made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
     cartwheel's; those that were there get what does not belong to a row, and are put back with the
-    last model.
+    last model. So is its profiling clock, which stands still in calls of rows: their
+    ``MjData.timer`` stays zero.
     """
 
     def __new__(
@@ -367,8 +368,8 @@ class MujocoModel:
         Args:
             functions: Addresses of ``mj_step``, ``mj_forward``, ``mj_resetData``,
                 ``mj_rnePostConstraint``, ``mj_stateSize``, ``mj_getState``, ``mj_setState``,
-                ``mju_error``, ``mju_writeLog``, and of the variables ``mju_user_error`` and
-                ``mju_user_warning``, in one loaded MuJoCo of version 3.2 or newer.
+                ``mju_error``, ``mju_writeLog``, and of the variables ``mju_user_error``,
+                ``mju_user_warning`` and ``mjcb_time``, in one loaded MuJoCo, 3.2 or newer.
             sizes: ``nq``, ``nv``, ``nu``, ``nbody``, ``nsite`` and ``ntendon`` of the model; others
                 are ignored.
             frame_skip: How often a step calls ``mj_step``, at least once.

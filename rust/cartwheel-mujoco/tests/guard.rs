@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel::{Env, FloatsRef, NoOptions, Rng, Shared};
 use cartwheel_mujoco::half_cheetah::Options;
 use cartwheel_mujoco::{HalfCheetah, MujocoEnv, Registered, SharedModel};
-use library::{ERROR, Handler, WARNING, model, raise};
+use library::{CLOCK, Clock, ERROR, Handler, WARNING, model, raise, time};
 
 type Row = MujocoEnv<HalfCheetah>;
 
@@ -20,7 +20,7 @@ type Row = MujocoEnv<HalfCheetah>;
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn registered() -> Registered {
-    Registered::new(model(library::library(false), 1)).unwrap()
+    Registered::new(model(library::library(false), 1)).expect("a sound model")
 }
 
 fn options(registered: &Registered) -> Options {
@@ -29,9 +29,9 @@ fn options(registered: &Registered) -> Options {
 
 fn row(registered: &Registered) -> Row {
     let options = options(registered);
-    let shared = Arc::new(SharedModel::prepare(&options).unwrap());
-    let mut row = Row::new(&options, &shared).unwrap();
-    row.reset(&mut Rng::from_seed(1), &NoOptions {}).unwrap();
+    let shared = Arc::new(SharedModel::prepare(&options).expect("it is registered"));
+    let mut row = Row::new(&options, &shared).expect("sound options");
+    row.reset(&mut Rng::from_seed(1), &NoOptions {}).expect("no error");
     row
 }
 
@@ -136,6 +136,23 @@ fn handlers_of_somebody_who_came_later_stay() {
     drop(registered);
     assert_eq!(there(), [somebody(); 2]);
     put(null_mut());
+}
+
+unsafe extern "C-unwind" fn noon() -> f64 {
+    12.0
+}
+
+#[test]
+fn the_clock_stands_still_in_calls_of_rows_only() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let clock = noon as Clock as *mut c_void;
+    let mut without = row(&registered());
+    CLOCK.store(clock, SeqCst);
+    let mut row = row(&registered());
+    assert_eq!(step(&mut row, 0.5), step(&mut without, 0.5));
+    assert_eq!(time().to_bits(), 12.0_f64.to_bits());
+    drop((row, without));
+    assert_eq!(CLOCK.swap(null_mut(), SeqCst), clock);
 }
 
 #[test]

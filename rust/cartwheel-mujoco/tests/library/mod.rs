@@ -18,7 +18,18 @@ pub(crate) type Handler = unsafe extern "C-unwind" fn(*const c_char);
 /// MuJoCo's two variables: of the library, and of another copy of it.
 pub(crate) static ERROR: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 pub(crate) static WARNING: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+pub(crate) static CLOCK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static OTHER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+pub(crate) type Clock = unsafe extern "C-unwind" fn() -> f64;
+
+/// What the clock says, as MuJoCo asks it; 0 without one.
+pub(crate) fn time() -> f64 {
+    // SAFETY: the variable holds a clock, or null.
+    let clock = unsafe { transmute::<*mut c_void, Option<Clock>>(CLOCK.load(SeqCst)) };
+    // SAFETY: a clock.
+    clock.map_or(0.0, |clock| unsafe { clock() })
+}
 
 /// `mjData`: the arrays, and whether an error has left it half done.
 #[repr(C)]
@@ -50,7 +61,7 @@ unsafe extern "C-unwind" fn step(_: *const c_void, data: *mut Data) {
     if data.ctrl < -LIMIT {
         raise(&WARNING, c"it is unstable");
     }
-    data.qvel += data.ctrl;
+    data.qvel += data.ctrl + time();
     data.qpos += 0.01 * data.qvel;
 }
 
@@ -113,6 +124,7 @@ pub(crate) fn addresses(other: bool) -> BTreeMap<String, usize> {
         ("mju_writeLog", unused as *const () as usize),
         ("mju_user_error", variable(error)),
         ("mju_user_warning", variable(warning)),
+        ("mjcb_time", variable(&CLOCK)),
     ];
     addresses.map(|(name, address)| (name.to_owned(), address)).into()
 }
