@@ -150,28 +150,28 @@ impl NativeRows {
         self.abandon();
         self.autoreset.plan(rows.clone(), &mut self.commands[..count]);
         let mut room = std::mem::take(&mut self.addresses);
-        let actions =
-            match place.actions.columns(&self.actions, self.envs.kind().action_floats(), &mut room)
-            {
-                Ok(actions) => {
-                    let commands = self.commands[..count].iter();
-                    if commands.fold(STEP, |highest, &command| highest.max(command)) > RESET {
-                        for (row, refusal) in self.autoreset.refusals(rows.clone()) {
-                            let row = place.first + row;
-                            self.faults.push(Fault { row, error: refused(refusal, row) });
-                        }
-                        self.present(place);
+        let floats = self.envs.kind().action_floats();
+        let columns = place.actions.columns(&self.actions, floats, &mut room);
+        let actions = match columns {
+            Ok(actions) => {
+                let commands = self.commands[..count].iter();
+                if commands.fold(STEP, |highest, &command| highest.max(command)) > RESET {
+                    for (row, refusal) in self.autoreset.refusals(rows.clone()) {
+                        let row = place.first + row;
+                        self.faults.push(Fault { row, error: refused(refusal, row) });
                     }
-                    actions
-                }
-                Err(error) => {
-                    self.commands[..count].fill(SHOW);
-                    let fault = |row| Fault { row, error: error.again() };
-                    self.faults.extend((place.number()..place.number() + count).map(fault));
                     self.present(place);
-                    ActionColumns::NONE
                 }
-            };
+                actions
+            }
+            Err(error) => {
+                self.commands[..count].fill(SHOW);
+                let fault = |row| Fault { row, error: error.again() };
+                self.faults.extend((place.number()..place.number() + count).map(fault));
+                self.present(place);
+                ActionColumns::NONE
+            }
+        };
         self.forget_shown(&rows);
         let next = self.take_next_resets(place, 0..count);
         let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
