@@ -192,9 +192,8 @@ impl Crew {
             let asleep = is_parked(&self.word(at));
             let wakes = match (command.op, seconds) {
                 (Op::Step, Some(seconds)) => self.wakes(seconds, at + 1, asleep),
-                (Op::Step, None) => false,
-                (Op::Judge, _) => false, // rows are copied, and few are reset
-                _ => true,               // the cost of a reset or a call is not measured
+                (Op::Step, None) | (Op::Judge, _) => false, // a judgement copies rows and resets few
+                _ => true, // the cost of a reset or a call is not measured
             };
             if !wakes {
                 break;
