@@ -17,6 +17,7 @@ __all__ = [
     "FrameStack",
     "ImagePlan",
     "Memory",
+    "MujocoModel",
     "NativeEnvs",
     "ObservationNormalizer",
     "Pool",
