@@ -133,8 +133,12 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             :class:`~cartwheel.VectorEnv` are accepted, too, so that the same call works for both.
             ``shared_memory``, ``copy``, ``context`` and ``daemon`` change nothing; ``worker``,
             ``observation_mode``, ``on_worker_death`` and ``on_timeout`` must have their defaults.
+            MuJoCo's environments have ``model_per_row``, too: with ``True`` each row has a copy of
+            the model, whose fields :meth:`set_attr` can set.
 
     Raises:
+        ImportError: The environment needs MuJoCo, which is not installed or older than 3.2.
+        OSError: The ``xml_file`` of MuJoCo's environment does not exist.
         TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
             There is no such keyword; the error names the keywords that exist. Or a switch such as
             ``full_batch`` is no truth value.
@@ -381,7 +385,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """Reads a parameter of environments, such as ``gravity``, or a name of :meth:`call`.
 
         Values equal Gymnasium's attributes, and arrays have the same dtypes. Integers are always
-        Python integers; in Gymnasium they are NumPy integers after some calls.
+        Python integers; in Gymnasium they are NumPy integers after some calls. MuJoCo's
+        environments also have ``model`` and ``data``, MuJoCo's own objects, and their fields:
+        ``"data.qpos"``, copied.
 
         Args:
             name: The parameter.
@@ -403,7 +409,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """Sets a parameter of environments; if a value is refused, no parameter changes.
 
         A parameter takes effect at once, even if Gymnasium reads it only in the constructor
-        (``is_slippery`` and ``desc`` of the toy environments).
+        (``is_slippery`` and ``desc`` of the toy environments). Of MuJoCo's environments, fields can
+        be set: ``"data.qpos"``, and with ``model_per_row=True`` ``"model.body_mass"``.
 
         Args:
             name: The parameter.

@@ -35,6 +35,7 @@ mod model;
 mod numeric;
 mod observation;
 mod options;
+mod parameters;
 pub mod pusher;
 pub mod reacher;
 mod registry;
