@@ -19,6 +19,7 @@ use crate::library::Physics;
 use crate::model::{Guarded, RowParts, Sizes, check_frame_skip, check_timestep};
 use crate::numeric::{difference, norm};
 use crate::parameters::{Coordinates, FrameSkip, Number, Numbers, SCENE, Scene, Timestep};
+use crate::simulation::Observed;
 
 /// The simulation of one row.
 pub struct Stepper {
@@ -43,6 +44,8 @@ pub struct Stepper {
     pub(crate) ten_velocity: Field,
     pub(crate) body_mass: Field,
     scene: Scene,
+    /// The arrays that were asked for.
+    observed: Vec<Field>,
     /// What MuJoCo warned of in the last step or reset.
     warning: Option<String>,
     /// Why the simulation must be reset before it goes on.
@@ -84,7 +87,7 @@ impl Stepper {
     /// # Errors
     ///
     /// [`Error::BadOptions`] when there is none, or when its arrays do not fit the model's sizes.
-    pub(crate) fn new(model: &Arc<Guarded>) -> Result<Self, Error> {
+    pub(crate) fn new(model: &Arc<Guarded>, observed: &[Observed]) -> Result<Self, Error> {
         let row = model.make_row.make_row()?;
         let RowParts { number, model: model_address, data, fields, keep_alive } = row;
         let Sizes { nq, nv, nu, nbody, nsite, ntendon } = model.sizes;
@@ -119,6 +122,10 @@ impl Stepper {
                     .map(|(name, len)| field(name, len))
                     .collect::<Result<_, _>>()?,
             ),
+            observed: observed
+                .iter()
+                .map(|Observed(name, len)| field(name, *len))
+                .collect::<Result<_, _>>()?,
             warning: None,
             error: None,
             _keep_alive: keep_alive,
@@ -244,6 +251,12 @@ impl Stepper {
         std::array::from_fn(|axis| self.xpos[3 * body + axis])
     }
 
+    /// The arrays that were asked for, in that order.
+    #[inline]
+    pub(crate) fn observed(&self) -> impl Iterator<Item = &[f64]> {
+        self.observed.iter().map(|field| &**field)
+    }
+
     /// What MuJoCo warned of in the last step or reset.
     pub(crate) fn warning(&self) -> Option<String> {
         self.warning.clone()
@@ -299,6 +312,9 @@ impl Stepper {
         for field in computed!(self) {
             field.to_vec().save(state);
         }
+        for field in &self.observed {
+            field.to_vec().save(state);
+        }
         self.warning.save(state);
     }
 
@@ -318,6 +334,9 @@ impl Stepper {
             return Err(another_model());
         }
         for field in computed!(self mut) {
+            load_numbers(field, State::load(state)?)?;
+        }
+        for field in &mut self.observed {
             load_numbers(field, State::load(state)?)?;
         }
         load_numbers(&mut self.init_qpos.0, init_qpos)?;

@@ -193,7 +193,8 @@ impl Crew {
             let wakes = match (command.op, seconds) {
                 (Op::Step, Some(seconds)) => self.wakes(seconds, at + 1, asleep),
                 (Op::Step, None) => false,
-                _ => true, // the cost of a reset or a call is not measured
+                (Op::Judge, _) => false, // rows are copied, and few are reset
+                _ => true,               // the cost of a reset or a call is not measured
             };
             if !wakes {
                 break;
