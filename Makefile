@@ -101,7 +101,7 @@ check-macos: setup ## compile the crates for macOS, without linking them
 	@for target in $(MACS); do \
 		echo "==> cargo clippy, $$target"; \
 		rustup target add $$target >/dev/null 2>&1 || { echo "make check-macos needs rustup and its target $$target" >&2; exit 1; }; \
-		PYO3_NO_PYTHON=1 PYO3_CROSS_PYTHON_VERSION=3.10 cargo clippy --target $$target -p cartwheel-engine -p cartwheel-envs \
+		PYO3_NO_PYTHON=1 PYO3_CROSS_PYTHON_VERSION=3.10 cargo clippy --target $$target -p cartwheel-engine -p cartwheel-envs -p cartwheel-mujoco \
 			-p cartwheel-python -- -D warnings || exit 1; done
 
 test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tests that need torch, a trainer or Ray, in separate environments; some check that the examples learn

@@ -328,6 +328,64 @@ class Shard:
         """
 
 @final
+class MujocoModel:
+    """A model of MuJoCo that native environments can be made of, until this object is dropped.
+
+    Only for :mod:`cartwheel.physics`: a wrong address is undefined behaviour. Environments that were
+    made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
+    cartwheel's; those that were there get what does not belong to a row, and are put back with the
+    last model. So is its profiling clock, which stands still in calls of rows: their
+    ``MjData.timer`` stays zero.
+    """
+
+    def __new__(
+        cls,
+        *,
+        functions: Mapping[str, int],
+        sizes: Mapping[str, int],
+        frame_skip: int,
+        timestep: float,
+        init_qpos: Sequence[float],
+        init_qvel: Sequence[float],
+        action_low: Sequence[float],
+        action_high: Sequence[float],
+        bodies: Mapping[str, int],
+        state_spec: int,
+        fused_norms: bool,
+        make_row: Callable[[], tuple[int, int, int, dict[str, tuple[int, int]], object]],
+    ) -> MujocoModel:
+        """Registers a model.
+
+        Args:
+            functions: Addresses of ``mj_step``, ``mj_forward``, ``mj_resetData``,
+                ``mj_rnePostConstraint``, ``mj_stateSize``, ``mj_getState``, ``mj_setState``,
+                ``mju_error``, ``mju_writeLog``, and of the variables ``mju_user_error``,
+                ``mju_user_warning`` and ``mjcb_time``, in one loaded MuJoCo of version 3.2 or newer.
+            sizes: ``nq``, ``nv``, ``nu``, ``nbody``, ``nsite`` and ``ntendon`` of the model; others
+                are ignored.
+            frame_skip: How often a step calls ``mj_step``, at least once.
+            timestep: Seconds of one ``mj_step``.
+            init_qpos: Positions after a reset, before noise; ``nq`` numbers.
+            init_qvel: Velocities after a reset, before noise; ``nv`` numbers.
+            action_low: Lowest action, ``nu`` numbers.
+            action_high: Highest action, ``nu`` numbers.
+            bodies: Numbers of the bodies, by name.
+            state_spec: ``mujoco.mjtState.mjSTATE_INTEGRATION``.
+            fused_norms: Whether ``np.linalg.norm`` of a short vector uses fused multiply-add.
+            make_row: Makes the simulation of a row, on any thread: its number, the addresses of its
+                ``mjModel`` and ``mjData``, and of each array of ``float64`` its address and number
+                of elements, by MuJoCo's name; and what keeps all of them alive. It is called once
+                more than there are rows.
+
+        Raises:
+            ValueError: An address or a size is missing, or numbers do not fit the sizes. There are
+                environments of another copy of MuJoCo.
+        """
+
+    @property
+    def number(self) -> int:
+        """The number of the model: the option ``_simulation`` of an environment."""
+
 class NativeEnvs:
     """Native environments; after a pool has taken the environments, their mailboxes."""
 

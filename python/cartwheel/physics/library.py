@@ -35,6 +35,7 @@ SYMBOLS = (
     "mju_writeLog",
     "mju_user_error",
     "mju_user_warning",
+    "mjcb_time",
 )
 #: The library's file in the package, by ``sys.platform``.
 _FILES = {"linux": "libmujoco.so*", "darwin": "libmujoco*.dylib"}

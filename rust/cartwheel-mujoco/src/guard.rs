@@ -31,6 +31,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel::{Error, Failure};
 
+use crate::clock;
 use crate::library::Library;
 
 thread_local! {
@@ -38,6 +39,12 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
     /// What MuJoCo warned of in the guarded call.
     static WARNING: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Whether this thread is within a guarded call.
+#[inline]
+pub(crate) fn is_guarded() -> bool {
+    IS_GUARDED.get()
 }
 
 /// An error of MuJoCo, on its way to the guard.
@@ -204,6 +211,7 @@ impl Handlers {
             *slot = None;
         }
         put_in(&mut slot, library);
+        clock::put_in(library.clock());
         slot.as_mut().expect("just put in").models += 1;
         Ok(Self(()))
     }
@@ -216,6 +224,7 @@ impl Drop for Handlers {
         let installed = slot.as_mut().expect("it was installed");
         installed.models -= 1;
         if installed.models == 0 {
+            clock::put_back(installed.library.clock());
             let before = [installed.error_before, installed.warning_before];
             for ((variable, ours), before) in
                 variables(&installed.library).into_iter().zip(ours()).zip(before)

@@ -20,6 +20,7 @@
 
 pub mod ant;
 mod body_observation;
+mod clock;
 mod env;
 mod field;
 mod guard;

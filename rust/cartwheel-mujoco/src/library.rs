@@ -51,6 +51,8 @@ pub struct Library {
     /// The variables that hold the handlers of errors and warnings.
     user_error: &'static AtomicPtr<c_void>,
     user_warning: &'static AtomicPtr<c_void>,
+    /// The variable that holds the profiling clock.
+    clock: &'static AtomicPtr<c_void>,
 }
 
 impl Library {
@@ -99,6 +101,7 @@ impl Library {
             write_log: function!("mju_writeLog" as WriteLog),
             user_error: variable("mju_user_error")?,
             user_warning: variable("mju_user_warning")?,
+            clock: variable("mjcb_time")?,
         })
     }
 
@@ -110,6 +113,11 @@ impl Library {
     /// The variable that holds the handler of warnings.
     pub(crate) fn user_warning(&self) -> &'static AtomicPtr<c_void> {
         self.user_warning
+    }
+
+    /// The variable that holds the profiling clock.
+    pub(crate) fn clock(&self) -> &'static AtomicPtr<c_void> {
+        self.clock
     }
 
     /// `mju_error("%s", message)`: ends the process unless there is a handler.

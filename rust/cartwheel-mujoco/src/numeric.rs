@@ -74,3 +74,37 @@ pub(crate) fn norm<const N: usize>(vector: [f64; N], fused: bool) -> f64 {
 pub(crate) fn difference<const N: usize>(left: [f64; N], right: [f64; N]) -> [f64; N] {
     std::array::from_fn(|at| left[at] - right[at])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against `np.sum` of NumPy 2.4.6, below, at and above the sizes of its blocks.
+    #[test]
+    fn sums_are_numpys() {
+        let wanted = [
+            (0, 0, 0, 0),
+            (5, 0x3fd7_7ced_9168_72b3, 0xbfd3_3333_3333_3338, 0x3ebb_e76c),
+            (8, 0x3fe4_6a7e_f9db_22d3, 0x3fc4_7ae1_47ae_1464, 0x3f23_53f8),
+            (19, 0x3ffb_f006_8db8_bac6, 0x3ffa_b851_eb85_1eb2, 0x3fdf_8034),
+            (128, 0x4027_f7ce_d916_872f, 0x4028_51eb_851e_b83e, 0x413f_be76),
+            (300, 0x403b_b47a_e147_ae02, 0x403c_7fff_ffff_ffc5, 0x41dd_a3d6),
+        ];
+        for (len, squares, plain, single) in wanted {
+            let values: Vec<f64> =
+                (0..len).map(|at| (f64::from(at) * 0.37).rem_euclid(1.0) - 0.4).collect();
+            #[expect(clippy::cast_possible_truncation, reason = "NumPy rounds")]
+            let singles: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+            assert_eq!(sum_of_squares(&values).to_bits(), squares, "{len}");
+            assert_eq!(sum(&values).to_bits(), plain, "{len}");
+            assert_eq!(sum_of_squares(&singles).to_bits(), single, "{len}");
+        }
+    }
+
+    /// `np.linalg.norm([0.01, 0.18])` on processors with and without fused multiply-add.
+    #[test]
+    fn a_fused_norm_rounds_once() {
+        let bits = [false, true].map(|fused| norm([0.01, 0.18], fused).to_bits());
+        assert_eq!(bits, [0x3fc7_1355_d04d_e190, 0x3fc7_1355_d04d_e18f]);
+    }
+}

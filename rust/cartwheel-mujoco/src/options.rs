@@ -332,3 +332,50 @@ macro_rules! options {
 }
 
 pub(crate) use options;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn real(json: &str) -> Result<Real, String> {
+        serde_json::from_str(json).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn numbers_keep_pythons_type_and_may_be_infinite() {
+        assert_eq!(real("2").unwrap().get(), ParameterValue::Int(2));
+        assert_eq!(real("2.0").unwrap().get(), ParameterValue::Float(2.0));
+        assert_eq!(
+            real("18446744073709551615").unwrap().get(),
+            ParameterValue::Float(2_f64.powi(64))
+        );
+        assert_eq!(real(r#""-inf""#).unwrap().to_bits(), f64::NEG_INFINITY.to_bits());
+        assert!(real(r#""nan""#).unwrap().is_nan());
+        for wrong in [r#""infinite""#, "true", "null", "[1.0]"] {
+            assert!(real(wrong).unwrap_err().contains("expected a number"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_tuples_of_two() {
+        let mut range: Range = serde_json::from_str(r#"[0.7, "inf"]"#).unwrap();
+        assert_eq!(range.ends(), (0.7, f64::INFINITY));
+        let two = ParameterValue::List(vec![ParameterValue::Int(1), ParameterValue::Float(2.5)]);
+        range.set(two).unwrap();
+        let both = vec![ParameterValue::Int(1), ParameterValue::Float(2.5)];
+        assert_eq!(range.get(), ParameterValue::Tuple(both));
+        for wrong in [vec![ParameterValue::Int(1)], vec![ParameterValue::None; 2]] {
+            assert!(range.set(ParameterValue::List(wrong)).is_err());
+            assert_eq!(range.ends(), (1.0, 2.5));
+        }
+    }
+
+    #[test]
+    fn noise_has_a_finite_scale_that_is_not_negative() {
+        let scale = |json: &str| serde_json::from_str::<NoiseScale>(json);
+        assert!(scale("0").is_ok());
+        for wrong in ["-0.1", r#""inf""#, r#""nan""#, "1e308"] {
+            assert!(scale(wrong).unwrap_err().to_string().contains("reset_noise_scale"), "{wrong}");
+        }
+    }
+}
