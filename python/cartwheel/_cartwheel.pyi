@@ -17,6 +17,7 @@ __all__ = [
     "FrameStack",
     "ImagePlan",
     "Memory",
+    "MujocoModel",
     "NativeEnvs",
     "ObservationNormalizer",
     "Pool",
@@ -331,8 +332,8 @@ class Shard:
 class MujocoModel:
     """A model of MuJoCo that native environments can be made of, until this object is dropped.
 
-    Only for :mod:`cartwheel.physics`: a wrong address is undefined behaviour. Environments that were
-    made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
+    Only for :mod:`cartwheel.physics`: a wrong address is undefined behaviour. Environments that
+    were made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
     cartwheel's; those that were there get what does not belong to a row, and are put back with the
     last model. So is its profiling clock, which stands still in calls of rows: their
     ``MjData.timer`` stays zero.
@@ -360,7 +361,7 @@ class MujocoModel:
             functions: Addresses of ``mj_step``, ``mj_forward``, ``mj_resetData``,
                 ``mj_rnePostConstraint``, ``mj_stateSize``, ``mj_getState``, ``mj_setState``,
                 ``mju_error``, ``mju_writeLog``, and of the variables ``mju_user_error``,
-                ``mju_user_warning`` and ``mjcb_time``, in one loaded MuJoCo of version 3.2 or newer.
+                ``mju_user_warning`` and ``mjcb_time``, in one loaded MuJoCo, 3.2 or newer.
             sizes: ``nq``, ``nv``, ``nu``, ``nbody``, ``nsite`` and ``ntendon`` of the model; others
                 are ignored.
             frame_skip: How often a step calls ``mj_step``, at least once.
@@ -386,6 +387,7 @@ class MujocoModel:
     def number(self) -> int:
         """The number of the model: the option ``_simulation`` of an environment."""
 
+@final
 class NativeEnvs:
     """Native environments; after a pool has taken the environments, their mailboxes."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import cartwheel
+from tests.support.native_ids import OF_MUJOCO
 
 #: What every program begins with: native rows and Gymnasium's, and how frames are compared.
 BEGIN = """
@@ -83,14 +83,7 @@ def run(program, *arguments, backend="egl", **variables):
     return done.stdout
 
 
-IDS = [
-    env_id
-    for env_id, *_ in cartwheel._cartwheel.native_envs()
-    if "_simulation" in (cartwheel._cartwheel.env_keywords(env_id) or ())
-]
-
-
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", OF_MUJOCO)
 def test_frames_equal_gymnasiums_through_resets(env_id):
     """Cameras that follow a robot remember where they were, so every frame counts."""
     program = """

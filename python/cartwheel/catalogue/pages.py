@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gymnasium.spaces import Space
 
-_NARROWEST = 20
+_NARROWEST = 10
 """Columns that the last column of a table has at least, however narrow the terminal is."""
 
 
@@ -128,6 +128,8 @@ def _number(value: float | None) -> str:
 
 
 def _default(keyword: Keyword) -> str:
+    if isinstance(keyword.default, dict):  # a column is as wide as its widest cell
+        return "{…}" if keyword.default else "{}"
     return "?" if keyword.default is UNKNOWN else _value(keyword.default)
 
 

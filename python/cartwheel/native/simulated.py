@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: Keywords of an environment in Rust that users do not have: the number of its model, and what
 #: tells whether a saved state is one of such a model.
 _NUMBER, _DIGEST = "_simulation", "model"
+#: Parameters in Rust that only cartwheel reads: the number of a row, and what frames show.
+HIDDEN = ("simulation", "scene")
 #: The keyword that names a body.
 _BODY = "main_body"
 #: The seconds of a step of MuJoCo: a parameter in Rust, which divides by it, and MuJoCo's own.

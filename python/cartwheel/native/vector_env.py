@@ -42,7 +42,7 @@ from cartwheel.native.mujoco_renderer import RowsRenderer
 from cartwheel.native.options import as_json
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import OwnRenderer, Shown
-from cartwheel.native.simulated import Simulated, is_simulated
+from cartwheel.native.simulated import HIDDEN, Simulated, is_simulated
 from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.near_misses import keywords_of, near_miss
@@ -78,8 +78,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
 
     Actions are checked before anything is stepped: their number, shape and dtype, the range of
     discrete actions, and NaN in floats. Actions of another dtype are cast to the dtype of the space
-    by NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers. MuJoCo's
-    environments get ``float64`` actions as they are, as in Gymnasium.
+    by NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers.
+    MuJoCo's environments get ``float64`` actions as they are, as in Gymnasium.
     Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
 
     Vector wrappers of Gymnasium wrap all rows together, with Gymnasium's limits:
@@ -350,7 +350,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     @property
     def parameters(self) -> list[str]:
         """The names of the environment's parameters, for :meth:`get_attr` and :meth:`set_attr`."""
-        return list(self._link.envs.parameters())
+        names = self._link.envs.parameters()
+        return [name for name in names if self._simulated is None or name not in HIDDEN]
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
@@ -497,7 +498,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self, calling: str, name: str, rows: list[int] | None, values: Sequence[Any] | None
     ) -> None:
         """Begins to read a parameter of rows, or to set it, which answers the refused rows."""
-        if name not in (names := self.parameters):
+        if name not in self._link.envs.parameters():
+            names = self.parameters
             meant = near_miss(name, names) if isinstance(name, str) else None
             rest = f"it has {', '.join(names) or 'none'}"
             if meant is not None:

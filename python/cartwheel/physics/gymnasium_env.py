@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,8 @@ class GymnasiumEnv:
                 (``OSError``), MuJoCo cannot read it (``ValueError``), or the model lacks a body
                 that the environment needs (``KeyError``).
         """
-        with logged_warnings(mujoco):
+        level = logging.WARNING if "xml_file" in keywords else logging.INFO  # Gymnasium's files
+        with logged_warnings(mujoco, level):
             env = self._make(**keywords)
         env.reset()
         observation, *_ = env.step(np.zeros(env.action_space.shape, env.action_space.dtype))

@@ -79,28 +79,31 @@ def addresses(mujoco: ModuleType) -> dict[str, int]:
     return found
 
 
-def _log(text: bytes) -> None:
-    LOGGER.warning("MuJoCo: %s", text.decode(errors="replace"))
-
-
-#: As a function of C, kept for ever: another thread may be in it when it is replaced.
-_LOG = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_log)
+_warned: list[bytes] = []
+#: A function of C, kept for ever: another thread may be in it when it is replaced.
+_WARN = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_warned.append)
 
 
 @contextlib.contextmanager
-def logged_warnings(mujoco: ModuleType) -> Iterator[None]:
+def logged_warnings(mujoco: ModuleType, level: int) -> Iterator[None]:
     """Passes MuJoCo's warnings to cartwheel's log, for the time in which a model is loaded.
 
-    By itself MuJoCo writes them into ``MUJOCO_LOG.TXT`` in the working directory.
+    By itself MuJoCo prints them and writes them into ``MUJOCO_LOG.TXT`` in the working directory.
+
+    Args:
+        mujoco: The imported package.
+        level: The level of the records.
     """
     handler = ctypes.c_void_p.in_dll(_loaded(mujoco), "mju_user_warning")
-    ours = ctypes.cast(_LOG, ctypes.c_void_p).value
+    ours = ctypes.cast(_WARN, ctypes.c_void_p).value
     before, handler.value = handler.value, ours
     try:
         yield
     finally:
         if handler.value == ours:
             handler.value = before
+        while _warned:
+            LOGGER.log(level, "MuJoCo: %s", _warned.pop(0).decode(errors="replace"))
 
 
 def _loaded(mujoco: ModuleType) -> ctypes.CDLL:

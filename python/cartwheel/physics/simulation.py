@@ -87,8 +87,8 @@ class Simulation:
 def _norms_are_fused() -> bool:
     """Returns whether NumPy's norms of short vectors use fused multiply-add.
 
-    ``np.linalg.norm`` leaves the sum of squares to the BLAS that NumPy comes with, which chooses its
-    instructions by the processor. The last bit of the norm of this vector tells.
+    ``np.linalg.norm`` leaves the sum of squares to the BLAS that NumPy comes with, which chooses
+    its instructions by the processor. The last bit of the norm of this vector tells.
     """
     x, y = 0.01, 0.18
     return bool(np.linalg.norm(np.array([x, y])) != np.sqrt(x * x + y * y))

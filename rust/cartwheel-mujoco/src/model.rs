@@ -1,4 +1,9 @@
 //! What the rows of one vector environment share: a model of MuJoCo, described by numbers.
+//!
+//! # Invariants
+//!
+//! 1. **Rows** are as [`MakeRow`] promises.
+#![expect(unsafe_code, reason = "a trait whose implementer promises the invariant")]
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -68,10 +73,9 @@ impl fmt::Debug for RowParts {
 ///
 /// # Safety
 ///
-/// The addresses are those of a model and of a data that was made from it by the library that the
-/// [`Model`] was given, and of their arrays. They stay valid until the row has dropped `keep_alive`. Nobody
-/// else uses the data, or changes the model, during a call to the row.
-#[expect(unsafe_code, reason = "a promise of whoever implements it")]
+/// The addresses are those of a model and of a data that was made from it by the library of the
+/// [`Model`], and of their arrays. They stay valid until the row has dropped `keep_alive`. Nobody else
+/// uses the data, or changes the model, during a call to the row (invariant 1 of the file).
 pub unsafe trait MakeRow: Send + Sync {
     /// A new simulation.
     ///
