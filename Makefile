@@ -13,7 +13,7 @@ GYMNASIUMS := 1.2.2 1.3.0 1.4.0
 GYM_VENV := .venv-gym-
 OLDEST_GYM_VENV := $(GYM_VENV)$(firstword $(GYMNASIUMS))
 # The same for MuJoCo.
-MUJOCOS := 3.2.0 3.3.7 3.10.0 4.0.0
+MUJOCOS := 3.2.0 3.3.7 3.10.0 3.17.0 4.0.0
 MUJOCO_VENV := .venv-mujoco-
 RELEASE_VENV := .venv-release
 EXAMPLES := target/examples

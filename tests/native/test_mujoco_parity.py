@@ -10,10 +10,12 @@ from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
 
 import cartwheel
+from cartwheel._cartwheel import native_envs
 from tests.support.cases import choose, twins
 from tests.support.comparison import assert_identical
 from tests.support.executors import EVERY_NATIVE, NATIVE
 from tests.support.mujoco_cases import MUJOCO, MUJOCO_FLOAT64, MUJOCO_VARIANTS
+from tests.support.native_ids import OF_RUST
 from tests.support.oracle import MODE, N, assert_same_reset, assert_same_steps
 from tests.support.runs import assert_same_run, endings, recording
 
@@ -189,3 +191,9 @@ def test_a_nan_is_refused_before_anything_is_stepped(case):
 def test_a_model_for_each_row_gives_the_same_bits(case):
     envs = NATIVE([case] * 3, model_per_row=True)
     assert_same_run(envs, case, N, 65)
+
+
+def test_every_environment_of_mujoco_is_tested_here():
+    ids = {env_id for env_id, *_ in native_envs() if "/" not in env_id}
+    assert ids - set(OF_RUST) == {case.env_id for case in MUJOCO}
+    assert ids >= {case.env_id for case in MUJOCO_VARIANTS}
