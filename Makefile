@@ -12,6 +12,9 @@ ZOO_VENV := .venv-zoo
 GYMNASIUMS := 1.2.2 1.3.0 1.4.0
 GYM_VENV := .venv-gym-
 OLDEST_GYM_VENV := $(GYM_VENV)$(firstword $(GYMNASIUMS))
+# The same for MuJoCo.
+MUJOCOS := 3.2.0 3.3.7 3.10.0 3.17.0 4.0.0
+MUJOCO_VENV := .venv-mujoco-
 RELEASE_VENV := .venv-release
 EXAMPLES := target/examples
 
@@ -52,7 +55,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons matrix loom orders sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce test-wheels test-extras
+.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons matrix matrix-mujoco loom orders sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce test-wheels test-extras
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -98,7 +101,7 @@ check-macos: setup ## compile the crates for macOS, without linking them
 	@for target in $(MACS); do \
 		echo "==> cargo clippy, $$target"; \
 		rustup target add $$target >/dev/null 2>&1 || { echo "make check-macos needs rustup and its target $$target" >&2; exit 1; }; \
-		PYO3_NO_PYTHON=1 PYO3_CROSS_PYTHON_VERSION=3.10 cargo clippy --target $$target -p cartwheel-engine -p cartwheel-envs \
+		PYO3_NO_PYTHON=1 PYO3_CROSS_PYTHON_VERSION=3.10 cargo clippy --target $$target -p cartwheel-engine -p cartwheel-envs -p cartwheel-mujoco \
 			-p cartwheel-python -- -D warnings || exit 1; done
 
 test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tests that need torch, a trainer or Ray, in separate environments; some check that the examples learn
@@ -116,6 +119,9 @@ test-pythons: build $(RELEASE_VENV)/.installed ## run TESTS (tests) on each of P
 
 matrix: build $(GYMNASIUMS:%=$(GYM_VENV)%/.installed) ## run the tests that concern Gymnasium beside each version of it that is supported
 	@$(BIN)/python -m tests.matrix $(GYMNASIUMS)
+
+matrix-mujoco: build $(MUJOCOS:%=$(MUJOCO_VENV)%/.installed) ## run the tests of native MuJoCo environments beside old and new versions of MuJoCo
+	@$(BIN)/python -m tests.matrix --package mujoco $(MUJOCOS)
 
 test-trainers: build $(TRAINERS:%=.venv-%/.installed) ## run the tests with trainers whose requirements contradict ours, in an environment for each
 	@for trainer in $(TRAINERS); do \
@@ -301,6 +307,14 @@ $(GYM_VENV)%/.installed: | $(VENV)/.built
 	@test -x $(GYM_VENV)$*/bin/pip || $(PYTHON) -m venv $(GYM_VENV)$*
 	@PIP_CONSTRAINT= $(GYM_VENV)$*/bin/python -m pip install --quiet --no-deps gymnasium==$*
 	@$(call layer,$(GYM_VENV)$*,$(VENV))
+	@touch $@
+
+# Everything in $(VENV), with another version of MuJoCo.
+$(MUJOCO_VENV)%/.installed: | $(VENV)/.built
+	@echo '==> virtual environment in $(MUJOCO_VENV)$*'
+	@test -x $(MUJOCO_VENV)$*/bin/pip || $(PYTHON) -m venv $(MUJOCO_VENV)$*
+	@PIP_CONSTRAINT= $(MUJOCO_VENV)$*/bin/python -m pip install --quiet --no-deps mujoco==$*
+	@$(call layer,$(MUJOCO_VENV)$*,$(VENV))
 	@touch $@
 
 # Everything in $(TORCH_VENV), plus a trainer and what it needs beside the packages that are there, whatever versions of

@@ -11,7 +11,7 @@
 #define CARTWHEEL_MAJOR 1
 
 // Counts the fields, commands and codes that were appended.
-#define CARTWHEEL_MINOR 0
+#define CARTWHEEL_MINOR 1
 
 // The call succeeded.
 #define CARTWHEEL_OK 0
@@ -166,6 +166,10 @@ struct cartwheel_description {
     const char *const *render_modes;
     // Number of render modes.
     size_t num_render_modes;
+    // Since minor version 1, optional. One byte for each leaf of the action space: 1 where the
+    // plugin takes [`FLOAT32`] and [`FLOAT64`] alike, which the space of such a leaf must have.
+    // [`Batch::action_dtypes`] says which of the two a batch has: the one that the caller passed.
+    const uint8_t *action_floats;
 };
 
 // One task on consecutive rows.
@@ -211,6 +215,9 @@ struct cartwheel_batch {
     struct cartwheel_sink *error;
     // Not 0 when the call should return soon; written by other threads, read as an atomic.
     const uint32_t *stop;
+    // Since minor version 1. The dtype of each leaf of the actions: that of its space, except where
+    // [`Description::action_floats`] allows another one. Null where no row steps.
+    const uint32_t *action_dtypes;
 };
 
 // What a frame is.

@@ -21,7 +21,8 @@ USES = {
     "bench": "import cv2, matplotlib",
     "dm": "import cartwheel.envpool\ncartwheel.envpool.make_dm('CartPole-v1', num_envs=2).reset()",
     "envpool": "import envpool",
-    "mujoco": "envs = cartwheel.make_vec('HalfCheetah-v5', 2)\nenvs.reset(seed=1)\nenvs.close()",
+    "mujoco": "for name in ('HalfCheetah-v5', 'cartwheel/HalfCheetah-v5'):\n"
+    "    envs = cartwheel.make_vec(name, 2)\n    envs.reset(seed=1)\n    envs.close()",
     "players": "import pettingzoo",
     "ray": "import cartwheel.ray",
     "record": (

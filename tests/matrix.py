@@ -1,9 +1,12 @@
-"""Runs the tests that concern Gymnasium beside several versions of it, and prints a table.
+"""Runs the tests that concern a package beside several versions of it, and prints a table.
 
     python -m tests.matrix [--rooms vector wrappers …] 1.2.2 1.3.0 1.4.0
+    python -m tests.matrix --package mujoco 3.2.0 4.0.0
 
-Each version has an environment of its own, ``.venv-gym-<version>``, which ``make matrix`` sets up.
-The exit status is 1 if a test failed, or if a version that is not the one of the table ran.
+The package is Gymnasium, or MuJoCo. Each version has an environment of its own,
+``.venv-gym-<version>`` or ``.venv-mujoco-<version>``, which ``make matrix`` and
+``make matrix-mujoco`` set up. The exit status is 1 if a test failed, or if a version that is not
+the one of the table ran.
 """
 
 import argparse
@@ -17,11 +20,15 @@ from xml.etree import ElementTree as ET
 ROOT = Path(__file__).parents[1]
 #: Every room whose behaviour is Gymnasium's, or made of its classes. The others (workers that die,
 #: reports, benchmarks) have only environments and registered ids from it.
-ROOMS = [
-    *("vector", "native", "registry", "wrappers", "spaces", "catalogue", "testing", "rollouts"),
-    *("recorder", "evaluation", "returns", "envpool"),
-    *("test_gymnasium_versions.py", "test_public_names.py", "test_reprs.py"),
-]
+ROOMS = {
+    "gymnasium": [
+        *("vector", "native", "registry", "wrappers", "spaces", "catalogue", "testing", "rollouts"),
+        *("recorder", "evaluation", "returns", "envpool"),
+        *("test_gymnasium_versions.py", "test_public_names.py", "test_reprs.py"),
+    ],
+    "mujoco": ["native/test_mujoco_parity.py", "native/test_mujoco_errors.py"],
+}
+VENVS = {"gymnasium": ".venv-gym-", "mujoco": ".venv-mujoco-"}
 COUNTS = ("passed", "failed", "skipped")
 
 
@@ -54,28 +61,30 @@ def run(python: Path, report: Path, tests: list[str], **environ: str) -> dict[st
     return counted(report) if ended.returncode in (0, 1) and report.exists() else None
 
 
-def beside(version, rooms):
-    """Runs the tests beside a version of Gymnasium."""
-    python = ROOT / f".venv-gym-{version}" / "bin" / "python"
-    asked = [python, "-c", "import gymnasium; print(gymnasium.__version__)"]
+def beside(package, version, rooms):
+    """Runs the tests beside a version of a package."""
+    python = ROOT / f"{VENVS[package]}{version}" / "bin" / "python"
+    asked = [python, "-c", f"import {package}; print({package}.__version__)"]
     found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     if found != version:
-        raise SystemExit(f"{python} imports Gymnasium {found}: delete the environment")
-    report = ROOT / "target" / "matrix" / f"{version}.xml"
+        raise SystemExit(f"{python} imports {package} {found}: delete the environment")
+    report = ROOT / "target" / "matrix" / f"{package}-{version}.xml"
     return run(python, report, [f"tests/{room}" for room in rooms])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("versions", nargs="+")
-    parser.add_argument("--rooms", nargs="+", default=ROOMS, help="folders and files of tests")
+    parser.add_argument("--package", choices=ROOMS, default="gymnasium", help="(%(default)s)")
+    parser.add_argument("--rooms", nargs="+", help="folders and files of tests")
     arguments = parser.parse_args()
-    lines = [f"| Gymnasium | {' | '.join(COUNTS)} | minutes |", "|---" * (len(COUNTS) + 2) + "|"]
+    package, rooms = arguments.package, arguments.rooms or ROOMS[arguments.package]
+    lines = [f"| {package} | {' | '.join(COUNTS)} | minutes |", "|---" * (len(COUNTS) + 2) + "|"]
     fine = True
     for version in arguments.versions:
-        print(f"==> pytest beside Gymnasium {version}", flush=True)
+        print(f"==> pytest beside {package} {version}", flush=True)
         began = time.monotonic()
-        counts = beside(version, arguments.rooms)
+        counts = beside(package, version, rooms)
         minutes = (time.monotonic() - began) / 60
         fine &= counts is not None and not counts["failed"]
         cells = ["stopped"] * len(COUNTS) if counts is None else [f"{counts[n]:,}" for n in COUNTS]

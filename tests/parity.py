@@ -3,11 +3,12 @@
     python -m tests.parity [--episodes 1000] [--rows 72] [--seed 1] [id …]
 
 Every id is played in the three autoreset modes, for 1,000 episodes each, and with other keywords
-for a tenth of that. Gymnasium's environments are stepped by ``SyncVectorEnv``. cartwheel gets the
-same actions, seeds and resets, once on the calling thread alone and once on two threads; both
-results are compared with Gymnasium's. Half of the rows take random actions; the other half take
-actions that bring episodes to their end. Now and then some rows are reset, with seeds and without.
-The exit status is 1 if anything differs.
+for a tenth of that; those of MuJoCo, whose episodes take longer, for a tenth of both in a third of
+the rows, with float32 actions and with float64. Gymnasium's environments are stepped by
+``SyncVectorEnv``. cartwheel gets the same actions, seeds and resets, once on the calling thread
+alone and once on two threads; both results are compared with Gymnasium's. Half of the rows take
+random actions; the other half take actions that bring episodes to their end. Now and then some rows
+are reset, with seeds and without. The exit status is 1 if anything differs.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import platform
 import sys
 import time
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ import cartwheel
 from cartwheel.bench.machine import machine_line
 from tests.support.cases import DEFAULTS, VARIANTS, choose, twins
 from tests.support.comparison import count_differing, count_values
+from tests.support.mujoco_cases import MUJOCO, MUJOCO_FLOAT64, MUJOCO_VARIANTS
 
 PARTS = ("observations", "rewards", "flags", "infos", "final")
 COLUMNS = ("mode", "episodes", "steps", "values", *PARTS)
@@ -32,6 +35,14 @@ WIDTHS = (9, 8, 10, 11, *map(len, PARTS))
 FEATURES = ("fma", "avx2", "avx512f")
 #: On average, one step in this many is followed by a reset of some rows.
 RESET_EVERY = 150
+#: The same for MuJoCo, where episodes of 1,000 steps have to come to their end.
+RESET_PHYSICS_EVERY = 1000
+#: What is played, and by how much the number of episodes is divided.
+CASES = [
+    *((case, 1) for case in DEFAULTS),
+    *((case, 10) for case in (*VARIANTS, *MUJOCO, *MUJOCO_FLOAT64)),
+    *((case, 100) for case in MUJOCO_VARIANTS),
+]
 
 
 @dataclass
@@ -74,7 +85,7 @@ def actions(case, space, observations, random):
     if planned.ndim == 1:
         wild = random.integers(0, space.nvec)
     else:
-        wild = (1.2 * random.uniform(space.low, space.high)).astype(np.float32)
+        wild = (1.2 * random.uniform(space.low, space.high)).astype(planned.dtype)
     odd = (np.arange(rows) % 2 == 1).reshape(rows, *[1] * (planned.ndim - 1))
     return np.where(odd, wild, planned)
 
@@ -98,6 +109,7 @@ def play(case, mode, *, episodes, rows, seed, progress=None):
         for num_workers in (1, 2)
     ]
     count, random = Count(), np.random.default_rng(seed)
+    reset_every = RESET_EVERY if case.dtype is None else RESET_PHYSICS_EVERY
 
     def both(name, *args, **keywords):
         """Calls a method of all three, each with a copy of ``options``: Gymnasium changes them."""
@@ -121,7 +133,7 @@ def play(case, mode, *, episodes, rows, seed, progress=None):
             progress(count)
         if mode is AutoresetMode.DISABLED and over.any():
             result = both("reset", options={"reset_mask": over})
-        if random.integers(RESET_EVERY) == 0:
+        if random.integers(reset_every) == 0:
             result = both("reset", **some_rows(random, rows))
     for envs in (*natives, oracle):
         envs.close()
@@ -129,14 +141,15 @@ def play(case, mode, *, episodes, rows, seed, progress=None):
 
 
 def platform_line():
-    """What affects the last bits besides the versions: the C library and processor features."""
+    """What affects the last bits besides the versions that every machine line has."""
     flags = set()
     cpus = Path("/proc/cpuinfo")
     if cpus.exists():
         lines = cpus.read_text(encoding="utf-8").splitlines()
         flags = {flag for line in lines if line.startswith("flags") for flag in line.split()}
     features = [name for name in FEATURES if name in flags]
-    return f"{' '.join(platform.libc_ver())}, {' '.join(features) or 'no ' + ' '.join(FEATURES)}"
+    library = " ".join(platform.libc_ver())
+    return f"mujoco {version('mujoco')}, {library}, {' '.join(features) or f'no {FEATURES}'}"
 
 
 def row(mode, count):
@@ -144,6 +157,13 @@ def row(mode, count):
     numbers = (count.episodes, count.steps, count.values, *count.differing.values())
     cells = (mode, *(f"{number:,}" for number in numbers))
     return " ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+
+
+def headline(case):
+    """What the next lines of the table are about."""
+    keywords = ", ".join(f"{name}={value!r}" for name, value in case.keywords.items())
+    actions = "" if case.dtype is None else f" {np.dtype(case.dtype)} actions"
+    return f"{case.env_id} {keywords}".rstrip() + actions
 
 
 class Watcher:
@@ -171,25 +191,25 @@ def main(words=None):
     parser.add_argument("--rows", type=int, default=72, help="environments in a batch")
     parser.add_argument("--seed", type=int, default=1, help="seed of all random numbers")
     arguments = parser.parse_args(words)
-    unknown = set(arguments.ids) - {case.env_id for case in DEFAULTS}
+    unknown = set(arguments.ids) - {case.env_id for case, _ in CASES}
     if unknown:
         parser.error(f"no such environments: {', '.join(sorted(unknown))}")
     print(f"{machine_line()}, {platform_line()}\n", flush=True)
     print(" ".join(name.rjust(width) for name, width in zip(COLUMNS, WIDTHS, strict=True)))
     total, start = Count(), time.monotonic()
-    for case in (*DEFAULTS, *VARIANTS):
+    for case, divisor in CASES:
         if arguments.ids and case.env_id not in arguments.ids:
             continue
-        episodes = arguments.episodes if case in DEFAULTS else max(arguments.episodes // 10, 1)
-        keywords = ", ".join(f"{name}={value!r}" for name, value in case.keywords.items())
-        print(f"{case.env_id} {keywords}".rstrip(), flush=True)
+        episodes = max(arguments.episodes // divisor, 1)
+        rows = arguments.rows if case.dtype is None else -(-arguments.rows // 3)
+        print(headline(case), flush=True)
         for mode in AutoresetMode:
             watcher = Watcher(f"{case} {mode.value}", episodes)
             count = play(
                 case,
                 mode,
                 episodes=episodes,
-                rows=arguments.rows,
+                rows=rows,
                 seed=arguments.seed,
                 progress=watcher,
             )

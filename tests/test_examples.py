@@ -72,6 +72,15 @@ def test_the_replay_buffer_of_dqn_holds_the_latest_transitions(mode):
     assert {repr(row) for row in held} == {repr(row) for row in seen[-replay.capacity :]}
 
 
+def test_returns_rise_after_a_few_updates_of_ppo_on_half_cheetah(tmp_path, monkeypatch, capsys):
+    half_cheetah = load("ppo_half_cheetah")
+    monkeypatch.chdir(tmp_path)  # where MuJoCo logs that the model is an old one
+    half_cheetah.main(["--num-envs", "8", "--total-steps", "60000", "--plot", "curve.png"])
+    returns = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
+    assert returns[-1] > returns[0] + 100
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_episodes_are_longer_after_a_few_updates_of_sebulba():
     sebulba, learner = load("trainers.sebulba"), load("trainers.vtrace_learner")
     result = sebulba.train(2, "cpu", learner.Settings(total_steps=40_000))

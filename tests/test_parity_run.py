@@ -62,8 +62,8 @@ def test_the_command_prints_a_table_and_fails_when_something_differs(monkeypatch
     assert text.count(" SameStep ") == 4
     assert "glibc" in text
     assert "\n0 of " in text
-    monkeypatch.setattr(parity, "VARIANTS", [])
-    monkeypatch.setattr(parity, "DEFAULTS", [Case("Blackjack-v1", {"natural": True, "sab": False})])
+    case = Case("Blackjack-v1", {"natural": True, "sab": False})
+    monkeypatch.setattr(parity, "CASES", [(case, 1)])
     monkeypatch.setattr(parity, "twins", lambda _, *args: twins(Case("Blackjack-v1"), *args))
     assert parity.main([*words, "--episodes", "200"]) == 1
     assert "\n0 of " not in capsys.readouterr().out

@@ -18,9 +18,9 @@ PYTHON = """
     bench
     __init__
     ray rllib sb3 skrl tianshou torchrl
-    catalogue envpool registry testing wrappers
+    catalogue envpool mujoco registry testing wrappers
     ale evaluation native recorder rollouts
-    wrapping
+    physics wrapping
     vector
     returns worker
     arguments supported trainers

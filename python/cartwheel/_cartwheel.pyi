@@ -17,6 +17,7 @@ __all__ = [
     "FrameStack",
     "ImagePlan",
     "Memory",
+    "MujocoModel",
     "NativeEnvs",
     "ObservationNormalizer",
     "Pool",
@@ -218,6 +219,14 @@ class _WorkersLink(_Link, Protocol):
     def post_again(self, worker: int, /) -> None:
         """Sends a restarted worker its message of the pending call."""
 
+class _Judge(Protocol):
+    """Judges rows between the halves of a step."""
+
+    def __call__(
+        self, before: bytes, actions: Any, after: Any, /
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Returns contiguous arrays of shape ``(num_envs,)``."""
+
 class _Transitions(Protocol):
     """The checked arrays of an estimator."""
 
@@ -328,6 +337,65 @@ class Shard:
         """
 
 @final
+class MujocoModel:
+    """A model of MuJoCo that native environments can be made of, until this object is dropped.
+
+    Only for :mod:`cartwheel.physics`: a wrong address is undefined behaviour. Environments that
+    were made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
+    cartwheel's; those that were there get what does not belong to a row, and are put back with the
+    last model. So is its profiling clock, which stands still in calls of rows: their
+    ``MjData.timer`` stays zero.
+    """
+
+    def __new__(
+        cls,
+        *,
+        functions: Mapping[str, int],
+        sizes: Mapping[str, int],
+        frame_skip: int,
+        timestep: float,
+        init_qpos: Sequence[float],
+        init_qvel: Sequence[float],
+        action_low: Sequence[float],
+        action_high: Sequence[float],
+        bodies: Mapping[str, int],
+        state_spec: int,
+        fused_norms: bool,
+        make_row: Callable[[], tuple[int, int, int, dict[str, tuple[int, int]], object]],
+    ) -> MujocoModel:
+        """Registers a model.
+
+        Args:
+            functions: Addresses of ``mj_step``, ``mj_forward``, ``mj_resetData``,
+                ``mj_rnePostConstraint``, ``mj_stateSize``, ``mj_getState``, ``mj_setState``,
+                ``mju_error``, ``mju_writeLog``, and of the variables ``mju_user_error``,
+                ``mju_user_warning`` and ``mjcb_time``, in one loaded MuJoCo, 3.2 or newer.
+            sizes: ``nq``, ``nv``, ``nu``, ``nbody``, ``nsite`` and ``ntendon`` of the model; others
+                are ignored.
+            frame_skip: How often a step calls ``mj_step``, at least once.
+            timestep: Seconds of one ``mj_step``.
+            init_qpos: Positions after a reset, before noise; ``nq`` numbers.
+            init_qvel: Velocities after a reset, before noise; ``nv`` numbers.
+            action_low: Lowest action, ``nu`` numbers.
+            action_high: Highest action, ``nu`` numbers.
+            bodies: Numbers of the bodies, by name.
+            state_spec: ``mujoco.mjtState.mjSTATE_INTEGRATION``.
+            fused_norms: Whether ``np.linalg.norm`` of a short vector uses fused multiply-add.
+            make_row: Makes the simulation of a row, on any thread: its number, the addresses of its
+                ``mjModel`` and ``mjData``, and of each array of ``float64`` its address and number
+                of elements, by MuJoCo's name; and what keeps all of them alive. It is called once
+                more than there are rows.
+
+        Raises:
+            ValueError: An address or a size is missing, or numbers do not fit the sizes. There are
+                environments of another copy of MuJoCo.
+        """
+
+    @property
+    def number(self) -> int:
+        """The number of the model: the option ``_simulation`` of an environment."""
+
+@final
 class NativeEnvs:
     """Native environments; after a pool has taken the environments, their mailboxes."""
 
@@ -342,6 +410,7 @@ class NativeEnvs:
         rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
         dense_finals: bool = False,
+        judged: bool = False,
     ) -> NativeEnvs:
         """Makes environments.
 
@@ -355,6 +424,7 @@ class NativeEnvs:
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
             dense_finals: As for :class:`Memory`.
+            judged: Whether the pool has a ``judge``.
 
         Raises:
             ValueError: There is no such environment or option, or a value is invalid.
@@ -570,6 +640,7 @@ class Pool:
         num_threads: int = 1,
         affinity_offset: int | None = None,
         maniskill_names: bool = False,
+        judge: _Judge | None = None,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -596,6 +667,11 @@ class Pool:
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
             maniskill_names: Whether final observations have ManiSkill's names, too.
+            judge: Computes rewards, terminations and truncations of native rows in each step, from
+                the bytes of what they showed before it, a copy of the actions, and what they show
+                now, which are not the arrays that the step returns.
+                Their time limits and automatic resets come after it. If it raises, the step
+                does, and the rows that were stepped need a reset.
         """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

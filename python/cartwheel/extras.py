@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 from typing import Any
 
 from cartwheel.gymnasium_versions import numbers
@@ -35,9 +34,10 @@ def load(library: str, extra: str, user: str, oldest: str | None = None) -> Any:
 
 def _check_version(library: str, extra: str, user: str, oldest: str) -> None:
     """Raises ``ImportError`` if a library is too old; it need not be imported."""
+    metadata: Any = importlib.import_module("importlib.metadata")  # slow to import
     try:
-        found = importlib.metadata.version(library)
-    except importlib.metadata.PackageNotFoundError:
+        found = metadata.version(library)
+    except metadata.PackageNotFoundError:
         return  # not installed, or without metadata: the import tells
     if numbers(found) < numbers(oldest):
         raise ImportError(

@@ -17,6 +17,7 @@ from cartwheel.bench.claim import Claim, OverheadClaim
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.race import Measurement, race
 from cartwheel.bench.table import records, table
+from tests.support.native_ids import OF_RUST
 
 RATES = {
     "gymnasium async": [100.0, 200.0, 400.0],
@@ -152,7 +153,7 @@ def test_envpool_runs_with_its_fastest_number_of_threads_and_its_action_dtype(mo
 
 
 @pytest.mark.parametrize("blocks", [True, False])
-@pytest.mark.parametrize("env_id", [env_id for env_id, *_ in _cartwheel.native_envs()])
+@pytest.mark.parametrize("env_id", OF_RUST)
 def test_every_native_environment_runs_in_plain_loops(env_id, blocks):
     assert _cartwheel.plain_loop(env_id, 3, seconds=0.0, threads=2, blocks=blocks) > 0
 

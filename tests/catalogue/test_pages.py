@@ -1,5 +1,7 @@
 """``python -m cartwheel envs``: every environment and everything about it, as wide as asked."""
 
+import math
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -67,7 +69,7 @@ def test_a_page_has_every_keyword_parameter_and_option(env_id):
     assert set(found["parameters:"]) == (set(envs.parameters) or none)
     envs.reset(seed=0)
     for name in envs.parameters:
-        shown = eval(found["parameters:"][name])
+        shown = eval(found["parameters:"][name], {"inf": math.inf})
         value = envs.get_attr(name)[0]
         if isinstance(value, float | np.ndarray):
             np.testing.assert_allclose(shown, value, rtol=1e-5)

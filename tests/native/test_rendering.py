@@ -15,9 +15,10 @@ from gymnasium.error import (
 
 import cartwheel
 from tests.support.comparison import assert_identical
+from tests.support.native_ids import OF_RUST
 from tests.support.oracle import MODE, D, assert_same_reset
 
-IDS = [env_id for env_id, *_ in cartwheel._cartwheel.native_envs() if env_id != "Null-v0"]
+IDS = [env_id for env_id in OF_RUST if env_id != "Null-v0"]  # test_mujoco_rendering.py has others
 TEXT = [env_id for env_id in IDS if env_id.startswith(("CliffWalking", "FrozenLake", "Taxi"))]
 
 

@@ -17,6 +17,9 @@ import tests.support.taxi  # noqa: F401 - registers `Taxi-v4` where Gymnasium do
 class Case:
     """An environment, its keywords, and how its episodes can end in a run of ``steps`` steps.
 
+    With a ``dtype``, actions are drawn from the action space at random, and have this dtype;
+    otherwise `choose` knows the environment.
+
     A case is also an environment function that builds Gymnasium's environment, so every kind of
     vector environment can be built from a list that repeats one case.
     """
@@ -26,12 +29,21 @@ class Case:
     terminates: bool = True
     truncates: bool = True
     steps: int = 265
+    dtype: type | None = None
 
     def __hash__(self):
         return hash(str(self))
 
     def __str__(self):
-        return "-".join([self.env_id, *map(str, self.keywords.items())]).replace(" ", "")
+        dtype = ["float64"] if self.dtype is np.float64 else []
+        parts = [self.env_id, *map(str, self.keywords.items()), *dtype]
+        return "-".join(parts).replace(" ", "")
+
+    @property
+    def title(self):
+        """A short name, for keywords that fill lines: the first one, and how many follow."""
+        names = list(self.keywords)
+        return "-".join([self.env_id, *names[:1], *[str(len(names) - 1)] * (len(names) > 1)])
 
     def __call__(self):
         if self.env_id == "Null-v0":
@@ -163,8 +175,21 @@ def way_around():
     return actions.reshape(-1)
 
 
+@cache
+def bounds(case):
+    """The bounds of the actions of a case."""
+    env = case()
+    env.close()
+    return env.action_space.low, env.action_space.high
+
+
 def choose(case, observations, random, num_envs):
     """Actions with which some episodes reach the goal."""
+    if case.dtype is not None:
+        low, high = bounds(case)
+        drawn = random.uniform(low, high, (num_envs, *low.shape))
+        # Some rows nearly rest, others take actions out of bounds.
+        return (drawn * random.uniform(0, 1.2, (num_envs, 1))).astype(case.dtype)
     name = case.env_id.split("-")[0]
     if name == "Pendulum":
         return random.uniform(-3, 3, (num_envs, 1)).astype(np.float32)

@@ -28,6 +28,7 @@ from cartwheel.bench.plot import can_plot, formats, plot
 from cartwheel.bench.race import Measurement, parts, race
 from cartwheel.bench.table import records, table
 from cartwheel.native.registration import NAMESPACE, NATIVE_ENTRY_POINT
+from cartwheel.native.simulated import is_simulated
 from cartwheel.progress import Progress
 
 if TYPE_CHECKING:
@@ -127,7 +128,9 @@ def contenders_of(spec: EnvSpec | None, executors: Sequence[Executor]) -> list[C
             contenders.append(envpool(native_id))
         else:
             print(f"without envpool: {reason}\n", flush=True)
-        contenders += [cartwheel_native(native_id), native_ceiling(native_id)]
+        contenders.append(cartwheel_native(native_id))
+        if not is_simulated(native_id):  # MuJoCo's bare loop is that of benchmarks/native_mujoco.py
+            contenders.append(native_ceiling(native_id))
     elif spec.vector_entry_point == NATIVE_ENTRY_POINT:
         contenders.append(cartwheel_native(native_id))  # of a plugin, which has no plain loop
     return contenders

@@ -63,7 +63,11 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     env_id = find_env_id(name)
     if env_id is None:
         parser.error(unknown(name.removeprefix(NAMESPACE)))
-    print(page(env_id, width))
+    try:
+        text = page(env_id, width)
+    except ImportError as error:
+        parser.error(str(error))
+    print(text)
     return 0
 
 

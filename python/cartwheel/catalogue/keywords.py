@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from cartwheel._cartwheel import env_keywords, native_envs, reset_option_names
+from cartwheel.native.simulated import is_simulated, keywords_of_simulated
 
 #: The default of a plugin's keyword that its id does not set.
 UNKNOWN = object()
@@ -113,6 +114,45 @@ _KEYWORDS["FrozenLake8x8"] = _KEYWORDS["FrozenLake"]
 _KEYWORDS["CliffWalkingSlippery"] = _KEYWORDS["CliffWalking"]
 
 
+#: Meanings of the keywords of MuJoCo's environments, whose defaults Gymnasium has.
+_OF_MUJOCO = {
+    "xml_file": "the model: a file of Gymnasium's, or a path that begins with . or / or ~",
+    "frame_skip": "steps of MuJoCo in a step of the environment",
+    "default_camera_config": "attributes of the camera of frames",
+    "forward_reward_weight": "weight of the velocity to the right in the reward",
+    "uph_cost_weight": "weight of the height in the reward",
+    "ctrl_cost_weight": "weight of the squares of the action, subtracted from the reward",
+    "contact_cost_weight": "weight of the squares of contact forces, subtracted from the reward",
+    "impact_cost_weight": "weight of the squares of contact forces, subtracted from the reward",
+    "healthy_reward": "reward for each step in which the robot is healthy",
+    "terminate_when_unhealthy": "whether an episode ends when the robot is not healthy",
+    "healthy_state_range": "in which all positions and velocities from the third on are healthy",
+    "healthy_z_range": "in which the height of the torso is healthy, in m",
+    "healthy_angle_range": "in which the angle of the torso is healthy, in rad",
+    "contact_force_range": "to which contact forces are clipped",
+    "contact_cost_range": "to which the cost of contacts is clipped",
+    "impact_cost_range": "to which the cost of contacts is clipped",
+    "main_body": "number or name of the body whose velocity is rewarded",
+    "reset_noise_scale": "size of the noise of initial positions and velocities",
+    "reward_near_weight": "weight of the distance from the fingertip to the object",
+    "reward_dist_weight": "weight of the distance to the goal",
+    "reward_control_weight": "weight of the squares of the action, subtracted from the reward",
+    "exclude_current_positions_from_observation": "whether observations lack the position, so that "
+    "they do not depend on it",
+    "include_cinert_in_observation": "whether observations have the inertia of the bodies",
+    "include_cvel_in_observation": "whether observations have the velocities of the bodies",
+    "include_qfrc_actuator_in_observation": "whether observations have the forces of the actuators",
+    "include_cfrc_ext_in_observation": "whether observations have the contact forces",
+    "width": "width of frames in pixels",
+    "height": "height of frames in pixels",
+    "camera_id": "number of the camera of frames; -1 for the free one",
+    "camera_name": "name of the camera of frames, instead of its number",
+    "max_geom": "the most shapes in a frame",
+    "visual_options": "flags of MuJoCo's `MjvOption` for frames, by their numbers",
+    "model_per_row": "whether each row has a copy of the model, whose fields `set_attr` can set",
+}
+
+
 def _bounds(low: float, high: float, what: str) -> list[Keyword]:
     return [
         Keyword("low", low, f"smallest {what}"),
@@ -140,7 +180,13 @@ def keywords_of_env(env_id: str) -> list[Keyword]:
 
     Args:
         env_id: Its id, without ``cartwheel/``.
+
+    Raises:
+        ImportError: It needs MuJoCo, which is not installed or too old.
     """
+    if is_simulated(env_id):
+        defaults = keywords_of_simulated(env_id).items()
+        return [Keyword(name, value, _OF_MUJOCO.get(name, "")) for name, value in defaults]
     implied = json.loads(next(keywords for name, *_, keywords in native_envs() if name == env_id))
     known = _KEYWORDS.get(_name(env_id))
     if known is None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gymnasium.spaces import Space
 
-_NARROWEST = 20
+_NARROWEST = 10
 """Columns that the last column of a table has at least, however narrow the terminal is."""
 
 
@@ -32,6 +32,8 @@ def overview(width: int | None) -> str:
     for env_id, limit, threshold, _keywords in native_envs():
         try:
             envs = NativeVectorEnv(env_id, 1)
+        except ImportError as error:  # MuJoCo's
+            spaces = "–", f"cannot be made: {error}"
         except (ValueError, RuntimeError) as error:  # of a plugin, which needs keywords
             spaces = "–", f"cannot be made without keywords: {error}"
         else:
@@ -53,6 +55,9 @@ def page(env_id: str, width: int | None) -> str:
     Args:
         env_id: Its id, without ``cartwheel/``.
         width: As for :func:`overview`.
+
+    Raises:
+        ImportError: It needs MuJoCo, which is not installed or too old.
     """
     limit, threshold = next(
         (limit, threshold) for name, limit, threshold, _ in native_envs() if name == env_id
@@ -123,6 +128,8 @@ def _number(value: float | None) -> str:
 
 
 def _default(keyword: Keyword) -> str:
+    if isinstance(keyword.default, dict):  # a column is as wide as its widest cell
+        return "{…}" if keyword.default else "{}"
     return "?" if keyword.default is UNKNOWN else _value(keyword.default)
 
 

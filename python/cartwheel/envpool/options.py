@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from cartwheel._cartwheel import env_keywords
 from cartwheel.envpool.config import KEYWORDS
 from cartwheel.native.env_ids import as_env_id
+from cartwheel.native.keywords import names_of_keywords
 from cartwheel.near_misses import keywords_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _known(task: Task, error: str, options: Iterable[str]) -> tuple[str, Iterabl
     """Returns the option that an error refuses, and the environment's options."""
     for name in options:
         if error.startswith(f"`{name}` is not a keyword of"):  # of native environments
-            return name, env_keywords(as_env_id(task.task_id)) or ()
+            return name, names_of_keywords(as_env_id(task.task_id)) or ()
         if f"unexpected keyword argument {name!r}" in error and task.find_constructor is not None:
             return name, keywords_of(task.find_constructor()) - {"render_mode"}
     return None

@@ -15,6 +15,7 @@ from cartwheel.native.env_ids import as_env_id
 from cartwheel.native.gymnasium_renderer import as_attribute
 from cartwheel.native.keywords import check_keywords
 from cartwheel.native.options import options_of_reset
+from cartwheel.native.simulated import is_simulated
 from cartwheel.native.vector_env import NativeVectorEnv, as_generator
 from cartwheel.near_misses import keywords_of
 from cartwheel.vector.vector_env import VectorEnv
@@ -223,7 +224,7 @@ class NativeEnv(gym.Env[Any, Any]):
             AttributeError: The environment has no such parameter.
         """
         parameters = self.__dict__.get("_parameters", ())
-        if name not in parameters:
+        if name not in parameters and not (parameters and self._envs.is_of_simulation(name)):
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}; the parameters of the "
                 f"environment are {', '.join(parameters) or 'none'}"
@@ -236,7 +237,8 @@ class NativeEnv(gym.Env[Any, Any]):
         Raises:
             ValueError: The value is invalid for this parameter.
         """
-        if name in self.__dict__.get("_parameters", ()):
+        parameters = self.__dict__.get("_parameters", ())
+        if name in parameters or (parameters and self._envs.is_of_simulation(name)):
             self._envs.set_attr(name, [value])
         else:
             super().__setattr__(name, value)
@@ -253,6 +255,10 @@ class _OneRow(NativeVectorEnv):
     @stream.setter
     def stream(self, value: Stream) -> None:
         self._set_streams([value])
+
+    def is_of_simulation(self, name: str) -> bool:
+        """Whether an attribute is MuJoCo's, such as ``model`` and ``data``."""
+        return self._simulated is not None and self._simulated.has(name)
 
     def _add_info(
         self, vector_infos: dict[str, Any], env_info: dict[str, Any], env_num: int
@@ -293,4 +299,6 @@ def _reward_type(env_id: str, options: dict[str, Any]) -> Callable[[float], Any]
     if name in ("FrozenLake", "FrozenLake8x8"):
         schedule = options.get("reward_schedule", (1, 0, 0))
         return {float(reward): reward for reward in schedule}.__getitem__
-    return np.float64 if name == "Pendulum" else float
+    if name == "InvertedPendulum":
+        return int
+    return np.float64 if name == "Pendulum" or is_simulated(env_id) else float

@@ -6,7 +6,9 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import NativeEnvs, env_keywords
+from cartwheel.native.options import as_json
 from cartwheel.native.registration import NATIVE_ENTRY_POINT
+from cartwheel.native.simulated import Simulated, is_simulated, keywords_of_simulated
 from cartwheel.native.wrappers import instead_of
 from cartwheel.near_misses import listed, near_miss, place_of, shown
 
@@ -42,6 +44,18 @@ def environment_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in keywords.items() if name not in (*_IDLE, *_FIXED)}
 
 
+def names_of_keywords(env_id: str) -> list[str] | None:
+    """Returns the names of an environment's keywords; ``None`` for a plugin that lists none.
+
+    Args:
+        env_id: The environment, without ``cartwheel/``.
+
+    Raises:
+        ImportError: It needs MuJoCo, which is not installed or too old.
+    """
+    return list(keywords_of_simulated(env_id)) if is_simulated(env_id) else env_keywords(env_id)
+
+
 def check_keywords(
     env_id: str,
     keywords: dict[str, Any],
@@ -61,9 +75,10 @@ def check_keywords(
         attribute: How an attribute is set, with the places ``{name}`` and ``{value}``.
 
     Raises:
+        ImportError: The environment needs MuJoCo, which is not installed or too old.
         TypeError: The error says what was meant, or which keywords exist.
     """
-    own = env_keywords(env_id)
+    own = names_of_keywords(env_id)
     for name, value in keywords.items():
         if own is not None and name not in own:
             raise TypeError(_no_such_keyword(env_id, name, value, own, owner, others, attribute))
@@ -78,7 +93,9 @@ def _no_such_keyword(
     others: Collection[str],
     attribute: str,
 ) -> str:
-    envs = NativeEnvs(env_id, "", [(0, 1)], autoreset_mode="NextStep", freeze=False)
+    simulated = Simulated(env_id, {}) if is_simulated(env_id) else None
+    options = "" if simulated is None else as_json(simulated.options)
+    envs = NativeEnvs(env_id, options, [(0, 1)], autoreset_mode="NextStep", freeze=False)
     attributes = envs.parameters()
     start = f"`{name}` is not a keyword of {env_id}"
     place = place_of(name, value)

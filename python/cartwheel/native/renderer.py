@@ -69,10 +69,7 @@ class OwnRenderer(Renderer):
     def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows, see :meth:`Renderer.draw`; without a render mode, warns."""
         if self.keeps is None:
-            logger.warn(
-                f"render() of {self._env_id} does nothing without a render mode: pass "
-                f"`render_mode`, one of {self.metadata['render_modes']}."
-            )
+            warn_without_mode(self._env_id, self.metadata["render_modes"])
             return (None,) * len(rows)
         return ask(link.pack_render(rows, self.keeps), rows)
 
@@ -82,6 +79,14 @@ class OwnRenderer(Renderer):
 
     def close(self) -> None:
         """Does nothing: there are no windows."""
+
+
+def warn_without_mode(env_id: str, modes: list[str]) -> None:
+    """Warns that nothing is drawn, since no render mode was passed."""
+    logger.warn(
+        f"render() of {env_id} does nothing without a render mode: pass `render_mode`, one of "
+        f"{modes}."
+    )
 
 
 def check_render_mode(env_id: str, render_mode: str | None, modes: list[str]) -> None:

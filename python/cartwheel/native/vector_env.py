@@ -38,9 +38,11 @@ from cartwheel.native.keywords import (
     refused_values,
 )
 from cartwheel.native.link import NativeLink
+from cartwheel.native.mujoco_renderer import RowsRenderer
 from cartwheel.native.options import as_json
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import OwnRenderer, Shown
+from cartwheel.native.simulated import HIDDEN, Simulated, is_simulated
 from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.near_misses import keywords_of, near_miss
@@ -52,7 +54,7 @@ from cartwheel.vector.rules import Rules
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cartwheel.choices import FinalNames, FinalObs, Mode, OnError
     from cartwheel.native.link import Stream
@@ -77,6 +79,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     Actions are checked before anything is stepped: their number, shape and dtype, the range of
     discrete actions, and NaN in floats. Actions of another dtype are cast to the dtype of the space
     by NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers.
+    MuJoCo's environments get ``float64`` actions as they are, as in Gymnasium.
     Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
 
     Vector wrappers of Gymnasium wrap all rows together, with Gymnasium's limits:
@@ -130,13 +133,20 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             :class:`~cartwheel.VectorEnv` are accepted, too, so that the same call works for both.
             ``shared_memory``, ``copy``, ``context`` and ``daemon`` change nothing; ``worker``,
             ``observation_mode``, ``on_worker_death`` and ``on_timeout`` must have their defaults.
+            MuJoCo's environments have ``model_per_row``, too: with ``True`` each row has a copy of
+            the model, whose fields :meth:`set_attr` can set.
 
     Raises:
+        ImportError: The environment needs MuJoCo, which is not installed or older than 3.2.
+        OSError: The ``xml_file`` of MuJoCo's environment does not exist.
         TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
             There is no such keyword; the error names the keywords that exist. Or a switch such as
             ``full_batch`` is no truth value.
         ValueError: There is no such environment, or a value is invalid.
     """
+
+    #: Computes rewards and flags, if the environments in Rust do not.
+    _judge: Callable[..., Any] | None = None
 
     def __init__(
         self,
@@ -187,10 +197,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self.on_done = on_done
         self.final_obs = final_obs
         self.final_names = final_names
-        self.env_id = as_env_id(env_id)
-        check_keywords(
-            self.env_id, options, "NativeVectorEnv", _KEYWORDS, 'envs.set_attr("{name}", {value})'
-        )
+        self.env_id = self._known_id(env_id, options)
         block = block_rows(self.env_id)
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
         threads = as_num_workers(num_workers, max_concurrency, most)
@@ -205,24 +212,20 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         native_id = registered_id(self.env_id)
         self.spec = vector_spec(NativeVectorEnv.__init__, arguments, native_id)
 
+        self._simulated = self._simulation_of(options)
         shards = fine_shards(self.num_envs, self.num_workers, block)
         envs = NativeEnvs(
             self.env_id,
-            as_json(options),
+            as_json(options if self._simulated is None else self._simulated.options),
             shards,
             autoreset_mode=self.autoreset_mode.value,
             freeze=on_done == "freeze",
             rules=self._rules.as_dict(),
             replacements=self.recovery.replacements,
             dense_finals=final_obs == "dense",
+            judged=self._judge is not None,
         )
-        modes = envs.render_modes()
-        draws_itself = bool(modes) or native_id == self.env_id  # Gymnasium has none of a plugin
-        self._renderer: Renderer = (
-            OwnRenderer(self.env_id, modes, render_mode)
-            if draws_itself
-            else GymnasiumRenderer(self.env_id, options, render_mode, native_id=native_id)
-        )
+        self._renderer = self._renderer_of(envs.render_modes(), native_id, options)
         self._open(envs, shards, max_batches, timeout, thread_affinity_offset)
         self._opened(_shut_down)
         LOGGER.debug(
@@ -230,6 +233,26 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         )
         if render_mode == "human":
             self._pool = cast("Pool", Shown(self._pool, self._draw))
+
+    def _known_id(self, env_id: str, options: dict[str, Any]) -> str:
+        """Returns the id without ``cartwheel/``; raises if it or an option does not exist."""
+        name = as_env_id(env_id)
+        check_keywords(
+            name, options, "NativeVectorEnv", _KEYWORDS, 'envs.set_attr("{name}", {value})'
+        )
+        return name
+
+    def _simulation_of(self, options: dict[str, Any]) -> Simulated | None:
+        """Returns what MuJoCo steps; ``None`` for environments that Rust computes itself."""
+        return Simulated(self.env_id, options) if is_simulated(self.env_id) else None
+
+    def _renderer_of(self, modes: list[str], native_id: str, options: dict[str, Any]) -> Renderer:
+        """Returns what draws the environments, of which plugins have these render modes."""
+        if self._simulated is not None:
+            return RowsRenderer(self.env_id, self._simulated, self.render_mode)
+        if modes or native_id == self.env_id:  # Gymnasium has none of a plugin
+            return OwnRenderer(self.env_id, modes, self.render_mode)
+        return GymnasiumRenderer(self.env_id, options, self.render_mode, native_id=native_id)
 
     def _open(
         self,
@@ -278,6 +301,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             num_threads=self.num_workers,
             affinity_offset=affinity_offset,
             maniskill_names=self.final_names == "maniskill",
+            judge=None if self._judge is None else link.judge,
         )
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
@@ -344,7 +368,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     @property
     def parameters(self) -> list[str]:
         """The names of the environment's parameters, for :meth:`get_attr` and :meth:`set_attr`."""
-        return list(self._link.envs.parameters())
+        names = self._link.envs.parameters()
+        return [name for name in names if self._simulated is None or name not in HIDDEN]
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
@@ -360,7 +385,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """Reads a parameter of environments, such as ``gravity``, or a name of :meth:`call`.
 
         Values equal Gymnasium's attributes, and arrays have the same dtypes. Integers are always
-        Python integers; in Gymnasium they are NumPy integers after some calls.
+        Python integers; in Gymnasium they are NumPy integers after some calls. MuJoCo's
+        environments also have ``model`` and ``data``, MuJoCo's own objects, and their fields:
+        ``"data.qpos"``, copied.
 
         Args:
             name: The parameter.
@@ -382,7 +409,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """Sets a parameter of environments; if a value is refused, no parameter changes.
 
         A parameter takes effect at once, even if Gymnasium reads it only in the constructor
-        (``is_slippery`` and ``desc`` of the toy environments).
+        (``is_slippery`` and ``desc`` of the toy environments). Of MuJoCo's environments, fields can
+        be set: ``"data.qpos"``, and with ``model_per_row=True`` ``"model.body_mass"``.
 
         Args:
             name: The parameter.
@@ -401,6 +429,12 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self._pool.check("set_attr", idle=True)
         rows = self._named(env_index)
         by_row = as_values(name, values, self.num_envs, rows)
+        if self._simulated is not None and self._simulated.sets(name):
+            numbers = self._ask("set_attr", "simulation", rows)
+            also = self._simulated.write(name, numbers, by_row)
+            for parameter, own in also.items():
+                self._ask("set_attr", parameter, rows, own)
+            return
         before = self._ask("set_attr", name, rows)
         refused = self._ask("set_attr", name, rows, by_row)
         one_value = len(by_row) == 1 or not isinstance(values, list | tuple)
@@ -459,6 +493,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         if name in ("np_random", "np_random_seed"):
             values: tuple[Any, ...] = getattr(self, name)
             return values if rows is None else tuple(values[row] for row in rows)
+        if self._simulated is not None and self._simulated.has(name):
+            numbers, frame_skips = (
+                self._ask(calling, parameter, rows) for parameter in ("simulation", "frame_skip")
+            )
+            return tuple(self._simulated.read(name, numbers, frame_skips))
         return self._ask(calling, name, rows)
 
     def _streams(self, calling: str) -> tuple[Stream, ...]:
@@ -480,7 +519,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self, calling: str, name: str, rows: list[int] | None, values: Sequence[Any] | None
     ) -> None:
         """Begins to read a parameter of rows, or to set it, which answers the refused rows."""
-        if name not in (names := self.parameters):
+        if name not in self._link.envs.parameters():
+            names = self.parameters
             meant = near_miss(name, names) if isinstance(name, str) else None
             rest = f"it has {', '.join(names) or 'none'}"
             if meant is not None:

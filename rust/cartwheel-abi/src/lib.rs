@@ -33,7 +33,7 @@ use core::ffi::{c_char, c_void};
 pub const MAJOR: u32 = 1;
 
 /// Counts the fields, commands and codes that were appended.
-pub const MINOR: u32 = 0;
+pub const MINOR: u32 = 1;
 
 /// The call succeeded.
 pub const OK: u32 = 0;
@@ -175,6 +175,10 @@ pub struct Description {
     pub render_modes: *const *const c_char,
     /// Number of render modes.
     pub num_render_modes: usize,
+    /// Since minor version 1, optional. One byte for each leaf of the action space: 1 where the
+    /// plugin takes [`FLOAT32`] and [`FLOAT64`] alike, which the space of such a leaf must have.
+    /// [`Batch::action_dtypes`] says which of the two a batch has: the one that the caller passed.
+    pub action_floats: *const u8,
 }
 
 /// One task on consecutive rows.
@@ -222,6 +226,9 @@ pub struct Batch {
     pub error: *mut Sink,
     /// Not 0 when the call should return soon; written by other threads, read as an atomic.
     pub stop: *const u32,
+    /// Since minor version 1. The dtype of each leaf of the actions: that of its space, except where
+    /// [`Description::action_floats`] allows another one. Null where no row steps.
+    pub action_dtypes: *const u32,
 }
 
 /// What a frame is.

@@ -16,10 +16,10 @@ pub mod cliff_walking;
 pub mod continuous_mountain_car;
 pub mod frozen_lake;
 mod interval;
-mod libm;
+pub mod libm;
 pub mod mountain_car;
 pub mod null;
-mod numeric;
+pub mod numeric;
 pub mod pendulum;
 mod plain_loop;
 #[cfg(target_arch = "x86_64")]

@@ -21,23 +21,23 @@ unsafe extern "C" {
 
 /// `x ** 2` of a NumPy `float64`, or `math.pow(x, 2)`.
 #[inline]
-pub(crate) fn square(x: f64) -> f64 {
+pub fn square(x: f64) -> f64 {
     pow(x, black_box(2.0))
 }
 
 /// `x ** 2` of a NumPy `float32`.
 #[inline]
-pub(crate) fn square_f32(x: f32) -> f32 {
+pub fn square_f32(x: f32) -> f32 {
     powf(x, black_box(2.0))
 }
 
 /// `np.sin` of a NumPy `float32`.
-pub(crate) fn sin_f32(x: f32) -> f32 {
+pub fn sin_f32(x: f32) -> f32 {
     if has_fma() { sincos(x, false) } else { x.sin() }
 }
 
 /// `np.cos` of a NumPy `float32`.
-pub(crate) fn cos_f32(x: f32) -> f32 {
+pub fn cos_f32(x: f32) -> f32 {
     if has_fma() { sincos(x, true) } else { x.cos() }
 }
 

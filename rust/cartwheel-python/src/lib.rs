@@ -35,6 +35,8 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::native::catalogue::{block_rows, env_keywords, native_envs, reset_option_names};
     #[pymodule_export]
+    use crate::native::mujoco::PyMujocoModel;
+    #[pymodule_export]
     use crate::native::plain_loop::plain_loop;
     #[pymodule_export]
     use crate::native::plugin::{load_plugin, register_plugin};

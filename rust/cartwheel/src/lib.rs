@@ -133,7 +133,7 @@
 //!
 //! | what | how |
 //! |---|---|
-//! | actions and observations | a number, an array, [`Flat`], a tuple; [`view!`] for a `Dict`: see [`View`] |
+//! | actions and observations | a number, an array, [`Flat`], [`Floats`], a tuple; [`view!`] for a `Dict`: see [`View`] |
 //! | options | [`options!`], or a struct that derives serde's `Deserialize`; [`NoOptions`] |
 //! | infos | [`info!`], [`InfoValue`] |
 //! | what rows share | [`Shared`], [`Tuned`] |
@@ -186,9 +186,9 @@ pub use cartwheel_core::{DType, Error, Transition};
 #[cfg(feature = "engine")]
 pub use cartwheel_engine::returns;
 pub use env::{
-    ActionOf, Block, BlockOf, Cell, Env, Flat, Frame, Info, InfoValue, NoOptions, ObservationOf,
-    Parameter, ParameterArray, ParameterValue, RenderMode, Shared, Standard, State, Tuned, View,
-    wrong,
+    ActionOf, Block, BlockOf, Cell, Env, Flat, Floats, FloatsRef, Frame, Info, InfoValue,
+    NoOptions, ObservationOf, Parameter, ParameterArray, ParameterValue, RenderMode, Shared,
+    Standard, State, Tuned, View, wrong,
 };
 pub use failure::Failure;
 pub use table::EnvTable;

@@ -249,6 +249,30 @@ impl Space {
     ///
     /// When the leaf does not exist.
     pub fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
+        let dtype = match self.array(leaf) {
+            Self::Box { dtype, .. } => *dtype,
+            Self::MultiBinary(_) => DType::I8,
+            _ => DType::I64,
+        };
+        self.check_actions_of(leaf, dtype, elements)
+    }
+
+    /// [`Space::check_actions`] of elements of this dtype, which may be another float than that of a
+    /// `Box`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::check_actions`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Space::check_actions`].
+    pub fn check_actions_of(
+        &self,
+        leaf: usize,
+        dtype: DType,
+        elements: &[u8],
+    ) -> Result<(), Error> {
         let space = self.array(leaf);
         let bad = match space {
             Self::Discrete { n, start } => first_outside(elements, &[(*start, *n)]),
@@ -259,10 +283,10 @@ impl Space {
             Self::MultiBinary(_) | Self::Box { dtype: DType::Bool, .. } => {
                 elements.iter().position(|&bit| bit > 1)
             }
-            Self::Box { dtype: DType::F32, .. } => {
+            Self::Box { .. } if dtype == DType::F32 => {
                 first(elements, |bytes| f32::from_ne_bytes(bytes).is_nan())
             }
-            Self::Box { dtype: DType::F64, .. } => {
+            Self::Box { .. } if dtype == DType::F64 => {
                 first(elements, |bytes| f64::from_ne_bytes(bytes).is_nan())
             }
             _ => None,

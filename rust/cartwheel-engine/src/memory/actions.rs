@@ -1,8 +1,11 @@
 //! The actions of one batch, which the pool passes to the workers.
 //!
 //! Every leaf of the action space has an array `[rows, *shape]` here. Its dtype is not fixed: an
-//! environment receives the dtype that the caller passed, as in Gymnasium. So a tag beside each
-//! leaf names the dtype of the bytes.
+//! environment receives the dtype that the caller passed, as in Gymnasium. So each row of a leaf has
+//! a tag that names the dtype of its elements.
+//!
+//! Where a row's elements are depends on their dtype. Floats of different dtypes never overlap, so
+//! rows in flight may have either; any other dtype is shared by all rows in flight.
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;
@@ -10,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::mapping::Mapping;
-use crate::space::{ActionTag, Extent, LEAF_ALIGN, Leaf};
+use crate::space::{ActionTag, DType, Extent, LEAF_ALIGN, Leaf};
 use crate::wake::Op;
 
 /// Bytes kept for one element, whatever its dtype.
@@ -18,9 +21,34 @@ const ELEMENT_BYTES: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// Offset of the tag; the elements follow at the next [`LEAF_ALIGN`].
-    offset: usize,
+    /// Offset of the tag that was stored last; the tags of the rows follow.
+    tags: usize,
+    /// Offset of the elements.
+    elements: usize,
+    /// Number of elements of a row.
     row_len: usize,
+    /// Bytes from the `float64` elements of all rows to the `float32` ones, and from these to the
+    /// `float16` ones.
+    floats: [usize; 2],
+}
+
+impl Place {
+    /// Offset of the elements with this tag.
+    fn start(&self, tag: ActionTag) -> usize {
+        let [singles, halves] = self.floats;
+        self.elements
+            + match tag {
+                ActionTag::Array(DType::F32) => singles,
+                ActionTag::Array(DType::F16) => singles + halves,
+                _ => 0,
+            }
+    }
+}
+
+/// Whether elements with these two tags have places of their own.
+fn are_apart(one: ActionTag, other: ActionTag) -> bool {
+    let is_float = |tag| matches!(tag, ActionTag::Array(DType::F16 | DType::F32 | DType::F64));
+    one != other && is_float(one) && is_float(other)
 }
 
 /// The action mapping.
@@ -38,9 +66,12 @@ fn places(leaves: &[Leaf], rows: usize) -> Option<(Vec<Place>, usize)> {
     let mut places = Vec::with_capacity(leaves.len());
     for leaf in leaves {
         let row_len = leaf.checked_row_len()?;
-        let offset = extent.take(1, LEAF_ALIGN, LEAF_ALIGN)?;
-        extent.take(rows, row_len.checked_mul(ELEMENT_BYTES)?, LEAF_ALIGN)?;
-        places.push(Place { offset, row_len });
+        let tags = extent.take(rows.checked_add(1)?, 1, LEAF_ALIGN)?;
+        let elements = extent.take(rows, row_len.checked_mul(ELEMENT_BYTES)?, LEAF_ALIGN)?;
+        let floats = [DType::F64, DType::F32]
+            .map(|dtype| (rows * row_len * dtype.size()).next_multiple_of(LEAF_ALIGN));
+        extent.take(2, LEAF_ALIGN, LEAF_ALIGN)?; // the floats round up twice
+        places.push(Place { tags, elements, row_len, floats });
     }
     Some((places, extent.bytes(LEAF_ALIGN)))
 }
@@ -67,8 +98,8 @@ impl ActionArea {
     ///
     /// # Safety
     ///
-    /// No task is pending and the rows are not in flight; and no row is being stepped if the leaf
-    /// has another tag now (invariant 5).
+    /// No task is pending and the rows are not in flight; and the tag [fits](Self::fits) if a row
+    /// is being stepped (invariant 5).
     ///
     /// # Panics
     ///
@@ -80,13 +111,15 @@ impl ActionArea {
         rows: Range<usize>,
         fill: impl FnOnce(&mut [u8]) -> T,
     ) -> T {
-        // SAFETY: the caller is the one that writes tags.
-        if unsafe { self.tag(leaf) } != Some(tag) {
-            // SAFETY: the caller changes a tag only while no step is in flight (invariant 5).
-            unsafe { self.mapping.write(self.places[leaf].offset, &[tag.to_byte()]) }
-        }
+        let tags = self.places[leaf].tags;
+        assert!(rows.end <= self.rows, "{rows:?} are rows of the batch");
+        // SAFETY: the pool alone accesses the tag that was stored last (invariant 5).
+        unsafe { self.mapping.fill(tags..tags + 1, tag.to_byte()) }
+        let of_rows = tags + 1 + rows.start..tags + 1 + rows.end;
+        // SAFETY: these rows are not in flight (invariant 5).
+        unsafe { self.mapping.fill(of_rows, tag.to_byte()) }
         let count = rows.len();
-        let (first, row_len) = self.rows(leaf, tag.size(), rows);
+        let (first, row_len) = self.rows(leaf, tag, rows);
         let bytes = count * row_len * tag.size();
         // SAFETY: the range is inside the mapping, whose bytes are initialised (invariant 7). No
         // task is pending and these rows are not in flight, so no other thread or process accesses
@@ -94,30 +127,52 @@ impl ActionArea {
         fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) })
     }
 
-    /// Tag of one leaf; `None` when it was never stored.
+    /// Whether actions with this tag can be stored while others are in flight: they have the tag
+    /// that was stored last, or do not overlap those that may be in flight then.
     ///
     /// # Safety
     ///
-    /// The caller is the pool, or has rows that are being stepped (invariant 5).
-    pub(crate) unsafe fn tag(&self, leaf: usize) -> Option<ActionTag> {
+    /// The caller is the pool (invariant 5).
+    pub(crate) unsafe fn fits(&self, leaf: usize, tag: ActionTag) -> bool {
+        // SAFETY: the pool alone accesses the leaf's own tag (invariant 5).
+        let last = unsafe { self.tag_at(self.places[leaf].tags) };
+        last.is_some_and(|last| last == tag || are_apart(last, tag))
+    }
+
+    /// Tag of one row of a leaf; `None` when it was never stored.
+    ///
+    /// # Safety
+    ///
+    /// The row is being stepped, and the caller does that (invariant 5).
+    unsafe fn tag(&self, leaf: usize, row: usize) -> Option<ActionTag> {
+        assert!(row < self.rows, "row {row} is in the batch");
+        // SAFETY: the pool does not write it meanwhile, as the caller promises.
+        unsafe { self.tag_at(self.places[leaf].tags + 1 + row) }
+    }
+
+    /// The tag at an offset.
+    ///
+    /// # Safety
+    ///
+    /// Nothing writes it during the call (invariant 5).
+    unsafe fn tag_at(&self, offset: usize) -> Option<ActionTag> {
         let mut tag = [0];
-        // SAFETY: the caller is the pool, which alone writes the tag, or has a step in flight,
-        // during which the pool does not write it (invariant 5).
-        unsafe { self.mapping.read(self.places[leaf].offset, &mut tag) }
+        // SAFETY: as the caller promises.
+        unsafe { self.mapping.read(offset, &mut tag) }
         ActionTag::from_byte(tag[0])
     }
 
-    /// Address of the elements of `rows` of one leaf, `size` bytes each; and the number of elements
+    /// Address of the elements of `rows` of one leaf, which have this tag; and the number of elements
     /// of a row.
     ///
     /// # Panics
     ///
     /// When the rows are not in the batch.
-    fn rows(&self, leaf: usize, size: usize, rows: Range<usize>) -> (NonNull<u8>, usize) {
+    fn rows(&self, leaf: usize, tag: ActionTag, rows: Range<usize>) -> (NonNull<u8>, usize) {
         let place = self.places[leaf];
-        let row_bytes = place.row_len * size;
+        let row_bytes = place.row_len * tag.size();
         assert!(rows.end <= self.rows, "{rows:?} are rows of the batch");
-        let start = place.offset + LEAF_ALIGN;
+        let start = place.start(tag);
         let range = start + rows.start * row_bytes..start + rows.end * row_bytes;
         (self.mapping.at(range), place.row_len)
     }
@@ -126,8 +181,8 @@ impl ActionArea {
 /// The actions of one worker's rows, valid while they are being stepped; rows that are being reset
 /// have none.
 ///
-/// The offset of a row's elements depends on their dtype. So elements are read only as the tag
-/// says: an offset for another dtype would be in other rows, which the pool may be writing.
+/// Rows that are stepped together were stored together, and so have one tag. Elements are read only
+/// as it says: an offset for another dtype would be in other rows, which the pool may be writing.
 #[derive(Debug, Clone)]
 pub struct ActionRows<'a> {
     /// `None` when nothing is stepped: the tags may change then.
@@ -155,7 +210,7 @@ impl<'a> ActionRows<'a> {
     /// Tag of one leaf; `None` when it was never stored, or the rows are not stepped.
     pub fn tag(&self, leaf: usize) -> Option<ActionTag> {
         // SAFETY: the rows are being stepped, as the maker of this value promised (invariant 5).
-        unsafe { self.area?.tag(leaf) }
+        unsafe { self.area?.tag(leaf, self.rows.start) }
     }
 
     /// Copies the elements of `rows` of one leaf, whose tag is `tag`, to `into`.
@@ -166,15 +221,15 @@ impl<'a> ActionRows<'a> {
     /// not among these.
     pub fn load(&self, leaf: usize, tag: ActionTag, rows: Range<usize>, into: &mut [u8]) {
         assert_eq!(self.tag(leaf), Some(tag), "tag of leaf {leaf}");
-        let (first, row_len) = self.place(leaf, tag.size(), rows.clone());
+        let (first, row_len) = self.place(leaf, tag, rows.clone());
         assert_eq!(into.len(), rows.len() * row_len * tag.size(), "room for exactly these rows");
         // SAFETY: the elements are inside the mapping and at rest while their rows are stepped
         // (invariant 5); `into` is a live Rust slice and so cannot overlap them.
         unsafe { first.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
     }
 
-    /// Address of the elements of `rows` of one leaf, `size` bytes each as their tag says; and the
-    /// number of elements of a row.
+    /// Address of the elements of `rows` of one leaf, which have this tag; and the number of elements
+    /// of a row.
     ///
     /// # Panics
     ///
@@ -182,11 +237,11 @@ impl<'a> ActionRows<'a> {
     pub(super) fn place(
         &self,
         leaf: usize,
-        size: usize,
+        tag: ActionTag,
         rows: Range<usize>,
     ) -> (NonNull<u8>, usize) {
         let own = &self.rows;
         assert!(own.start <= rows.start && rows.end <= own.end, "{rows:?} are not among {own:?}");
-        self.area.expect("only stored actions have a tag").rows(leaf, size, rows)
+        self.area.expect("only stored actions have a tag").rows(leaf, tag, rows)
     }
 }

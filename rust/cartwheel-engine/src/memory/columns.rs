@@ -26,11 +26,14 @@ use super::actions::ActionRows;
 use super::slab::SlabRows;
 use crate::autoreset::Outcomes;
 use crate::error::Error;
-use crate::space::{ActionTag, Layout, Leaf};
+use crate::space::{ActionTag, DType, Layout, Leaf};
 
-/// Room for the addresses of leaves, so that no task allocates.
+/// Room for the addresses of leaves and for the dtypes of actions, so that no task allocates.
 #[derive(Debug, Default)]
-pub struct Addresses(Vec<*mut c_void>);
+pub struct Addresses {
+    leaves: Vec<*mut c_void>,
+    dtypes: Vec<u32>,
+}
 
 // SAFETY: addresses are read only through the columns of one task (invariant 4).
 unsafe impl Send for Addresses {}
@@ -91,9 +94,12 @@ pub(super) unsafe fn columns<'a>(
     let leaves = 0..layout.num_arrays();
     let ended = layout.ended_offset().map(bytes);
     let address = |leaf| place(layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes()).cast();
-    room.0.clear();
-    room.0.extend(leaves.map(address));
-    (LeafColumns { addresses: &room.0, layout, rows: count, ended, hold: PhantomData }, outcomes)
+    room.leaves.clear();
+    room.leaves.extend(leaves.map(address));
+    (
+        LeafColumns { addresses: &room.leaves, layout, rows: count, ended, hold: PhantomData },
+        outcomes,
+    )
 }
 
 impl LeafColumns<'_> {
@@ -194,13 +200,16 @@ impl LeafColumns<'_> {
 #[derive(Debug)]
 pub struct ActionColumns<'a> {
     addresses: &'a [*mut c_void],
+    /// The dtype of each leaf, as `cartwheel_abi` counts them.
+    dtypes: &'a [u32],
     /// `None` where no row steps.
     rows: Option<usize>,
     hold: PhantomData<&'a u8>,
 }
 
 impl ActionRows<'_> {
-    /// The actions of the rows, as the action space has them.
+    /// The actions of the rows, as the action space has them. `floats` says of which leaves
+    /// `float32` and `float64` elements are taken alike; leaves behind its end are none of them.
     ///
     /// # Errors
     ///
@@ -209,29 +218,42 @@ impl ActionRows<'_> {
     pub fn columns<'r>(
         &'r self,
         leaves: &[Leaf],
+        floats: &[bool],
         room: &'r mut Addresses,
     ) -> Result<ActionColumns<'r>, Error> {
-        room.0.clear();
-        for (leaf, Leaf { dtype, .. }) in leaves.iter().enumerate() {
-            match self.tag(leaf) {
-                Some(ActionTag::Array(got)) if got == *dtype => {}
-                Some(ActionTag::Integers) if *dtype == cartwheel_core::DType::I64 => {}
-                got => return Err(Error::WrongActionDType { leaf, expected: *dtype, got }),
-            }
-            let (place, _) = self.place(leaf, dtype.size(), self.rows());
-            room.0.push(place.as_ptr().cast());
+        room.leaves.clear();
+        room.dtypes.clear();
+        for (leaf, Leaf { dtype: expected, .. }) in leaves.iter().enumerate() {
+            let takes = |dtype| {
+                let is_float = matches!(dtype, DType::F32 | DType::F64);
+                dtype == *expected || (is_float && floats.get(leaf) == Some(&true))
+            };
+            let (tag, dtype) = match self.tag(leaf) {
+                Some(tag @ ActionTag::Array(got)) if takes(got) => (tag, got),
+                Some(tag @ ActionTag::Integers) if takes(DType::I64) => (tag, DType::I64),
+                got => return Err(Error::WrongActionDType { leaf, expected: *expected, got }),
+            };
+            let (place, _) = self.place(leaf, tag, self.rows());
+            room.leaves.push(place.as_ptr().cast());
+            room.dtypes.push(dtype.tag().into());
         }
-        Ok(ActionColumns { addresses: &room.0, rows: Some(self.rows().len()), hold: PhantomData })
+        let (addresses, dtypes) = (&room.leaves, &room.dtypes);
+        Ok(ActionColumns { addresses, dtypes, rows: Some(self.rows().len()), hold: PhantomData })
     }
 }
 
 impl ActionColumns<'_> {
     /// No actions, of rows that do not step.
-    pub const NONE: Self = Self { addresses: &[], rows: None, hold: PhantomData };
+    pub const NONE: Self = Self { addresses: &[], dtypes: &[], rows: None, hold: PhantomData };
 
     /// The address of the first row of each leaf; null where no row steps.
     pub(crate) fn addresses(&self) -> *const *const c_void {
         self.rows.map_or(std::ptr::null(), |_| self.addresses.as_ptr().cast())
+    }
+
+    /// The dtype of each leaf; null where no row steps.
+    pub(crate) fn dtypes(&self) -> *const u32 {
+        self.rows.map_or(std::ptr::null(), |_| self.dtypes.as_ptr())
     }
 
     /// Number of rows that have actions; `None` where no row steps.

@@ -212,16 +212,16 @@ impl Mapping {
         }
     }
 
-    /// Fills `range` with zeros.
+    /// Writes `byte` to every byte of `range`.
     ///
     /// # Safety
     ///
     /// As for [`Mapping::write`].
-    pub(crate) unsafe fn zero(&self, range: Range<usize>) {
+    pub(crate) unsafe fn fill(&self, range: Range<usize>, byte: u8) {
         let bytes = range.len();
         // SAFETY: the target is inside the mapping and, as the caller promises, accessed by nothing
         // else.
-        unsafe { self.at(range).as_ptr().write_bytes(0, bytes) }
+        unsafe { self.at(range).as_ptr().write_bytes(byte, bytes) }
     }
 
     /// Copies `into.len()` bytes from `offset`.

@@ -24,9 +24,11 @@
 //!    places and counting them as filled. The pool reads a slab only after that.
 //! 5. **Actions** of a row are written by the pool while no task is pending and the row is not in
 //!    flight. They are read by the row's worker between taking a task and acknowledging it, or
-//!    between taking the row from its queue and counting its place as filled. Tags change only
-//!    while no step is in flight; an [`ActionRows`] reads tags, and the elements that they
-//!    describe, only for rows that are being stepped.
+//!    between taking the row from its queue and counting its place as filled. The same holds of a
+//!    row's tags; the tag that was stored last is the pool's own. While steps are in flight, rows
+//!    are stored only with tags whose elements are where those of the rows in flight are, or do
+//!    not overlap them; an [`ActionRows`] reads tags, and the elements that they describe, only for
+//!    rows that are being stepped.
 //! 6. **Infos.** The region of shard *k* is written by its worker between taking a task and
 //!    acknowledging it. The pool reads it after that and before the next task, and never once the
 //!    pool is closed or broken. A row that was sent has a cell of that region, written before its

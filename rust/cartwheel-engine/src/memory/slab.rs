@@ -194,7 +194,7 @@ impl SlabRows<'_> {
     pub fn write_zeros(&mut self, leaf: usize, row: usize) {
         let place = self.place(leaf, row);
         // SAFETY: as in `write`.
-        unsafe { self.mapping().zero(place) }
+        unsafe { self.mapping().fill(place, 0) }
     }
 
     /// Marks every row as failed: zeros, no reward, no flags.
@@ -286,7 +286,7 @@ impl SlabRows<'_> {
         }
         let places = lengths + self.rows.start * word..lengths + self.rows.end * word;
         // SAFETY: as in `write`.
-        unsafe { self.mapping().zero(places.clone()) }
+        unsafe { self.mapping().fill(places.clone(), 0) }
         // SAFETY: as in `write`.
         unsafe { self.mapping().write(places.start, &infos_at.to_word().to_ne_bytes()) }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use cartwheel_abi::Description;
 use cartwheel_core::space::{Space, Spaces};
+use cartwheel_core::{DType, Leaf};
 use serde_json::{Map, Value};
 
 use super::handle::Handle;
@@ -21,11 +22,13 @@ use crate::error::Error;
 pub struct Kind {
     table: Arc<EnvTable>,
     made: Handle,
-    /// All options, as JSON with sorted keys.
+    /// See [`Kind::options`].
     options: String,
     spaces: Spaces,
     parameters: Vec<String>,
     render_modes: Vec<String>,
+    /// One for each leaf of the action space, or empty where all are false.
+    action_floats: Vec<bool>,
 }
 
 // SAFETY: a kind may be called by several threads at once (invariant 3).
@@ -56,12 +59,14 @@ impl Kind {
                 serde_json::from_str(options).map_err(|error| named(&error))?;
             all.extend(given);
         }
-        let options = Value::Object(all).to_string();
+        let text = Value::Object(all.clone()).to_string();
         let new = table.required.kind_new;
         // SAFETY: a function of the table, with valid text and a sink (invariants 1 and 5).
-        let call = |sink| unsafe { new(options.as_ptr(), options.len(), sink) };
+        let call = |sink| unsafe { new(text.as_ptr(), text.len(), sink) };
         let (made, message) = with_message(call);
         let made = NonNull::new(made).ok_or_else(|| named(&message.text()))?;
+        all.retain(|name, _| !name.starts_with('_'));
+        let options = Value::Object(all).to_string();
         // SAFETY: the table has just made it.
         unsafe { Self::from_made(table, options, made) }
     }
@@ -90,6 +95,7 @@ impl Kind {
             },
             parameters: Vec::new(),
             render_modes: Vec::new(),
+            action_floats: Vec::new(),
         };
         kind.describe()?;
         for (what, space) in
@@ -113,6 +119,7 @@ impl Kind {
             num_parameters: 0,
             render_modes: null(),
             num_render_modes: 0,
+            action_floats: null(),
         };
         let describe = self.table.required.kind_describe;
         // SAFETY: a function of the table, with its own kind (invariant 2).
@@ -135,6 +142,19 @@ impl Kind {
         // SAFETY: as above.
         let modes = unsafe { texts(description.render_modes, description.num_render_modes) };
         self.render_modes = modes.map_err(|what| self.broken(what))?;
+        if !description.action_floats.is_null() {
+            for (leaf, Leaf { dtype, .. }) in self.spaces.action.leaves().into_iter().enumerate() {
+                // SAFETY: one byte for each leaf (abi 2).
+                let is_float = unsafe { description.action_floats.wrapping_add(leaf).read() } != 0;
+                if is_float && !matches!(dtype, DType::F32 | DType::F64) {
+                    return Err(self.broken(format!(
+                        "the action space has {} in leaf {leaf}, which takes floats of two dtypes",
+                        dtype.name()
+                    )));
+                }
+                self.action_floats.push(is_float);
+            }
+        }
         Ok(())
     }
 
@@ -143,7 +163,8 @@ impl Kind {
         &self.table
     }
 
-    /// All options, as JSON with sorted keys.
+    /// The options, as JSON with sorted keys: all that tell kinds apart. An option whose name begins
+    /// with an underscore names something of this process, and is left out.
     pub fn options(&self) -> &str {
         &self.options
     }
@@ -161,6 +182,12 @@ impl Kind {
     /// The render modes, as Gymnasium names them.
     pub fn render_modes(&self) -> &[String] {
         &self.render_modes
+    }
+
+    /// Of which leaves of the action space `float32` and `float64` elements are taken alike; leaves
+    /// behind its end are none of them.
+    pub fn action_floats(&self) -> &[bool] {
+        &self.action_floats
     }
 
     pub(super) fn handle(&self) -> *mut c_void {

@@ -157,6 +157,7 @@ impl EnvRows {
             infos: std::ptr::null_mut(),
             error: std::ptr::null_mut(),
             stop: &raw const NEVER,
+            action_dtypes: call.actions.dtypes(),
         };
         let (batch_ref, layout) = (&mut batch, call.observations.layout());
         let status = infos.lend(|infos| {

@@ -18,10 +18,11 @@ pub struct Sending<'a> {
 
 impl Sending<'_> {
     /// Whether actions with this tag fit those of the steps in flight: the tag determines the
-    /// offset of a row's elements, so all rows in flight share one tag.
+    /// offset of a row's elements, so all rows in flight share one tag. Floats of every dtype fit
+    /// each other.
     pub fn fits(&self, leaf: usize, tag: ActionTag) -> bool {
         // SAFETY: tags are written through `&mut Pool` only (invariant 2).
-        self.pool.sent.steps == 0 || unsafe { self.pool.memory.actions.tag(leaf) } == Some(tag)
+        self.pool.sent.steps == 0 || unsafe { self.pool.memory.actions.fits(leaf, tag) }
     }
 
     /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, once
@@ -42,13 +43,13 @@ impl Sending<'_> {
         tag: ActionTag,
         mut fill: impl FnMut(Range<usize>, &mut [u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        assert!(self.fits(leaf, tag), "actions in flight have the same dtype");
+        assert!(self.fits(leaf, tag), "the dtype of the actions in flight");
         let actions = &self.pool.memory.actions;
         let mut at = 0;
         for run in runs(self.rows) {
             let end = at + run.len();
-            // SAFETY: none of these rows is in flight, and the tag changes only while no row that
-            // steps is in flight, as was just checked (invariant 2).
+            // SAFETY: none of these rows is in flight, and the tag fits those of the rows that are,
+            // as was just checked (invariant 2).
             unsafe { actions.store(leaf, tag, run, |room| fill(at..end, room)) }?;
             at = end;
         }

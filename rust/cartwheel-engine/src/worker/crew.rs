@@ -192,7 +192,7 @@ impl Crew {
             let asleep = is_parked(&self.word(at));
             let wakes = match (command.op, seconds) {
                 (Op::Step, Some(seconds)) => self.wakes(seconds, at + 1, asleep),
-                (Op::Step, None) => false,
+                (Op::Step, None) | (Op::Judge, _) => false, // a judgement copies rows and resets few
                 _ => true, // the cost of a reset or a call is not measured
             };
             if !wakes {

@@ -77,6 +77,7 @@ const FAULTS: &[&str] = &[
     "endless",
     "unbound",
     "twice",
+    "floats",
 ];
 
 struct Kind {
@@ -119,6 +120,9 @@ unsafe extern "C" fn kind_describe(kind: *const c_void, description: *mut Descri
     };
     (description.observation, description.observation_nodes) = (nodes.as_ptr(), nodes.len());
     (description.action, description.action_nodes) = (NUMBER.0.as_ptr(), 1);
+    if fault == "floats" {
+        description.action_floats = [1].as_ptr();
+    }
 }
 
 unsafe extern "C" fn rows_new(kind: *const c_void, _: usize, _: *mut Sink) -> *mut c_void {

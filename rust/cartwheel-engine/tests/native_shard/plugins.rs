@@ -150,6 +150,14 @@ fn spaces_that_are_no_spaces_are_refused() {
 }
 
 #[test]
+fn floats_of_two_dtypes_are_floats_and_a_plugin_that_does_not_know_them_has_none() {
+    let text = kind("floats").unwrap_err().to_string();
+    let expected = "the action space has int64 in leaf 0, which takes floats of two dtypes";
+    assert!(text.ends_with(expected), "{text}");
+    assert!(kind("none").unwrap().action_floats().is_empty());
+}
+
+#[test]
 fn options_that_a_plugin_refuses_are_named_with_the_id() {
     let error = kind("of another world").unwrap_err().to_string();
     assert!(error.starts_with("hostile/Rows-v0: no such fault in {"), "{error}");

@@ -73,8 +73,11 @@ pub(crate) fn load_plugin(path: PathBuf) -> PyResult<Vec<String>> {
 
 /// Registers the environments that come with cartwheel.
 pub(crate) fn register_built_in() -> PyResult<()> {
-    // SAFETY: the table is static, and made by the crate for authors.
-    unsafe { register(&raw const cartwheel_envs::PLUGIN, BUILT_IN) }.map(drop).map_err(to_py_err)
+    for plugin in [&raw const cartwheel_envs::PLUGIN, &raw const cartwheel_mujoco::PLUGIN] {
+        // SAFETY: the tables are static, and made by the crate for authors.
+        unsafe { register(plugin, BUILT_IN) }.map_err(to_py_err)?;
+    }
+    Ok(())
 }
 
 /// What the system says about an error.

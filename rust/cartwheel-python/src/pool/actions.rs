@@ -36,6 +36,16 @@ impl Rows {
     }
 }
 
+/// Which actions are cast to the dtype of their space.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cast<'a> {
+    /// None: environments get the caller's dtype.
+    None,
+    /// All, except `float32` and `float64` of the leaves for which this is true; leaves behind its
+    /// end are cast.
+    Except(&'a [bool]),
+}
+
 /// Checked actions of a batch, one part for each leaf, not yet copied. The usual single leaf is
 /// stored inline, so that a step allocates nothing for it.
 #[derive(Debug, Default)]
@@ -58,6 +68,11 @@ impl<'py> Part<'py> {
             Self::Array(dtype, _) => ActionTag::Array(*dtype),
             Self::Integers(_) => ActionTag::Integers,
         }
+    }
+
+    /// Whether its elements are `float32` or `float64`.
+    fn is_float(&self) -> bool {
+        matches!(self, Self::Array(DType::F32 | DType::F64, _))
     }
 
     /// Copies its bytes from `offset`, the beginning of an element, until `room` is full. Only the
@@ -123,21 +138,21 @@ fn cannot_cast(array: &Bound<'_, PyUntypedArray>, to: DType) -> PyErr {
 }
 
 impl<'py> Checked<'py> {
-    /// Checks `actions` against the space: number, shape and dtype of every leaf.
-    ///
-    /// With `cast` they become arrays of the space's own dtype.
+    /// Checks `actions` against the space: number, shape and dtype of every leaf, and casts them.
     pub(crate) fn new(
         tree: &Tree,
         actions: &Bound<'py, PyAny>,
         rows: Rows,
-        cast: bool,
+        cast: Cast<'_>,
     ) -> PyResult<Self> {
         let mut checked = Self::default();
         checked.add(tree, &tree.root, actions, rows)?;
-        if cast {
+        if let Cast::Except(floats) = cast {
             let parts = checked.first.iter_mut().chain(&mut checked.rest);
-            for (part, leaf) in parts.zip(&tree.leaves) {
-                part.cast(leaf.dtype, actions.py())?;
+            for (at, (part, leaf)) in parts.zip(&tree.leaves).enumerate() {
+                if !(floats.get(at) == Some(&true) && part.is_float()) {
+                    part.cast(leaf.dtype, actions.py())?;
+                }
             }
         }
         Ok(checked)

@@ -16,7 +16,7 @@ use crate::pool::actions::{Checked, Rows, shown};
 use crate::pool::batch::{Outputs, name_rows};
 use crate::pool::next_reset::flags_of;
 use crate::pool::posted::{To, leave};
-use crate::pool::state::{State, check_values};
+use crate::pool::state::{State, cast_for, check_values};
 use crate::worker::shard::ACTIONS_BY_CHANNEL;
 
 impl State {
@@ -43,7 +43,7 @@ impl State {
         self.check_episodes(rows.iter().copied()).map_err(explain)?;
         let next = self.pack_next_resets(py, rows.iter().copied())?;
         let flags = flags_of(next.as_ref());
-        let (cast, native) = (self.casts_actions(), self.native.as_ref());
+        let native = self.native.as_ref();
         let mut sending = self.pool.sending(Call::Step, &rows).map_err(explain)?;
         let by_channel = |actions: &Bound<'py, PyAny>| {
             let arguments = (actions, rows.clone());
@@ -55,7 +55,7 @@ impl State {
             self.post(py, To::Some, &messages)?;
             return self.send_next_resets(py, next);
         }
-        let checked = Checked::new(&self.actions, actions, named, cast)?;
+        let checked = Checked::new(&self.actions, actions, named, cast_for(native))?;
         if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
             // Their dtype differs from that of the actions in flight, which is rare.
             let messages = by_channel(&checked.batch(&self.actions, py)?)?;
@@ -66,7 +66,8 @@ impl State {
         for (leaf, part) in checked.parts() {
             let filled = sending.fill_actions(leaf, part.tag(), |sent, room| {
                 part.copy_to(sent.start * (room.len() / sent.len()), room);
-                check_values(native, leaf, room).map_err(|error| of_row(error, &rows[sent]))
+                check_values(native, leaf, part.tag(), room)
+                    .map_err(|error| of_row(error, &rows[sent]))
             });
             filled.map_err(to_py_err)?;
         }
@@ -155,6 +156,9 @@ impl State {
             })?;
         if let Some(episodes) = &mut self.episodes {
             episodes.received(&received.lease, &received.rows);
+        }
+        if let Some(judge) = &mut self.judge {
+            judge.remember(&received.lease, received.rows.iter().copied());
         }
         Ok(received)
     }

@@ -7,16 +7,19 @@ use std::time::Duration;
 use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::memory::Lease;
 use cartwheel_engine::pool::{Finished, Pool};
+use cartwheel_engine::space::ActionTag;
 use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::native::PyNativeEnvs;
+use crate::pool::actions::Cast;
 use crate::pool::announced::Announced;
 use crate::pool::batch::{Batches, Outputs, load_finished};
 use crate::pool::by_row::ByRow;
 use crate::pool::door::{Close, Closing};
 use crate::pool::infos::Infos;
+use crate::pool::judge::Judge;
 use crate::pool::link::Link;
 use crate::pool::posted::{Posts, To};
 use crate::space::Tree;
@@ -34,6 +37,8 @@ pub(super) struct State {
     pub(super) actions: Tree,
     /// Native environments, which check their actions.
     pub(super) native: Option<Py<PyNativeEnvs>>,
+    /// What judges the rows after the first half of each step.
+    pub(super) judge: Option<Judge>,
     /// Whether the caller's thread steps all rows: detaching would only cost time.
     pub(super) inline: bool,
     pub(super) batches: Batches,
@@ -74,11 +79,6 @@ impl State {
         }
     }
 
-    /// Whether actions are cast: native environments read the space's own dtype, others get the batch's.
-    pub(super) fn casts_actions(&self) -> bool {
-        self.native.is_some()
-    }
-
     /// Sends messages of a task that has just begun.
     pub(super) fn post(
         &mut self,
@@ -116,14 +116,21 @@ impl State {
     }
 }
 
+/// How actions are cast: native environments read the space's own dtype, except for floats that they
+/// take as they are; others get the batch's.
+pub(super) fn cast_for(native: Option<&Py<PyNativeEnvs>>) -> Cast<'_> {
+    native.map_or(Cast::None, |native| Cast::Except(native.get().action_floats()))
+}
+
 /// Refuses actions, already copied to where they will be read, that are invalid for native
 /// environments.
 pub(super) fn check_values(
     native: Option<&Py<PyNativeEnvs>>,
     leaf: usize,
+    tag: ActionTag,
     elements: &[u8],
 ) -> Result<(), Error> {
-    native.map_or(Ok(()), |native| native.get().check_actions(leaf, elements))
+    native.map_or(Ok(()), |native| native.get().check_actions(leaf, tag, elements))
 }
 
 impl Close for State {

@@ -9,7 +9,7 @@ use crate::pool::actions::{Checked, Rows};
 use crate::pool::batch::{Outputs, narrow_rewards};
 use crate::pool::next_reset::flags_of;
 use crate::pool::posted::To;
-use crate::pool::state::{State, check_values};
+use crate::pool::state::{State, cast_for, check_values};
 use crate::worker::shard::ACTIONS_BY_CHANNEL;
 
 impl State {
@@ -55,17 +55,18 @@ impl State {
             self.post(py, To::All, &messages)?;
             return self.send_next_resets(py, next);
         }
-        let checked =
-            Checked::new(&self.actions, actions, Rows::All(self.rows), self.casts_actions())?;
         let (pool, native) = (&mut self.pool, self.native.as_ref());
+        let rows = Rows::All(self.rows);
+        let checked = Checked::new(&self.actions, actions, rows, cast_for(native))?;
         for (leaf, part) in checked.parts() {
             let filled = pool.fill_actions(leaf, part.tag(), |room| {
                 part.copy_to(0, room);
-                check_values(native, leaf, room)
+                check_values(native, leaf, part.tag(), room)
             });
             filled.map_err(explain)?;
         }
         pool.begin(Call::Step, flags_of(next.as_ref())).map_err(explain)?;
+        self.keep_judged(&checked, py)?;
         self.link.all_sent = calling == "send";
         self.send_next_resets(py, next)
     }
@@ -77,6 +78,7 @@ impl State {
         timeout: Option<f64>,
     ) -> PyResult<Outputs<'py>> {
         let finished = self.finish(py, Call::Step, calling, timeout)?;
+        let finished = self.judged(py, finished, calling)?;
         let outputs = self.collect(py, finished);
         if outputs.is_err() {
             self.lose(0..self.rows);
@@ -94,6 +96,7 @@ impl State {
         reset_infos: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let finished = self.finish(py, Call::Step, calling, timeout)?;
+        let finished = self.judged(py, finished, calling)?;
         let lease = self.load(py, finished)?;
         let Self { link, batches, infos, by_row, rows, .. } = self;
         let rewards = narrow_rewards(py, &lease, *rows)?;

@@ -8,7 +8,9 @@
 //!    are initialised, and which nobody else changes (for [`LeavesMut`]: accesses) while the
 //!    lifetime `'a` lasts.
 //! 2. **Apart.** Leaves are handed out in order, each once, and their arrays are disjoint.
-//! 3. **Type.** Slots are made only of a leaf of their dtype and length.
+//! 3. **Type.** Slots are made only of a leaf of their dtype and length. The dtype of a leaf is that
+//!    of its space; where whoever made the [`Leaves`] gave other dtypes, it is that one for a leaf
+//!    which is taken as [`Leaves::floats`], and the same for any other.
 #![expect(unsafe_code, reason = "slices of arrays that the host owns, see the invariants")]
 
 use std::ffi::c_void;
@@ -32,6 +34,8 @@ pub struct LeavesMut<'p, 'a> {
 pub struct Leaves<'p, 'a> {
     pointers: &'p [*const c_void],
     kinds: &'p [Leaf],
+    /// The dtypes that elements have, as `cartwheel_abi` counts them; empty for those of `kinds`.
+    dtypes: &'p [u32],
     rows: usize,
     arrays: PhantomData<&'a ()>,
 }
@@ -84,7 +88,25 @@ impl<'p, 'a> Leaves<'p, 'a> {
         kinds: &'p [Leaf],
         rows: usize,
     ) -> Self {
-        Self { pointers, kinds, rows, arrays: PhantomData }
+        Self { pointers, kinds, dtypes: &[], rows, arrays: PhantomData }
+    }
+
+    /// The same arrays, whose elements have these dtypes; an empty list for those of the spaces.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 3.
+    pub(crate) unsafe fn with_dtypes(self, dtypes: &'p [u32]) -> Self {
+        Self { dtypes, ..self }
+    }
+
+    /// The dtype that the elements of the next leaf have.
+    fn next_dtype(&mut self, of_space: DType) -> DType {
+        let given = self.dtypes.split_off_first().map(|&given| u8::try_from(given));
+        match given {
+            None => of_space,
+            Some(given) => given.ok().and_then(DType::from_tag).expect("a dtype of the border"),
+        }
     }
 
     /// The next leaf, one cell for each row.
@@ -93,6 +115,7 @@ impl<'p, 'a> Leaves<'p, 'a> {
     ///
     /// When there is no further leaf, or its rows are not such cells.
     pub fn cells<C: Cell>(&mut self) -> &'a [Slot<C>] {
+        assert_eq!(self.next_dtype(C::DTYPE), C::DTYPE, "dtype of a leaf");
         let (first, row_len) = take(&mut self.pointers, &mut self.kinds, C::DTYPE);
         assert_eq!(row_len, C::LEN, "elements of a row");
         let Some(first) = first else { return &[] };
@@ -106,11 +129,48 @@ impl<'p, 'a> Leaves<'p, 'a> {
     ///
     /// When there is no further leaf, or its dtype is another one.
     pub fn elements<T: Cell<Element = T>>(&mut self) -> (&'a [Slot<T>], usize) {
+        assert_eq!(self.next_dtype(T::DTYPE), T::DTYPE, "dtype of a leaf");
         let (first, row_len) = take(&mut self.pointers, &mut self.kinds, T::DTYPE);
         let Some(first) = first else { return (&[], row_len) };
         // SAFETY: as in `cells`.
         (unsafe { std::slice::from_raw_parts(first.cast(), self.rows * row_len) }, row_len)
     }
+
+    /// The elements of the next leaf, a `float32` one whose elements may be `float64`, and the
+    /// number of elements in a row.
+    ///
+    /// # Panics
+    ///
+    /// When there is no further leaf, or its dtype is another one.
+    pub fn floats(&mut self) -> FloatSlots<'a> {
+        let dtype = self.next_dtype(DType::F32);
+        let (first, row_len) = take(&mut self.pointers, &mut self.kinds, DType::F32);
+        let len = self.rows * row_len;
+        match (first, dtype) {
+            (None, _) => FloatSlots::F32(&[], row_len),
+            (Some(first), DType::F32) => {
+                // SAFETY: the array consists of such elements (invariants 1 and 3), and does not
+                // change.
+                let slots = unsafe { std::slice::from_raw_parts(first.cast(), len) };
+                FloatSlots::F32(slots, row_len)
+            }
+            (Some(first), DType::F64) => {
+                // SAFETY: as above.
+                let slots = unsafe { std::slice::from_raw_parts(first.cast(), len) };
+                FloatSlots::F64(slots, row_len)
+            }
+            (Some(_), other) => panic!("a leaf of floats has the dtype {}", other.name()),
+        }
+    }
+}
+
+/// The elements of a leaf of either dtype, and the number of elements in a row.
+#[derive(Debug, Clone, Copy)]
+pub enum FloatSlots<'a> {
+    /// `float32` elements.
+    F32(&'a [Slot<f32>], usize),
+    /// `float64` elements.
+    F64(&'a [Slot<f64>], usize),
 }
 
 /// The array of the next leaf, which has elements of `dtype`, and the number of elements in a row.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Env`] | one environment |
 //! | [`Shared`] | what all environments of a kind share |
-//! | [`View`], [`Flat`] | actions and observations as Rust types, in place |
+//! | [`View`], [`Flat`], [`Floats`] | actions and observations as Rust types, in place |
 //! | [`Info`], [`InfoValue`] | infos as Rust types |
 //! | [`Parameter`], [`ParameterValue`], [`Tuned`] | attributes by name, and constants that rows share |
 //! | [`State`] | saved states |
@@ -13,6 +13,7 @@
 
 mod block;
 mod cell;
+mod floats;
 mod info;
 mod leaves;
 mod parameter;
@@ -39,6 +40,7 @@ pub use block::Block;
 #[cfg(feature = "engine")]
 pub(crate) use cell::bytes_of;
 pub use cell::{Cell, Slot};
+pub use floats::{Floats, FloatsRef};
 pub use info::{Info, InfoValue};
 pub use leaves::{Arrays, Leaves, LeavesMut};
 pub use parameter::{Parameter, wrong};
@@ -63,7 +65,8 @@ pub use wanted::Wanted;
 pub trait Env: Sized + Send + 'static {
     /// Keywords of the constructor: a struct made by [`options!`](crate::options), or one that
     /// derives `Deserialize` with `#[serde(deny_unknown_fields, default)]`. Unknown and ill-typed
-    /// keywords are errors that name them.
+    /// keywords are errors that name them. One whose name begins with an underscore names something of
+    /// this process: a saved state may be loaded where it differs.
     type Options: DeserializeOwned + Default + Debug + Send + Sync + 'static;
     /// The options of `reset(options=…)`, made likewise; [`NoOptions`] for none. Check
     /// values with `#[serde(try_from = …)]`, so that bad ones are refused before any row is reset.

@@ -26,6 +26,8 @@ pub enum ParameterValue {
     Text(String),
     /// A list.
     List(Vec<ParameterValue>),
+    /// A tuple. A tuple that is set arrives as a list.
+    Tuple(Vec<ParameterValue>),
     /// A NumPy array.
     Array(ParameterArray),
 }
@@ -118,7 +120,7 @@ impl ParameterValue {
     /// The parts of a list, or of an array along its first dimension; `None` for other values.
     pub fn parts(&self) -> Option<Vec<Self>> {
         match self {
-            Self::List(parts) => Some(parts.clone()),
+            Self::List(parts) | Self::Tuple(parts) => Some(parts.clone()),
             Self::Array(array) => Some(array.parts()),
             _ => None,
         }
@@ -136,6 +138,12 @@ impl ParameterValue {
             Self::Text(text) => writer.text(text),
             Self::List(parts) => {
                 writer.list(parts.len());
+                for part in parts {
+                    part.write(writer);
+                }
+            }
+            Self::Tuple(parts) => {
+                writer.tuple(parts.len());
                 for part in parts {
                     part.write(writer);
                 }
@@ -192,7 +200,7 @@ impl fmt::Display for ParameterValue {
             Self::Float(float) => write!(f, "{float:?}"),
             Self::Float32(float) => write!(f, "{float:?}"),
             Self::Text(text) => write_text(f, text),
-            Self::List(parts) => write_list(f, parts),
+            Self::List(parts) | Self::Tuple(parts) => write_list(f, parts),
             Self::Array(array) => write_list(f, &array.parts()),
         }
     }

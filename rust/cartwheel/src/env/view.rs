@@ -5,6 +5,7 @@
 //! | `i64`, `f32`, `bool`, … | `Discrete` (`i64`); a `Box` without dimensions | `&mut i64` | `i64` | `i64` |
 //! | `[f32; 4]`, `[[u8; 8]; 8]`, … | a `Box` of that shape, `MultiDiscrete`, `MultiBinary` | `&mut [f32; 4]` | `&[f32; 4]` | `[f32; 4]` |
 //! | [`Flat<u8>`] | the same, of a shape that the options decide | `&mut [u8]` | `&[u8]` | `Vec<u8>` |
+//! | [`Floats`](super::Floats) | a `Box` of `float32`, whose actions may be `float64` | `&mut [f32]` | [`FloatsRef`](super::FloatsRef) | itself |
 //! | `(i64, [f32; 2])`, up to eight | `Tuple`, `Dict` in the order of its keys | `(&mut i64, &mut [f32; 2])` | `(i64, &[f32; 2])` | `(i64, [f32; 2])` |
 //! | a type made by [`view!`](crate::view) | `Dict` with the names of its fields as keys | a struct of references | a struct of references | the type itself |
 //!

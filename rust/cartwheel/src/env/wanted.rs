@@ -11,6 +11,8 @@ use cartwheel_core::space::Space;
 pub enum Wanted {
     /// An array of this element type, and of this shape in each row; `None` for any shape.
     Array(DType, Option<Vec<usize>>),
+    /// An array of `float32` of any shape; as an action also one of `float64`.
+    Floats,
     /// A `Tuple`, or a `Dict` in the order of its keys.
     Tuple(Vec<Wanted>),
     /// A `Dict` with these keys.
@@ -35,6 +37,7 @@ impl Wanted {
                 wanted.len() == parts.len()
                     && wanted.iter().zip(parts).all(|(wanted, (_, part))| wanted.fits(part))
             }
+            (Self::Floats, space) => Self::Array(DType::F32, None).fits(space),
             (Self::Array(dtype, shape), space) => match (space, space.leaves().as_slice()) {
                 (Space::Tuple(_) | Space::Dict(_), _) => false,
                 (_, [leaf]) => {
@@ -45,6 +48,16 @@ impl Wanted {
             _ => false,
         }
     }
+
+    /// Appends for each leaf whether it is [`Wanted::Floats`].
+    pub(crate) fn floats(&self, leaves: &mut Vec<u8>) {
+        match self {
+            Self::Array(..) => leaves.push(0),
+            Self::Floats => leaves.push(1),
+            Self::Tuple(parts) => parts.iter().for_each(|part| part.floats(leaves)),
+            Self::Dict(parts) => parts.iter().for_each(|(_, part)| part.floats(leaves)),
+        }
+    }
 }
 
 impl fmt::Display for Wanted {
@@ -53,6 +66,7 @@ impl fmt::Display for Wanted {
         match self {
             Self::Array(dtype, Some(shape)) => write!(f, "{}{shape:?}", dtype.name()),
             Self::Array(dtype, None) => write!(f, "{} of any shape", dtype.name()),
+            Self::Floats => Self::Array(DType::F32, None).fmt(f),
             Self::Tuple(parts) => {
                 let parts: Vec<String> = parts.iter().map(Self::to_string).collect();
                 write!(f, "({})", parts.join(", "))

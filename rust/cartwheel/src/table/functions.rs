@@ -17,7 +17,7 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 #[cfg(feature = "engine")]
 use std::ptr::NonNull;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 use cartwheel_abi as abi;
@@ -29,7 +29,7 @@ use super::guard::{Refusal, guarded, guarded_drop, printing};
 use super::kind::{Kind, text};
 use super::rows::{Progress, Rows};
 use super::sink::SinkBuffer;
-use super::task::{Task, slice};
+use super::task::{Task, copied, slice};
 use crate::Failure;
 use crate::env::{Env, Frame, ParameterValue};
 use crate::options::{names_of, parse};
@@ -133,6 +133,20 @@ pub(super) unsafe extern "C" fn kind_free<E: Env>(kind: *mut c_void) {
     guarded_drop(kind);
 }
 
+/// A description of nothing.
+const NOTHING: abi::Description = abi::Description {
+    struct_size: 0,
+    observation: null(),
+    observation_nodes: 0,
+    action: null(),
+    action_nodes: 0,
+    parameters: null(),
+    num_parameters: 0,
+    render_modes: null(),
+    num_render_modes: 0,
+    action_floats: null(),
+};
+
 /// `cartwheel_abi::Env::kind_describe`.
 pub(super) unsafe extern "C" fn kind_describe<E: Env>(
     kind: *const c_void,
@@ -140,8 +154,13 @@ pub(super) unsafe extern "C" fn kind_describe<E: Env>(
 ) {
     // SAFETY: made by `kind_new` (invariant 1).
     let kind = unsafe { &*kind.cast::<Kind<E>>() };
-    // SAFETY: the host's memory (invariant 1).
-    kind.describe(unsafe { &mut *description });
+    // SAFETY: every table begins with its size (invariant 1).
+    let size = unsafe { (*description).struct_size };
+    let mut filled = abi::Description { struct_size: size, ..NOTHING };
+    kind.describe(&mut filled);
+    let bytes = size.min(size_of::<abi::Description>());
+    // SAFETY: an older host's description is shorter; both have as many bytes (invariant 1).
+    unsafe { (&raw const filled).cast::<u8>().copy_to_nonoverlapping(description.cast(), bytes) };
 }
 
 /// `cartwheel_abi::Env::rows_new`.
@@ -179,21 +198,22 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
     // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
     let rows = unsafe { &mut *rows.cast::<Rows<E>>() };
     // SAFETY: the host's batch (invariant 1).
-    let batch = unsafe { &mut *batch };
+    let host = unsafe { copied(batch) };
     // SAFETY: the host's sink (invariant 1).
-    let written = unsafe { (*batch.infos).len };
+    let written = unsafe { (*host.infos).len };
     let _printing = printing(rows.kind.prints_panics);
-    let progress = Progress { next: Cell::new(batch.next), infos: Cell::new(written) };
+    let progress = Progress { next: Cell::new(host.next), infos: Cell::new(written) };
     // Around the loop and not inside it: a guard for each row would cost a call for each row.
     let ended = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: `rows` keeps its kind, and `Rows::run` does not change which. Threads that count
         // references to a shared kind at every task would hold each other up.
         let kind = unsafe { &*Arc::as_ptr(&rows.kind) };
         // SAFETY: the host keeps its promises for this call (invariant 1).
-        let mut task = unsafe { Task::new(batch, kind) };
+        let mut task = unsafe { Task::new(&host, kind) };
         rows.run(&mut task, &progress)
     }));
-    batch.next = progress.next.get();
+    // SAFETY: the host's batch (invariant 1).
+    unsafe { (*batch).next = progress.next.get() };
     let refusal = match ended {
         Ok(Ok(true)) => return abi::OK,
         Ok(Ok(false)) => return abi::STOPPED,
@@ -201,9 +221,9 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
         Err(payload) => Refusal::panicked(payload),
     };
     // SAFETY: the host's sink (invariant 1); the task has gone.
-    unsafe { SinkBuffer::new(batch.infos) }.truncate(progress.infos.get());
+    unsafe { SinkBuffer::new(host.infos) }.truncate(progress.infos.get());
     // SAFETY: the host's sink (invariant 1).
-    unsafe { refuse(&refusal, batch.error) }
+    unsafe { refuse(&refusal, host.error) }
 }
 
 /// `cartwheel_abi::Env::reset_options_new`.

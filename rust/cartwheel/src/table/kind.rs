@@ -8,7 +8,7 @@ use cartwheel_core::{Error, Leaf};
 
 use super::guard::guarded_drop;
 use super::nodes::Nodes;
-use crate::env::{Env, Shared, check};
+use crate::env::{Env, Shared, View, check};
 use crate::options::parse;
 
 /// An environment with its options: makes rows.
@@ -19,6 +19,8 @@ pub(super) struct Kind<E: Env> {
     action: Nodes,
     pub(super) observation_leaves: Vec<Leaf>,
     pub(super) action_leaves: Vec<Leaf>,
+    /// One byte for each leaf of the action space: whether it is [`Floats`](crate::Floats).
+    action_floats: Vec<u8>,
     _names: Vec<Vec<u8>>,
     parameters: Vec<*const c_char>,
     render_modes: Vec<*const c_char>,
@@ -42,7 +44,10 @@ impl<E: Env> Kind<E> {
         let text = |name: &&str| CString::new(*name).map(CString::into_bytes_with_nul);
         let names: Result<Vec<_>, _> = E::parameters().iter().map(text).collect();
         let names = names.map_err(Error::bad_options)?;
+        let mut action_floats = Vec::new();
+        E::Action::wanted().floats(&mut action_floats);
         Ok(Self {
+            action_floats,
             observation: Nodes::new(&spaces.observation)?,
             action: Nodes::new(&spaces.action)?,
             observation_leaves: spaces.observation.leaves(),
@@ -71,6 +76,9 @@ impl<E: Env> Kind<E> {
             (self.parameters.as_ptr(), self.parameters.len());
         (description.render_modes, description.num_render_modes) =
             (self.render_modes.as_ptr(), self.render_modes.len());
+        if self.action_floats.contains(&1) {
+            description.action_floats = self.action_floats.as_ptr();
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 //!    them. A null pointer is an empty array.
 #![expect(unsafe_code, reason = "sees the host's arrays as slices, see the invariants")]
 
+use std::mem::MaybeUninit;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::sync::atomic::AtomicU32;
 
@@ -57,7 +58,11 @@ impl<'a, E: Env> Task<'a, E> {
         // SAFETY: as above.
         let observation_pointers = unsafe { slice(batch.observations, observations.len()) };
         // SAFETY: the arrays are those of the action space (invariant 1).
-        let mut action_leaves = unsafe { Leaves::new(action_pointers, actions, rows) };
+        let action_leaves = unsafe { Leaves::new(action_pointers, actions, rows) };
+        // SAFETY: one dtype for each leaf (invariant 1), or null.
+        let dtypes = unsafe { slice(batch.action_dtypes, if steps { actions.len() } else { 0 }) };
+        // SAFETY: they are those of the arrays (invariant 1).
+        let mut action_leaves = unsafe { action_leaves.with_dtypes(dtypes) };
         // SAFETY: the arrays are those of the observation space (invariant 1).
         let mut observation_leaves =
             unsafe { LeavesMut::new(observation_pointers, observations, rows) };
@@ -84,6 +89,27 @@ impl<'a, E: Env> Task<'a, E> {
             stop: unsafe { AtomicU32::from_ptr(batch.stop.cast_mut()) },
         }
     }
+}
+
+/// A batch of the host, with null for fields that the host's version does not have. A reference to
+/// the batch would promise that they are there.
+///
+/// # Safety
+///
+/// Invariant 1.
+#[inline]
+pub(super) unsafe fn copied(batch: *const Batch) -> Batch {
+    // SAFETY: every table begins with its size.
+    let size = unsafe { (*batch).struct_size };
+    if size >= size_of::<Batch>() {
+        // SAFETY: all fields are there.
+        return unsafe { batch.read() };
+    }
+    let mut copy = MaybeUninit::<Batch>::zeroed();
+    // SAFETY: as many bytes are there, and the copy is longer.
+    unsafe { batch.cast::<u8>().copy_to_nonoverlapping(copy.as_mut_ptr().cast(), size) };
+    // SAFETY: numbers and pointers, which may be zero.
+    unsafe { copy.assume_init() }
 }
 
 /// The `len` elements at `first`; none if it is null.

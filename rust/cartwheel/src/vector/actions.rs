@@ -88,5 +88,5 @@ fn store<'v, C: Cell>(
         }
         place.copy_from_slice(value);
     }
-    space.check_actions(leaf, room)
+    space.check_actions_of(leaf, C::DTYPE, room)
 }

@@ -43,6 +43,12 @@ impl Arrays {
         }
     }
 
+    /// Stores a leaf whose elements have another size than before.
+    pub fn replace(&mut self, leaf: usize, bytes: &[u8]) {
+        self.words[leaf] = vec![0; bytes.len().div_ceil(8)];
+        self.store(leaf, bytes);
+    }
+
     /// Pointers to row `row` of each leaf.
     pub fn pointers(&mut self, row: usize) -> Vec<*mut c_void> {
         let leaves = self.leaves.iter().zip(&mut self.words);

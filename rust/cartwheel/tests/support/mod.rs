@@ -81,6 +81,8 @@ pub struct Kind {
     pub spaces: Spaces,
     pub parameters: Vec<String>,
     pub render_modes: Vec<String>,
+    /// One byte for each leaf of the action space, or none.
+    pub action_floats: Vec<u8>,
 }
 
 /// The table with this id.
@@ -138,7 +140,27 @@ impl Kind {
             },
             parameters: names(description.parameters, description.num_parameters),
             render_modes: names(description.render_modes, description.num_render_modes),
+            action_floats: if description.action_floats.is_null() {
+                Vec::new()
+            } else {
+                elements(
+                    description.action_floats,
+                    space_of(action, description.action_nodes).leaves().len(),
+                )
+            },
         })
+    }
+
+    /// Lets a kind describe itself to a host whose description has `size` bytes; returns the eight
+    /// bytes behind them, which were 0xAB.
+    pub fn sized(table: &'static abi::Env, size: usize) -> [u8; 8] {
+        let kind = Self::new(table, "{}").expect("a kind");
+        let mut words = vec![0; size.div_ceil(8)];
+        words[0] = size;
+        words.push(usize::from_ne_bytes([0xAB; 8]));
+        // SAFETY: a function of the table, and as much memory as the size says.
+        unsafe { table.kind_describe.expect("required")(kind.pointer, words.as_mut_ptr().cast()) };
+        words[words.len() - 1].to_ne_bytes()
     }
 
     /// The kind with these options over those of the id, as a host makes it.
@@ -194,6 +216,10 @@ pub struct Rows<'a> {
     pub infos: Box<Sink>,
     error: Box<Sink>,
     pub stop: u32,
+    /// The dtype of each leaf of the actions; empty for those of the spaces.
+    pub action_dtypes: Vec<u32>,
+    /// Size of the batches: less for a host of an older version.
+    pub batch_size: usize,
 }
 
 // SAFETY: one thread at a time uses rows.
@@ -221,6 +247,8 @@ impl<'a> Rows<'a> {
             infos: Sink::new(),
             error,
             stop: 0,
+            action_dtypes: Vec::new(),
+            batch_size: size_of::<abi::Batch>(),
         })
     }
 
@@ -371,7 +399,7 @@ impl Batch {
     fn new(of: &mut Rows<'_>, (first, rows): (usize, usize)) -> Self {
         let leaves = [of.actions.pointers(first), of.observations.pointers(first)];
         let batch = abi::Batch {
-            struct_size: size_of::<abi::Batch>(),
+            struct_size: of.batch_size,
             first,
             rows,
             next: 0,
@@ -387,6 +415,11 @@ impl Batch {
             infos: of.infos.pointer(),
             error: of.error.pointer(),
             stop: &raw const of.stop,
+            action_dtypes: if of.action_dtypes.is_empty() {
+                null()
+            } else {
+                of.action_dtypes.as_ptr()
+            },
         };
         Self { batch, _leaves: leaves }
     }

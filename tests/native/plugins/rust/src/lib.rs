@@ -1,6 +1,7 @@
 //! Environments for tests of plugins: a sound one, and faulty ones.
 
 mod corridor;
+mod effort;
 mod faulty;
 mod misfit;
 
@@ -12,6 +13,7 @@ cartwheel::plugin! { _test_plugin {
     "test_plugin/LongCorridor-v0" => corridor::Corridor {
         default_options: r#"{"length": 100}"#,
     },
+    "test_plugin/Effort-v0" => effort::Effort { max_episode_steps: 3 },
     "test_plugin/Faulty-v0" => faulty::Faulty,
     "test_plugin/Misfit-v0" => misfit::Misfit,
 } }

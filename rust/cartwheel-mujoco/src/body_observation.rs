@@ -1,0 +1,64 @@
+//! What `Humanoid` and `HumanoidStandup` observe: positions, velocities, and arrays of the bodies.
+
+use cartwheel::Error;
+
+use crate::model::{Model, Sizes};
+use crate::observation::Observation;
+use crate::stepper::Stepper;
+
+/// Velocities of a free joint, which no actuator moves.
+const FREE: usize = 6;
+
+/// Which arrays an observation has.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "keywords that are independent")]
+pub(crate) struct Parts {
+    /// The position in the plane, the first two positions.
+    pub(crate) positions: bool,
+    pub(crate) cinert: bool,
+    pub(crate) cvel: bool,
+    pub(crate) qfrc_actuator: bool,
+    pub(crate) cfrc_ext: bool,
+}
+
+impl Parts {
+    /// Number of elements. The world is a body without values.
+    pub(crate) fn len(self, Sizes { nq, nv, nbody, .. }: Sizes) -> usize {
+        let part = |is_there: bool, len: usize| if is_there { len } else { 0 };
+        nq - 2
+            + part(self.positions, 2)
+            + nv
+            + part(self.cinert, 10 * (nbody - 1))
+            + part(self.cvel, 6 * (nbody - 1))
+            + part(self.qfrc_actuator, nv - FREE)
+            + part(self.cfrc_ext, 6 * (nbody - 1))
+    }
+
+    pub(crate) fn observe(self, stepper: &Stepper, mut observation: Observation<'_>) {
+        observation.push(&stepper.qpos()[if self.positions { 0 } else { 2 }..]);
+        observation.push(stepper.qvel());
+        if self.cinert {
+            observation.push(&stepper.cinert[10..]);
+        }
+        if self.cvel {
+            observation.push(&stepper.cvel[6..]);
+        }
+        if self.qfrc_actuator {
+            observation.push(&stepper.qfrc_actuator[FREE..]);
+        }
+        if self.cfrc_ext {
+            observation.push(&stepper.cfrc_ext[6..]);
+        }
+    }
+}
+
+/// Refuses models that are no bodies with a free joint.
+///
+/// # Errors
+///
+/// [`Error::BadOptions`].
+pub(crate) fn check_body(model: &Model) -> Result<(), Error> {
+    let Sizes { nq, nv, nbody, .. } = model.sizes;
+    let fits = nq >= 3 && nv >= FREE && nbody >= 1;
+    model.check_sizes(fits, "three positions, six velocities and a body")
+}

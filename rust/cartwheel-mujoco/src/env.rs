@@ -1,0 +1,222 @@
+//! The eleven environments have one form: a simulation, and a robot that is rewarded.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use cartwheel::{
+    Bounds, DType, Env, Error, Failure, Flat, Floats, FloatsRef, Info, NoOptions, Parameter, Rng,
+    Space, Spaces, State, Transition,
+};
+use serde::de::DeserializeOwned;
+
+use crate::model::{Model, Sizes};
+use crate::observation::Observation;
+use crate::registry::{NamesModel, SharedModel};
+use crate::simulation::Observed;
+use crate::stepper::Stepper;
+
+/// What differs between the environments: observations, rewards, resets and infos.
+pub trait Robot: Debug + Sized + Send + 'static {
+    /// Keywords.
+    type Options: DeserializeOwned + Default + Debug + Send + Sync + NamesModel + Weights + Clone;
+    /// The info.
+    type Info: Info + State + Clone + Debug + Send;
+
+    /// Number of elements of an observation.
+    fn observation_len(options: &Self::Options, sizes: Sizes) -> usize;
+
+    /// The arrays that [`Robot::observe`] finds in [`Stepper::observed`], besides those that every row
+    /// has by name.
+    fn observed(options: &Self::Options) -> &[Observed] {
+        let _ = options;
+        &[]
+    }
+
+    /// A robot in this simulation.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`] for options or a model with which the equations cannot work.
+    fn new(options: &Self::Options, model: &Model) -> Result<Self, Error>;
+
+    /// The keywords, with weights that may have changed since.
+    fn options(&self) -> &Self::Options;
+
+    /// The keywords, to be changed.
+    fn options_mut(&mut self) -> &mut Self::Options;
+
+    /// `reset_model`.
+    ///
+    /// # Errors
+    ///
+    /// MuJoCo's.
+    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure>;
+
+    /// `_get_reset_info`.
+    fn reset_info(&self, stepper: &Stepper) -> Self::Info;
+
+    /// `step`.
+    ///
+    /// # Errors
+    ///
+    /// MuJoCo's.
+    fn step(
+        &self,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<Self::Info>, Failure>;
+
+    /// `_get_obs`.
+    fn observe(&self, stepper: &Stepper, observation: Observation<'_>);
+}
+
+/// What a step gives, besides the observation.
+#[derive(Debug)]
+pub struct Step<I> {
+    /// The reward.
+    pub reward: f64,
+    /// Whether the episode has ended.
+    pub terminated: bool,
+    /// The info.
+    pub info: I,
+}
+
+/// Options whose weights are saved with a state, and are parameters.
+pub trait Weights {
+    /// The names of all parameters, those of the simulation included.
+    const PARAMETERS: &'static [&'static str];
+
+    /// The weight that is this parameter.
+    fn parameter(&self, name: &str) -> Option<&dyn Parameter>;
+
+    /// The weight that is this parameter, for setting it.
+    fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter>;
+
+    /// Appends them.
+    fn save(&self, state: &mut Vec<u8>);
+
+    /// Takes them off the front.
+    ///
+    /// # Errors
+    ///
+    /// A [`Failure`] for bytes that are none.
+    fn load(&mut self, state: &mut &[u8]) -> Result<(), Failure>;
+}
+
+/// An environment of MuJoCo.
+#[derive(Debug)]
+pub struct MujocoEnv<R: Robot> {
+    robot: R,
+    /// The info of the step or the reset before.
+    info: R::Info,
+    stepper: Stepper,
+}
+
+impl<R: Robot> Env for MujocoEnv<R> {
+    type Options = R::Options;
+    type ResetOptions = NoOptions;
+    type Action = Floats;
+    type Observation = Flat<f64>;
+    type Info = R::Info;
+    type Shared = SharedModel;
+
+    fn spaces(options: &R::Options, SharedModel(model): &SharedModel) -> Spaces {
+        let (low, high) = model.action_bounds.clone();
+        Spaces {
+            observation: Space::Box {
+                dtype: DType::F64,
+                shape: vec![R::observation_len(options, model.sizes)],
+                low: Bounds::All(f64::NEG_INFINITY),
+                high: Bounds::All(f64::INFINITY),
+            },
+            action: Space::float_box(&low, &high),
+        }
+    }
+
+    fn new(options: &R::Options, shared: &Arc<SharedModel>) -> Result<Self, Error> {
+        let stepper = Stepper::new(&shared.0, R::observed(options))?;
+        let robot = R::new(options, &shared.0)?;
+        Ok(Self { info: robot.reset_info(&stepper), robot, stepper })
+    }
+
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        self.robot.reset(&mut self.stepper, rng)?;
+        self.info = self.robot.reset_info(&self.stepper);
+        Ok(())
+    }
+
+    #[inline]
+    fn step(&mut self, action: FloatsRef<'_>, _: &mut Rng) -> Result<Transition, Failure> {
+        let Step { reward, terminated, info } = self.robot.step(&mut self.stepper, action)?;
+        self.info = info;
+        Ok(Transition { reward, terminated, truncated: false })
+    }
+
+    #[inline]
+    fn observe(&self, observation: &mut [f64]) {
+        self.robot.observe(&self.stepper, Observation(observation));
+    }
+
+    #[inline]
+    fn info(&self) -> R::Info {
+        self.info.clone()
+    }
+
+    const SAVES: bool = true;
+
+    fn save(&self, state: &mut Vec<u8>) {
+        self.stepper.save(state);
+        self.robot.options().save(state);
+        self.info.save(state);
+    }
+
+    fn load(&mut self, state: &[u8]) -> Result<(), Failure> {
+        let rest = &mut { state };
+        self.stepper.load(rest)?;
+        self.robot.options_mut().load(rest)?;
+        self.info = State::load(rest)?;
+        if !rest.is_empty() {
+            return Err(Failure::new(format!("the state has {} bytes too many", rest.len())));
+        }
+        Ok(())
+    }
+
+    fn parameters() -> &'static [&'static str] {
+        R::Options::PARAMETERS
+    }
+
+    fn parameter(&self, name: &str) -> Option<&dyn Parameter> {
+        self.robot.options().parameter(name).or_else(|| self.stepper.parameter(name))
+    }
+
+    fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter> {
+        let own = self.robot.options_mut().parameter_mut(name);
+        own.or_else(|| self.stepper.parameter_mut(name))
+    }
+
+    fn parameters_changed(&mut self) {
+        self.stepper.parameters_changed();
+    }
+}
+
+/// Makes the info of an environment: numbers that it may lack, and what MuJoCo warned of.
+macro_rules! info {
+    (
+        $(#[$meta:meta])*
+        $info:ident { $($(#[$key_meta:meta])* $key:ident: $type:ty,)* }
+    ) => {
+        cartwheel::info! {
+            $(#[$meta])*
+            #[derive(Default)]
+            pub struct $info {
+                $($(#[$key_meta])* $key: Option<$type>,)*
+                /// What MuJoCo warned of.
+                mujoco_warning: Option<String>,
+            }
+        }
+
+        cartwheel::state! { impl State for $info { $($key,)* mujoco_warning } }
+    };
+}
+
+pub(crate) use info;

@@ -1,0 +1,118 @@
+//! Arrays of a simulation, in MuJoCo's own memory.
+//!
+//! # Invariants
+//!
+//! 1. **Arrays** are `len` numbers that stay where they are as long as their row lives
+//!    ([`MakeRow`](crate::MakeRow)), and nobody else accesses them during a call to the row.
+#![expect(unsafe_code, reason = "arrays of a C library, see the invariants")]
+
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+
+use cartwheel::{Error, Parameter, ParameterValue, wrong};
+
+/// An array of a simulation.
+#[derive(Debug)]
+pub(crate) struct Field {
+    start: NonNull<f64>,
+    len: usize,
+    is_set: bool,
+}
+
+// SAFETY: whoever has the row has its arrays (invariant 1).
+unsafe impl Send for Field {}
+
+impl Field {
+    /// The array `name` of `len` elements, from addresses and lengths by name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`] for an array that is missing, or that has another length.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    pub(crate) unsafe fn new(
+        fields: &BTreeMap<String, (usize, usize)>,
+        name: &str,
+        len: usize,
+    ) -> Result<Self, Error> {
+        let &(address, got) = fields
+            .get(name)
+            .ok_or_else(|| Error::bad_options(format!("the simulation has no field `{name}`")))?;
+        if got != len {
+            return Err(Error::bad_options(format!(
+                "the field `{name}` must have {len} numbers, got {got}"
+            )));
+        }
+        if len == 0 {
+            return Ok(Self { start: NonNull::dangling(), len, is_set: false });
+        }
+        let start = NonNull::new(with_exposed_provenance_mut::<f64>(address));
+        let start = start.filter(|start| start.is_aligned()).ok_or_else(|| {
+            Error::bad_options(format!("the field `{name}` cannot be at {address:#x}"))
+        })?;
+        Ok(Self { start, len, is_set: false })
+    }
+
+    /// Sets it, as a parameter does. Setting what is there, to the last bit, is nothing.
+    pub(crate) fn assign(&mut self, numbers: &[f64]) {
+        let changes = |(old, new): (&f64, &f64)| old.to_bits() != new.to_bits();
+        if self.iter().zip(numbers).any(changes) {
+            self.copy_from_slice(numbers);
+            self.is_set = true;
+        }
+    }
+
+    /// Whether it was set as a parameter since the last time that this was asked.
+    pub(crate) fn take_set(&mut self) -> bool {
+        std::mem::take(&mut self.is_set)
+    }
+}
+
+/// Sets as many numbers as there are.
+///
+/// # Errors
+///
+/// [`Error::BadParameter`] for another number of them, or for what is no number.
+pub(crate) fn set_numbers(numbers: &mut [f64], value: ParameterValue) -> Result<(), Error> {
+    if value.parts().is_none_or(|parts| parts.len() != numbers.len()) {
+        return Err(wrong(&format!("{} numbers", numbers.len()), &value));
+    }
+    let mut new: Vec<f64> = Vec::new();
+    new.set(value)?;
+    numbers.copy_from_slice(&new);
+    Ok(())
+}
+
+impl Deref for Field {
+    type Target = [f64];
+
+    #[inline]
+    fn deref(&self) -> &[f64] {
+        // SAFETY: an array of this length (invariant 1).
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Field {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [f64] {
+        // SAFETY: as for `deref`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Parameter for Field {
+    fn get(&self) -> ParameterValue {
+        self.to_vec().get()
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let mut numbers = self.to_vec();
+        set_numbers(&mut numbers, value)?;
+        self.assign(&numbers);
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! `InvertedPendulum`: a pole on a cart, to be balanced.
+//!
+//! Source: Gymnasium 1.4.0, `mujoco/inverted_pendulum_v5.py` (Barto, Sutton and Anderson's cart-pole).
+//!
+//! | | |
+//! |---|---|
+//! | action | force on the cart, −3 to 3; `float32[1]` |
+//! | observation | positions, velocities; `float64[4]` |
+//! | reward | 1, or 0 when it ends |
+//! | terminates | when an observation is not finite, or the angle is beyond ±0.2 |
+
+use cartwheel::{Error, Failure, FloatsRef, Rng};
+
+use crate::env::{Robot, Step, info};
+use crate::model::{Model, Sizes};
+use crate::observation::Observation;
+use crate::options::{NoiseScale, options};
+use crate::scalar::Scalar;
+use crate::stepper::{Stepper, VelocityNoise};
+
+options! {
+    /// Scale of the noise of initial positions (uniform) and velocities (uniform).
+    _reset_noise_scale = reset_noise_scale: NoiseScale = 0.01,
+}
+
+info! {
+    /// The info of an inverted pendulum.
+    InvertedPendulumInfo {
+        /// The reward.
+        reward_survive: Scalar,
+    }
+}
+
+/// An inverted pendulum.
+#[derive(Debug)]
+pub struct InvertedPendulum {
+    options: Options,
+}
+
+impl Robot for InvertedPendulum {
+    type Options = Options;
+    type Info = InvertedPendulumInfo;
+
+    fn observation_len(_: &Options, _: Sizes) -> usize {
+        4
+    }
+
+    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+        let Sizes { nq, nv, .. } = model.sizes;
+        model.check_sizes(nq + nv == 4, "four positions and velocities")?;
+        Ok(Self { options: options.clone() })
+    }
+
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn options_mut(&mut self) -> &mut Options {
+        &mut self.options
+    }
+
+    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
+        stepper.reset(*self.options.reset_noise_scale, VelocityNoise::Uniform, rng)
+    }
+
+    fn reset_info(&self, stepper: &Stepper) -> InvertedPendulumInfo {
+        InvertedPendulumInfo { mujoco_warning: stepper.warning(), ..Default::default() }
+    }
+
+    fn step(
+        &self,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<InvertedPendulumInfo>, Failure> {
+        stepper.step(action)?;
+        let mut all = stepper.qpos().iter().chain(stepper.qvel());
+        let second = *all.clone().nth(1).expect("there are four");
+        let terminated = !all.all(|value| value.is_finite()) || second.abs() > 0.2;
+        let reward = i64::from(!terminated);
+        let info = InvertedPendulumInfo {
+            reward_survive: Some(Scalar::Int(reward)),
+            ..self.reset_info(stepper)
+        };
+        Ok(Step { reward: Scalar::Int(reward).wide(), terminated, info })
+    }
+
+    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
+        observation.push(stepper.qpos());
+        observation.push(stepper.qvel());
+    }
+}

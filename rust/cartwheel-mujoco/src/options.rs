@@ -1,0 +1,386 @@
+//! Keywords: weights, ranges and switches, as Gymnasium takes them.
+
+use std::fmt;
+use std::ops::Deref;
+
+use cartwheel::{Error, Failure, Parameter, ParameterValue, State, wrong};
+use serde::de::{Error as _, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::scalar::Scalar;
+
+/// One of Python's own numbers. An integer stays one, as an attribute and in infos. JSON has no
+/// infinity, so numbers that are not finite are the texts `inf`, `-inf` and `nan`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Real {
+    value: f64,
+    /// The same, if it is an integer.
+    integer: Option<i64>,
+}
+
+impl Real {
+    /// The product with one of NumPy's truth values.
+    #[inline]
+    pub(crate) fn if_numpy(self, flag: bool) -> Scalar {
+        match self.integer {
+            Some(integer) => Scalar::I64(i64::from(flag) * integer),
+            None => Scalar::F64(f64::from(flag) * self.value),
+        }
+    }
+
+    /// The product with one of Python's own truth values.
+    #[inline]
+    pub(crate) fn if_python(self, flag: bool) -> Scalar {
+        match self.integer {
+            Some(integer) => Scalar::Int(i64::from(flag) * integer),
+            None => Scalar::Float(f64::from(flag) * self.value),
+        }
+    }
+}
+
+impl Deref for Real {
+    type Target = f64;
+
+    #[inline]
+    fn deref(&self) -> &f64 {
+        &self.value
+    }
+}
+
+impl From<f64> for Real {
+    fn from(value: f64) -> Self {
+        Self { value, integer: None }
+    }
+}
+
+impl From<i64> for Real {
+    #[expect(clippy::cast_precision_loss, reason = "as in Python's own arithmetic")]
+    fn from(integer: i64) -> Self {
+        Self { value: integer as f64, integer: Some(integer) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Real {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Real;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Real, E> {
+                Ok(value.into())
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Real, E> {
+                Ok(value.into())
+            }
+
+            #[expect(clippy::cast_precision_loss, reason = "too large for an integer of NumPy's")]
+            fn visit_u64<E>(self, value: u64) -> Result<Real, E> {
+                Ok(i64::try_from(value).map_or_else(|_| Real::from(value as f64), Real::from))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Real, E> {
+                let value = match text {
+                    "inf" => f64::INFINITY,
+                    "-inf" => f64::NEG_INFINITY,
+                    "nan" => f64::NAN,
+                    _ => return Err(E::invalid_type(serde::de::Unexpected::Str(text), &self)),
+                };
+                Ok(value.into())
+            }
+        }
+
+        from.deserialize_any(Number)
+    }
+}
+
+impl Parameter for Real {
+    fn get(&self) -> ParameterValue {
+        self.integer.map_or(ParameterValue::Float(self.value), ParameterValue::Int)
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        if let ParameterValue::Int(integer) = value {
+            *self = integer.into();
+            return Ok(());
+        }
+        let mut float = 0.0;
+        f64::set(&mut float, value)?;
+        *self = float.into();
+        Ok(())
+    }
+}
+
+impl State for Real {
+    fn save(&self, state: &mut Vec<u8>) {
+        (self.value, self.integer).save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        Ok(Self { value: State::load(state)?, integer: State::load(state)? })
+    }
+}
+
+/// The two ends of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Range(Real, Real);
+
+impl Range {
+    /// Both ends.
+    #[inline]
+    pub(crate) fn ends(&self) -> (f64, f64) {
+        (*self.0, *self.1)
+    }
+
+    /// Whether a number is between the ends, and is neither.
+    #[inline]
+    pub(crate) fn is_around(&self, value: f64) -> bool {
+        *self.0 < value && value < *self.1
+    }
+}
+
+impl From<(f64, f64)> for Range {
+    fn from((low, high): (f64, f64)) -> Self {
+        Self(low.into(), high.into())
+    }
+}
+
+impl Parameter for Range {
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Tuple(vec![self.0.get(), self.1.get()])
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let parts = value.parts().unwrap_or_default();
+        let Ok([low, high]) = <[ParameterValue; 2]>::try_from(parts) else {
+            return Err(wrong("two numbers", &value));
+        };
+        let mut range = *self;
+        range.0.set(low)?;
+        range.1.set(high)?;
+        *self = range;
+        Ok(())
+    }
+}
+
+impl State for Range {
+    fn save(&self, state: &mut Vec<u8>) {
+        (self.0, self.1).save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        Ok(Self(State::load(state)?, State::load(state)?))
+    }
+}
+
+/// The scale of the noise of a reset: NumPy draws uniform numbers from finite ranges that are not
+/// reversed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NoiseScale(Real);
+
+impl NoiseScale {
+    fn new(scale: Real) -> Result<Self, String> {
+        if *scale >= 0.0 && (2.0 * *scale).is_finite() {
+            return Ok(Self(scale));
+        }
+        Err(format!("must be finite and not negative, got {:?}", *scale))
+    }
+}
+
+impl Deref for NoiseScale {
+    type Target = f64;
+
+    fn deref(&self) -> &f64 {
+        &self.0
+    }
+}
+
+impl From<f64> for NoiseScale {
+    fn from(scale: f64) -> Self {
+        Self(scale.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for NoiseScale {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let wrong = |what| D::Error::custom(format!("`reset_noise_scale` {what}"));
+        Self::new(Real::deserialize(from)?).map_err(wrong)
+    }
+}
+
+impl Parameter for NoiseScale {
+    fn get(&self) -> ParameterValue {
+        self.0.get()
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let mut scale = self.0;
+        scale.set(value)?;
+        *self = Self::new(scale).map_err(Error::BadParameter)?;
+        Ok(())
+    }
+}
+
+impl State for NoiseScale {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.0.save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        Self::new(State::load(state)?).map_err(Failure::new)
+    }
+}
+
+/// A choice that decides the shape of observations, or what is looked at: it cannot be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct Fixed<T>(T);
+
+impl<T> Deref for Fixed<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> From<T> for Fixed<T> {
+    fn from(value: T) -> Self {
+        Self(value)
+    }
+}
+
+impl<T: Parameter> Parameter for Fixed<T> {
+    fn get(&self) -> ParameterValue {
+        self.0.get()
+    }
+
+    fn set(&mut self, _: ParameterValue) -> Result<(), Error> {
+        Err(Error::BadParameter("cannot be changed: pass it when you make the environments".into()))
+    }
+}
+
+impl<T: State> State for Fixed<T> {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.0.save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        State::load(state).map(Self)
+    }
+}
+
+/// Makes the keywords of an environment: `cartwheel::options!`, with what names the model. Each is a
+/// parameter too, by Gymnasium's name of the attribute. Those behind a semicolon are none, and have the
+/// defaults of their types.
+macro_rules! options {
+    (
+        $($(#[$meta:meta])* $attribute:ident = $field:ident: $type:ty = $default:expr,)+
+        $(; $($(#[$other_meta:meta])* $other:ident: $other_type:ty,)+)?
+    ) => {
+        cartwheel::options! {
+            /// Keywords.
+            pub struct Options {
+                /// The number of a registered model. It begins with an underscore, so that saved
+                /// states do not depend on it.
+                #[serde(rename = "_simulation")]
+                simulation: u64,
+                /// What else tells models apart, for saved states; any text.
+                model: String,
+                $($(#[$meta])* $field: $type = <$type>::from($default),)+
+                $($($(#[$other_meta])* $other: $other_type,)+)?
+            }
+        }
+
+        impl $crate::registry::NamesModel for Options {
+            fn simulation(&self) -> u64 {
+                self.simulation
+            }
+        }
+
+        impl $crate::env::Weights for Options {
+            const PARAMETERS: &'static [&'static str] = &[
+                $(stringify!($attribute),)+
+                "simulation", "frame_skip", "timestep", "init_qpos", "init_qvel", "qpos", "qvel",
+                "state_vector", "ctrl", "scene",
+            ];
+
+            fn parameter(&self, name: &str) -> Option<&dyn cartwheel::Parameter> {
+                Some(match name {
+                    $(stringify!($attribute) => &self.$field,)+
+                    _ => return None,
+                })
+            }
+
+            fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn cartwheel::Parameter> {
+                Some(match name {
+                    $(stringify!($attribute) => &mut self.$field,)+
+                    _ => return None,
+                })
+            }
+
+            fn save(&self, state: &mut Vec<u8>) {
+                $(cartwheel::State::save(&self.$field, state);)+
+            }
+
+            fn load(&mut self, state: &mut &[u8]) -> Result<(), cartwheel::Failure> {
+                $(self.$field = cartwheel::State::load(state)?;)+
+                Ok(())
+            }
+        }
+    };
+}
+
+pub(crate) use options;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn real(json: &str) -> Result<Real, String> {
+        serde_json::from_str(json).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn numbers_keep_pythons_type_and_may_be_infinite() {
+        assert_eq!(real("2").unwrap().get(), ParameterValue::Int(2));
+        assert_eq!(real("2.0").unwrap().get(), ParameterValue::Float(2.0));
+        assert_eq!(
+            real("18446744073709551615").unwrap().get(),
+            ParameterValue::Float(2_f64.powi(64))
+        );
+        assert_eq!(real(r#""-inf""#).unwrap().to_bits(), f64::NEG_INFINITY.to_bits());
+        assert!(real(r#""nan""#).unwrap().is_nan());
+        for wrong in [r#""infinite""#, "true", "null", "[1.0]"] {
+            assert!(real(wrong).unwrap_err().contains("expected a number"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_tuples_of_two() {
+        let mut range: Range = serde_json::from_str(r#"[0.7, "inf"]"#).unwrap();
+        assert_eq!(range.ends(), (0.7, f64::INFINITY));
+        let two = ParameterValue::List(vec![ParameterValue::Int(1), ParameterValue::Float(2.5)]);
+        range.set(two).unwrap();
+        let both = vec![ParameterValue::Int(1), ParameterValue::Float(2.5)];
+        assert_eq!(range.get(), ParameterValue::Tuple(both));
+        for wrong in [vec![ParameterValue::Int(1)], vec![ParameterValue::None; 2]] {
+            assert!(range.set(ParameterValue::List(wrong)).is_err());
+            assert_eq!(range.ends(), (1.0, 2.5));
+        }
+    }
+
+    #[test]
+    fn noise_has_a_finite_scale_that_is_not_negative() {
+        let scale = |json: &str| serde_json::from_str::<NoiseScale>(json);
+        assert!(scale("0").is_ok());
+        for wrong in ["-0.1", r#""inf""#, r#""nan""#, "1e308"] {
+            assert!(scale(wrong).unwrap_err().to_string().contains("reset_noise_scale"), "{wrong}");
+        }
+    }
+}

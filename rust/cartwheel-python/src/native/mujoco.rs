@@ -1,0 +1,89 @@
+//! Models of MuJoCo: what Python has prepared for the environments of `cartwheel-mujoco`.
+//!
+//! # Invariants
+//!
+//! 1. **Addresses.** `cartwheel.physics`, the only caller, passes addresses that `ctypes` resolved in the
+//!    loaded MuJoCo, and addresses of models, data and arrays that `mujoco` made and that the row's
+//!    Python object, `keep_alive`, owns. It does not step or change them while a call to the
+//!    environments runs.
+#![expect(unsafe_code, reason = "takes addresses from Python, see the invariants")]
+
+use std::collections::BTreeMap;
+
+use cartwheel_core::Error;
+use cartwheel_mujoco::{Library, MakeRow, Model, Registered, RowParts, Sizes};
+use pyo3::prelude::*;
+
+use crate::error::to_py_err;
+
+/// Documented in the stub.
+#[pyclass(frozen, name = "MujocoModel", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyMujocoModel {
+    registered: Registered,
+}
+
+#[pymethods]
+impl PyMujocoModel {
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
+    #[pyo3(signature = (
+        *, functions, sizes, frame_skip, timestep, init_qpos, init_qvel, action_low, action_high,
+        bodies, state_spec, fused_norms, make_row
+    ))]
+    fn new(
+        functions: BTreeMap<String, usize>,
+        sizes: BTreeMap<String, usize>,
+        frame_skip: u32,
+        timestep: f64,
+        init_qpos: Vec<f64>,
+        init_qvel: Vec<f64>,
+        action_low: Vec<f64>,
+        action_high: Vec<f64>,
+        bodies: BTreeMap<String, usize>,
+        state_spec: i32,
+        fused_norms: bool,
+        make_row: Py<PyAny>,
+    ) -> PyResult<Self> {
+        // SAFETY: invariant 1.
+        let library = unsafe { Library::new(&functions) };
+        let model = Model {
+            library: library.map_err(to_py_err)?,
+            sizes: Sizes::new(&sizes).map_err(to_py_err)?,
+            frame_skip,
+            timestep,
+            init_qpos,
+            init_qvel,
+            action_bounds: (action_low, action_high),
+            bodies,
+            state_spec,
+            fused_norms,
+            make_row: Box::new(Rows(make_row)),
+        };
+        Ok(Self { registered: Registered::new(model).map_err(to_py_err)? })
+    }
+
+    /// Documented in the stub.
+    #[getter]
+    fn number(&self) -> u64 {
+        self.registered.number()
+    }
+}
+
+/// A callable of Python that makes the simulation of a row.
+struct Rows(Py<PyAny>);
+
+type Fields = BTreeMap<String, (usize, usize)>;
+
+// SAFETY: invariant 1.
+unsafe impl MakeRow for Rows {
+    fn make_row(&self) -> Result<RowParts, Error> {
+        Python::attach(|py| {
+            let row = self.0.call0(py)?;
+            let (number, model, data, fields, keep_alive) =
+                row.extract::<(u64, usize, usize, Fields, Py<PyAny>)>(py)?;
+            Ok(RowParts { number, model, data, fields, keep_alive: Box::new(keep_alive) })
+        })
+        .map_err(|error: PyErr| Error::bad_options(format!("the simulation of a row: {error}")))
+    }
+}
