@@ -18,7 +18,7 @@ PYTHON = """
     bench
     __init__
     ray rllib sb3 skrl tianshou torchrl
-    catalogue envpool registry testing wrappers
+    catalogue envpool mujoco registry testing wrappers
     ale evaluation native recorder rollouts
     physics wrapping
     vector

@@ -219,6 +219,14 @@ class _WorkersLink(_Link, Protocol):
     def post_again(self, worker: int, /) -> None:
         """Sends a restarted worker its message of the pending call."""
 
+class _Judge(Protocol):
+    """Judges rows between the halves of a step."""
+
+    def __call__(
+        self, before: bytes, actions: Any, after: Any, /
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Returns contiguous arrays of shape ``(num_envs,)``."""
+
 class _Transitions(Protocol):
     """The checked arrays of an estimator."""
 
@@ -402,6 +410,7 @@ class NativeEnvs:
         rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
         dense_finals: bool = False,
+        judged: bool = False,
     ) -> NativeEnvs:
         """Makes environments.
 
@@ -415,6 +424,7 @@ class NativeEnvs:
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
             dense_finals: As for :class:`Memory`.
+            judged: Whether the pool has a ``judge``.
 
         Raises:
             ValueError: There is no such environment or option, or a value is invalid.
@@ -630,6 +640,7 @@ class Pool:
         num_threads: int = 1,
         affinity_offset: int | None = None,
         maniskill_names: bool = False,
+        judge: _Judge | None = None,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -656,6 +667,11 @@ class Pool:
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
             maniskill_names: Whether final observations have ManiSkill's names, too.
+            judge: Computes rewards, terminations and truncations of native rows in each step, from
+                the bytes of what they showed before it, a copy of the actions, and what they show
+                now, which are not the arrays that the step returns.
+                Their time limits and automatic resets come after it. If it raises, the step
+                does, and the rows that were stepped need a reset.
         """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

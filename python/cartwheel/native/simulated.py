@@ -63,6 +63,7 @@ class Simulated:
 
     Attributes:
         env: Gymnasium's environment, with the spaces, the metadata and the renderer.
+        visual_options: The keyword of this name, for frames.
         options: The keywords that Rust reads.
         simulation: The model in Rust.
     """

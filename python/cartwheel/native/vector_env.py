@@ -54,7 +54,7 @@ from cartwheel.vector.rules import Rules
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cartwheel.choices import FinalNames, FinalObs, Mode, OnError
     from cartwheel.native.link import Stream
@@ -133,13 +133,20 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             :class:`~cartwheel.VectorEnv` are accepted, too, so that the same call works for both.
             ``shared_memory``, ``copy``, ``context`` and ``daemon`` change nothing; ``worker``,
             ``observation_mode``, ``on_worker_death`` and ``on_timeout`` must have their defaults.
+            MuJoCo's environments have ``model_per_row``, too: with ``True`` each row has a copy of
+            the model, whose fields :meth:`set_attr` can set.
 
     Raises:
+        ImportError: The environment needs MuJoCo, which is not installed or older than 3.2.
+        OSError: The ``xml_file`` of MuJoCo's environment does not exist.
         TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
             There is no such keyword; the error names the keywords that exist. Or a switch such as
             ``full_batch`` is no truth value.
         ValueError: There is no such environment, or a value is invalid.
     """
+
+    #: Computes rewards and flags, if the environments in Rust do not.
+    _judge: Callable[..., Any] | None = None
 
     def __init__(
         self,
@@ -190,10 +197,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self.on_done = on_done
         self.final_obs = final_obs
         self.final_names = final_names
-        self.env_id = as_env_id(env_id)
-        check_keywords(
-            self.env_id, options, "NativeVectorEnv", _KEYWORDS, 'envs.set_attr("{name}", {value})'
-        )
+        self.env_id = self._known_id(env_id, options)
         block = block_rows(self.env_id)
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
         threads = as_num_workers(num_workers, max_concurrency, most)
@@ -208,7 +212,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         native_id = registered_id(self.env_id)
         self.spec = vector_spec(NativeVectorEnv.__init__, arguments, native_id)
 
-        self._simulated = Simulated(self.env_id, options) if is_simulated(self.env_id) else None
+        self._simulated = self._simulation_of(options)
         shards = fine_shards(self.num_envs, self.num_workers, block)
         envs = NativeEnvs(
             self.env_id,
@@ -219,6 +223,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             rules=self._rules.as_dict(),
             replacements=self.recovery.replacements,
             dense_finals=final_obs == "dense",
+            judged=self._judge is not None,
         )
         self._renderer = self._renderer_of(envs.render_modes(), native_id, options)
         self._open(envs, shards, max_batches, timeout, thread_affinity_offset)
@@ -228,6 +233,18 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         )
         if render_mode == "human":
             self._pool = cast("Pool", Shown(self._pool, self._draw))
+
+    def _known_id(self, env_id: str, options: dict[str, Any]) -> str:
+        """Returns the id without ``cartwheel/``; raises if it or an option does not exist."""
+        name = as_env_id(env_id)
+        check_keywords(
+            name, options, "NativeVectorEnv", _KEYWORDS, 'envs.set_attr("{name}", {value})'
+        )
+        return name
+
+    def _simulation_of(self, options: dict[str, Any]) -> Simulated | None:
+        """Returns what MuJoCo steps; ``None`` for environments that Rust computes itself."""
+        return Simulated(self.env_id, options) if is_simulated(self.env_id) else None
 
     def _renderer_of(self, modes: list[str], native_id: str, options: dict[str, Any]) -> Renderer:
         """Returns what draws the environments, of which plugins have these render modes."""
@@ -284,6 +301,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             num_threads=self.num_workers,
             affinity_offset=affinity_offset,
             maniskill_names=self.final_names == "maniskill",
+            judge=None if self._judge is None else link.judge,
         )
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
@@ -367,7 +385,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """Reads a parameter of environments, such as ``gravity``, or a name of :meth:`call`.
 
         Values equal Gymnasium's attributes, and arrays have the same dtypes. Integers are always
-        Python integers; in Gymnasium they are NumPy integers after some calls.
+        Python integers; in Gymnasium they are NumPy integers after some calls. MuJoCo's
+        environments also have ``model`` and ``data``, MuJoCo's own objects, and their fields:
+        ``"data.qpos"``, copied.
 
         Args:
             name: The parameter.
@@ -389,7 +409,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """Sets a parameter of environments; if a value is refused, no parameter changes.
 
         A parameter takes effect at once, even if Gymnasium reads it only in the constructor
-        (``is_slippery`` and ``desc`` of the toy environments).
+        (``is_slippery`` and ``desc`` of the toy environments). Of MuJoCo's environments, fields can
+        be set: ``"data.qpos"``, and with ``model_per_row=True`` ``"model.body_mass"``.
 
         Args:
             name: The parameter.

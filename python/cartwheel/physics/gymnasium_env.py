@@ -64,7 +64,7 @@ class GymnasiumEnv:
             ) from error
         self._own = _defaults(self._make)
         base = importlib.import_module(f"{_PACKAGE}mujoco_env").MujocoEnv
-        every = self._own | _defaults(base) | self._own
+        every = self._own | _defaults(base) | self._own  # its own first, and with its defaults
         self.keywords = {name: every[name] for name in every if name not in _SET}
 
     def make(self, mujoco: ModuleType, keywords: Mapping[str, Any]) -> Any:
@@ -82,8 +82,8 @@ class GymnasiumEnv:
         level = logging.WARNING if "xml_file" in keywords else logging.INFO  # Gymnasium's files
         with logged_warnings(mujoco, level):
             env = self._make(**keywords)
-        env.reset()
-        observation, *_ = env.step(np.zeros(env.action_space.shape, env.action_space.dtype))
+            env.reset()
+            observation, *_ = env.step(np.zeros(env.action_space.shape, env.action_space.dtype))
         if np.shape(observation) != env.observation_space.shape:
             raise ValueError(
                 f"the model of {self.env_id} does not fit: its observations have the shape "

@@ -7,7 +7,9 @@ never used: they change between releases.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import ctypes
+import logging
 import os
 import sys
 from pathlib import Path
@@ -79,9 +81,16 @@ def addresses(mujoco: ModuleType) -> dict[str, int]:
     return found
 
 
-_warned: list[bytes] = []
-#: A function of C, kept for ever: another thread may be in it when it is replaced.
-_WARN = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_warned.append)
+#: The level of warnings in this thread.
+_LEVEL = contextvars.ContextVar("_LEVEL", default=logging.WARNING)
+
+
+def _log(text: bytes) -> None:
+    LOGGER.log(_LEVEL.get(), "MuJoCo: %s", text.decode(errors="replace"))
+
+
+#: As a function of C, kept for ever: another thread may be in it when it is replaced.
+_LOG = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_log)
 
 
 @contextlib.contextmanager
@@ -95,15 +104,15 @@ def logged_warnings(mujoco: ModuleType, level: int) -> Iterator[None]:
         level: The level of the records.
     """
     handler = ctypes.c_void_p.in_dll(_loaded(mujoco), "mju_user_warning")
-    ours = ctypes.cast(_WARN, ctypes.c_void_p).value
+    ours = ctypes.cast(_LOG, ctypes.c_void_p).value
     before, handler.value = handler.value, ours
+    token = _LEVEL.set(level)
     try:
         yield
     finally:
+        _LEVEL.reset(token)
         if handler.value == ours:
             handler.value = before
-        while _warned:
-            LOGGER.log(level, "MuJoCo: %s", _warned.pop(0).decode(errors="replace"))
 
 
 def _loaded(mujoco: ModuleType) -> ctypes.CDLL:

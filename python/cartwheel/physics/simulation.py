@@ -9,9 +9,10 @@ import numpy as np
 
 from cartwheel._cartwheel import MujocoModel
 from cartwheel.physics.library import addresses
-from cartwheel.physics.rows import Rows
+from cartwheel.physics.rows import DATA_FIELDS, Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
 
 #: Numbers of a model that say how large its arrays are.
@@ -39,6 +40,7 @@ class Simulation:
         action_low: Any,
         action_high: Any,
         model_per_row: bool = False,
+        fields: Sequence[str] = (),
     ) -> None:
         """Makes a model known to Rust, until this object is dropped.
 
@@ -51,13 +53,15 @@ class Simulation:
             action_low: Lowest action, ``(nu,)``.
             action_high: Highest action, ``(nu,)``.
             model_per_row: Whether each row gets a copy of the model.
+            fields: Arrays of ``MjData`` that Rust gets besides those of every row.
 
         Raises:
             ImportError: The library of the package does not fit.
         """
         self.model = model
         self.frame_skip = frame_skip
-        self.rows = Rows(mujoco, model, model_per_row=model_per_row)
+        names = (*DATA_FIELDS, *(name for name in fields if name not in DATA_FIELDS))
+        self.rows = Rows(mujoco, model, names, model_per_row=model_per_row)
         saved = np.empty(mujoco.mj_sizeModel(model), np.uint8)
         mujoco.mj_saveModel(model, None, saved)
         self.digest = hashlib.sha256(saved.tobytes()).hexdigest()

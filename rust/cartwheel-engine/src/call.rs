@@ -8,10 +8,10 @@ use std::fmt;
 /// ```
 /// use cartwheel_engine::Call;
 ///
-/// for call in [Call::Step, Call::Reset, Call::Call] {
+/// for call in [Call::Step, Call::Reset, Call::Call, Call::Judge] {
 ///     assert_eq!(Call::from_number(call as u8), Some(call));
 /// }
-/// assert_eq!(Call::from_number(3), None);
+/// assert_eq!(Call::from_number(4), None);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -22,6 +22,8 @@ pub enum Call {
     Reset,
     /// A control call: an attribute, a method, a rendering.
     Call,
+    /// The second half of a step of [judged](crate::native::ShardSettings::is_judged) rows.
+    Judge,
 }
 
 /// Flag of a reset of all rows that does not name rows, by numbers or by a mask. Shards whose
@@ -31,14 +33,15 @@ pub const FULL_RESET: u32 = 1;
 impl Call {
     /// The call with this number, `call as u8`.
     pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Step, Self::Reset, Self::Call].into_iter().find(|&call| call as u8 == number)
+        let calls = [Self::Step, Self::Reset, Self::Call, Self::Judge];
+        calls.into_iter().find(|&call| call as u8 == number)
     }
 }
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Step => "step",
+            Self::Step | Self::Judge => "step",
             Self::Reset => "reset",
             Self::Call => "call",
         })

@@ -198,6 +198,12 @@ pub enum Error {
         /// Every such row.
         rows: Vec<usize>,
     },
+    /// Rows were sent to be stepped in a pool whose rows are judged.
+    #[error(
+        "rows that are judged are stepped all together: they can be neither sent nor stepped by \
+         `env_index`"
+    )]
+    JudgedTogether,
     /// A native environment got actions whose dtype differs from its space's.
     #[error("actions of leaf {leaf} must be {}, got {}", .expected.name(), tag_name(*.got))]
     WrongActionDType {

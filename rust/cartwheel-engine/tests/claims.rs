@@ -56,7 +56,7 @@ fn plan(workers: usize) -> Plan {
 }
 
 fn policy(on_death: OnDeath) -> Policy {
-    Policy { refuse_over: false, refuse_unstarted: false, on_death, spin: false }
+    Policy { refuse_over: false, refuse_unstarted: false, on_death, spin: false, judges: false }
 }
 
 fn pool(memory: &Memory, workers: Workers) -> Result<Pool, Error> {

@@ -74,6 +74,7 @@ impl Fixture {
             refuse_unstarted: false,
             on_death: OnDeath::Resume,
             spin: false,
+            judges: false,
         };
         let pool = Pool::new(memory, Workers::Threads, policy).unwrap();
         Self { pool, slabs, arrived, threads: threads.into() }

@@ -14,6 +14,8 @@ mod finals;
 mod gate;
 #[path = "native_shard/hostile.rs"]
 mod hostile;
+#[path = "native_shard/judged.rs"]
+mod judged;
 #[path = "native_shard/leaves.rs"]
 mod leaves;
 #[path = "native_shard/plugins.rs"]

@@ -64,8 +64,13 @@ struct Fixture {
     entered: Vec<Receiver<()>>,
 }
 
-const POLICY: Policy =
-    Policy { refuse_over: false, refuse_unstarted: false, on_death: OnDeath::Break, spin: true };
+const POLICY: Policy = Policy {
+    refuse_over: false,
+    refuse_unstarted: false,
+    on_death: OnDeath::Break,
+    spin: true,
+    judges: false,
+};
 
 impl Fixture {
     /// `workers = 0` steps inline.
@@ -295,6 +300,7 @@ fn rows_that_are_over_are_refused_before_anything_is_published() {
         refuse_unstarted: false,
         on_death: OnDeath::Break,
         spin: false,
+        judges: false,
     };
     let mut pool = Pool::new(memory, Workers::Inline(Box::new(Over)), policy).unwrap();
     pool.begin(Call::Step, 0).unwrap();

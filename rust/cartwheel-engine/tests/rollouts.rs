@@ -51,6 +51,7 @@ fn pool(scope: Scope) -> Pool {
         refuse_unstarted: false,
         on_death: OnDeath::Break,
         spin: false,
+        judges: false,
     };
     let memory = Memory::new(plan, scope).unwrap();
     Pool::new(memory, Workers::Inline(Box::<Counting>::default()), policy).unwrap()

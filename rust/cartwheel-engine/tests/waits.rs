@@ -21,8 +21,13 @@ use rustix::process::{Signal, getpid, kill_process};
 const ROWS: usize = 6;
 /// A test that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_secs(30);
-const POLICY: Policy =
-    Policy { refuse_over: false, refuse_unstarted: false, on_death: OnDeath::Break, spin: false };
+const POLICY: Policy = Policy {
+    refuse_over: false,
+    refuse_unstarted: false,
+    on_death: OnDeath::Break,
+    spin: false,
+    judges: false,
+};
 
 /// Rows with nothing but transitions.
 #[derive(Debug)]

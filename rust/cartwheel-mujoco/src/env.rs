@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::model::{Model, Sizes};
 use crate::observation::Observation;
 use crate::registry::{NamesModel, SharedModel};
+use crate::simulation::Observed;
 use crate::stepper::Stepper;
 
 /// What differs between the environments: observations, rewards, resets and infos.
@@ -23,6 +24,13 @@ pub trait Robot: Debug + Sized + Send + 'static {
 
     /// Number of elements of an observation.
     fn observation_len(options: &Self::Options, sizes: Sizes) -> usize;
+
+    /// The arrays that [`Robot::observe`] finds in [`Stepper::observed`], besides those that every row
+    /// has by name.
+    fn observed(options: &Self::Options) -> &[Observed] {
+        let _ = options;
+        &[]
+    }
 
     /// A robot in this simulation.
     ///
@@ -126,7 +134,7 @@ impl<R: Robot> Env for MujocoEnv<R> {
     }
 
     fn new(options: &R::Options, shared: &Arc<SharedModel>) -> Result<Self, Error> {
-        let stepper = Stepper::new(&shared.0)?;
+        let stepper = Stepper::new(&shared.0, R::observed(options))?;
         let robot = R::new(options, &shared.0)?;
         Ok(Self { info: robot.reset_info(&stepper), robot, stepper })
     }
@@ -195,19 +203,19 @@ impl<R: Robot> Env for MujocoEnv<R> {
 macro_rules! info {
     (
         $(#[$meta:meta])*
-        $info:ident { $($(#[$key_meta:meta])* $key:ident: $type:ty,)+ }
+        $info:ident { $($(#[$key_meta:meta])* $key:ident: $type:ty,)* }
     ) => {
         cartwheel::info! {
             $(#[$meta])*
             #[derive(Default)]
             pub struct $info {
-                $($(#[$key_meta])* $key: Option<$type>,)+
+                $($(#[$key_meta])* $key: Option<$type>,)*
                 /// What MuJoCo warned of.
                 mujoco_warning: Option<String>,
             }
         }
 
-        cartwheel::state! { impl State for $info { $($key,)+ mujoco_warning } }
+        cartwheel::state! { impl State for $info { $($key,)* mujoco_warning } }
     };
 }
 

@@ -276,9 +276,13 @@ impl<T: State> State for Fixed<T> {
 }
 
 /// Makes the keywords of an environment: `cartwheel::options!`, with what names the model. Each is a
-/// parameter too, by Gymnasium's name of the attribute.
+/// parameter too, by Gymnasium's name of the attribute. Those behind a semicolon are none, and have the
+/// defaults of their types.
 macro_rules! options {
-    ($($(#[$meta:meta])* $attribute:ident = $field:ident: $type:ty = $default:expr,)+) => {
+    (
+        $($(#[$meta:meta])* $attribute:ident = $field:ident: $type:ty = $default:expr,)+
+        $(; $($(#[$other_meta:meta])* $other:ident: $other_type:ty,)+)?
+    ) => {
         cartwheel::options! {
             /// Keywords.
             pub struct Options {
@@ -289,6 +293,7 @@ macro_rules! options {
                 /// What else tells models apart, for saved states; any text.
                 model: String,
                 $($(#[$meta])* $field: $type = <$type>::from($default),)+
+                $($($(#[$other_meta])* $other: $other_type,)+)?
             }
         }
 

@@ -9,16 +9,17 @@
 
 use std::any::Any;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
-use cartwheel::{Error, Failure, FloatsRef, Parameter, ParameterValue, Rng, State};
+use cartwheel::{Error, Failure, FloatsRef, Parameter, Rng, State};
 
-use crate::field::{Field, set_numbers};
+use crate::field::Field;
 use crate::guard::guarded;
 use crate::library::Physics;
 use crate::model::{Guarded, RowParts, Sizes, check_frame_skip, check_timestep};
 use crate::numeric::{difference, norm};
+use crate::parameters::{Coordinates, FrameSkip, Number, Numbers, SCENE, Scene, Timestep};
+use crate::simulation::Observed;
 
 /// The simulation of one row.
 pub struct Stepper {
@@ -43,11 +44,32 @@ pub struct Stepper {
     pub(crate) ten_velocity: Field,
     pub(crate) body_mass: Field,
     scene: Scene,
+    /// The arrays that were asked for.
+    observed: Vec<Field>,
     /// What MuJoCo warned of in the last step or reset.
     warning: Option<String>,
     /// Why the simulation must be reset before it goes on.
     error: Option<String>,
     _keep_alive: Box<dyn Any + Send>,
+}
+
+/// The arrays that `mj_step` computes and observations, rewards and infos read: some of them belong to
+/// the state before the last `mj_step`, so they cannot be computed again.
+macro_rules! computed {
+    ($stepper:ident $($mut:tt)?) => {
+        [
+            &$($mut)? $stepper.xpos,
+            &$($mut)? $stepper.xipos,
+            &$($mut)? $stepper.cinert,
+            &$($mut)? $stepper.cvel,
+            &$($mut)? $stepper.cfrc_ext,
+            &$($mut)? $stepper.qfrc_actuator,
+            &$($mut)? $stepper.qfrc_constraint,
+            &$($mut)? $stepper.site_xpos,
+            &$($mut)? $stepper.ten_length,
+            &$($mut)? $stepper.ten_velocity,
+        ]
+    };
 }
 
 /// How the noise of velocities is distributed.
@@ -65,7 +87,7 @@ impl Stepper {
     /// # Errors
     ///
     /// [`Error::BadOptions`] when there is none, or when its arrays do not fit the model's sizes.
-    pub(crate) fn new(model: &Arc<Guarded>) -> Result<Self, Error> {
+    pub(crate) fn new(model: &Arc<Guarded>, observed: &[Observed]) -> Result<Self, Error> {
         let row = model.make_row.make_row()?;
         let RowParts { number, model: model_address, data, fields, keep_alive } = row;
         let Sizes { nq, nv, nu, nbody, nsite, ntendon } = model.sizes;
@@ -100,6 +122,10 @@ impl Stepper {
                     .map(|(name, len)| field(name, len))
                     .collect::<Result<_, _>>()?,
             ),
+            observed: observed
+                .iter()
+                .map(|Observed(name, len)| field(name, *len))
+                .collect::<Result<_, _>>()?,
             warning: None,
             error: None,
             _keep_alive: keep_alive,
@@ -225,6 +251,12 @@ impl Stepper {
         std::array::from_fn(|axis| self.xpos[3 * body + axis])
     }
 
+    /// The arrays that were asked for, in that order.
+    #[inline]
+    pub(crate) fn observed(&self) -> impl Iterator<Item = &[f64]> {
+        self.observed.iter().map(|field| &**field)
+    }
+
     /// What MuJoCo warned of in the last step or reset.
     pub(crate) fn warning(&self) -> Option<String> {
         self.warning.clone()
@@ -272,40 +304,15 @@ impl Stepper {
         }
     }
 
-    /// The arrays that `mj_step` computes and observations, rewards and infos read: some of them
-    /// belong to the state before the last `mj_step`, so they cannot be computed again.
-    fn computed(&mut self) -> [&mut Field; 10] {
-        [
-            &mut self.xpos,
-            &mut self.xipos,
-            &mut self.cinert,
-            &mut self.cvel,
-            &mut self.cfrc_ext,
-            &mut self.qfrc_actuator,
-            &mut self.qfrc_constraint,
-            &mut self.site_xpos,
-            &mut self.ten_length,
-            &mut self.ten_velocity,
-        ]
-    }
-
     /// Appends the state: all that steps, observations and infos depend on, except the model.
     pub(crate) fn save(&self, state: &mut Vec<u8>) {
         (self.frame_skip.0, self.timestep.0).save(state);
         (self.init_qpos.0.clone(), self.init_qvel.0.clone()).save(state);
         self.physics.state(self.model.state_spec).save(state);
-        for field in [
-            &self.xpos,
-            &self.xipos,
-            &self.cinert,
-            &self.cvel,
-            &self.cfrc_ext,
-            &self.qfrc_actuator,
-            &self.qfrc_constraint,
-            &self.site_xpos,
-            &self.ten_length,
-            &self.ten_velocity,
-        ] {
+        for field in computed!(self) {
+            field.to_vec().save(state);
+        }
+        for field in &self.observed {
             field.to_vec().save(state);
         }
         self.warning.save(state);
@@ -326,7 +333,10 @@ impl Stepper {
         if !self.physics.set_state(self.model.state_spec, &physics) {
             return Err(another_model());
         }
-        for field in self.computed() {
+        for field in computed!(self mut) {
+            load_numbers(field, State::load(state)?)?;
+        }
+        for field in &mut self.observed {
             load_numbers(field, State::load(state)?)?;
         }
         load_numbers(&mut self.init_qpos.0, init_qpos)?;
@@ -352,139 +362,5 @@ fn load_numbers(numbers: &mut [f64], saved: Vec<f64>) -> Result<(), Failure> {
 impl fmt::Debug for Stepper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stepper").field("number", &self.number).finish_non_exhaustive()
-    }
-}
-
-/// Positions and velocities: as a parameter one array, `MujocoEnv.state_vector()`.
-#[derive(Debug)]
-struct Coordinates {
-    qpos: Field,
-    qvel: Field,
-}
-
-impl Parameter for Coordinates {
-    fn get(&self) -> ParameterValue {
-        [&*self.qpos, &*self.qvel].concat().get()
-    }
-
-    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        let mut all = [&*self.qpos, &*self.qvel].concat();
-        set_numbers(&mut all, value)?;
-        let (qpos, qvel) = all.split_at(self.qpos.len());
-        self.qpos.assign(qpos);
-        self.qvel.assign(qvel);
-        Ok(())
-    }
-}
-
-/// The arrays of a simulation that are drawn.
-const SCENE: [&str; 13] = [
-    "geom_xpos",
-    "geom_xmat",
-    "site_xpos",
-    "site_xmat",
-    "cam_xpos",
-    "cam_xmat",
-    "light_xpos",
-    "light_xdir",
-    "xpos",
-    "xmat",
-    "xipos",
-    "ximat",
-    "subtree_com",
-];
-
-/// What is drawn: as a parameter one array, those of [`SCENE`] that the row has, one after the other.
-#[derive(Debug)]
-struct Scene(Vec<Field>);
-
-impl Parameter for Scene {
-    fn get(&self) -> ParameterValue {
-        let parts: Vec<&[f64]> = self.0.iter().map(|field| &**field).collect();
-        parts.concat().get()
-    }
-
-    fn set(&mut self, _: ParameterValue) -> Result<(), Error> {
-        Err(Error::BadParameter("cannot be set: MuJoCo computes it".to_owned()))
-    }
-}
-
-/// The number by which Python knows the row.
-#[derive(Debug)]
-struct Number(u64);
-
-impl Parameter for Number {
-    fn get(&self) -> ParameterValue {
-        self.0.into()
-    }
-
-    fn set(&mut self, _: ParameterValue) -> Result<(), Error> {
-        Err(Error::BadParameter("cannot be set: it numbers the row's simulation".to_owned()))
-    }
-}
-
-#[derive(Debug)]
-struct FrameSkip(u32);
-
-impl Parameter for FrameSkip {
-    fn get(&self) -> ParameterValue {
-        self.0.get()
-    }
-
-    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        let mut new = self.0;
-        new.set(value)?;
-        check_frame_skip(new)
-            .map_err(|_| Error::BadParameter("must be at least 1, got 0".into()))?;
-        self.0 = new;
-        Ok(())
-    }
-}
-
-/// Seconds of one `mj_step`, as rewards see it. MuJoCo itself reads its model.
-#[derive(Debug)]
-struct Timestep(f64);
-
-impl Parameter for Timestep {
-    fn get(&self) -> ParameterValue {
-        self.0.get()
-    }
-
-    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        let mut new = self.0;
-        new.set(value)?;
-        check_timestep(new).map_err(|_| {
-            Error::BadParameter(format!("must be a positive number of seconds, got {new:?}"))
-        })?;
-        self.0 = new;
-        Ok(())
-    }
-}
-
-/// As many numbers as there were at first.
-#[derive(Debug)]
-pub(crate) struct Numbers(Vec<f64>);
-
-impl Deref for Numbers {
-    type Target = [f64];
-
-    fn deref(&self) -> &[f64] {
-        &self.0
-    }
-}
-
-impl std::ops::DerefMut for Numbers {
-    fn deref_mut(&mut self) -> &mut [f64] {
-        &mut self.0
-    }
-}
-
-impl Parameter for Numbers {
-    fn get(&self) -> ParameterValue {
-        self.0.get()
-    }
-
-    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        set_numbers(&mut self.0, value)
     }
 }

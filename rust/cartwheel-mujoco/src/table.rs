@@ -3,7 +3,8 @@
 use crate::{self as robots, MujocoEnv};
 
 cartwheel::table! {
-    /// The eleven environments, with the defaults of Gymnasium's registry.
+    /// The eleven environments, with the defaults of Gymnasium's registry; and the one of models of the
+    /// caller's own, which is not listed since only `cartwheel.mujoco` makes it.
     pub static PLUGIN {
         "Ant-v5" => MujocoEnv<robots::Ant> { max_episode_steps: 1000, reward_threshold: 6000.0 },
         "HalfCheetah-v5" => MujocoEnv<robots::HalfCheetah> {
@@ -29,6 +30,7 @@ cartwheel::table! {
             max_episode_steps: 50,
             reward_threshold: -3.75,
         },
+        "_Simulation-v0" => MujocoEnv<robots::Simulation> {},
         "Swimmer-v5" => MujocoEnv<robots::Swimmer> {
             max_episode_steps: 1000,
             reward_threshold: 360.0,

@@ -50,6 +50,7 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         | Error::Mismatch { .. }
         | Error::UnknownEnv(_)
         | Error::BadRows(_)
+        | Error::JudgedTogether
         | Error::BadId(_)
         | Error::BadState(_)
         | Error::Env(

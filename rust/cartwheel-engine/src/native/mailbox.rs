@@ -121,6 +121,18 @@ pub enum Answer {
     Streams(Vec<Stream>),
 }
 
+/// What the owner of a pool makes of a shard's rows after the first half of a step: one entry for each
+/// of them. Entries of rows that were not stepped count for nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Rewards.
+    pub rewards: Vec<f64>,
+    /// Which rows ended their episode, 0 or 1.
+    pub terminations: Vec<u8>,
+    /// Which episodes were cut short, 0 or 1.
+    pub truncations: Vec<u8>,
+}
+
 /// A row that failed in the task that finished last.
 #[derive(Debug)]
 pub struct Fault {
@@ -139,6 +151,7 @@ struct Contents {
     resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
     /// How the next automatic resets of rows begin.
     next_resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
+    verdict: Option<Verdict>,
     faults: Vec<Fault>,
     /// Info streams that did not fit, by their first row.
     spilled: BTreeMap<usize, Vec<u8>>,
@@ -184,6 +197,18 @@ impl Mailbox {
         self.contents().request = Some(request);
     }
 
+    /// Leaves the verdict for the second half of a step. Without one, the rows that were stepped fail,
+    /// without a fault: their owner knows why.
+    ///
+    /// # Panics
+    ///
+    /// When its columns differ in length.
+    pub fn post_verdict(&self, verdict: Verdict) {
+        let Verdict { rewards, terminations, truncations } = &verdict;
+        assert!(rewards.len() == terminations.len() && rewards.len() == truncations.len());
+        self.contents().verdict = Some(verdict);
+    }
+
     /// Takes the answer to the control call that has finished.
     pub fn take_answer(&self) -> Option<Result<Answer, Error>> {
         self.contents().answer.take()
@@ -227,6 +252,10 @@ impl Mailbox {
             self.has_next_resets.store(false, Ordering::Relaxed);
         }
         taken
+    }
+
+    pub(super) fn take_verdict(&self) -> Option<Verdict> {
+        self.contents().verdict.take()
     }
 
     pub(super) fn take_request(&self) -> Option<Request> {

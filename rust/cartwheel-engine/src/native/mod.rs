@@ -15,6 +15,7 @@
 //! | [`ResetCache`], [`CachedState`], [`Draw`] | initial states that resets load, and which ones |
 //! | [`ShardSettings`] | settings that all shards of a pool share, besides their kind |
 //! | [`NativeShard`] | the environments of one worker |
+//! | [`Verdict`] | rewards and flags of rows that the owner judges |
 //! | [`Mailbox`] | what owner and shard pass to each other besides the batch |
 
 mod cache;
@@ -31,7 +32,7 @@ mod state;
 mod stream;
 
 pub use cache::{CachedState, Draw, ResetCache};
-pub use mailbox::{Answer, Fault, Mailbox, Request, RowOptions, RowReset, TerminalState};
+pub use mailbox::{Answer, Fault, Mailbox, Request, RowOptions, RowReset, TerminalState, Verdict};
 pub use settings::ShardSettings;
 pub use shard::NativeShard;
 pub use state::RowState;

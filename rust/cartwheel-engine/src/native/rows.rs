@@ -1,6 +1,7 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
 mod caching;
+mod judged;
 mod next_reset;
 mod repeats;
 mod round;
@@ -72,6 +73,10 @@ pub(super) struct NativeRows {
     most_replacements: u32,
     /// Of steps that repeat their action.
     repeats: Repeats,
+    /// Whether steps have two halves.
+    is_judged: bool,
+    /// What each row did in the first half of a step, until the second one; else empty.
+    unjudged: Vec<u8>,
 }
 
 /// The rows of a task, and where they are written.
@@ -128,6 +133,8 @@ impl NativeRows {
             replacements: Vec::new(),
             most_replacements: settings.replacements,
             repeats: Repeats::default(),
+            is_judged: settings.is_judged,
+            unjudged: Vec::new(),
         })
     }
 
@@ -140,6 +147,7 @@ impl NativeRows {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         debug_assert_eq!(place.leaves.has_finals(), self.dense_finals, "the pool's batches");
         self.begin();
+        self.abandon();
         self.autoreset.plan(rows.clone(), &mut self.commands[..count]);
         let mut room = std::mem::take(&mut self.addresses);
         let actions =
@@ -178,13 +186,22 @@ impl NativeRows {
         });
         let settled = carried_out.and_then(|()| {
             self.settle_cached(place);
-            let commands = &self.commands[..count];
-            self.autoreset.settle(rows, commands, &mut place.outcomes);
-            place.leaves.keep_finals();
-            if self.restarts { self.restart(place) } else { Ok(()) }
+            if self.is_judged {
+                self.await_verdict(place);
+                return Ok(());
+            }
+            self.settle_step(place)
         });
         self.addresses = room;
         settled
+    }
+
+    /// Settles rows whose commands were carried out in a step, and restarts those that are over.
+    fn settle_step(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
+        let commands = &self.commands[..place.rows.len()];
+        self.autoreset.settle(place.rows.clone(), commands, &mut place.outcomes);
+        place.leaves.keep_finals();
+        if self.restarts { self.restart(place) } else { Ok(()) }
     }
 
     /// Resets the rows for which `how` says so, with `options`, and shows the others. `is_full`: it
@@ -202,6 +219,7 @@ impl NativeRows {
     ) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         self.begin();
+        self.abandon();
         for (at, row) in rows.clone().enumerate() {
             let how = how(row);
             if !matches!(how, RowReset::Leave) && self.mailbox.has_next_resets() {

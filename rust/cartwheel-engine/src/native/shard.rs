@@ -59,18 +59,25 @@ impl NativeShard {
             (task.first, task.tally, task.rows.start - task.first..task.rows.end - task.first);
         let mut place =
             Place { first, rows: own.clone(), actions: &task.actions, leaves, outcomes, tally };
-        let done = if task.op == Op::Step {
-            rows.step(&mut place)
-        } else {
-            let (how, options) = self.mailbox.take_reset();
-            let how = |row: usize| how.get(row).cloned().unwrap_or(RowReset::Continue);
-            let is_full = task.flags & FULL_RESET != 0;
-            rows.reset(&mut place, how, &|row| options.of(row), is_full)
+        let done = match task.op {
+            Op::Step => rows.step(&mut place),
+            Op::Judge => rows.judge(&mut place, self.mailbox.take_verdict().as_ref()),
+            _ => {
+                let (how, options) = self.mailbox.take_reset();
+                let how = |row: usize| how.get(row).cloned().unwrap_or(RowReset::Continue);
+                let is_full = task.flags & FULL_RESET != 0;
+                rows.reset(&mut place, how, &|row| options.of(row), is_full)
+            }
         };
         if let Err(error) = done {
             rows.fail_all(own, first, |_| error.again());
             task.slab.write_failed();
         }
+    }
+
+    /// Whether a step is half done.
+    fn awaits_verdict(&self) -> bool {
+        self.rows.as_ref().is_some_and(NativeRows::awaits_verdict)
     }
 
     /// Passes on the infos and faults of rows that were carried out.
@@ -94,7 +101,7 @@ impl NativeShard {
 
 impl Shard for NativeShard {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
-        if !matches!(task.op, Op::Step | Op::Reset) {
+        if !matches!(task.op, Op::Step | Op::Judge | Op::Reset) {
             if let (Some(request), Some(rows)) = (self.mailbox.take_request(), &mut self.rows) {
                 self.mailbox.post_answer(rows.answer(request));
             }
@@ -109,6 +116,9 @@ impl Shard for NativeShard {
             if let Some(start) = start {
                 self.pace.note(Op::Reset, start.elapsed(), task.rows.len());
             }
+        }
+        if task.op == Op::Step && self.awaits_verdict() {
+            return Report::default(); // the second half reports both
         }
         let rows = task.rows.clone();
         self.report(task, &rows)

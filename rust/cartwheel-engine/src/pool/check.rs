@@ -11,7 +11,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`]; for a step also
-    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
+    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`]; for a judgement
+    /// [`Error::NotPending`] when the call before was no step of judged rows.
     pub fn check(&self, call: Call) -> Result<(), Error> {
         self.check_usable()?;
         if let Some(Pending { call: pending, .. }) = self.pending {
@@ -20,7 +21,11 @@ impl Pool {
         if self.sent.any() {
             return Err(Error::InFlight { rows: self.sent.rows() });
         }
-        if call == Call::Step { self.check_rows(0..self.phases.len()) } else { Ok(()) }
+        match call {
+            Call::Step => self.check_rows(0..self.phases.len()),
+            Call::Judge if !self.half_done => Err(Error::NotPending { expected: Call::Judge }),
+            Call::Judge | Call::Reset | Call::Call => Ok(()),
+        }
     }
 
     /// Checks whether these rows can be stepped.

@@ -79,6 +79,7 @@ pub enum OnDeath {
 
 /// How a pool treats rows and waits for workers.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "choices that do not depend on each other")]
 pub struct Policy {
     /// Refuse to step when a row is over: autoreset is disabled and over rows do not freeze.
     pub refuse_over: bool,
@@ -89,6 +90,10 @@ pub struct Policy {
     pub on_death: OnDeath,
     /// Poll for a result before sleeping.
     pub spin: bool,
+    /// A step of all rows is done by halves: [`Call::Step`](crate::Call::Step) and
+    /// [`Call::Judge`](crate::Call::Judge). See
+    /// [`ShardSettings::is_judged`](crate::native::ShardSettings::is_judged).
+    pub judges: bool,
 }
 
 /// Environments, their workers and their memory.
@@ -106,6 +111,8 @@ pub struct Pool {
     task: u32,
     pending: Option<Pending>,
     phases: Vec<u8>,
+    /// Whether the call that finished last was the first half of a step.
+    half_done: bool,
     recording: Option<Recording>,
     sent: InFlight,
     /// Present if the pool is broken: it can only be closed.
@@ -150,6 +157,7 @@ impl Pool {
             policy,
             task: 0,
             pending: None,
+            half_done: false,
             recording: None,
             broken: None,
             interrupted: Vec::new(),

@@ -225,7 +225,7 @@ impl Pool {
         for work in &mut work {
             work.op = match self.sent.call_of(work.rows.start) {
                 Some(Call::Reset) => Op::Reset,
-                Some(Call::Step | Call::Call) => Op::Step,
+                Some(Call::Step | Call::Call | Call::Judge) => Op::Step,
                 None => return Settled::Never,
             };
         }

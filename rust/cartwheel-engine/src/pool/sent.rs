@@ -160,6 +160,9 @@ impl Pool {
         }
         self.sent.check(rows)?;
         self.check_sent(call)?;
+        if self.policy.judges && call == Call::Step {
+            return Err(Error::JudgedTogether);
+        }
         if call == Call::Step {
             self.check_rows(rows.iter().copied())?;
         }

@@ -89,7 +89,7 @@ impl Pool {
         }
         let recorded = self.recorded(call);
         let lease = match (recorded, call, self.memory.slab_backing()) {
-            (None, Call::Step | Call::Reset, Some(backing)) => {
+            (None, Call::Step | Call::Reset | Call::Judge, Some(backing)) => {
                 // SAFETY: the lease is handed out when its task has finished (invariant 3).
                 Some(unsafe { self.slabs.acquire(backing) }?)
             }
@@ -100,6 +100,7 @@ impl Pool {
             Call::Step => Op::Step,
             Call::Reset => Op::Reset,
             Call::Call => Op::Call,
+            Call::Judge => Op::Judge,
         };
         let command = Command { op, task: self.task };
         let slab = lease.as_ref().map_or(0, Lease::slab);
@@ -171,8 +172,11 @@ impl Pool {
         let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
-            self.meter.count_batch(self.phases.len(), lease.must_copy());
+            if !(self.policy.judges && call == Call::Step) {
+                self.meter.count_batch(self.phases.len(), lease.must_copy());
+            }
         }
+        self.half_done = self.policy.judges && call == Call::Step;
         if self.recording.is_some() && self.reports().any(|report| report.failed) {
             self.recording = None; // the following steps do not continue it
         }

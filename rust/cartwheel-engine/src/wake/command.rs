@@ -16,6 +16,8 @@ pub enum Op {
     Close = 5,
     /// Take the rows that were sent.
     Take = 6,
+    /// Settle the rows that were stepped, as their owner judges them.
+    Judge = 7,
 }
 
 /// An operation and the number of its task.
@@ -56,6 +58,7 @@ impl Command {
             4 => Op::Call,
             5 => Op::Close,
             6 => Op::Take,
+            7 => Op::Judge,
             _ => return None,
         };
         Some(Self { op, task: word >> OP_BITS })

@@ -64,6 +64,7 @@ pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
         replacements: 0,
         dense_finals: false,
         is_checked: false,
+        is_judged: false,
     }
 }
 
@@ -133,11 +134,12 @@ impl Envs {
             refuse_unstarted: true,
             on_death: OnDeath::Break,
             spin: false,
+            judges: settings.is_judged,
         };
         Self { pool: Pool::new(memory, workers, policy).unwrap(), mailboxes, threads }
     }
 
-    fn call(&mut self, call: Call, flags: u32) -> Result<Batch, Error> {
+    pub(crate) fn call(&mut self, call: Call, flags: u32) -> Result<Batch, Error> {
         self.pool.begin(call, flags)?;
         let finished = self.pool.finish(call, None, &mut || false)?;
         let (mut faults, mut infos) = (Vec::new(), Vec::new());

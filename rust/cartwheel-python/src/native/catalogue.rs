@@ -20,7 +20,8 @@ pub(crate) fn native_envs() -> Vec<(String, Option<u32>, Option<f64>, String)> {
         let defaults = table.default_options().to_owned();
         (table.id().to_owned(), limit, table.reward_threshold(), defaults)
     };
-    all().into_iter().map(entry).collect()
+    let is_listed = |table: &Arc<EnvTable>| !table.id().starts_with('_');
+    all().into_iter().filter(is_listed).map(entry).collect()
 }
 
 /// Documented in the stub.

@@ -12,13 +12,14 @@ mod value;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
     Answer, Draw, Mailbox, NativeShard, Request, ResetCache, RowOptions, RowReset, RowState, Seed,
-    ShardSettings, TerminalState,
+    ShardSettings, TerminalState, Verdict,
 };
 use cartwheel_engine::plugin::{Kind, find};
 use cartwheel_engine::space::{ActionTag, DType};
@@ -61,7 +62,7 @@ impl PyNativeEnvs {
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0,
-        dense_finals = false
+        dense_finals = false, judged = false
     ))]
     fn new(
         env_id: &str,
@@ -72,6 +73,7 @@ impl PyNativeEnvs {
         rules: Option<GivenRules>,
         replacements: u32,
         dense_finals: bool,
+        judged: bool,
     ) -> PyResult<Self> {
         let kind = find(env_id).and_then(|table| Kind::new(&table, options));
         let kind = kind.map_err(to_py_err)?;
@@ -82,6 +84,7 @@ impl PyNativeEnvs {
             replacements,
             dense_finals,
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
+            is_judged: judged,
         };
         let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
         let firsts = shards.iter().map(|&(first, _)| first).collect();
@@ -383,6 +386,29 @@ impl PyNativeEnvs {
             ActionTag::Integers => DType::I64,
         };
         Ok(self.kind.spaces().action.check_actions_of(leaf, dtype, elements)?)
+    }
+
+    /// Leaves with each shard what became of its rows. Shards have the rows `shards`.
+    ///
+    /// # Errors
+    ///
+    /// `ValueError` unless there is one entry for each row.
+    pub(crate) fn post_verdict(&self, all: &Verdict, shards: &[Range<usize>]) -> PyResult<()> {
+        let Verdict { rewards, terminations, truncations } = all;
+        let rows = shards.last().map_or(0, |last| last.end);
+        for len in [rewards.len(), terminations.len(), truncations.len()] {
+            if len != rows {
+                return Err(PyValueError::new_err(format!("{len} outcomes for {rows} rows")));
+            }
+        }
+        for (mailbox, rows) in self.mailboxes.iter().zip(shards) {
+            mailbox.post_verdict(Verdict {
+                rewards: rewards[rows.clone()].to_vec(),
+                terminations: terminations[rows.clone()].to_vec(),
+                truncations: truncations[rows.clone()].to_vec(),
+            });
+        }
+        Ok(())
     }
 
     /// Of which leaves of the action space the environments take floats of either dtype; leaves

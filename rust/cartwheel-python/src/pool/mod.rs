@@ -10,6 +10,8 @@ mod call;
 mod door;
 mod finals;
 mod infos;
+mod judge;
+mod judged;
 mod late;
 mod link;
 mod next_reset;
@@ -47,6 +49,7 @@ use crate::pool::by_row::ByRow;
 use crate::pool::door::{Closing, Door};
 use crate::pool::finals::FinalsForm;
 use crate::pool::infos::Infos;
+use crate::pool::judge::Judge;
 use crate::pool::link::Link;
 use crate::pool::posted::Posts;
 use crate::pool::recorded_episodes::RecordedEpisodes;
@@ -74,7 +77,7 @@ impl PyPool {
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
-        affinity_offset = None, maniskill_names = false
+        affinity_offset = None, maniskill_names = false, judge = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -101,6 +104,7 @@ impl PyPool {
         num_threads: usize,
         affinity_offset: Option<usize>,
         maniskill_names: bool,
+        judge: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let memory = memory.get().memory.clone();
         let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
@@ -110,7 +114,8 @@ impl PyPool {
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
         let Made { workers, native, refuse_over } = Made::new(&memory, shard, &pids, inline, crew)?;
         let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
-        let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), on_death, spin };
+        let (refuse_unstarted, judges) = (native.is_some(), judge.is_some());
+        let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, judges };
         let mut pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
         pool.remind_after(as_duration(reminder)?);
         pool.kill_hung_after(as_duration(hang_limit)?);
@@ -129,6 +134,7 @@ impl PyPool {
             infos: Infos::new(objects, columnar, native.is_some()),
             by_row: ByRow::new(rows),
             native,
+            judge: judge.map(Judge::new),
             posts: Posts::default(),
             next_resets: BTreeMap::new(),
             called_rows: None,

@@ -157,6 +157,9 @@ impl State {
         if let Some(episodes) = &mut self.episodes {
             episodes.received(&received.lease, &received.rows);
         }
+        if let Some(judge) = &mut self.judge {
+            judge.remember(&received.lease, received.rows.iter().copied());
+        }
         Ok(received)
     }
 }

@@ -19,6 +19,7 @@ use crate::pool::batch::{Batches, Outputs, load_finished};
 use crate::pool::by_row::ByRow;
 use crate::pool::door::{Close, Closing};
 use crate::pool::infos::Infos;
+use crate::pool::judge::Judge;
 use crate::pool::link::Link;
 use crate::pool::posted::{Posts, To};
 use crate::space::Tree;
@@ -36,6 +37,8 @@ pub(super) struct State {
     pub(super) actions: Tree,
     /// Native environments, which check their actions.
     pub(super) native: Option<Py<PyNativeEnvs>>,
+    /// What judges the rows after the first half of each step.
+    pub(super) judge: Option<Judge>,
     /// Whether the caller's thread steps all rows: detaching would only cost time.
     pub(super) inline: bool,
     pub(super) batches: Batches,

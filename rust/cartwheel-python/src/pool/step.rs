@@ -66,6 +66,7 @@ impl State {
             filled.map_err(explain)?;
         }
         pool.begin(Call::Step, flags_of(next.as_ref())).map_err(explain)?;
+        self.keep_judged(&checked, py)?;
         self.link.all_sent = calling == "send";
         self.send_next_resets(py, next)
     }
@@ -77,6 +78,7 @@ impl State {
         timeout: Option<f64>,
     ) -> PyResult<Outputs<'py>> {
         let finished = self.finish(py, Call::Step, calling, timeout)?;
+        let finished = self.judged(py, finished, calling)?;
         let outputs = self.collect(py, finished);
         if outputs.is_err() {
             self.lose(0..self.rows);
@@ -94,6 +96,7 @@ impl State {
         reset_infos: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let finished = self.finish(py, Call::Step, calling, timeout)?;
+        let finished = self.judged(py, finished, calling)?;
         let lease = self.load(py, finished)?;
         let Self { link, batches, infos, by_row, rows, .. } = self;
         let rewards = narrow_rewards(py, &lease, *rows)?;

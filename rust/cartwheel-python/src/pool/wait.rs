@@ -7,6 +7,7 @@ use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::pool::judge::Judge;
 use crate::pool::state::State;
 
 impl State {
@@ -21,7 +22,13 @@ impl State {
         let finished = self.wait(py, call, calling, timeout, |pool, timeout, interrupted| {
             pool.finish(call, timeout, interrupted)
         })?;
-        let stepped = finished.lease.as_ref().filter(|_| call == Call::Step);
+        if let (Some(judge), Some(lease), Call::Reset | Call::Judge) =
+            (&mut self.judge, &finished.lease, call)
+        {
+            judge.remember(lease, 0..self.rows);
+        }
+        let last = Judge::last_call(self.judge.as_ref());
+        let stepped = finished.lease.as_ref().filter(|_| call == last);
         if let (Some(episodes), Some(lease)) = (&mut self.episodes, stepped) {
             episodes.stepped(lease);
         }

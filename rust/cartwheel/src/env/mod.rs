@@ -65,7 +65,8 @@ pub use wanted::Wanted;
 pub trait Env: Sized + Send + 'static {
     /// Keywords of the constructor: a struct made by [`options!`](crate::options), or one that
     /// derives `Deserialize` with `#[serde(deny_unknown_fields, default)]`. Unknown and ill-typed
-    /// keywords are errors that name them.
+    /// keywords are errors that name them. One whose name begins with an underscore names something of
+    /// this process: a saved state may be loaded where it differs.
     type Options: DeserializeOwned + Default + Debug + Send + Sync + 'static;
     /// The options of `reset(options=…)`, made likewise; [`NoOptions`] for none. Check
     /// values with `#[serde(try_from = …)]`, so that bad ones are refused before any row is reset.

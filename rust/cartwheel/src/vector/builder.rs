@@ -54,6 +54,7 @@ impl<E: Env> Builder<E> {
             replacements: 0,
             dense_finals: false,
             is_checked: false,
+            is_judged: false,
         };
         Self {
             rows,
@@ -234,6 +235,7 @@ impl<E: Env> Builder<E> {
             refuse_unstarted: true,
             on_death: OnDeath::Break,
             spin: true,
+            judges: false,
         };
         let pool = Pool::new(memory, workers, policy)?;
         Ok(VectorEnv::new(pool, mailboxes, kind, leaves, self.settings, self.timeout))

@@ -1,0 +1,80 @@
+//! Steps by halves: between them, the owner of the pool judges what became of the rows.
+//!
+//! The first half is a round without its settlement. The second one shows every row again, in the
+//! batch that the caller gets, and settles the rows as any step does. Nothing of a row changes between
+//! the two, so it shows the same.
+
+use cartwheel_abi::{SHOW, STEP};
+use cartwheel_core::Transition;
+
+use super::{NativeRows, Place};
+use crate::error::Error;
+use crate::memory::ActionColumns;
+use crate::native::mailbox::Verdict;
+use crate::transition::PhaseTag;
+
+impl NativeRows {
+    /// Ends the first half: the rows are in the phases that they had before.
+    pub(super) fn await_verdict(&mut self, place: &mut Place<'_>) {
+        self.unjudged.extend_from_slice(&self.commands[..place.rows.len()]);
+        for (at, row) in place.rows.clone().enumerate() {
+            place.outcomes.write(at, &Transition::RESET, self.autoreset.phase(row));
+        }
+    }
+
+    /// Whether a step is half done.
+    pub(in crate::native) fn awaits_verdict(&self) -> bool {
+        !self.unjudged.is_empty()
+    }
+
+    /// The second half of a step of all rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`NativeRows::step`].
+    ///
+    /// # Panics
+    ///
+    /// When the verdict has not one entry for each row.
+    pub(in crate::native) fn judge(
+        &mut self,
+        place: &mut Place<'_>,
+        verdict: Option<&Verdict>,
+    ) -> Result<(), Error> {
+        let count = place.rows.len();
+        let mut commands = std::mem::take(&mut self.unjudged);
+        commands.resize(count, SHOW); // of rows whose first half was lost, which have failed
+        self.commands[..count].fill(SHOW);
+        self.present(place);
+        self.calls(place, 0..count, &ActionColumns::NONE, None)?;
+        let cut: Vec<_> = self.replaced.iter().map(|(row, _)| row - place.number()).collect();
+        if let Some(verdict) = verdict {
+            place.outcomes.rewards[..count].copy_from_slice(&verdict.rewards);
+            place.outcomes.terminations[..count].copy_from_slice(&verdict.terminations);
+            place.outcomes.truncations[..count].copy_from_slice(&verdict.truncations);
+        } else {
+            for (row, command) in place.rows.clone().zip(&mut commands) {
+                if *command == STEP {
+                    self.autoreset.fail(row);
+                    *command = SHOW;
+                }
+            }
+        }
+        for at in cut {
+            place.outcomes.write(at, &Transition::CUT, PhaseTag::Running);
+        }
+        self.commands[..count].copy_from_slice(&commands);
+        commands.clear();
+        self.unjudged = commands; // keeps its memory
+        self.settle_step(place)
+    }
+
+    /// Fails the rows of a step whose second half never came.
+    pub(super) fn abandon(&mut self) {
+        for (row, command) in self.unjudged.drain(..).enumerate() {
+            if command == STEP {
+                self.autoreset.fail(row);
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a simulation has as parameters, besides its arrays.
+
+use std::ops::{Deref, DerefMut};
+
+use cartwheel::{Error, Parameter, ParameterValue};
+
+use crate::field::{Field, set_numbers};
+use crate::model::{check_frame_skip, check_timestep};
+
+/// Positions and velocities: as a parameter one array, `MujocoEnv.state_vector()`.
+#[derive(Debug)]
+pub(crate) struct Coordinates {
+    pub(crate) qpos: Field,
+    pub(crate) qvel: Field,
+}
+
+impl Parameter for Coordinates {
+    fn get(&self) -> ParameterValue {
+        [&*self.qpos, &*self.qvel].concat().get()
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let mut all = [&*self.qpos, &*self.qvel].concat();
+        set_numbers(&mut all, value)?;
+        let (qpos, qvel) = all.split_at(self.qpos.len());
+        self.qpos.assign(qpos);
+        self.qvel.assign(qvel);
+        Ok(())
+    }
+}
+
+/// The arrays of a simulation that are drawn.
+pub(crate) const SCENE: [&str; 13] = [
+    "geom_xpos",
+    "geom_xmat",
+    "site_xpos",
+    "site_xmat",
+    "cam_xpos",
+    "cam_xmat",
+    "light_xpos",
+    "light_xdir",
+    "xpos",
+    "xmat",
+    "xipos",
+    "ximat",
+    "subtree_com",
+];
+
+/// What is drawn: as a parameter one array, those of [`SCENE`] that the row has, one after the other.
+#[derive(Debug)]
+pub(crate) struct Scene(pub(crate) Vec<Field>);
+
+impl Parameter for Scene {
+    fn get(&self) -> ParameterValue {
+        let parts: Vec<&[f64]> = self.0.iter().map(|field| &**field).collect();
+        parts.concat().get()
+    }
+
+    fn set(&mut self, _: ParameterValue) -> Result<(), Error> {
+        Err(Error::BadParameter("cannot be set: MuJoCo computes it".to_owned()))
+    }
+}
+
+/// The number by which Python knows the row.
+#[derive(Debug)]
+pub(crate) struct Number(pub(crate) u64);
+
+impl Parameter for Number {
+    fn get(&self) -> ParameterValue {
+        self.0.into()
+    }
+
+    fn set(&mut self, _: ParameterValue) -> Result<(), Error> {
+        Err(Error::BadParameter("cannot be set: it numbers the row's simulation".to_owned()))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct FrameSkip(pub(crate) u32);
+
+impl Parameter for FrameSkip {
+    fn get(&self) -> ParameterValue {
+        self.0.get()
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let mut new = self.0;
+        new.set(value)?;
+        check_frame_skip(new)
+            .map_err(|_| Error::BadParameter("must be at least 1, got 0".into()))?;
+        self.0 = new;
+        Ok(())
+    }
+}
+
+/// Seconds of one `mj_step`, as rewards see it. MuJoCo itself reads its model.
+#[derive(Debug)]
+pub(crate) struct Timestep(pub(crate) f64);
+
+impl Parameter for Timestep {
+    fn get(&self) -> ParameterValue {
+        self.0.get()
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let mut new = self.0;
+        new.set(value)?;
+        check_timestep(new).map_err(|_| {
+            Error::BadParameter(format!("must be a positive number of seconds, got {new:?}"))
+        })?;
+        self.0 = new;
+        Ok(())
+    }
+}
+
+/// As many numbers as there were at first.
+#[derive(Debug)]
+pub(crate) struct Numbers(pub(crate) Vec<f64>);
+
+impl Deref for Numbers {
+    type Target = [f64];
+
+    fn deref(&self) -> &[f64] {
+        &self.0
+    }
+}
+
+impl DerefMut for Numbers {
+    fn deref_mut(&mut self) -> &mut [f64] {
+        &mut self.0
+    }
+}
+
+impl Parameter for Numbers {
+    fn get(&self) -> ParameterValue {
+        self.0.get()
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        set_numbers(&mut self.0, value)
+    }
+}

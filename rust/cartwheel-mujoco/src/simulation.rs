@@ -1,0 +1,96 @@
+//! `Simulation`: any model, without a task. Its observation is a list of arrays of MuJoCo's, one after
+//! the other; whoever steps it judges it.
+//!
+//! | | |
+//! |---|---|
+//! | action | `data.ctrl`, within the control ranges of the actuators; `float32[nu]` |
+//! | observation | the fields, in the order in which they are named; `float64` |
+//! | reward | 0 |
+//! | terminates | never |
+
+use cartwheel::{Error, Failure, FloatsRef, Rng};
+use serde::Deserialize;
+
+use crate::env::{Robot, Step, info};
+use crate::model::{Model, Sizes};
+use crate::observation::Observation;
+use crate::options::{NoiseScale, options};
+use crate::stepper::{Stepper, VelocityNoise};
+
+/// An array of a simulation that is observed, and its number of elements.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Observed(pub(crate) String, pub(crate) usize);
+
+options! {
+    /// Scale of the noise of initial positions (uniform) and velocities.
+    _reset_noise_scale = reset_noise_scale: NoiseScale = 0.0,
+    /// Whether the noise of velocities is normal.
+    _normal_velocities = normal_velocities: bool = false,
+    ;
+    /// What is observed.
+    fields: Vec<Observed>,
+}
+
+info! {
+    /// What MuJoCo says.
+    SimulationInfo {}
+}
+
+/// A simulation.
+#[derive(Debug)]
+pub struct Simulation {
+    options: Options,
+}
+
+impl Robot for Simulation {
+    type Options = Options;
+    type Info = SimulationInfo;
+
+    fn observation_len(options: &Options, _: Sizes) -> usize {
+        options.fields.iter().map(|field| field.1).sum()
+    }
+
+    fn observed(options: &Options) -> &[Observed] {
+        &options.fields
+    }
+
+    fn new(options: &Options, _: &Model) -> Result<Self, Error> {
+        Ok(Self { options: options.clone() })
+    }
+
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn options_mut(&mut self) -> &mut Options {
+        &mut self.options
+    }
+
+    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
+        let velocities = if self.options.normal_velocities {
+            VelocityNoise::Normal
+        } else {
+            VelocityNoise::Uniform
+        };
+        stepper.reset(*self.options.reset_noise_scale, velocities, rng)
+    }
+
+    fn reset_info(&self, stepper: &Stepper) -> SimulationInfo {
+        SimulationInfo { mujoco_warning: stepper.warning() }
+    }
+
+    fn step(
+        &self,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<SimulationInfo>, Failure> {
+        stepper.step(action)?;
+        Ok(Step { reward: 0.0, terminated: false, info: self.reset_info(stepper) })
+    }
+
+    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
+        for field in stepper.observed() {
+            observation.push(field);
+        }
+    }
+}

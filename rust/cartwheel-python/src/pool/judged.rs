@@ -1,0 +1,73 @@
+//! Steps of rows that Python judges: they have two halves.
+
+use cartwheel_engine::Call;
+use cartwheel_engine::native::Verdict;
+use cartwheel_engine::pool::Finished;
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::pool::actions::Checked;
+use crate::pool::state::State;
+
+type Column<'py, T> = Bound<'py, PyArray1<T>>;
+
+impl State {
+    /// Copies the actions of a step that is about to begin, if they are judged: the caller may write
+    /// theirs before the step is finished.
+    pub(super) fn keep_judged(&mut self, checked: &Checked<'_>, py: Python<'_>) -> PyResult<()> {
+        if let Some(judge) = &mut self.judge {
+            let actions = checked.batch(&self.actions, py)?;
+            let copy = py.import(intern!(py, "copy"))?;
+            judge.actions = Some(copy.call_method1(intern!(py, "deepcopy"), (actions,))?.unbind());
+        }
+        Ok(())
+    }
+
+    /// The second half of a step whose rows are judged; otherwise `first` itself. If the callable
+    /// raises, the rows that were stepped need a reset.
+    pub(super) fn judged(
+        &mut self,
+        py: Python<'_>,
+        first: Finished,
+        calling: &str,
+    ) -> PyResult<Finished> {
+        let Some(judge) = &mut self.judge else { return Ok(first) };
+        let (callable, actions) = (judge.callable.clone_ref(py), judge.actions.take());
+        let before = PyBytes::new(py, &judge.before);
+        let observations = self.collect(py, first)?.observations;
+        let verdict = callable
+            .bind(py)
+            .call1((before, actions, observations))
+            .and_then(|verdict| verdict.extract::<(Column<'_, f64>, _, _)>())
+            .and_then(|verdict| self.post_verdict(py, verdict));
+        let explain = |error| self.link.explain(py, error, Call::Judge, calling);
+        self.pool.begin(Call::Judge, 0).map_err(explain)?;
+        let second = self.finish(py, Call::Judge, calling, None)?;
+        if let Err(raised) = verdict {
+            self.lose(0..self.rows);
+            let messages = self.announced.with_task(&self.pool);
+            self.link.discard(py, messages)?;
+            return Err(raised);
+        }
+        Ok(second)
+    }
+
+    /// Leaves rewards, terminations and truncations of all rows for their shards.
+    fn post_verdict(
+        &self,
+        py: Python<'_>,
+        verdict: (Column<'_, f64>, Column<'_, bool>, Column<'_, bool>),
+    ) -> PyResult<()> {
+        let (rewards, terminations, truncations) = verdict;
+        let bytes = |flags: &[bool]| flags.iter().copied().map(u8::from).collect();
+        let all = Verdict {
+            rewards: rewards.readonly().as_slice()?.to_vec(),
+            terminations: bytes(terminations.readonly().as_slice()?),
+            truncations: bytes(truncations.readonly().as_slice()?),
+        };
+        let native = self.native.as_ref().expect("only native rows are judged");
+        native.bind(py).get().post_verdict(&all, self.pool.shards())
+    }
+}
