@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
+from cartwheel.arguments import as_integer
 from cartwheel.gymnasium_versions import spec_that_draws
 from cartwheel.near_misses import shown
 from cartwheel.physics.library import logged_warnings
@@ -78,7 +79,10 @@ class GymnasiumEnv:
             Exception: As Gymnasium's environment of this id: the file does not exist
                 (``OSError``), MuJoCo cannot read it (``ValueError``), or the model lacks a body
                 that the environment needs (``KeyError``).
+            ValueError: ``frame_skip`` is no integer of at least 1.
         """
+        if "frame_skip" in keywords:
+            as_integer("frame_skip", keywords["frame_skip"], 1)
         level = logging.WARNING if "xml_file" in keywords else logging.INFO  # Gymnasium's files
         with logged_warnings(mujoco, level):
             env = self._make(**keywords)
