@@ -249,7 +249,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     def _renderer_of(self, modes: list[str], native_id: str, options: dict[str, Any]) -> Renderer:
         """Returns what draws the environments, of which plugins have these render modes."""
         if self._simulated is not None:
-            return RowsRenderer(self.env_id, self._simulated, self.render_mode)
+            return RowsRenderer(self._shown_id, self._simulated, self.render_mode)
         if modes or native_id == self.env_id:  # Gymnasium has none of a plugin
             return OwnRenderer(self.env_id, modes, self.render_mode)
         return GymnasiumRenderer(self.env_id, options, self.render_mode, native_id=native_id)
