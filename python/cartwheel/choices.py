@@ -40,6 +40,17 @@ NativeId = Literal[
     "cartwheel/CliffWalkingSlippery-v1",
     "cartwheel/Taxi-v4",
     "cartwheel/Null-v0",
+    "cartwheel/Ant-v5",
+    "cartwheel/HalfCheetah-v5",
+    "cartwheel/Hopper-v5",
+    "cartwheel/Humanoid-v5",
+    "cartwheel/HumanoidStandup-v5",
+    "cartwheel/InvertedDoublePendulum-v5",
+    "cartwheel/InvertedPendulum-v5",
+    "cartwheel/Pusher-v5",
+    "cartwheel/Reacher-v5",
+    "cartwheel/Swimmer-v5",
+    "cartwheel/Walker2d-v5",
 ]
 """The ids of native environments in Gymnasium's registry."""
 
