@@ -24,7 +24,7 @@ PYTHON = """
     vector
     returns worker
     arguments supported trainers
-    _cartwheel choices errors extras log near_misses policy progress spaces
+    _cartwheel choices errors extras log near_misses policy progress spaces uninterrupted
     gymnasium_versions
 """
 BINDING = """

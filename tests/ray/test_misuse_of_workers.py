@@ -5,6 +5,7 @@ import importlib
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -182,6 +183,40 @@ def test_ctrl_c_in_a_collect_loses_nothing(workers, gates):
     rollout = remote.collect()
     assert rollout.observations[:, :, 0].tolist() == [[t, t] for t in range(5)]
     assert remote.stats().rollouts.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("method", ["ask", "receive"])
+def test_ctrl_c_between_a_call_and_its_note_loses_nothing(workers, monkeypatch, method):
+    """The interrupt comes when Ray has the call, or has given the answer, and before the note."""
+    worker_class = importlib.import_module("cartwheel.ray.remote_worker").RemoteWorker
+    remote = workers(cart_poles(), Leaning, 2, 4, seed=1)
+
+    def interrupted(call):
+        def call_and_interrupt(*arguments):
+            answer = call(*arguments)
+            _thread.interrupt_main()
+            return answer
+
+        return call_and_interrupt
+
+    if method == "ask":
+        call = worker_class._call
+
+        def with_interrupts(worker, name):
+            method_of_ray = call(worker, name)
+            if name != "collect":
+                return method_of_ray
+            return SimpleNamespace(remote=interrupted(method_of_ray.remote))
+
+        monkeypatch.setattr(worker_class, "_call", with_interrupts)
+    else:
+        monkeypatch.setattr(worker_class, "receive", interrupted(worker_class.receive))
+    for _ in range(2):  # each worker is asked once, and each answers once
+        with pytest.raises(KeyboardInterrupt):
+            remote.collect()
+    rollout = remote.collect()
+    (expected,) = twin(cart_poles(6), 4, seed=1, weights=[0.0])
+    assert_same(rollout, expected)
 
 
 def test_closing_does_not_wait_for_a_rollout_that_hangs(workers, gates):

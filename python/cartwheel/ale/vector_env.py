@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.ale.keywords import check_keywords
-from cartwheel.ale.uninterrupted import uninterrupted
 from cartwheel.arguments import (
     NUMBERING_OPTIONS,
     as_autoreset_mode,
@@ -28,6 +27,7 @@ from cartwheel.arguments import (
 from cartwheel.errors import EpisodeOverError
 from cartwheel.gymnasium_versions import keep_open
 from cartwheel.near_misses import near_miss, shown
+from cartwheel.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from cartwheel.choices import FinalObs, Mode

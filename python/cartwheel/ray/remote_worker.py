@@ -11,6 +11,7 @@ from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError, RayTa
 from cartwheel.errors import add_note
 from cartwheel.log import LOGGER
 from cartwheel.ray.rollout_actor import RolloutActor
+from cartwheel.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from cartwheel.ray.rollout_actor import Description
@@ -78,6 +79,7 @@ class RemoteWorker:
             ) from error
         self.starting = None
 
+    @uninterrupted()
     def ask(self, version: int, weights: tuple[Any, ...]) -> None:
         """Asks for a rollout, unless the worker is starting."""
         if self.starting is None:

@@ -23,6 +23,7 @@ from cartwheel.ray.rollout_actor import Plan
 from cartwheel.ray.worker_rollout import joined
 from cartwheel.ray.worker_stats import WorkerStats
 from cartwheel.rollouts.recording import MAX_STEPS
+from cartwheel.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -279,16 +280,21 @@ class RolloutWorkers:
             for worker in missing:
                 if self.policy_version not in worker.calls.values():
                     worker.ask(self.policy_version, self._weights)
-            worker, rollout = self._receive(missing)
-            if rollout is None:
-                continue
-            if rollout.policy_version == self.policy_version:
-                self._gathered[worker.index] = rollout
-            else:
-                worker.dropped += 1
+            worker = self._await(missing)
+            with uninterrupted():
+                self._gather(worker)
         rollout = joined([self._gathered[index] for index in range(self.num_workers)])
         self._gathered, self._collecting = {}, False
         return rollout
+
+    def _gather(self, worker: RemoteWorker) -> None:
+        rollout = self._receive(worker)
+        if rollout is None:
+            return
+        if rollout.policy_version == self.policy_version:
+            self._gathered[worker.index] = rollout
+        else:
+            worker.dropped += 1
 
     def rollouts(self) -> Iterator[WorkerRollout]:
         """Yields rollouts for ever, each of one worker, in the order in which they are done.
@@ -317,7 +323,7 @@ class RolloutWorkers:
         while True:
             self._check_open()
             self._ask_ahead()
-            _, rollout = self._receive(self._workers)
+            rollout = self._receive(self._await(self._workers))
             if rollout is not None:
                 self._ask_ahead()  # the worker goes on while the loop uses the rollout
                 yield rollout
@@ -428,8 +434,8 @@ class RolloutWorkers:
         if _session() != self._session:
             raise ClosedEnvironmentError("the workers ended when Ray was shut down.")
 
-    def _receive(self, workers: list[RemoteWorker]) -> tuple[RemoteWorker, WorkerRollout | None]:
-        """Waits for the next answer of some workers; ``None`` if it is no rollout."""
+    def _await(self, workers: list[RemoteWorker]) -> RemoteWorker:
+        """Waits for the next answer of some workers; returns the worker."""
         fewest_first = sorted(workers, key=lambda worker: worker.rollouts)
         awaited = {worker.awaited: worker for worker in fewest_first}
         began, reminder = time.monotonic(), reminder_s()
@@ -442,11 +448,14 @@ class RolloutWorkers:
                 )
         finally:
             self._waited += time.monotonic() - began
-        worker = awaited[ready[0]]
+        return awaited[ready[0]]
+
+    def _receive(self, worker: RemoteWorker) -> WorkerRollout | None:
+        """Takes the answer of a worker, which is there; ``None`` if it is no rollout."""
         rollout = worker.receive()
         if rollout is not None:
             worker.staleness = self.policy_version - rollout.policy_version
-        return worker, rollout
+        return rollout
 
 
 def _session() -> str | None:

@@ -1,4 +1,4 @@
-"""Keeps Ctrl-C out of calls of ale-py."""
+"""Keeps Ctrl-C out of calls to others that are noted here."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Handles Ctrl-C after the block, not between a call of ale-py and what is noted of it.
+    """Handles Ctrl-C after the block, not between a call and what is noted of it.
 
-    Otherwise results could be received and not counted, and waited for once more, for ever. Only
-    the main thread handles signals.
+    Otherwise results of ale-py could be received and not counted, and waited for once more, for
+    ever; and rollouts of Ray's actors could be asked for twice. Only the main thread handles
+    signals.
     """
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
