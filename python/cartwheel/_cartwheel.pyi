@@ -361,6 +361,7 @@ class MujocoModel:
         bodies: Mapping[str, int],
         state_spec: int,
         fused_norms: bool,
+        scene: Sequence[str],
         make_row: Callable[[], tuple[int, int, int, dict[str, tuple[int, int]], object]],
     ) -> MujocoModel:
         """Registers a model.
@@ -381,6 +382,8 @@ class MujocoModel:
             bodies: Numbers of the bodies, by name.
             state_spec: ``mujoco.mjtState.mjSTATE_INTEGRATION``.
             fused_norms: Whether ``np.linalg.norm`` of a short vector uses fused multiply-add.
+            scene: The arrays of a row that frames are drawn from: the parameter ``scene`` is them,
+                one after the other.
             make_row: Makes the simulation of a row, on any thread: its number, the addresses of its
                 ``mjModel`` and ``mjData``, and of each array of ``float64`` its address and number
                 of elements, by MuJoCo's name; and what keeps all of them alive. It is called once

@@ -9,7 +9,7 @@ import numpy as np
 
 from cartwheel._cartwheel import MujocoModel
 from cartwheel.physics.library import addresses
-from cartwheel.physics.rows import DATA_FIELDS, Rows
+from cartwheel.physics.rows import DATA_FIELDS, SCENE, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +78,7 @@ class Simulation:
             bodies={model.body(number).name: number for number in range(model.nbody)},
             state_spec=int(mujoco.mjtState.mjSTATE_INTEGRATION),
             fused_norms=_norms_are_fused(),
+            scene=SCENE,
             make_row=self.rows.make,
         )
 

@@ -73,20 +73,18 @@ info! {
 
 /// An ant.
 #[derive(Debug)]
-pub struct Ant {
-    options: Options,
-}
+pub struct Ant;
 
-impl Ant {
+impl Options {
     fn is_healthy(&self, stepper: &Stepper) -> bool {
-        let (low, high) = self.options.healthy_z_range.ends();
+        let (low, high) = self.healthy_z_range.ends();
         let (qpos, qvel) = (stepper.qpos(), stepper.qvel());
         qpos.iter().chain(qvel).all(|value| value.is_finite()) && low <= qpos[2] && qpos[2] <= high
     }
 
     /// Where the main body is in the plane.
     fn body_xy(&self, stepper: &Stepper) -> [f64; 2] {
-        let [x, y, _] = stepper.body_position(*self.options.main_body);
+        let [x, y, _] = stepper.body_position(*self.main_body);
         [x, y]
     }
 }
@@ -109,19 +107,16 @@ impl Robot for Ant {
                 *options.main_body
             )));
         }
-        Ok(Self { options: options.clone() })
+        Ok(Self)
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
-        stepper.reset(*self.options.reset_noise_scale, VelocityNoise::Normal, rng)
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        stepper.reset(*options.reset_noise_scale, VelocityNoise::Normal, rng)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> AntInfo {
@@ -130,17 +125,20 @@ impl Robot for Ant {
             x_position: float64(x),
             y_position: float64(y),
             distance_from_origin: float64(stepper.norm([x, y])),
-            mujoco_warning: stepper.warning(),
             ..Default::default()
         }
     }
 
-    fn step(&self, stepper: &mut Stepper, action: FloatsRef<'_>) -> Result<Step<AntInfo>, Failure> {
-        let options = &self.options;
-        let before = self.body_xy(stepper);
+    fn step(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<AntInfo>, Failure> {
+        let before = options.body_xy(stepper);
         stepper.step(action)?;
-        let [x_velocity, y_velocity] = stepper.velocity(before, self.body_xy(stepper));
-        let is_healthy = self.is_healthy(stepper);
+        let [x_velocity, y_velocity] = stepper.velocity(before, options.body_xy(stepper));
+        let is_healthy = options.is_healthy(stepper);
         let forward_reward = x_velocity * *options.forward_reward_weight;
         let healthy_reward = options.healthy_reward.if_numpy(is_healthy);
         let ctrl_cost = Scalar::sum_of_squares(action).times(options.ctrl_cost_weight);
@@ -164,8 +162,7 @@ impl Robot for Ant {
         })
     }
 
-    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
-        let options = &self.options;
+    fn observe(&self, options: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
         let first = 2 * usize::from(*options.exclude_current_positions_from_observation);
         observation.push(&stepper.qpos()[first..]);
         observation.push(stepper.qvel());

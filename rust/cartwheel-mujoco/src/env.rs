@@ -20,7 +20,7 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// Keywords.
     type Options: DeserializeOwned + Default + Debug + Send + Sync + NamesModel + Weights + Clone;
     /// The info.
-    type Info: Info + State + Clone + Debug + Send;
+    type Info: Info + Warned + State + Default + Clone + Debug + Send;
 
     /// Number of elements of an observation.
     fn observation_len(options: &Self::Options, sizes: Sizes) -> usize;
@@ -39,21 +39,23 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// [`Error::BadOptions`] for options or a model with which the equations cannot work.
     fn new(options: &Self::Options, model: &Model) -> Result<Self, Error>;
 
-    /// The keywords, with weights that may have changed since.
-    fn options(&self) -> &Self::Options;
-
-    /// The keywords, to be changed.
-    fn options_mut(&mut self) -> &mut Self::Options;
-
     /// `reset_model`.
     ///
     /// # Errors
     ///
     /// MuJoCo's.
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure>;
+    fn reset(
+        &self,
+        options: &Self::Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure>;
 
-    /// `_get_reset_info`.
-    fn reset_info(&self, stepper: &Stepper) -> Self::Info;
+    /// `_get_reset_info`; by default it is empty.
+    fn reset_info(&self, stepper: &Stepper) -> Self::Info {
+        let _ = stepper;
+        Self::Info::default()
+    }
 
     /// `step`.
     ///
@@ -62,12 +64,13 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// MuJoCo's.
     fn step(
         &self,
+        options: &Self::Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<Self::Info>, Failure>;
 
     /// `_get_obs`.
-    fn observe(&self, stepper: &Stepper, observation: Observation<'_>);
+    fn observe(&self, options: &Self::Options, stepper: &Stepper, observation: Observation<'_>);
 }
 
 /// What a step gives, besides the observation.
@@ -79,6 +82,12 @@ pub struct Step<I> {
     pub terminated: bool,
     /// The info.
     pub info: I,
+}
+
+/// Infos that say what MuJoCo warned of.
+pub trait Warned {
+    /// Says it.
+    fn warn(&mut self, warning: Option<String>);
 }
 
 /// Options whose weights are saved with a state, and are parameters.
@@ -107,6 +116,8 @@ pub trait Weights {
 #[derive(Debug)]
 pub struct MujocoEnv<R: Robot> {
     robot: R,
+    /// The keywords, with weights that may have changed since.
+    options: R::Options,
     /// The info of the step or the reset before.
     info: R::Info,
     stepper: Stepper,
@@ -136,25 +147,28 @@ impl<R: Robot> Env for MujocoEnv<R> {
     fn new(options: &R::Options, shared: &Arc<SharedModel>) -> Result<Self, Error> {
         let stepper = Stepper::new(&shared.0, R::observed(options))?;
         let robot = R::new(options, &shared.0)?;
-        Ok(Self { info: robot.reset_info(&stepper), robot, stepper })
+        Ok(Self { info: robot.reset_info(&stepper), options: options.clone(), robot, stepper })
     }
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
-        self.robot.reset(&mut self.stepper, rng)?;
+        self.robot.reset(&self.options, &mut self.stepper, rng)?;
         self.info = self.robot.reset_info(&self.stepper);
+        self.info.warn(self.stepper.take_warning());
         Ok(())
     }
 
     #[inline]
     fn step(&mut self, action: FloatsRef<'_>, _: &mut Rng) -> Result<Transition, Failure> {
-        let Step { reward, terminated, info } = self.robot.step(&mut self.stepper, action)?;
+        let stepped = self.robot.step(&self.options, &mut self.stepper, action)?;
+        let Step { reward, terminated, info } = stepped;
         self.info = info;
+        self.info.warn(self.stepper.take_warning());
         Ok(Transition { reward, terminated, truncated: false })
     }
 
     #[inline]
     fn observe(&self, observation: &mut [f64]) {
-        self.robot.observe(&self.stepper, Observation(observation));
+        self.robot.observe(&self.options, &self.stepper, Observation(observation));
     }
 
     #[inline]
@@ -166,14 +180,14 @@ impl<R: Robot> Env for MujocoEnv<R> {
 
     fn save(&self, state: &mut Vec<u8>) {
         self.stepper.save(state);
-        self.robot.options().save(state);
+        self.options.save(state);
         self.info.save(state);
     }
 
     fn load(&mut self, state: &[u8]) -> Result<(), Failure> {
         let rest = &mut { state };
         self.stepper.load(rest)?;
-        self.robot.options_mut().load(rest)?;
+        self.options.load(rest)?;
         self.info = State::load(rest)?;
         if !rest.is_empty() {
             return Err(Failure::new(format!("the state has {} bytes too many", rest.len())));
@@ -186,11 +200,11 @@ impl<R: Robot> Env for MujocoEnv<R> {
     }
 
     fn parameter(&self, name: &str) -> Option<&dyn Parameter> {
-        self.robot.options().parameter(name).or_else(|| self.stepper.parameter(name))
+        self.options.parameter(name).or_else(|| self.stepper.parameter(name))
     }
 
     fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter> {
-        let own = self.robot.options_mut().parameter_mut(name);
+        let own = self.options.parameter_mut(name);
         own.or_else(|| self.stepper.parameter_mut(name))
     }
 
@@ -212,6 +226,12 @@ macro_rules! info {
                 $($(#[$key_meta])* $key: Option<$type>,)*
                 /// What MuJoCo warned of.
                 mujoco_warning: Option<String>,
+            }
+        }
+
+        impl $crate::env::Warned for $info {
+            fn warn(&mut self, warning: Option<String>) {
+                self.mujoco_warning = warning;
             }
         }
 

@@ -46,9 +46,7 @@ info! {
 
 /// A half cheetah.
 #[derive(Debug)]
-pub struct HalfCheetah {
-    options: Options,
-}
+pub struct HalfCheetah;
 
 impl Robot for HalfCheetah {
     type Options = Options;
@@ -58,41 +56,35 @@ impl Robot for HalfCheetah {
         nq + nv - usize::from(*options.exclude_current_positions_from_observation)
     }
 
-    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         model.check_sizes(model.sizes.nq >= 1, "a position")?;
-        Ok(Self { options: options.clone() })
+        Ok(Self)
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
-        stepper.reset(*self.options.reset_noise_scale, VelocityNoise::Normal, rng)
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        stepper.reset(*options.reset_noise_scale, VelocityNoise::Normal, rng)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> HalfCheetahInfo {
-        HalfCheetahInfo {
-            x_position: float64(stepper.qpos()[0]),
-            mujoco_warning: stepper.warning(),
-            ..Default::default()
-        }
+        HalfCheetahInfo { x_position: float64(stepper.qpos()[0]), ..Default::default() }
     }
 
     fn step(
         &self,
+        options: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<HalfCheetahInfo>, Failure> {
         let before = stepper.qpos()[0];
         stepper.step(action)?;
         let x_velocity = (stepper.qpos()[0] - before) / stepper.dt();
-        let forward_reward = *self.options.forward_reward_weight * x_velocity;
-        let ctrl_cost = Scalar::sum_of_squares(action).times(self.options.ctrl_cost_weight);
+        let forward_reward = *options.forward_reward_weight * x_velocity;
+        let ctrl_cost = Scalar::sum_of_squares(action).times(options.ctrl_cost_weight);
         let info = HalfCheetahInfo {
             x_velocity: float64(x_velocity),
             reward_forward: float64(forward_reward),
@@ -102,8 +94,8 @@ impl Robot for HalfCheetah {
         Ok(Step { reward: forward_reward - ctrl_cost.wide(), terminated: false, info })
     }
 
-    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
-        let first = usize::from(*self.options.exclude_current_positions_from_observation);
+    fn observe(&self, options: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
+        let first = usize::from(*options.exclude_current_positions_from_observation);
         observation.push(&stepper.qpos()[first..]);
         observation.push(stepper.qvel());
     }

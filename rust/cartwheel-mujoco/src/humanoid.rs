@@ -95,9 +95,7 @@ info! {
 
 /// A humanoid.
 #[derive(Debug)]
-pub struct Humanoid {
-    options: Options,
-}
+pub struct Humanoid;
 
 /// The centre of mass in the plane: `mass_center`.
 fn mass_center(stepper: &Stepper) -> [f64; 2] {
@@ -119,21 +117,18 @@ impl Robot for Humanoid {
         options.parts().len(sizes)
     }
 
-    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         check_body(model)?;
-        Ok(Self { options: options.clone() })
+        Ok(Self)
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
-        stepper.reset(*self.options.reset_noise_scale, VelocityNoise::Uniform, rng)
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> HumanoidInfo {
@@ -144,17 +139,16 @@ impl Robot for Humanoid {
             tendon_length: Some(stepper.ten_length.to_vec()),
             tendon_velocity: Some(stepper.ten_velocity.to_vec()),
             distance_from_origin: float64(stepper.norm([x, y])),
-            mujoco_warning: stepper.warning(),
             ..Default::default()
         }
     }
 
     fn step(
         &self,
+        options: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<HumanoidInfo>, Failure> {
-        let options = &self.options;
         let before = mass_center(stepper);
         stepper.step(action)?;
         let [x_velocity, y_velocity] = stepper.velocity(before, mass_center(stepper));
@@ -182,7 +176,7 @@ impl Robot for Humanoid {
         })
     }
 
-    fn observe(&self, stepper: &Stepper, observation: Observation<'_>) {
-        self.options.parts().observe(stepper, observation);
+    fn observe(&self, options: &Options, stepper: &Stepper, observation: Observation<'_>) {
+        options.parts().observe(stepper, observation);
     }
 }

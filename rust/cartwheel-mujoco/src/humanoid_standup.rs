@@ -83,9 +83,7 @@ info! {
 
 /// A humanoid that stands up.
 #[derive(Debug)]
-pub struct HumanoidStandup {
-    options: Options,
-}
+pub struct HumanoidStandup;
 
 impl Robot for HumanoidStandup {
     type Options = Options;
@@ -95,21 +93,18 @@ impl Robot for HumanoidStandup {
         options.parts().len(sizes)
     }
 
-    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         check_body(model)?;
-        Ok(Self { options: options.clone() })
+        Ok(Self)
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
-        stepper.reset(*self.options.reset_noise_scale, VelocityNoise::Uniform, rng)
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> HumanoidStandupInfo {
@@ -120,17 +115,16 @@ impl Robot for HumanoidStandup {
             z_distance_from_origin: float64(stepper.qpos()[2] - stepper.init_qpos[2]),
             tendon_length: Some(stepper.ten_length.to_vec()),
             tendon_velocity: Some(stepper.ten_velocity.to_vec()),
-            mujoco_warning: stepper.warning(),
             ..Default::default()
         }
     }
 
     fn step(
         &self,
+        options: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<HumanoidStandupInfo>, Failure> {
-        let options = &self.options;
         stepper.step(action)?;
         let height_reward = stepper.qpos()[2] / stepper.timestep();
         let ctrl_cost = *options.ctrl_cost_weight * sum_of_squares(&stepper.ctrl);
@@ -147,7 +141,7 @@ impl Robot for HumanoidStandup {
         Ok(Step { reward, terminated: false, info })
     }
 
-    fn observe(&self, stepper: &Stepper, observation: Observation<'_>) {
-        self.options.parts().observe(stepper, observation);
+    fn observe(&self, options: &Options, stepper: &Stepper, observation: Observation<'_>) {
+        options.parts().observe(stepper, observation);
     }
 }

@@ -44,9 +44,7 @@ info! {
 
 /// An inverted double pendulum.
 #[derive(Debug)]
-pub struct InvertedDoublePendulum {
-    options: Options,
-}
+pub struct InvertedDoublePendulum;
 
 impl Robot for InvertedDoublePendulum {
     type Options = Options;
@@ -56,31 +54,25 @@ impl Robot for InvertedDoublePendulum {
         9
     }
 
-    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         let Sizes { nq, nv, nsite, .. } = model.sizes;
         let fits = nq == 3 && nv == 3 && nsite >= 1;
         model.check_sizes(fits, "three positions, three velocities and a site")?;
-        Ok(Self { options: options.clone() })
+        Ok(Self)
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
-        stepper.reset(*self.options.reset_noise_scale, VelocityNoise::Normal, rng)
-    }
-
-    fn reset_info(&self, stepper: &Stepper) -> InvertedDoublePendulumInfo {
-        InvertedDoublePendulumInfo { mujoco_warning: stepper.warning(), ..Default::default() }
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        stepper.reset(*options.reset_noise_scale, VelocityNoise::Normal, rng)
     }
 
     fn step(
         &self,
+        options: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<InvertedDoublePendulumInfo>, Failure> {
@@ -90,7 +82,7 @@ impl Robot for InvertedDoublePendulum {
         let terminated = y <= 1.0;
         let distance_penalty = 0.01 * square(x) + square(y - 2.0);
         let velocity_penalty = 1e-3 * square(v1) + 5e-3 * square(v2);
-        let alive_bonus = self.options.healthy_reward.if_python(!terminated);
+        let alive_bonus = options.healthy_reward.if_python(!terminated);
         let info = InvertedDoublePendulumInfo {
             reward_survive: Some(alive_bonus),
             distance_penalty: float64(-distance_penalty),
@@ -101,7 +93,7 @@ impl Robot for InvertedDoublePendulum {
         Ok(Step { reward, terminated, info })
     }
 
-    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
+    fn observe(&self, _: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
         let (cart, angles) = stepper.qpos().split_at(1);
         observation.push(cart);
         observation.push_each(angles, f64::sin);

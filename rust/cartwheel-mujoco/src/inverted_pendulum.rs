@@ -33,9 +33,7 @@ info! {
 
 /// An inverted pendulum.
 #[derive(Debug)]
-pub struct InvertedPendulum {
-    options: Options,
-}
+pub struct InvertedPendulum;
 
 impl Robot for InvertedPendulum {
     type Options = Options;
@@ -45,30 +43,24 @@ impl Robot for InvertedPendulum {
         4
     }
 
-    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         let Sizes { nq, nv, .. } = model.sizes;
         model.check_sizes(nq + nv == 4, "four positions and velocities")?;
-        Ok(Self { options: options.clone() })
+        Ok(Self)
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
-        stepper.reset(*self.options.reset_noise_scale, VelocityNoise::Uniform, rng)
-    }
-
-    fn reset_info(&self, stepper: &Stepper) -> InvertedPendulumInfo {
-        InvertedPendulumInfo { mujoco_warning: stepper.warning(), ..Default::default() }
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
     }
 
     fn step(
         &self,
+        _: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<InvertedPendulumInfo>, Failure> {
@@ -84,7 +76,7 @@ impl Robot for InvertedPendulum {
         Ok(Step { reward: Scalar::Int(reward).wide(), terminated, info })
     }
 
-    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
+    fn observe(&self, _: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
         observation.push(stepper.qpos());
         observation.push(stepper.qvel());
     }

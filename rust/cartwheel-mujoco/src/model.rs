@@ -107,6 +107,8 @@ pub struct Model {
     pub state_spec: i32,
     /// Whether NumPy's norm of a short vector uses fused multiply-add instructions.
     pub fused_norms: bool,
+    /// The arrays of a row that frames are drawn from.
+    pub scene: Vec<String>,
     /// Makes simulations of rows.
     pub make_row: Box<dyn MakeRow>,
 }

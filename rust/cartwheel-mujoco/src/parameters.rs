@@ -29,24 +29,7 @@ impl Parameter for Coordinates {
     }
 }
 
-/// The arrays of a simulation that are drawn.
-pub(crate) const SCENE: [&str; 13] = [
-    "geom_xpos",
-    "geom_xmat",
-    "site_xpos",
-    "site_xmat",
-    "cam_xpos",
-    "cam_xmat",
-    "light_xpos",
-    "light_xdir",
-    "xpos",
-    "xmat",
-    "xipos",
-    "ximat",
-    "subtree_com",
-];
-
-/// What is drawn: as a parameter one array, those of [`SCENE`] that the row has, one after the other.
+/// What is drawn: as a parameter one array, those of [`Model::scene`](crate::Model::scene) one after the other.
 #[derive(Debug)]
 pub(crate) struct Scene(pub(crate) Vec<Field>);
 

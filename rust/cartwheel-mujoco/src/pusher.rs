@@ -48,7 +48,6 @@ info! {
 /// A pusher.
 #[derive(Debug)]
 pub struct Pusher {
-    options: Options,
     /// Numbers of bodies.
     tip: usize,
     object: usize,
@@ -63,26 +62,17 @@ impl Robot for Pusher {
         2 * ARM + 3 * 3
     }
 
-    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         let Sizes { nq, nv, .. } = model.sizes;
         model.check_sizes(nq >= ARM && nv >= ARM, "seven positions and seven velocities")?;
         Ok(Self {
-            options: options.clone(),
             tip: model.body("tips_arm")?,
             object: model.body("object")?,
             goal: model.body("goal")?,
         })
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
+    fn reset(&self, _: &Options, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
         stepper.clear()?;
         let [x, y] = loop {
             let place = [rng.uniform(-0.3, 0.0), rng.uniform(-0.2, 0.2)];
@@ -93,25 +83,17 @@ impl Robot for Pusher {
         let first = stepper.init_qpos.len() - OBJECTS;
         stepper.init_qpos[first..].copy_from_slice(&[x, y, 0.0, 0.0]); // as Gymnasium does
         stepper.set_initial_positions();
-        let arm = stepper.init_qvel.len() - OBJECTS;
-        for at in 0..stepper.init_qvel.len() {
-            let velocity = stepper.init_qvel[at] + rng.uniform(-0.005, 0.005);
-            stepper.qvel_mut()[at] = if at < arm { velocity } else { 0.0 };
-        }
+        stepper.reset_arm_velocities(OBJECTS, rng);
         stepper.forward()
-    }
-
-    fn reset_info(&self, stepper: &Stepper) -> PusherInfo {
-        PusherInfo { mujoco_warning: stepper.warning(), ..Default::default() }
     }
 
     fn step(
         &self,
+        options: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<PusherInfo>, Failure> {
         stepper.step(action)?;
-        let options = &self.options;
         let [tip, object, goal] =
             [self.tip, self.object, self.goal].map(|body| stepper.body_position(body));
         let reward_near = -stepper.norm(difference(object, tip)) * *options.reward_near_weight;
@@ -127,7 +109,7 @@ impl Robot for Pusher {
         Ok(Step { reward, terminated: false, info })
     }
 
-    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
+    fn observe(&self, _: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
         observation.push(&stepper.qpos()[..ARM]);
         observation.push(&stepper.qvel()[..ARM]);
         for body in [self.tip, self.object, self.goal] {

@@ -42,7 +42,6 @@ info! {
 /// A reacher.
 #[derive(Debug)]
 pub struct Reacher {
-    options: Options,
     /// Numbers of bodies.
     fingertip: usize,
     target: usize,
@@ -63,25 +62,13 @@ impl Robot for Reacher {
         10
     }
 
-    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         let Sizes { nq, nv, .. } = model.sizes;
         model.check_sizes(nq == 4 && nv >= PLANE, "four positions and two velocities")?;
-        Ok(Self {
-            options: options.clone(),
-            fingertip: model.body("fingertip")?,
-            target: model.body("target")?,
-        })
+        Ok(Self { fingertip: model.body("fingertip")?, target: model.body("target")? })
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
+    fn reset(&self, _: &Options, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
         stepper.clear()?;
         for at in 0..stepper.init_qpos.len() {
             stepper.qpos_mut()[at] = rng.uniform(-0.1, 0.1) + stepper.init_qpos[at];
@@ -94,25 +81,17 @@ impl Robot for Reacher {
         };
         let arm = stepper.init_qpos.len() - PLANE;
         stepper.qpos_mut()[arm..].copy_from_slice(&target);
-        let arm = stepper.init_qvel.len() - PLANE;
-        for at in 0..stepper.init_qvel.len() {
-            let velocity = stepper.init_qvel[at] + rng.uniform(-0.005, 0.005);
-            stepper.qvel_mut()[at] = if at < arm { velocity } else { 0.0 };
-        }
+        stepper.reset_arm_velocities(PLANE, rng);
         stepper.forward()
-    }
-
-    fn reset_info(&self, stepper: &Stepper) -> ReacherInfo {
-        ReacherInfo { mujoco_warning: stepper.warning(), ..Default::default() }
     }
 
     fn step(
         &self,
+        options: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<ReacherInfo>, Failure> {
         stepper.step(action)?;
-        let options = &self.options;
         let reward_dist = -stepper.norm(self.way(stepper)) * *options.reward_dist_weight;
         let reward_ctrl = (-Scalar::sum_of_squares(action)).times(options.reward_control_weight);
         let info = ReacherInfo {
@@ -123,7 +102,7 @@ impl Robot for Reacher {
         Ok(Step { reward: reward_dist + reward_ctrl.wide(), terminated: false, info })
     }
 
-    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
+    fn observe(&self, _: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
         let (angles, target) = stepper.qpos().split_at(PLANE);
         observation.push_each(angles, f64::cos);
         observation.push_each(angles, f64::sin);

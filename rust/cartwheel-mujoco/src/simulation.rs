@@ -38,9 +38,7 @@ info! {
 
 /// A simulation.
 #[derive(Debug)]
-pub struct Simulation {
-    options: Options,
-}
+pub struct Simulation;
 
 impl Robot for Simulation {
     type Options = Options;
@@ -54,33 +52,24 @@ impl Robot for Simulation {
         &options.fields
     }
 
-    fn new(options: &Options, _: &Model) -> Result<Self, Error> {
-        Ok(Self { options: options.clone() })
+    fn new(_: &Options, _: &Model) -> Result<Self, Error> {
+        Ok(Self)
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
-        let velocities = if self.options.normal_velocities {
-            VelocityNoise::Normal
-        } else {
-            VelocityNoise::Uniform
-        };
-        stepper.reset(*self.options.reset_noise_scale, velocities, rng)
-    }
-
-    fn reset_info(&self, stepper: &Stepper) -> SimulationInfo {
-        SimulationInfo { mujoco_warning: stepper.warning() }
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        let velocities =
+            if options.normal_velocities { VelocityNoise::Normal } else { VelocityNoise::Uniform };
+        stepper.reset(*options.reset_noise_scale, velocities, rng)
     }
 
     fn step(
         &self,
+        _: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<SimulationInfo>, Failure> {
@@ -88,7 +77,7 @@ impl Robot for Simulation {
         Ok(Step { reward: 0.0, terminated: false, info: self.reset_info(stepper) })
     }
 
-    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
+    fn observe(&self, _: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
         for field in stepper.observed() {
             observation.push(field);
         }

@@ -18,7 +18,7 @@ use crate::guard::guarded;
 use crate::library::Physics;
 use crate::model::{Guarded, RowParts, Sizes, check_frame_skip, check_timestep};
 use crate::numeric::{difference, norm};
-use crate::parameters::{Coordinates, FrameSkip, Number, Numbers, SCENE, Scene, Timestep};
+use crate::parameters::{Coordinates, FrameSkip, Number, Numbers, Scene, Timestep};
 use crate::simulation::Observed;
 
 /// The simulation of one row.
@@ -116,10 +116,10 @@ impl Stepper {
             ten_velocity: field("ten_velocity", ntendon)?,
             body_mass: field("body_mass", nbody)?,
             scene: Scene(
-                SCENE
+                model
+                    .scene
                     .iter()
-                    .filter_map(|&name| Some((name, fields.get(name)?.1)))
-                    .map(|(name, len)| field(name, len))
+                    .map(|name| field(name, fields.get(name).map_or(0, |&(_, len)| len)))
                     .collect::<Result<_, _>>()?,
             ),
             observed: observed
@@ -187,6 +187,15 @@ impl Stepper {
         self.forward()
     }
 
+    /// Draws the velocities of an arm: the initial ones with noise, and zero for the last `still`.
+    pub(crate) fn reset_arm_velocities(&mut self, still: usize, rng: &mut Rng) {
+        for (velocity, initial) in self.state.qvel.iter_mut().zip(&*self.init_qvel) {
+            *velocity = initial + rng.uniform(-0.005, 0.005);
+        }
+        let arm = self.state.qvel.len() - still;
+        self.state.qvel[arm..].fill(0.0);
+    }
+
     /// Writes the initial positions, without noise.
     pub(crate) fn set_initial_positions(&mut self) {
         self.state.qpos.copy_from_slice(&self.init_qpos);
@@ -240,11 +249,6 @@ impl Stepper {
         &self.state.qvel
     }
 
-    /// Velocities, to be set before [`Stepper::forward`].
-    pub(crate) fn qvel_mut(&mut self) -> &mut [f64] {
-        &mut self.state.qvel
-    }
-
     /// The position of a body: `data.body(body).xpos`.
     #[inline]
     pub(crate) fn body_position(&self, body: usize) -> [f64; 3] {
@@ -257,9 +261,9 @@ impl Stepper {
         self.observed.iter().map(|field| &**field)
     }
 
-    /// What MuJoCo warned of in the last step or reset.
-    pub(crate) fn warning(&self) -> Option<String> {
-        self.warning.clone()
+    /// What MuJoCo warned of in the last step or reset, once.
+    pub(crate) fn take_warning(&mut self) -> Option<String> {
+        self.warning.take()
     }
 
     /// The parameter of this name that every row has; `options!` names them.
@@ -315,7 +319,6 @@ impl Stepper {
         for field in &self.observed {
             field.to_vec().save(state);
         }
-        self.warning.save(state);
     }
 
     /// Continues from a saved state.
@@ -342,7 +345,6 @@ impl Stepper {
         load_numbers(&mut self.init_qpos.0, init_qpos)?;
         load_numbers(&mut self.init_qvel.0, init_qvel)?;
         (self.frame_skip, self.timestep) = (FrameSkip(frame_skip), Timestep(timestep));
-        self.warning = State::load(state)?;
         Ok(())
     }
 }

@@ -52,9 +52,7 @@ info! {
 
 /// A swimmer.
 #[derive(Debug)]
-pub struct Swimmer {
-    options: Options,
-}
+pub struct Swimmer;
 
 impl Robot for Swimmer {
     type Options = Options;
@@ -64,21 +62,18 @@ impl Robot for Swimmer {
         nq + nv - 2 * usize::from(*options.exclude_current_positions_from_observation)
     }
 
-    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         model.check_sizes(model.sizes.nq >= 2, "two positions")?;
-        Ok(Self { options: options.clone() })
+        Ok(Self)
     }
 
-    fn options(&self) -> &Options {
-        &self.options
-    }
-
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
-        stepper.reset(*self.options.reset_noise_scale, VelocityNoise::Uniform, rng)
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> SwimmerInfo {
@@ -87,21 +82,21 @@ impl Robot for Swimmer {
             x_position: float64(x),
             y_position: float64(y),
             distance_from_origin: float64(stepper.norm([x, y])),
-            mujoco_warning: stepper.warning(),
             ..Default::default()
         }
     }
 
     fn step(
         &self,
+        options: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
     ) -> Result<Step<SwimmerInfo>, Failure> {
         let before = stepper.xy();
         stepper.step(action)?;
         let [x_velocity, y_velocity] = stepper.velocity(before, stepper.xy());
-        let forward_reward = *self.options.forward_reward_weight * x_velocity;
-        let ctrl_cost = Scalar::sum_of_squares(action).times(self.options.ctrl_cost_weight);
+        let forward_reward = *options.forward_reward_weight * x_velocity;
+        let ctrl_cost = Scalar::sum_of_squares(action).times(options.ctrl_cost_weight);
         let info = SwimmerInfo {
             x_velocity: float64(x_velocity),
             y_velocity: float64(y_velocity),
@@ -112,8 +107,8 @@ impl Robot for Swimmer {
         Ok(Step { reward: forward_reward - ctrl_cost.wide(), terminated: false, info })
     }
 
-    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
-        let first = 2 * usize::from(*self.options.exclude_current_positions_from_observation);
+    fn observe(&self, options: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
+        let first = 2 * usize::from(*options.exclude_current_positions_from_observation);
         observation.push(&stepper.qpos()[first..]);
         observation.push(stepper.qvel());
     }

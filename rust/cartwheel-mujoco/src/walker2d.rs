@@ -11,15 +11,12 @@
 
 use cartwheel::{Error, Failure, FloatsRef, Rng};
 
-use crate::env::{Robot, Step, info};
+use crate::env::{Robot, Step};
 use crate::model::{Model, Sizes};
 use crate::observation::Observation;
 use crate::options::{Fixed, NoiseScale, Range, Real, options};
-use crate::scalar::{Scalar, float64};
+use crate::planar::{self, Health, PlanarInfo};
 use crate::stepper::{Stepper, VelocityNoise};
-
-/// The largest velocity of an observation, and the smallest, negative.
-const CLIPPED: (f64, f64) = (-10.0, 10.0);
 
 options! {
     /// Reward for a metre per second.
@@ -41,33 +38,21 @@ options! {
         exclude_current_positions_from_observation: Fixed<bool> = true,
 }
 
-info! {
-    /// The info of a walker.
-    Walker2dInfo {
-        /// Position, m.
-        x_position: Scalar,
-        /// Height above that of the initial state, m.
-        z_distance_from_origin: Scalar,
-        /// Velocity, m/s.
-        x_velocity: Scalar,
-        /// Reward for the velocity.
-        reward_forward: Scalar,
-        /// Cost of the action, negative.
-        reward_ctrl: Scalar,
-        /// Reward for being healthy.
-        reward_survive: Scalar,
-    }
-}
-
 /// A walker.
 #[derive(Debug)]
-pub struct Walker2d {
-    options: Options,
-}
+pub struct Walker2d;
 
-impl Walker2d {
+impl Options {
+    fn health(&self, stepper: &Stepper) -> Health {
+        let is_healthy = self.is_healthy(stepper);
+        Health {
+            reward: self.healthy_reward.if_numpy(is_healthy),
+            terminated: !is_healthy && self.terminate_when_unhealthy,
+        }
+    }
+
     fn is_healthy(&self, stepper: &Stepper) -> bool {
-        let Options { healthy_z_range, healthy_angle_range, .. } = &self.options;
+        let Options { healthy_z_range, healthy_angle_range, .. } = self;
         let qpos = stepper.qpos();
         healthy_z_range.is_around(qpos[1]) && healthy_angle_range.is_around(qpos[2])
     }
@@ -75,68 +60,42 @@ impl Walker2d {
 
 impl Robot for Walker2d {
     type Options = Options;
-    type Info = Walker2dInfo;
+    type Info = PlanarInfo;
 
     fn observation_len(options: &Options, Sizes { nq, nv, .. }: Sizes) -> usize {
         nq + nv - usize::from(*options.exclude_current_positions_from_observation)
     }
 
-    fn new(options: &Options, model: &Model) -> Result<Self, Error> {
+    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         model.check_sizes(model.sizes.nq >= 3, "three positions")?;
-        Ok(Self { options: options.clone() })
+        Ok(Self)
     }
 
-    fn options(&self) -> &Options {
-        &self.options
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
     }
 
-    fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    fn reset(&self, stepper: &mut Stepper, rng: &mut Rng) -> Result<(), Failure> {
-        stepper.reset(*self.options.reset_noise_scale, VelocityNoise::Uniform, rng)
-    }
-
-    fn reset_info(&self, stepper: &Stepper) -> Walker2dInfo {
-        Walker2dInfo {
-            x_position: float64(stepper.qpos()[0]),
-            z_distance_from_origin: float64(stepper.qpos()[1] - stepper.init_qpos[1]),
-            mujoco_warning: stepper.warning(),
-            ..Default::default()
-        }
+    fn reset_info(&self, stepper: &Stepper) -> PlanarInfo {
+        planar::reset_info(stepper)
     }
 
     fn step(
         &self,
+        options: &Options,
         stepper: &mut Stepper,
         action: FloatsRef<'_>,
-    ) -> Result<Step<Walker2dInfo>, Failure> {
-        let options = &self.options;
-        let before = stepper.qpos()[0];
-        stepper.step(action)?;
-        let x_velocity = (stepper.qpos()[0] - before) / stepper.dt();
-        let is_healthy = self.is_healthy(stepper);
-        let forward_reward = *options.forward_reward_weight * x_velocity;
-        let healthy_reward = options.healthy_reward.if_numpy(is_healthy);
-        let ctrl_cost = Scalar::sum_of_squares(action).times(options.ctrl_cost_weight);
-        let info = Walker2dInfo {
-            x_velocity: float64(x_velocity),
-            reward_forward: float64(forward_reward),
-            reward_ctrl: Some(-ctrl_cost),
-            reward_survive: Some(healthy_reward),
-            ..self.reset_info(stepper)
-        };
-        Ok(Step {
-            reward: (forward_reward + healthy_reward.wide()) - ctrl_cost.wide(),
-            terminated: !is_healthy && options.terminate_when_unhealthy,
-            info,
-        })
+    ) -> Result<Step<PlanarInfo>, Failure> {
+        let weights = [options.forward_reward_weight, options.ctrl_cost_weight];
+        planar::step(stepper, action, weights, |stepper| options.health(stepper))
     }
 
-    fn observe(&self, stepper: &Stepper, mut observation: Observation<'_>) {
-        let first = usize::from(*self.options.exclude_current_positions_from_observation);
-        observation.push(&stepper.qpos()[first..]);
-        observation.push_clipped(stepper.qvel(), CLIPPED);
+    fn observe(&self, options: &Options, stepper: &Stepper, observation: Observation<'_>) {
+        let first = usize::from(*options.exclude_current_positions_from_observation);
+        planar::observe(first, stepper, observation);
     }
 }

@@ -175,6 +175,7 @@ pub(crate) fn model(library: Library, qpos: usize) -> Model {
         bodies: BTreeMap::new(),
         state_spec: 1,
         fused_norms: false,
+        scene: vec!["xpos".to_owned()],
         make_row: Box::new(Rows { qpos }),
     }
 }

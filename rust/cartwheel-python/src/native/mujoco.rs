@@ -29,7 +29,7 @@ impl PyMujocoModel {
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         *, functions, sizes, frame_skip, timestep, init_qpos, init_qvel, action_low, action_high,
-        bodies, state_spec, fused_norms, make_row
+        bodies, state_spec, fused_norms, scene, make_row
     ))]
     fn new(
         functions: BTreeMap<String, usize>,
@@ -43,6 +43,7 @@ impl PyMujocoModel {
         bodies: BTreeMap<String, usize>,
         state_spec: i32,
         fused_norms: bool,
+        scene: Vec<String>,
         make_row: Py<PyAny>,
     ) -> PyResult<Self> {
         // SAFETY: invariant 1.
@@ -58,6 +59,7 @@ impl PyMujocoModel {
             bodies,
             state_spec,
             fused_norms,
+            scene,
             make_row: Box::new(Rows(make_row)),
         };
         Ok(Self { registered: Registered::new(model).map_err(to_py_err)? })
