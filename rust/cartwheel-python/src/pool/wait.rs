@@ -49,7 +49,7 @@ impl State {
         let mut raised = None;
         let mut before = Duration::ZERO; // time of earlier waits
         let outcome = loop {
-            let Self { pool, closing, .. } = self;
+            let Self { pool, closing, attachment, .. } = self;
             let left = timeout.map(|all| all.saturating_sub(before));
             let mut interrupted = || {
                 if closing.has_begun() {
@@ -58,11 +58,7 @@ impl State {
                 raised = Python::attach(|py| py.check_signals().err());
                 raised.is_some()
             };
-            let outcome = if self.inline {
-                wait(pool, left, &mut interrupted)
-            } else {
-                py.detach(|| wait(pool, left, &mut interrupted))
-            };
+            let outcome = attachment.during(py, || wait(pool, left, &mut interrupted));
             match (outcome, timeout) {
                 (Err(Error::WorkerDied { worker, .. }), _) if self.pool.can_resume() => {
                     self.restart(py, worker, call)?;
