@@ -686,10 +686,22 @@ class Pool:
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
-    def reset_async(self, messages: Sequence[Any], calling: str, *, full: bool = False) -> None:
+    def reset(
+        self,
+        messages: Sequence[Any],
+        mask: NDArray[np.bool_] | None,
+        calling: str,
+        timeout: float | None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets rows: :meth:`reset_async` and :meth:`reset_wait` in one."""
+
+    def reset_async(
+        self, messages: Sequence[Any], mask: NDArray[np.bool_] | None, calling: str
+    ) -> None:
         """Begins a reset with a message for each worker; ``calling`` is named in errors.
 
-        A ``full`` reset names no rows, by numbers or by a mask.
+        The messages reset the rows in ``mask``, ``bool`` of shape ``(num_envs,)``; ``None``: all
+        rows. These rows drop what :meth:`keep_next_resets` has kept for them.
         """
 
     def reset_wait(
@@ -717,10 +729,10 @@ class Pool:
             episode ``terminal_observation``, and ``episode`` after :meth:`record_episodes`.
         """
 
-    def reset_wait_by_row(
-        self, timeout: float | None = None, calling: str = "reset_wait"
+    def reset_by_row(
+        self, messages: Sequence[Any], mask: NDArray[np.bool_] | None, timeout: float | None
     ) -> tuple[Any, list[dict[str, Any]]]:
-        """Waits for a reset of all rows: observations, and a dictionary of infos for each row."""
+        """Resets rows: observations, and a dictionary of infos for each of all rows."""
 
     def record_episodes(self) -> None:
         """Adds episodes that end from now on to the infos of :meth:`step_wait_by_row`.
@@ -729,10 +741,15 @@ class Pool:
         ``l`` and the seconds ``t`` since this call.
         """
 
-    def call_async(self, messages: Sequence[Any], calling: str, rows: Any = None) -> None:
+    def call(
+        self, messages: Sequence[Any], rows: Any, calling: str, timeout: float | None
+    ) -> tuple[Any, ...]:
+        """Makes a control call: :meth:`call_async` and :meth:`call_wait` in one."""
+
+    def call_async(self, messages: Sequence[Any], rows: Any, calling: str) -> None:
         """Begins a control call with a message for each worker; ``calling`` is named in errors.
 
-        The call returns the answers of ``rows``, in their order; by default those of all rows.
+        The call returns the answers of ``rows``, in their order; ``None``: those of all rows.
         """
 
     def call_wait(
@@ -770,15 +787,24 @@ class Pool:
     def send(self, actions: Any, rows: Any = None) -> None:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
-    def send_reset(
+    def reset_rows(
         self,
         rows: Sequence[int],
-        messages: Sequence[tuple[int, Any]],
+        messages: Sequence[Any],
+        full: bool,
         calling: str,
-        *,
-        full: bool = False,
+        timeout: float | None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets some rows: :meth:`send_reset` and :meth:`recv_resets` in one."""
+
+    def send_reset(
+        self, rows: Sequence[int], messages: Sequence[Any], full: bool, calling: str
     ) -> None:
-        """Begins to reset some rows, with messages for their workers; ``full`` as above."""
+        """Begins to reset some rows, with messages for their workers.
+
+        A ``full`` reset names no rows, by numbers or by a mask. The rows drop what
+        :meth:`keep_next_resets` has kept for them.
+        """
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""

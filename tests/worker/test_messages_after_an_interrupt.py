@@ -239,7 +239,6 @@ def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
     envs.reset(seed=0)
     actions = np.array([1, 0, 1])
     files = (
-        "vector/interruptible",
         "vector/pool_env",
         "worker/channel",
         "worker/descriptors",

@@ -253,9 +253,6 @@ class NativeLink:
         for row, seed, own in zip(rows, seeds, texts, strict=True):
             self.envs.post_row_reset(self.shard_of(row), row, seed, own, automatic=True)
 
-    def forget_next_resets(self, *_: object) -> None:
-        """Does nothing: a shard drops what was left for a row that it resets."""
-
     def post_some(self, _: int, messages: list[tuple[int, Any]]) -> None:
         """Leaves the messages of resets of single rows for their shards."""
         posts: dict[str, Any] = {

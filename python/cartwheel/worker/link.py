@@ -65,8 +65,6 @@ class Link:
         self._phases: dict[tuple[int, int], str] = {}
         #: The keywords of the last reset that was sent to each row, or its state.
         self._row_resets: dict[int, Any] = {}
-        #: Whether anything was ever kept for automatic resets.
-        self._chooses_resets = False
         self.timeout = timeout
 
     def split(self, parts: list[Any]) -> list[list[Any]]:
@@ -115,14 +113,7 @@ class Link:
             self._channel_of(row).pack(_keywords(seed, own))
             for row, seed, own in zip(rows, seeds, by_row(options, len(rows)), strict=True)
         ]
-        self._chooses_resets = True
         pool.keep_next_resets(rows, packed, "next_reset")
-
-    def forget_next_resets(self, pool: Pool, rows: list[int] | NDArray[np.int64]) -> None:
-        """Drops what was kept for rows whose explicit reset has begun; workers do so, too."""
-        if self._chooses_resets:
-            numbers = [int(row) for row in rows]
-            pool.keep_next_resets(numbers, [None] * len(numbers), "reset")
 
     def pack_next_resets(self, rows: list[int], packed: list[Any]) -> list[RowMessage]:
         """Makes the messages that go with a step of these rows; ``None``: nothing was kept."""
@@ -232,8 +223,8 @@ class Link:
             return
         request = ("attach_rollout", slab.index, slab.steps)
         messages = self.pack([request] * len(self._crew.shards))
-        pool.call_async([WithDescriptor(message, descriptor) for message in messages], "rollout")
-        pool.call_wait(self.timeout)
+        sent = [WithDescriptor(message, descriptor) for message in messages]
+        pool.call(sent, None, "rollout", self.timeout)
 
     def _receive_unless_dead(self, worker: int, number: int) -> Any:
         """Receives an announced message; ``None`` if its worker died first and may be restarted.
