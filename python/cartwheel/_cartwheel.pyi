@@ -9,9 +9,12 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Self
 
 __all__ = [
+    "LARGEST_MESSAGE",
     "PLATFORM",
+    "Channel",
     "Descriptor",
     "EpisodeMetrics",
     "FrameStack",
@@ -27,6 +30,7 @@ __all__ = [
     "Shard",
     "SlabLease",
     "TimedEpisodes",
+    "WorkerChannel",
     "block_rows",
     "cache_draws",
     "discounted",
@@ -139,12 +143,6 @@ class _Worker(Protocol):
 class _Link(Protocol):
     """The Python methods that every pool calls."""
 
-    def post(self, number: int, messages: list[Any], /) -> None:
-        """Sends each worker its message; a repeated number sends only the rest."""
-
-    def post_some(self, number: int, messages: list[Any], /) -> None:
-        """Sends messages to the workers that the messages name."""
-
     def raise_faults(self, announced: list[_Fault], received: list[int] | None, /) -> None:
         """Raises the fault of the lowest row; ``received`` are the rows of a batch of ``recv``."""
 
@@ -173,8 +171,20 @@ class _Link(Protocol):
     def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]], /) -> None:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
 
+class _NativeLink(_Link, Protocol):
+    """Further methods that a pool of native environments calls."""
+
+    def post(self, messages: list[Any], /) -> None:
+        """Leaves each shard its message."""
+
+    def post_some(self, messages: list[Any], /) -> None:
+        """Leaves messages for the shards that the messages name."""
+
 class _WorkersLink(_Link, Protocol):
     """Further methods that a pool of Python environments calls."""
+
+    #: The keywords of the last reset that was sent to each row, or its state.
+    row_resets: dict[int, Any]
 
     def pack_actions(self, actions: Any, /) -> list[Any]:
         """Makes the messages of a step whose action space has no fixed shape."""
@@ -188,11 +198,8 @@ class _WorkersLink(_Link, Protocol):
     def batch_opaque(self, space: Any, found: dict[int, Any], rows: int, /) -> Any:
         """Batches values, by row, of a space without a fixed shape."""
 
-    def asked_again(self, answers: dict[int, list[Any]], /) -> list[Any]:
-        """Returns the messages that repeat a control call for workers that died."""
-
-    def hang_up(self) -> None:
-        """Hangs up every channel: workers that wait for a message raise."""
+    def asked_again(self, answers: dict[int, list[Any]], messages: list[Any], /) -> list[Any]:
+        """Returns messages that repeat a control call, of ``messages``, for workers that died."""
 
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str, /) -> Exception:
         """Returns the exception for a worker that was found dead."""
@@ -215,9 +222,6 @@ class _WorkersLink(_Link, Protocol):
 
         Returns the process id of the new process; ``None`` if it died too, and should be cleared.
         """
-
-    def post_again(self, worker: int, /) -> None:
-        """Sends a restarted worker its message of the pending call."""
 
 class _Judge(Protocol):
     """Judges rows between the halves of a step."""
@@ -263,7 +267,7 @@ class Memory:
         max_batches: int,
         info_bytes: int,
         dense_finals: bool = False,
-        descriptors: Sequence[int] | None = None,
+        descriptors: Sequence[Descriptor] | None = None,
         shared: bool = False,
     ) -> Memory:
         """Makes the memory, or attaches in a worker the memory of :meth:`descriptors`.
@@ -277,7 +281,7 @@ class Memory:
                 filled at the same time.
             info_bytes: Bytes for the infos of each worker.
             dense_finals: Whether each batch has the true next observation of every row.
-            descriptors: Four descriptors, which this object takes over.
+            descriptors: Four descriptors.
             shared: Whether workers are processes.
 
         Raises:
@@ -286,17 +290,13 @@ class Memory:
             OSError: The system refuses memory or descriptors for another reason.
         """
 
-    def attach_rollout(self, index: int, steps: int, descriptor: int) -> None:
-        """Maps a rollout of the pool in a worker process; takes over ``descriptor``."""
+    def attach_rollout(self, index: int, steps: int, descriptor: Descriptor) -> None:
+        """Maps a rollout of the pool in a worker process."""
 
-    def rollouts(self) -> list[tuple[int, int, int]]:
-        """Returns the rollouts that a new worker process must attach.
+    def rollouts(self) -> list[tuple[int, int, Descriptor]]:
+        """Returns index, steps and a descriptor of each rollout for a new worker process."""
 
-        Returns:
-            Index, steps and a descriptor of each rollout; the caller must close the descriptors.
-        """
-
-    def descriptors(self) -> list[int]:
+    def descriptors(self) -> list[Descriptor]:
         """Returns the descriptors to send to worker processes; empty unless shared."""
 
 @final
@@ -609,8 +609,87 @@ class RolloutSlab:
 class Descriptor:
     """An open file, which is closed with the last reference to this object."""
 
+    def __new__(cls, descriptor: int) -> Descriptor:
+        """Takes over a file descriptor."""
+
     def fileno(self) -> int:
         """Returns the file descriptor."""
+
+class Channel:
+    """The caller's end of a channel to a worker process.
+
+    Each method is one native call. A signal handler that raises ends it, and the channel stays
+    whole: the rest of a message is sent by the next call, and the part of a message that has
+    arrived is kept for the next call.
+    """
+
+    def __new__(cls, end: Descriptor, pid: int) -> Self:
+        """Wraps an end of a socket pair, whose other end process ``pid`` has."""
+
+    def post(self, message: bytes | tuple[bytes, Sequence[Descriptor]], /) -> None:
+        """Sends a message, and descriptors. If the worker is gone, :meth:`receive_bytes` tells.
+
+        Raises:
+            ValueError: It has more than ``LARGEST_MESSAGE`` bytes; nothing was sent.
+        """
+
+    def receive_bytes(self, number: int = 0, timeout: float | None = None) -> bytes:
+        """Waits for a message.
+
+        Args:
+            number: The number under which the worker announced it. Messages with lower numbers
+                that the same process sent are dropped.
+            timeout: Seconds to wait, rounded up to 0.05; ``None`` for no limit.
+
+        Raises:
+            EOFError: The process that should send it has ended.
+            multiprocessing.TimeoutError: It has not come.
+        """
+
+    def follow(self, earlier: Channel, number: int) -> None:
+        """Takes over the messages of a process that was replaced, and closes its channel.
+
+        They have numbers up to ``number``, and can be received in any order.
+        """
+
+    @property
+    def replaced(self) -> int:
+        """The number up to which messages are those of processes that were replaced."""
+
+    def close(self) -> None:
+        """Closes this end."""
+
+class WorkerChannel:
+    """A worker process's end of a channel. It sends on a thread of its own."""
+
+    def __new__(cls, end: Descriptor) -> Self:
+        """Wraps an end of a socket pair, which programs of environments do not inherit."""
+
+    def post(self, message: bytes, /) -> None:
+        """Sends a message."""
+
+    def announce(self, message: bytes, /) -> None:
+        """Sends a message with the next number, from 1 on."""
+
+    def count_on(self, announced: int) -> None:
+        """Sets the last number that is used up, for a worker that replaces a dead one."""
+
+    def receive_bytes(self) -> bytes:
+        """Waits for a message.
+
+        Raises:
+            EOFError: The caller is gone.
+        """
+
+    def take_descriptor(self) -> Descriptor:
+        """Returns the first of the descriptors that came with messages.
+
+        Raises:
+            EOFError: There is none.
+        """
+
+    def finish(self) -> None:
+        """Waits until everything is sent, or the caller is gone. Nothing can be sent afterwards."""
 
 @final
 class Pool:
@@ -631,7 +710,8 @@ class Pool:
         shard: Shard | NativeEnvs,
         pids: Sequence[int],
         objects: Sequence[Sequence[list[Any]] | None],
-        link: _WorkersLink | _Link,
+        channels: list[Any],
+        link: _WorkersLink | _NativeLink,
         class_name: str,
         timeout: float | None,
         columnar: bool,
@@ -656,7 +736,10 @@ class Pool:
             pids: Process ids of worker processes; empty otherwise.
             objects: For each worker, one list for each row: the objects that its infos refer to;
                 ``None`` for workers that pickle them.
-            link: Sends and receives messages outside of shared memory; a ``_WorkersLink`` if
+            channels: The caller's end of the channel to each worker; empty for native
+                environments. Whoever restarts a worker replaces its entry. An end is a
+                :class:`Channel`, or has a function ``post`` in C, and its queue ``outbox``.
+            link: Makes and receives messages outside of shared memory; a ``_WorkersLink`` if
                 ``shard`` is a :class:`Shard`.
             class_name: The name in errors.
             timeout: Seconds that a synchronous step may take.
@@ -884,22 +967,25 @@ def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
 #: builds with the feature ``portable``.
 PLATFORM: Final[str]
 
-def lifeline() -> tuple[int, int | None]:
+#: The most bytes of a message between processes: 1 GiB.
+LARGEST_MESSAGE: Final[int]
+
+def lifeline() -> tuple[Descriptor, Descriptor | None]:
     """Returns descriptors by which a worker process notices the end of this process.
 
-    The caller must close both: the first when it was sent to the worker, the second, if there is
-    one, when the worker has ended.
+    The first is for the worker. The second, if there is one, must stay open until the worker has
+    ended.
 
     Raises:
         OSError: No descriptor is left.
     """
 
-def watch_parent(pid: int, lifeline: int) -> None:
+def watch_parent(pid: int, lifeline: Descriptor) -> None:
     """Ends this process when process ``pid`` ends, which started it.
 
     Args:
         pid: The process.
-        lifeline: The first descriptor of :func:`lifeline` there. It is taken over.
+        lifeline: The first descriptor of :func:`lifeline` there.
     """
 
 def fork_begins() -> None:

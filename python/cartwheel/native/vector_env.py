@@ -290,6 +290,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             shard=envs,
             pids=[],
             objects=[None] * len(shards),
+            channels=[],
             link=link,
             class_name=type(self).__name__,
             timeout=timeout,

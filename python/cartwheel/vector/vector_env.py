@@ -385,6 +385,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             shard=own_shard,
             pids=[process.pid for process in self._crew.processes],
             objects=self._crew.objects,
+            channels=self._crew.channels,
             link=link,
             class_name=type(self).__name__,
             timeout=self.recovery.call_timeout,

@@ -16,7 +16,7 @@ from cartwheel._cartwheel import Memory, Shard
 from cartwheel.errors import add_note
 from cartwheel.worker.crew import Crew
 from cartwheel.worker.descriptors import require_descriptors
-from cartwheel.worker.local import LocalChannel, OwnChannel
+from cartwheel.worker.local import LocalChannel, LocalWorkerChannel
 from cartwheel.worker.start import StartProcess, check_can_start
 from cartwheel.worker.worker import Worker, serve_thread
 
@@ -38,13 +38,15 @@ def start_inline(
     env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool, recovery: Recovery
 ) -> Crew:
     """Makes the environments in the calling thread, which also steps them."""
-    mine, its = OwnChannel.pair()
-    worker = Worker(its, 0, travels=False, reserve=reserve, recovery=recovery)
+    channel = LocalChannel()
+    worker = Worker(
+        LocalWorkerChannel(channel), 0, travels=False, reserve=reserve, recovery=recovery
+    )
     objects: list[list[list[Any]] | None] = [[[] for _ in env_fns]]
     descriptions = [worker.build(env_fns)]
     return Crew(
         shards,
-        [mine],
+        [channel],
         local=worker,
         objects=objects,
         descriptions=descriptions,
@@ -69,16 +71,17 @@ def start_threads(
     crew = Crew(shards, recovery=recovery)
     drawing = threading.Lock()
     for index, (first, last) in enumerate(shards):
-        mine, its = LocalChannel.pair()
+        channel = LocalChannel()
+        its = LocalWorkerChannel(channel)
         worker = Worker(its, first, travels=False, recovery=recovery, drawing=drawing)
         thread = threading.Thread(
             target=serve_thread,
-            args=(worker, index, env_fns[first:last]),
+            args=(worker, its, index, env_fns[first:last]),
             kwargs={"spin": spin},
             name=f"Worker<{name}>-{index}",
             daemon=True,
         )
-        crew.channels.append(mine)
+        crew.channels.append(channel)
         crew.objects.append([[] for _ in range(first, last)])
         crew.threads.append(thread)
         thread.start()
@@ -166,5 +169,5 @@ def set_up(crew: Crew, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Mem
                 lambda worker, objects=objects: Shard(worker, **shard, objects=objects),
             )
         )
-    own = crew.local or Worker(LocalChannel.pair()[0], 0, travels=False)
+    own = crew.local or Worker(LocalWorkerChannel(LocalChannel()), 0, travels=False)
     return memory, Shard(own, **shard, objects=crew.objects[0])

@@ -19,10 +19,10 @@ impl State {
         mask: Option<&Bound<'py, PyAny>>,
         calling: &str,
     ) -> PyResult<()> {
-        self.begin_owing(py, Call::Reset, calling, messages, reset_flags(mask.is_none()))?;
+        self.begin_queued(py, Call::Reset, calling, messages, reset_flags(mask.is_none()))?;
         let is_reset = |row: &usize| mask.is_none_or(|mask| is_true(mask, *row));
         self.next_resets.retain(|row, _| !is_reset(row));
-        self.post_owed(py)
+        self.send_queued(py).map(drop)
     }
 
     /// Begins a control call, which returns the answers of `rows`.
@@ -35,13 +35,13 @@ impl State {
     ) -> PyResult<()> {
         self.check_idle(py, calling)?;
         self.called_rows = rows;
-        self.begin_owing(py, Call::Call, calling, messages, 0)?;
-        self.post_owed(py)
+        self.begin_queued(py, Call::Call, calling, messages, 0)?;
+        self.send_queued(py).map(drop)
     }
 
-    /// Begins a reset or a control call, whose messages are owed then. `calling` is the method that
+    /// Begins a reset or a control call, whose messages are queued then. `calling` is the method that
     /// the user called, and the shards get `flags`.
-    fn begin_owing(
+    fn begin_queued(
         &mut self,
         py: Python<'_>,
         call: Call,
@@ -56,8 +56,7 @@ impl State {
             return self.pool.begin(call, flags).map_err(explain);
         }
         self.pool.begin(call, flags).map_err(explain)?;
-        self.posts.owe(To::All, messages);
-        Ok(())
+        self.queue(py, To::All, messages)
     }
 
     /// The result of `reset`.
@@ -102,7 +101,8 @@ impl State {
             if !answers.is_none() {
                 return Ok(answers);
             }
-            let messages = link.call_method1(intern!(py, "asked_again"), (&received,))?;
+            let arguments = (&received, &self.posts.last);
+            let messages = link.call_method1(intern!(py, "asked_again"), arguments)?;
             let begun = self.pool.begin(Call::Call, 0);
             begun.map_err(|error| self.link.explain(py, error, Call::Call, calling))?;
             self.post(py, To::All, &messages)?;

@@ -75,7 +75,7 @@ pub(crate) struct PyPool {
 impl PyPool {
     #[new]
     #[pyo3(signature = (
-        memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
+        memory, observations, actions, *, shard, pids, objects, channels, link, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
         affinity_offset = None, maniskill_names = false, judge = None
     ))]
@@ -92,6 +92,7 @@ impl PyPool {
         shard: &Bound<'_, PyAny>,
         pids: Vec<u32>,
         objects: Vec<Option<Vec<Py<PyList>>>>,
+        channels: Py<PyList>,
         link: Py<PyAny>,
         class_name: String,
         timeout: Option<f64>,
@@ -135,7 +136,7 @@ impl PyPool {
             by_row: ByRow::new(rows),
             native,
             judge: judge.map(Judge::new),
-            posts: Posts::default(),
+            posts: Posts::new(channels),
             next_resets: BTreeMap::new(),
             called_rows: None,
             episodes: None,
