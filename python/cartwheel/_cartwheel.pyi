@@ -30,7 +30,6 @@ __all__ = [
     "Shard",
     "SlabLease",
     "TimedEpisodes",
-    "WorkerChannel",
     "block_rows",
     "cache_draws",
     "discounted",
@@ -616,18 +615,24 @@ class Descriptor:
         """Returns the file descriptor."""
 
 class Channel:
-    """The caller's end of a channel to a worker process.
+    """An end of a channel between the caller and a worker process.
 
     Each method is one native call. A signal handler that raises ends it, and the channel stays
     whole: the rest of a message is sent by the next call, and the part of a message that has
     arrived is kept for the next call.
     """
 
-    def __new__(cls, end: Descriptor, pid: int) -> Self:
-        """Wraps an end of a socket pair, whose other end process ``pid`` has."""
+    def __new__(cls, end: Descriptor, pid: int | None = None) -> Self:
+        """Wraps an end of a socket pair, which programs of this process do not inherit.
 
-    def post(self, message: bytes | tuple[bytes, Sequence[Descriptor]], /) -> None:
-        """Sends a message, and descriptors. If the worker is gone, :meth:`receive_bytes` tells.
+        Process ``pid`` has the other end. Without it, this is a worker's end, which sends on a
+        thread of its own.
+        """
+
+    def post(self, message: bytes | tuple[bytes, Sequence[Descriptor]], number: int = 0) -> None:
+        """Sends a message. A worker sends no descriptors, but numbers.
+
+        If the other end is gone, :meth:`receive_bytes` tells.
 
         Raises:
             ValueError: It has more than ``LARGEST_MESSAGE`` bytes; nothing was sent.
@@ -637,48 +642,12 @@ class Channel:
         """Waits for a message.
 
         Args:
-            number: The number under which the worker announced it. Messages with lower numbers
-                that the same process sent are dropped.
+            number: The least number. Messages of the same process with lower numbers are dropped.
             timeout: Seconds to wait, rounded up to 0.05; ``None`` for no limit.
 
         Raises:
             EOFError: The process that should send it has ended.
             multiprocessing.TimeoutError: It has not come.
-        """
-
-    def follow(self, earlier: Channel, number: int) -> None:
-        """Takes over the messages of a process that was replaced, and closes its channel.
-
-        They have numbers up to ``number``, and can be received in any order.
-        """
-
-    @property
-    def replaced(self) -> int:
-        """The number up to which messages are those of processes that were replaced."""
-
-    def close(self) -> None:
-        """Closes this end."""
-
-class WorkerChannel:
-    """A worker process's end of a channel. It sends on a thread of its own."""
-
-    def __new__(cls, end: Descriptor) -> Self:
-        """Wraps an end of a socket pair, which programs of environments do not inherit."""
-
-    def post(self, message: bytes, /) -> None:
-        """Sends a message."""
-
-    def announce(self, message: bytes, /) -> None:
-        """Sends a message with the next number, from 1 on."""
-
-    def count_on(self, announced: int) -> None:
-        """Sets the last number that is used up, for a worker that replaces a dead one."""
-
-    def receive_bytes(self) -> bytes:
-        """Waits for a message.
-
-        Raises:
-            EOFError: The caller is gone.
         """
 
     def take_descriptor(self) -> Descriptor:
@@ -688,8 +657,18 @@ class WorkerChannel:
             EOFError: There is none.
         """
 
-    def finish(self) -> None:
-        """Waits until everything is sent, or the caller is gone. Nothing can be sent afterwards."""
+    def follow(self, earlier: Channel, number: int) -> None:
+        """Takes over the messages of processes that were replaced, and closes their channel.
+
+        They have numbers up to ``number``, and can be received in any order.
+        """
+
+    @property
+    def replaced(self) -> int:
+        """The number up to which messages are those of processes that were replaced."""
+
+    def close(self) -> None:
+        """Closes this end. A worker's end sends everything first, unless the caller is gone."""
 
 @final
 class Pool:

@@ -81,7 +81,7 @@ def ends():
     both = [ours, ProcessWorkerChannel(Descriptor(theirs.detach()))]
     yield both
     ours.close()
-    both.pop().finish()
+    both.pop().close()
 
 
 def local_ends():
@@ -158,7 +158,7 @@ def test_a_receive_ends_with_its_time_and_with_the_other_end(ends):
     with pytest.raises(multiprocessing.TimeoutError):
         ours.receive(timeout=0.01)
     worker.post(worker.pack("last"))
-    worker.finish()
+    worker.close()
     del worker
     assert ours.receive() == "last"
 
@@ -177,10 +177,10 @@ def test_what_a_replaced_process_sent_is_received_in_any_order():
         mine, theirs = socket.socketpair()
         channels.append(ProcessChannel(Descriptor(mine.detach()), os.getpid()))
         worker = ProcessWorkerChannel(Descriptor(theirs.detach()))
-        worker.count_on(10 * len(channels) - 10)
+        worker.announced = 10 * len(channels) - 10
         for number in (1, 2):
             worker.announce(worker.pack(f"{letter}{number}"))
-        worker.finish()
+        worker.close()
     earlier, ours = channels
     ours.follow(earlier, 10)
     assert [ours.receive(number) for number in (2, 11, 1, 12)] == ["a2", "b1", "a1", "b2"]

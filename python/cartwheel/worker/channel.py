@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import cloudpickle
 
-from cartwheel._cartwheel import LARGEST_MESSAGE, Channel, WorkerChannel
+from cartwheel._cartwheel import LARGEST_MESSAGE, Channel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,11 +126,21 @@ class ProcessChannel(Channel):
         self.stderr, self.lifeline = None, ()
 
 
-class ProcessWorkerChannel(WorkerChannel):
-    """The end of a worker in a process of its own."""
+class ProcessWorkerChannel(Channel):
+    """The end of a worker in a process of its own.
+
+    Attributes:
+        announced: The number of the last message that was announced.
+    """
 
     pack = staticmethod(message)
     unpack = staticmethod(pickle.loads)
+    announced = 0
+
+    def announce(self, message: bytes) -> None:
+        """Sends a message with the next number."""
+        self.announced += 1
+        self.post(message, self.announced)
 
     def receive(self) -> Any:
         """Receives and unpickles."""

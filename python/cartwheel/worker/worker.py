@@ -521,7 +521,7 @@ def serve_process(
         descriptors = [channel.take_descriptor() for _ in range(4)]
         memory = worker.memory = Memory(**plan, descriptors=descriptors)
         if resumed is not None:
-            channel.count_on(resumed.pop("announced"))
+            channel.announced = resumed.pop("announced")
             worker.resume(**resumed)
         serve(memory, index, Shard(worker, **shard), spin=spin)
     except EOFError:  # the caller gave up
@@ -530,4 +530,4 @@ def serve_process(
         if worker.serving:
             raise  # the caller waits for no message: it finds this process dead
         worker.fail(error)
-        channel.finish()
+        channel.close()

@@ -1,15 +1,16 @@
-//! The two ends of a channel between the caller and a worker process, as Python sees them.
+//! An end of a channel between the caller and a worker process, as Python sees it.
 //!
 //! Every method is one native call, so Ctrl-C never comes between two halves of it.
 
 use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use cartwheel_engine::worker::{Channel, ChannelError};
-use pyo3::exceptions::{PyEOFError, PyRuntimeError, PyValueError};
+use cartwheel_engine::worker::Channel;
+use pyo3::exceptions::{PyEOFError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
@@ -17,15 +18,20 @@ use pyo3::types::PyBytes;
 use crate::descriptor::PyDescriptor;
 use crate::error::took_too_long;
 
-/// The caller's end; documented in the stub.
+/// Documented in the stub; `None` once it is closed.
 #[pyclass(frozen, subclass, name = "Channel", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyChannel(Mutex<Option<Inside>>);
 
-/// An end that is open.
 #[derive(Debug)]
 struct Inside {
     channel: Channel,
+    /// In a worker process, the thread that sends, and the way to it.
+    ///
+    /// The caller reads the announced messages of a batch once all rows of the batch are done. If a
+    /// worker waited for that while it still had a row of the batch to step, both would wait for
+    /// ever. So a worker only leaves its messages for the thread.
+    sender: Option<(Sender<(u64, Vec<u8>)>, JoinHandle<()>)>,
     /// Messages with numbers up to this one came from processes that were replaced.
     replaced: u64,
     /// Those that were not received, by number.
@@ -35,18 +41,31 @@ struct Inside {
 #[pymethods]
 impl PyChannel {
     #[new]
-    fn new(end: &Bound<'_, PyDescriptor>, pid: u32) -> PyResult<Self> {
-        let channel = Channel::new(end.get().try_clone()?, Some(pid))?;
-        Ok(Self(Mutex::new(Some(Inside { channel, replaced: 0, left: HashMap::new() }))))
+    #[pyo3(signature = (end, pid = None))]
+    fn new(end: &Bound<'_, PyDescriptor>, pid: Option<u32>) -> PyResult<Self> {
+        let channel = Channel::new(end.get().try_clone()?, pid)?;
+        let mut sender = None;
+        if pid.is_none() {
+            let (through, (way, unsent)) = (channel.sender()?, mpsc::channel());
+            let thread = std::thread::Builder::new().name("cartwheel-channel".to_owned());
+            sender = Some((way, thread.spawn(move || send_all(through, &unsent))?));
+        }
+        let inside = Inside { channel, sender, replaced: 0, left: HashMap::new() };
+        Ok(Self(Mutex::new(Some(inside))))
     }
 
-    /// Sends a message, or queues the rest of it if a signal handler raises.
-    fn post(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Sends a message: bytes, or a tuple of bytes and the descriptors that travel with them.
+    #[pyo3(signature = (message, number = 0))]
+    fn post(&self, py: Python<'_>, message: &Bound<'_, PyAny>, number: u64) -> PyResult<()> {
+        if let Some(Inside { sender: Some((way, _)), .. }) = self.lock(py).as_ref() {
+            let _ = way.send((number, message.extract()?)); // without a caller, nobody misses it
+            return Ok(());
+        }
         self.queue(message)?;
         self.flush(py, None, || false).map(drop)
     }
 
-    /// The next message; those with lower numbers are dropped.
+    /// The next message with at least this number; others are dropped.
     #[pyo3(signature = (number = 0, timeout = None))]
     fn receive_bytes<'py>(
         &self,
@@ -56,44 +75,54 @@ impl PyChannel {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = timeout.map(|seconds| Duration::from_secs_f64(seconds.max(0.0)));
         let mut inside = self.lock(py);
-        let Some(inside) = inside.as_mut() else { return Err(gone()) };
-        if number != 0 && number <= inside.replaced {
-            let message = inside.left.remove(&number).ok_or_else(gone)?;
+        let Some(inside) = inside.as_mut() else { return Err(closed()) };
+        if (1..=inside.replaced).contains(&number) {
+            let message = inside.left.remove(&number).ok_or_else(closed)?;
             return Ok(PyBytes::new(py, &message));
         }
         loop {
-            let received =
+            let (found, message) =
                 signalled(py, |interrupted| inside.channel.receive(timeout, interrupted))?;
-            if received.number >= number {
-                return Ok(PyBytes::new(py, &received.bytes));
+            if found >= number {
+                return Ok(PyBytes::new(py, &message));
             }
         }
     }
 
-    /// Takes over what an earlier process sent and nobody received, up to this number.
-    fn follow(&self, py: Python<'_>, earlier: &Bound<'_, Self>, number: u64) -> PyResult<()> {
-        let earlier = earlier.get().lock(py).take();
-        let Some(Inside { mut channel, mut left, .. }) = earlier else { return Err(gone()) };
-        // Its process has ended, so all of it is there.
-        while let Ok(message) = channel.receive(Some(Duration::ZERO), &mut || false) {
-            left.insert(message.number, message.bytes);
-        }
+    /// The first of the descriptors that came with messages.
+    fn take_descriptor(&self, py: Python<'_>) -> PyResult<PyDescriptor> {
         let mut inside = self.lock(py);
-        let Some(inside) = inside.as_mut() else { return Err(gone()) };
-        (inside.left, inside.replaced) = (left, number);
-        Ok(())
+        let descriptor = inside.as_mut().and_then(|inside| inside.channel.take_descriptor());
+        descriptor.map(PyDescriptor::from).ok_or_else(closed)
+    }
+
+    /// Takes over what earlier processes sent and nobody received, up to this number.
+    fn follow(&self, py: Python<'_>, earlier: &Bound<'_, Self>, number: u64) {
+        let Some(mut earlier) = earlier.get().lock(py).take() else { return };
+        // The process has ended, so all of it is there.
+        while let Ok((number, message)) =
+            earlier.channel.receive(Some(Duration::ZERO), &mut || false)
+        {
+            earlier.left.insert(number, message);
+        }
+        if let Some(inside) = self.lock(py).as_mut() {
+            (inside.left, inside.replaced) = (earlier.left, number);
+        }
     }
 
     /// Messages with numbers up to this one came from processes that were replaced.
     #[getter]
     fn replaced(&self, py: Python<'_>) -> u64 {
-        let inside = self.lock(py);
-        inside.as_ref().map_or(0, |inside| inside.replaced)
+        self.lock(py).as_ref().map_or(0, |inside| inside.replaced)
     }
 
-    /// Closes this end.
+    /// Closes this end. A worker's end sends everything first, unless the caller is gone.
     pub(crate) fn close(&self, py: Python<'_>) {
-        self.lock(py).take();
+        let inside = self.lock(py).take();
+        if let Some(Inside { sender: Some((way, thread)), .. }) = inside {
+            drop(way);
+            drop(py.detach(|| thread.join()));
+        }
     }
 }
 
@@ -102,21 +131,22 @@ impl PyChannel {
         self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a message: bytes, or a tuple of bytes and the descriptors that travel with them.
+    /// Queues a message, see `post`.
     pub(crate) fn queue(&self, message: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = message.py();
         let (bytes, descriptors) = match message.cast::<PyBytes>() {
             Ok(bytes) => (bytes.clone(), Vec::new()),
             Err(_) => message.extract::<(Bound<'_, PyBytes>, Vec<Bound<'_, PyDescriptor>>)>()?,
         };
         let copies = descriptors.iter().map(|descriptor| descriptor.get().try_clone());
         let copies = copies.collect::<PyResult<Vec<_>>>()?;
-        let mut inside = self.lock(py);
-        let Some(inside) = inside.as_mut() else { return Ok(()) };
-        inside.channel.post(0, bytes.as_bytes(), copies).map_err(|error| raised(py, error))
+        match self.lock(message.py()).as_mut() {
+            Some(inside) => inside.channel.post(0, bytes.as_bytes(), copies).map_err(raised),
+            None => Ok(()),
+        }
     }
 
-    /// Sends what is queued, within `timeout` and until `ends`; returns whether nothing is left.
+    /// Sends what is queued, within `timeout` and until `ends`; returns whether nothing is left to
+    /// be sent. If the other end is gone, whoever waits for an answer notices it.
     pub(crate) fn flush(
         &self,
         py: Python<'_>,
@@ -130,8 +160,8 @@ impl PyChannel {
         }
         signalled(py, |interrupted| {
             match inside.channel.flush(timeout, &mut || ends() || interrupted()) {
-                Err(ChannelError::TimedOut) => Ok(false),
-                Err(ChannelError::HungUp) => Ok(true), // whoever waits for the answer notices it
+                Err(error) if error.kind() == ErrorKind::TimedOut => Ok(false),
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
                 sent => sent.map(|()| true),
             }
         })
@@ -139,104 +169,17 @@ impl PyChannel {
 
     /// Whether a queued message was not sent completely.
     pub(crate) fn owes(&self, py: Python<'_>) -> bool {
-        let inside = self.lock(py);
-        inside.as_ref().is_some_and(|inside| inside.channel.owes())
-    }
-}
-
-/// The worker's end; documented in the stub.
-///
-/// It never waits for the caller to read. The caller reads the announced messages of a batch once all
-/// rows of the batch are done. If a worker waited for that while it still had a row of the batch to
-/// step, both ends would wait for ever. So a thread of its own sends the messages.
-#[pyclass(frozen, subclass, name = "WorkerChannel", module = "cartwheel._cartwheel")]
-#[derive(Debug)]
-pub(crate) struct PyWorkerChannel(Mutex<Worker>);
-
-#[derive(Debug)]
-struct Worker {
-    channel: Channel,
-    /// The number of the last message that was announced.
-    announced: u64,
-    /// Takes messages to the thread, until nothing more is to be sent.
-    unsent: Option<Sender<(u64, Vec<u8>)>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[pymethods]
-impl PyWorkerChannel {
-    #[new]
-    fn new(end: &Bound<'_, PyDescriptor>) -> PyResult<Self> {
-        let channel = Channel::new(end.get().try_clone()?, None)?;
-        let sender = channel.sender()?;
-        let (unsent, messages) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("cartwheel-channel".to_owned());
-        let thread = Some(thread.spawn(move || send_all(sender, &messages))?);
-        Ok(Self(Mutex::new(Worker { channel, announced: 0, unsent: Some(unsent), thread })))
-    }
-
-    /// Sends a message that the caller waits for.
-    fn post(&self, py: Python<'_>, message: &Bound<'_, PyBytes>) {
-        self.lock(py).send(0, message.as_bytes());
-    }
-
-    /// Sends a message that the pool announces to the caller.
-    fn announce(&self, py: Python<'_>, message: &Bound<'_, PyBytes>) {
-        let mut worker = self.lock(py);
-        worker.announced += 1;
-        let number = worker.announced;
-        worker.send(number, message.as_bytes());
-    }
-
-    /// Sets the last number that is used up, for a worker that replaces a dead one.
-    fn count_on(&self, py: Python<'_>, announced: u64) {
-        self.lock(py).announced = announced;
-    }
-
-    /// The next message from the caller.
-    fn receive_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let mut worker = self.lock(py);
-        let channel = &mut worker.channel;
-        let received = signalled(py, |interrupted| channel.receive(None, interrupted))?;
-        Ok(PyBytes::new(py, &received.bytes))
-    }
-
-    /// The first of the descriptors that came with messages.
-    fn take_descriptor(&self, py: Python<'_>) -> PyResult<PyDescriptor> {
-        self.lock(py).channel.take_descriptor().map(PyDescriptor::from).ok_or_else(gone)
-    }
-
-    /// Waits until everything is sent, or the caller is gone. Nothing can be sent afterwards.
-    fn finish(&self, py: Python<'_>) {
-        let mut worker = self.lock(py);
-        worker.unsent = None;
-        if let Some(thread) = worker.thread.take() {
-            drop(py.detach(|| thread.join()));
-        }
-    }
-}
-
-impl PyWorkerChannel {
-    fn lock<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Worker> {
-        self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Worker {
-    fn send(&self, number: u64, message: &[u8]) {
-        if let Some(unsent) = &self.unsent {
-            let _ = unsent.send((number, message.to_vec())); // without a caller, nobody waits for it
-        }
+        self.lock(py).as_ref().is_some_and(|inside| inside.channel.owes())
     }
 }
 
 /// Sends messages until there are no more, or the caller is gone.
-fn send_all(mut channel: Channel, messages: &Receiver<(u64, Vec<u8>)>) {
-    while let Ok((number, message)) = messages.recv() {
+fn send_all(mut channel: Channel, unsent: &Receiver<(u64, Vec<u8>)>) {
+    for (number, message) in unsent {
         let queued = channel.post(number, &message, Vec::new());
         match queued.and_then(|()| channel.flush(None, &mut || false)) {
             Ok(()) => {}
-            Err(ChannelError::HungUp) => return,
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return,
             Err(error) => {
                 // The caller would wait for messages for ever. So the process ends, and the caller
                 // finds it dead.
@@ -250,31 +193,29 @@ fn send_all(mut channel: Channel, messages: &Receiver<(u64, Vec<u8>)>) {
 /// Runs a call of a channel while other threads may run Python; a signal handler that raises ends it.
 fn signalled<T: Send>(
     py: Python<'_>,
-    run: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, ChannelError> + Send,
+    run: impl FnOnce(&mut dyn FnMut() -> bool) -> io::Result<T> + Send,
 ) -> PyResult<T> {
-    let mut raised_by_handler = None;
+    let mut by_handler = None;
     let outcome = py.detach(|| {
         run(&mut || {
-            raised_by_handler = Python::attach(|py| py.check_signals().err());
-            raised_by_handler.is_some()
+            by_handler = Python::attach(|py| py.check_signals().err());
+            by_handler.is_some()
         })
     });
-    outcome.map_err(|error| raised_by_handler.unwrap_or_else(|| raised(py, error)))
+    outcome.map_err(|error| by_handler.unwrap_or_else(|| raised(error)))
 }
 
 /// The exception for an error of a channel.
-fn raised(py: Python<'_>, error: ChannelError) -> PyErr {
-    let text = error.to_string();
-    match error {
-        ChannelError::TooLarge { .. } => PyValueError::new_err(text),
-        ChannelError::HungUp => gone(),
-        ChannelError::TimedOut => took_too_long(py, text),
-        ChannelError::Os(error) => error.into(),
-        _ => PyRuntimeError::new_err(text),
+fn raised(error: io::Error) -> PyErr {
+    match error.kind() {
+        ErrorKind::InvalidInput => PyValueError::new_err(error.to_string()),
+        ErrorKind::UnexpectedEof => closed(),
+        ErrorKind::TimedOut => Python::attach(took_too_long),
+        _ => error.into(),
     }
 }
 
 /// The exception for the end of a channel.
-fn gone() -> PyErr {
+fn closed() -> PyErr {
     PyEOFError::new_err("the other end of the channel is gone")
 }

@@ -156,8 +156,8 @@ pub(crate) fn some_in_flight(py: Python<'_>, call: Call, calling: &str, rows: &[
 }
 
 /// The other end of a channel took too long. The class of `multiprocessing`.
-pub(crate) fn took_too_long(py: Python<'_>, text: String) -> PyErr {
-    python_error!(py, "multiprocessing", "TimeoutError", (text,))
+pub(crate) fn took_too_long(py: Python<'_>) -> PyErr {
+    python_error!(py, "multiprocessing", "TimeoutError", ("no message came in time",))
 }
 
 /// `recv` was called although nothing is in flight.

@@ -25,7 +25,7 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::array::{PyRolloutSlab, SlabLease};
     #[pymodule_export]
-    use crate::channel::{PyChannel, PyWorkerChannel};
+    use crate::channel::PyChannel;
     #[pymodule_export]
     use crate::descriptor::PyDescriptor;
     #[pymodule_export]

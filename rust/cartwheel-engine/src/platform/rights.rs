@@ -3,7 +3,7 @@
 //! Each travels with one byte. Nothing acknowledges it. macOS may lose what the sender closes before
 //! it has arrived, so the sender keeps it open, or another descriptor of it.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -27,22 +27,21 @@ pub(crate) fn send_descriptor(socket: impl AsFd, descriptor: &OwnedFd) -> io::Re
     Ok(())
 }
 
-/// Receives a descriptor, which programs that this process starts do not inherit; `None` where the
-/// other end is gone.
-pub(crate) fn receive_descriptor(socket: impl AsFd) -> io::Result<Option<OwnedFd>> {
+/// Receives a descriptor, which programs that this process starts do not inherit.
+pub(crate) fn receive_descriptor(socket: impl AsFd) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let got = recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::empty())?;
     if got.bytes == 0 {
-        return Ok(None);
+        return Err(ErrorKind::UnexpectedEof.into());
     }
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(mut received) = message
             && let Some(descriptor) = received.next()
         {
             fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
-            return Ok(Some(descriptor));
+            return Ok(descriptor);
         }
     }
     Err(Errno::MFILE.into()) // the system drops what it has no number for

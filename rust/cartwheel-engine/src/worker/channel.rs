@@ -8,6 +8,9 @@
 //! Any call may be interrupted, as by Ctrl-C, and the channel stays whole: what could not be sent
 //! waits here and goes before every later message, and the part of a message that has arrived waits
 //! here for the rest.
+//!
+//! Errors: `UnexpectedEof` where the other end is closed or its process has ended, `TimedOut`,
+//! `Interrupted` by the caller, `InvalidInput` for a message that is too large.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -28,39 +31,6 @@ const SLICE: Duration = Duration::from_millis(50);
 const PARTS: usize = 3;
 const HEADER: usize = PARTS * size_of::<u64>();
 
-/// Why a message was not sent or received.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ChannelError {
-    /// The message is too large; nothing was sent of it.
-    #[error("a message has {bytes} bytes; the largest may have {LARGEST_MESSAGE} (1 GiB)")]
-    TooLarge {
-        /// Its bytes.
-        bytes: u64,
-    },
-    /// The other end is closed, or its process has ended.
-    #[error("the other end of the channel is gone")]
-    HungUp,
-    /// The time is over.
-    #[error("the other end took too long")]
-    TimedOut,
-    /// The caller was interrupted; the next call goes on.
-    #[error("interrupted")]
-    Interrupted,
-    /// The system refused something else.
-    #[error("a channel to a worker: {0}")]
-    Os(#[from] io::Error),
-}
-
-/// A message that was received.
-#[derive(Debug)]
-pub struct Message {
-    /// The number that its sender gave it.
-    pub number: u64,
-    /// What it says.
-    pub bytes: Vec<u8>,
-}
-
 /// A message that was not sent completely.
 #[derive(Debug)]
 struct Unsent {
@@ -79,14 +49,6 @@ struct Arriving {
     there: usize,
     /// The descriptors that are there.
     descriptors: u64,
-}
-
-impl Arriving {
-    /// Number, length and descriptors, if the header is there.
-    fn parts(&self) -> Option<[u64; PARTS]> {
-        let (parts, _) = self.header.as_chunks();
-        (self.there >= HEADER).then(|| std::array::from_fn(|part| u64::from_ne_bytes(parts[part])))
-    }
 }
 
 /// One end of a channel.
@@ -136,17 +98,18 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// [`ChannelError::TooLarge`]; nothing was queued.
+    /// It is too large; nothing was queued.
     pub fn post(
         &mut self,
         number: u64,
         message: &[u8],
         descriptors: Vec<OwnedFd>,
-    ) -> Result<(), ChannelError> {
-        let parts = [number, message.len() as u64, descriptors.len() as u64];
-        check_length(parts[1])?;
+    ) -> io::Result<()> {
+        check_length(message.len() as u64)?;
         let mut bytes = Vec::with_capacity(HEADER + message.len());
-        parts.into_iter().for_each(|part| bytes.extend(part.to_ne_bytes()));
+        for part in [number, message.len() as u64, descriptors.len() as u64] {
+            bytes.extend(part.to_ne_bytes());
+        }
         bytes.extend_from_slice(message);
         self.unsent.push_back(Unsent { bytes, written: 0, descriptors: descriptors.into() });
         Ok(())
@@ -157,97 +120,81 @@ impl Channel {
         !self.unsent.is_empty()
     }
 
-    /// Sends the queued messages, within `timeout`.
+    /// Sends the queued messages, within `timeout`; the time is looked at in steps of 50 ms.
     ///
     /// # Errors
     ///
-    /// [`ChannelError::Interrupted`] and [`ChannelError::TimedOut`]: the next call sends the rest.
-    /// After another error nothing is left to be sent.
+    /// As in the header of this file; the next call sends the rest, unless the other end is gone.
     pub fn flush(
         &mut self,
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<(), ChannelError> {
-        let (began, mut watch) = (Instant::now(), Watch::default());
+    ) -> io::Result<()> {
+        let mut watch = Watch { began: Instant::now(), timeout, has_ended: false };
         while let Some(first) = self.unsent.front_mut() {
-            let sent = match &first.bytes[first.written..] {
-                [] => match first.descriptors.front() {
-                    None => {
-                        self.unsent.pop_front();
-                        continue;
-                    }
-                    Some(descriptor) => send_descriptor(&self.stream, descriptor).map(|()| {
-                        first.descriptors.pop_front();
-                    }),
-                },
-                rest => self.stream.write(rest).map(|bytes| first.written += bytes),
+            let sent = match (&first.bytes[first.written..], first.descriptors.front()) {
+                ([], None) => {
+                    self.unsent.pop_front();
+                    continue;
+                }
+                ([], Some(descriptor)) => send_descriptor(&self.stream, descriptor)
+                    .map(|()| drop(first.descriptors.pop_front())),
+                (rest, _) => self.stream.write(rest).map(|bytes| first.written += bytes),
             };
-            let Err(error) = sent else { continue };
-            match watch.idle(error, self.peer.as_ref(), interrupted) {
-                Ok(()) if timeout.is_some_and(|timeout| began.elapsed() >= timeout) => {
-                    return Err(ChannelError::TimedOut);
-                }
-                Ok(()) => {}
-                Err(ChannelError::Interrupted) => return Err(ChannelError::Interrupted),
-                Err(error) => {
-                    self.unsent.clear();
-                    return Err(error);
-                }
+            let goes_on = sent.or_else(|error| watch.idle(error, self.peer.as_ref(), interrupted));
+            if goes_on.as_ref().is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof) {
+                self.unsent.clear(); // nobody will read it
             }
+            goes_on?;
         }
         Ok(())
     }
 
-    /// Receives the next message, within `timeout`; the time is looked at in steps of 50 ms.
+    /// Receives the next message and its number, within `timeout`, as [`flush`](Self::flush) sends.
     ///
     /// # Errors
     ///
-    /// As [`ChannelError`] says. What had arrived of a message is kept for the next call.
+    /// As in the header of this file; what had arrived of a message is kept for the next call.
     pub fn receive(
         &mut self,
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<Message, ChannelError> {
-        let (began, mut watch) = (Instant::now(), Watch::default());
+    ) -> io::Result<(u64, Vec<u8>)> {
+        let mut watch = Watch { began: Instant::now(), timeout, has_ended: false };
         loop {
             match self.read() {
                 Ok(None) => {}
                 Ok(Some(message)) => return Ok(message),
-                Err(ChannelError::Os(error)) => {
-                    watch.idle(error, self.peer.as_ref(), interrupted)?;
-                    if timeout.is_some_and(|timeout| began.elapsed() >= timeout) {
-                        return Err(ChannelError::TimedOut);
-                    }
-                }
-                Err(other) => return Err(other),
+                Err(error) => watch.idle(error, self.peer.as_ref(), interrupted)?,
             }
         }
     }
 
     /// Makes one system call for the next message; returns the message when it is complete.
-    fn read(&mut self) -> Result<Option<Message>, ChannelError> {
+    fn read(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         let arriving = &mut self.arriving;
         let at = arriving.there;
-        let Some([number, length, descriptors]) = arriving.parts() else {
-            arriving.there += some(self.stream.read(&mut arriving.header[at..])?)?;
-            if let Some([_, length, _]) = arriving.parts() {
-                check_length(length)?;
-                let length = usize::try_from(length).expect("checked");
-                arriving.bytes = vec![0; length];
-            }
-            return Ok(None);
+        let parts: [u64; PARTS] = {
+            let (parts, _) = arriving.header.as_chunks();
+            std::array::from_fn(|part| u64::from_ne_bytes(parts[part]))
         };
+        let [number, length, descriptors] = parts;
+        if at < HEADER {
+            arriving.there += some(self.stream.read(&mut arriving.header[at..])?)?;
+            return Ok(None);
+        }
+        if at == HEADER && arriving.bytes.is_empty() {
+            arriving.bytes = vec![0; check_length(length)?];
+        }
         if at < HEADER + arriving.bytes.len() {
             arriving.there += some(self.stream.read(&mut arriving.bytes[at - HEADER..])?)?;
         } else if arriving.descriptors < descriptors {
-            let descriptor = receive_descriptor(&self.stream)?.ok_or(ChannelError::HungUp)?;
-            self.descriptors.push_back(descriptor);
+            self.descriptors.push_back(receive_descriptor(&self.stream)?);
             arriving.descriptors += 1;
         }
-        debug_assert_eq!(length, arriving.bytes.len() as u64, "room for the whole message");
         let complete =
             arriving.there == HEADER + arriving.bytes.len() && arriving.descriptors == descriptors;
-        Ok(complete.then(|| Message { number, bytes: std::mem::take(arriving).bytes }))
+        Ok(complete.then(|| (number, std::mem::take(arriving).bytes)))
     }
 
     /// Takes the first of the descriptors that came with messages.
@@ -256,42 +203,56 @@ impl Channel {
     }
 }
 
-/// What a call that waits has seen.
-#[derive(Debug, Default)]
+/// A call that waits for the other end.
+#[derive(Debug)]
 struct Watch {
+    began: Instant,
+    timeout: Option<Duration>,
     has_ended: bool,
 }
 
 impl Watch {
-    /// Nothing could be sent or read for a slice, or another error occurred, which is returned.
+    /// Nothing could be sent or read for a slice, or an error ends the call.
     fn idle(
         &mut self,
         error: io::Error,
         peer: Option<&ProcessHandle>,
         interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<(), ChannelError> {
+    ) -> io::Result<()> {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
-            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => return Err(ChannelError::HungUp),
-            _ => return Err(error.into()),
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => return Err(gone()),
+            _ => return Err(error),
         }
         if interrupted() {
-            return Err(ChannelError::Interrupted);
+            return Err(ErrorKind::Interrupted.into());
         }
         if self.has_ended {
-            return Err(ChannelError::HungUp);
+            return Err(gone());
         }
         // It may have sent something and then ended: so one more look follows.
         self.has_ended = peer.is_some_and(|peer| !peer.is_alive());
-        Ok(())
+        match self.timeout {
+            Some(timeout) if self.began.elapsed() >= timeout => Err(ErrorKind::TimedOut.into()),
+            _ => Ok(()),
+        }
     }
 }
 
-fn check_length(bytes: u64) -> Result<(), ChannelError> {
-    if bytes > LARGEST_MESSAGE as u64 { Err(ChannelError::TooLarge { bytes }) } else { Ok(()) }
+fn check_length(bytes: u64) -> io::Result<usize> {
+    let fits = usize::try_from(bytes).ok().filter(|&bytes| bytes <= LARGEST_MESSAGE);
+    fits.ok_or_else(|| {
+        let text =
+            format!("a message has {bytes} bytes; the largest may have {LARGEST_MESSAGE} (1 GiB)");
+        io::Error::new(ErrorKind::InvalidInput, text)
+    })
 }
 
-/// At least one byte; none are left where the other end is gone.
-fn some(bytes: usize) -> Result<usize, ChannelError> {
-    if bytes == 0 { Err(ChannelError::HungUp) } else { Ok(bytes) }
+/// At least one byte; there are none where the other end is closed.
+fn some(bytes: usize) -> io::Result<usize> {
+    if bytes == 0 { Err(gone()) } else { Ok(bytes) }
+}
+
+fn gone() -> io::Error {
+    io::Error::new(ErrorKind::UnexpectedEof, "the other end of the channel is gone")
 }

@@ -38,7 +38,7 @@ mod share;
 mod task;
 mod threads;
 
-pub use channel::{Channel, ChannelError, LARGEST_MESSAGE, Message};
+pub use channel::{Channel, LARGEST_MESSAGE};
 pub use crew::{Crew, CrewSettings};
 pub(crate) use guard::{close, flush};
 pub(crate) use limit::Limit;
