@@ -18,6 +18,9 @@ use pyo3::types::PyBytes;
 use crate::descriptor::PyDescriptor;
 use crate::error::took_too_long;
 
+/// A message and its number.
+type Numbered = (u64, Vec<u8>);
+
 /// Documented in the stub; `None` once it is closed.
 #[pyclass(frozen, subclass, name = "Channel", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
@@ -31,7 +34,7 @@ struct Inside {
     /// The caller reads the announced messages of a batch once all rows of the batch are done. If a
     /// worker waited for that while it still had a row of the batch to step, both would wait for
     /// ever. So a worker only leaves its messages for the thread.
-    sender: Option<(Sender<(u64, Vec<u8>)>, JoinHandle<()>)>,
+    sender: Option<(Sender<Numbered>, JoinHandle<()>)>,
     /// Messages with numbers up to this one came from processes that were replaced.
     replaced: u64,
     /// Those that were not received, by number.
@@ -174,7 +177,7 @@ impl PyChannel {
 }
 
 /// Sends messages until there are no more, or the caller is gone.
-fn send_all(mut channel: Channel, unsent: &Receiver<(u64, Vec<u8>)>) {
+fn send_all(mut channel: Channel, unsent: &Receiver<Numbered>) {
     for (number, message) in unsent {
         let queued = channel.post(number, &message, Vec::new());
         match queued.and_then(|()| channel.flush(None, &mut || false)) {
@@ -183,7 +186,7 @@ fn send_all(mut channel: Channel, unsent: &Receiver<(u64, Vec<u8>)>) {
             Err(error) => {
                 // The caller would wait for messages for ever. So the process ends, and the caller
                 // finds it dead.
-                eprintln!("cartwheel: {error}");
+                Python::try_attach(|py| raised(error).write_unraisable(py, None));
                 std::process::abort();
             }
         }
