@@ -9,7 +9,7 @@ import contextlib
 import os
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -59,34 +59,6 @@ LONGEST_GRACE = 1e9
 LAST_GRACE = 1.0
 
 
-class ResetLink(Protocol):
-    """The methods of a link that resets need."""
-
-    timeout: float | None
-
-    def pack_reset(
-        self,
-        seeds: list[int | None],
-        mask: NDArray[np.bool_] | None,
-        options: ResetOptions,
-    ) -> list[Any]:
-        """Makes one message for each shard; ``options`` select no rows."""
-
-    def pack_row_resets(
-        self, rows: list[int], seeds: list[int | None], options: ResetOptions
-    ) -> list[Any]:
-        """Makes the messages for resets that ``async_reset`` starts."""
-
-    def keep_next_resets(
-        self,
-        pool: Pool,
-        rows: list[int],
-        seeds: list[int | None],
-        options: ResetOptions,
-    ) -> None:
-        """Keeps seeds and options for the next automatic resets of rows."""
-
-
 class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     """A vector environment over a native pool; its subclasses make the pool.
 
@@ -102,7 +74,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     batch_size: int
     #: Whether a reset with row numbers returns the full batch of all rows.
     full_batch: bool = False
-    #: A ``ResetLink``, with more methods that the subclass needs.
+    #: A ``Link`` or a ``NativeLink``.
     _link: Any
     #: Whether the last :meth:`step_async` had an ``env_index``.
     _steps_rows = False

@@ -8,75 +8,22 @@ ends within one process are in ``local.py``.
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cloudpickle
 
 from cartwheel._cartwheel import LARGEST_MESSAGE, Channel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cartwheel._cartwheel import Descriptor
+    from cartwheel.worker.local import LocalChannel, LocalWorkerChannel
     from cartwheel.worker.stderr import Stderr
 
 
-class CallerEnd(Protocol):
-    """The caller's end of a channel."""
-
-    @property
-    def pack(self) -> Callable[[Any], Any]:
-        """Turns content into a message, or raises because it cannot be sent."""
-
-    @property
-    def post(self) -> Callable[[Any], None]:
-        """Sends a message. No Python code runs in it, so Ctrl-C does not part it."""
-
-    def receive(self, number: int = 0, timeout: float | None = None) -> Any:
-        """Waits for a message and returns its content.
-
-        Args:
-            number: The number under which it was announced. Messages with lower numbers are
-                dropped: they were never received, because an exception such as Ctrl-C came first.
-            timeout: Seconds to wait; ``None``: no limit.
-
-        Raises:
-            EOFError: The other end is gone.
-            multiprocessing.TimeoutError: No message came in time.
-        """
-
-    def close(self) -> None:
-        """Closes this end."""
-
-
-class WorkerEnd(Protocol):
-    """A worker's end of a channel; it never waits for the caller to receive."""
-
-    def pack(self, content: Any) -> Any:
-        """Turns ``content`` into a message, or raises because it cannot be sent."""
-
-    def unpack(self, message: Any) -> Any:
-        """Returns the content of a packed message that came inside another message.
-
-        Raises:
-            Exception: The message cannot be read in this process.
-        """
-
-    def post(self, message: Any) -> None:
-        """Sends a message that the caller waits for."""
-
-    def announce(self, message: Any) -> None:
-        """Sends a message that the native pool announces to the caller by number, from 1 on."""
-
-    def receive(self) -> Any:
-        """Waits for a message and returns its content.
-
-        Raises:
-            EOFError: The other end is gone.
-        """
-
-    def take_descriptor(self) -> Descriptor:
-        """Returns the next descriptor that came with messages; only between processes."""
+#: The caller's end of a channel. No Python code runs in its ``post``, so Ctrl-C does not part it.
+CallerEnd: TypeAlias = "ProcessChannel | LocalChannel"
+#: A worker's end of a channel; it never waits for the caller to receive.
+WorkerEnd: TypeAlias = "ProcessWorkerChannel | LocalWorkerChannel"
 
 
 def pickled(content: Any) -> bytes:
@@ -117,7 +64,18 @@ class ProcessChannel(Channel):
     lifeline: tuple[Descriptor, ...] = ()
 
     def receive(self, number: int = 0, timeout: float | None = None) -> Any:
-        """Receives and unpickles; the bytes always come from cartwheel's own other end."""
+        """Receives and unpickles; the bytes always come from cartwheel's own other end.
+
+        Args:
+            number: The number under which the message was announced. Messages with lower numbers
+                are dropped: they were never received, because an exception such as Ctrl-C came
+                first.
+            timeout: Seconds to wait; ``None``: no limit.
+
+        Raises:
+            EOFError: The worker is gone.
+            multiprocessing.TimeoutError: No message came in time.
+        """
         return pickle.loads(self.receive_bytes(number, timeout))
 
     def close(self) -> None:
@@ -138,7 +96,7 @@ class ProcessWorkerChannel(Channel):
     announced = 0
 
     def announce(self, message: bytes) -> None:
-        """Sends a message with the next number."""
+        """Sends a message that the native pool announces to the caller by number, from 1 on."""
         self.announced += 1
         self.post(message, self.announced)
 

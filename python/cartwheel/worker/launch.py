@@ -6,6 +6,7 @@ the workers send.
 
 from __future__ import annotations
 
+import functools
 import pickle
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
@@ -161,13 +162,9 @@ def set_up(crew: Crew, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Mem
     crew.setup = (memory, plan, shard)
     for worker in range(len(crew.processes)):
         crew.hand_over(worker, shard)
-    for index, _ in enumerate(crew.threads):
-        objects = crew.objects[index]
-        crew.channels[index].post(
-            (
-                memory,
-                lambda worker, objects=objects: Shard(worker, **shard, objects=objects),
-            )
-        )
+    for channel, objects in zip(crew.channels, crew.objects, strict=True):
+        if isinstance(channel, LocalChannel) and crew.local is None:
+            make_shard = functools.partial(Shard, **shard, objects=objects)
+            channel.post((memory, make_shard))
     own = crew.local or Worker(LocalWorkerChannel(LocalChannel()), 0, travels=False)
     return memory, Shard(own, **shard, objects=crew.objects[0])

@@ -32,7 +32,7 @@ class LocalChannel:
         self.post = self.outbox.put
 
     def receive(self, number: int = 0, timeout: float | None = None) -> Any:
-        """Takes the next message with at least this number, and drops earlier ones."""
+        """Takes the next message with at least this number, as a ``ProcessChannel`` does."""
         deadline = Deadline(timeout)
         while True:
             try:
