@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cartwheel._cartwheel import cache_draws
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER
+from cartwheel.uninterrupted import uninterrupted
 from cartwheel.worker.channel import ProcessChannel
 from cartwheel.worker.deadline import Deadline
 from cartwheel.worker.exits import (
@@ -270,14 +271,15 @@ class Crew:
         self.restarts[worker] += 1
         self.reported.discard(worker)
         self.bury(worker)
-        process, channel = self.start_process(worker, self.channels)
-        (old, self.processes[worker]) = (self.processes[worker], process)
-        (old_channel, self.channels[worker]) = (self.channels[worker], channel)
+        with uninterrupted():  # otherwise a process could belong to nobody
+            process, channel = self.start_process(worker, self.channels)
+            (old, self.processes[worker]) = (self.processes[worker], process)
+            (old_channel, self.channels[worker]) = (self.channels[worker], channel)
+            assert isinstance(old_channel, ProcessChannel), "only processes die"
+            channel.follow(old_channel, announced)
         try:
             with contextlib.suppress(ValueError):  # after Ctrl-C it may still count as running
                 old.close()
-            assert isinstance(old_channel, ProcessChannel), "only processes die"
-            channel.follow(old_channel, announced)
             old_channel.close()
             deadline = Deadline(timeout)
             self._check_same(worker, self._received_in_restart(worker, deadline))

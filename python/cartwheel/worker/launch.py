@@ -15,6 +15,7 @@ import cloudpickle
 
 from cartwheel._cartwheel import Memory, Shard
 from cartwheel.errors import add_note
+from cartwheel.uninterrupted import uninterrupted
 from cartwheel.worker.crew import Crew
 from cartwheel.worker.descriptors import require_descriptors
 from cartwheel.worker.local import LocalChannel, LocalWorkerChannel
@@ -117,10 +118,11 @@ def start_processes(
     crew = Crew(shards, recovery=recovery, start_process=start)
     try:
         for index in range(len(shards)):
-            process, channel = start(index, crew.channels)
-            crew.processes.append(process)
-            crew.channels.append(channel)
-            crew.objects.append(None)
+            with uninterrupted():  # otherwise a process could belong to nobody
+                process, channel = start(index, crew.channels)
+                crew.processes.append(process)
+                crew.channels.append(channel)
+                crew.objects.append(None)
     except BaseException:
         crew.give_up()
         raise

@@ -15,6 +15,7 @@ mod judged;
 mod late;
 mod link;
 mod next_reset;
+mod post;
 mod posted;
 mod recorded_episodes;
 mod restart;
