@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "LARGEST_MESSAGE",
@@ -614,6 +614,7 @@ class Descriptor:
     def fileno(self) -> int:
         """Returns the file descriptor."""
 
+@disjoint_base
 class Channel:
     """An end of a channel between the caller and a worker process.
 
