@@ -33,7 +33,8 @@ BINDING = """
     worker
     image memory native returns wrappers
     value
-    array error mode rules schedule space
+    array channel
+    descriptor error mode rules schedule space
 """
 ENGINE = """
     lib

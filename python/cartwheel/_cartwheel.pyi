@@ -9,9 +9,12 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Self, disjoint_base
 
 __all__ = [
+    "LARGEST_MESSAGE",
     "PLATFORM",
+    "Channel",
     "Descriptor",
     "EpisodeMetrics",
     "FrameStack",
@@ -139,12 +142,6 @@ class _Worker(Protocol):
 class _Link(Protocol):
     """The Python methods that every pool calls."""
 
-    def post(self, number: int, messages: list[Any], /) -> None:
-        """Sends each worker its message; a repeated number sends only the rest."""
-
-    def post_some(self, number: int, messages: list[Any], /) -> None:
-        """Sends messages to the workers that the messages name."""
-
     def raise_faults(self, announced: list[_Fault], received: list[int] | None, /) -> None:
         """Raises the fault of the lowest row; ``received`` are the rows of a batch of ``recv``."""
 
@@ -173,8 +170,20 @@ class _Link(Protocol):
     def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]], /) -> None:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
 
+class _NativeLink(_Link, Protocol):
+    """Further methods that a pool of native environments calls."""
+
+    def post(self, messages: list[Any], /) -> None:
+        """Leaves each shard its message."""
+
+    def post_some(self, messages: list[Any], /) -> None:
+        """Leaves messages for the shards that the messages name."""
+
 class _WorkersLink(_Link, Protocol):
     """Further methods that a pool of Python environments calls."""
+
+    #: The keywords of the last reset that was sent to each row, or its state.
+    row_resets: dict[int, Any]
 
     def pack_actions(self, actions: Any, /) -> list[Any]:
         """Makes the messages of a step whose action space has no fixed shape."""
@@ -188,11 +197,8 @@ class _WorkersLink(_Link, Protocol):
     def batch_opaque(self, space: Any, found: dict[int, Any], rows: int, /) -> Any:
         """Batches values, by row, of a space without a fixed shape."""
 
-    def asked_again(self, answers: dict[int, list[Any]], /) -> list[Any]:
-        """Returns the messages that repeat a control call for workers that died."""
-
-    def hang_up(self) -> None:
-        """Hangs up every channel: workers that wait for a message raise."""
+    def asked_again(self, answers: dict[int, list[Any]], messages: list[Any], /) -> list[Any]:
+        """Returns messages that repeat a control call, of ``messages``, for workers that died."""
 
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str, /) -> Exception:
         """Returns the exception for a worker that was found dead."""
@@ -215,9 +221,6 @@ class _WorkersLink(_Link, Protocol):
 
         Returns the process id of the new process; ``None`` if it died too, and should be cleared.
         """
-
-    def post_again(self, worker: int, /) -> None:
-        """Sends a restarted worker its message of the pending call."""
 
 class _Judge(Protocol):
     """Judges rows between the halves of a step."""
@@ -263,7 +266,7 @@ class Memory:
         max_batches: int,
         info_bytes: int,
         dense_finals: bool = False,
-        descriptors: Sequence[int] | None = None,
+        descriptors: Sequence[Descriptor] | None = None,
         shared: bool = False,
     ) -> Memory:
         """Makes the memory, or attaches in a worker the memory of :meth:`descriptors`.
@@ -277,7 +280,7 @@ class Memory:
                 filled at the same time.
             info_bytes: Bytes for the infos of each worker.
             dense_finals: Whether each batch has the true next observation of every row.
-            descriptors: Four descriptors, which this object takes over.
+            descriptors: Four descriptors.
             shared: Whether workers are processes.
 
         Raises:
@@ -286,17 +289,13 @@ class Memory:
             OSError: The system refuses memory or descriptors for another reason.
         """
 
-    def attach_rollout(self, index: int, steps: int, descriptor: int) -> None:
-        """Maps a rollout of the pool in a worker process; takes over ``descriptor``."""
+    def attach_rollout(self, index: int, steps: int, descriptor: Descriptor) -> None:
+        """Maps a rollout of the pool in a worker process."""
 
-    def rollouts(self) -> list[tuple[int, int, int]]:
-        """Returns the rollouts that a new worker process must attach.
+    def rollouts(self) -> list[tuple[int, int, Descriptor]]:
+        """Returns index, steps and a descriptor of each rollout for a new worker process."""
 
-        Returns:
-            Index, steps and a descriptor of each rollout; the caller must close the descriptors.
-        """
-
-    def descriptors(self) -> list[int]:
+    def descriptors(self) -> list[Descriptor]:
         """Returns the descriptors to send to worker processes; empty unless shared."""
 
 @final
@@ -609,8 +608,68 @@ class RolloutSlab:
 class Descriptor:
     """An open file, which is closed with the last reference to this object."""
 
+    def __new__(cls, descriptor: int) -> Descriptor:
+        """Takes over a file descriptor."""
+
     def fileno(self) -> int:
         """Returns the file descriptor."""
+
+@disjoint_base
+class Channel:
+    """An end of a channel between the caller and a worker process.
+
+    Each method is one native call. A signal handler that raises ends it, and the channel stays
+    whole: the rest of a message is sent by the next call, and the part of a message that has
+    arrived is kept for the next call.
+    """
+
+    def __new__(cls, end: Descriptor, pid: int | None = None) -> Self:
+        """Wraps an end of a socket pair, which programs of this process do not inherit.
+
+        Process ``pid`` has the other end. Without it, this is a worker's end, which sends on a
+        thread of its own.
+        """
+
+    def post(self, message: bytes | tuple[bytes, Sequence[Descriptor]], number: int = 0) -> None:
+        """Sends a message. A worker sends no descriptors, but numbers.
+
+        If the other end is gone, :meth:`receive_bytes` tells.
+
+        Raises:
+            ValueError: It has more than ``LARGEST_MESSAGE`` bytes; nothing was sent.
+        """
+
+    def receive_bytes(self, number: int = 0, timeout: float | None = None) -> bytes:
+        """Waits for a message.
+
+        Args:
+            number: The least number. Messages of the same process with lower numbers are dropped.
+            timeout: Seconds to wait, rounded up to 0.05; ``None`` for no limit.
+
+        Raises:
+            EOFError: The process that should send it has ended.
+            multiprocessing.TimeoutError: It has not come.
+        """
+
+    def take_descriptor(self) -> Descriptor:
+        """Returns the first of the descriptors that came with messages.
+
+        Raises:
+            EOFError: There is none.
+        """
+
+    def follow(self, earlier: Channel, number: int) -> None:
+        """Takes over the messages of processes that were replaced, and closes their channel.
+
+        They have numbers up to ``number``, and can be received in any order.
+        """
+
+    @property
+    def replaced(self) -> int:
+        """The number up to which messages are those of processes that were replaced."""
+
+    def close(self) -> None:
+        """Closes this end. A worker's end sends everything first, unless the caller is gone."""
 
 @final
 class Pool:
@@ -631,7 +690,8 @@ class Pool:
         shard: Shard | NativeEnvs,
         pids: Sequence[int],
         objects: Sequence[Sequence[list[Any]] | None],
-        link: _WorkersLink | _Link,
+        channels: list[Any],
+        link: _WorkersLink | _NativeLink,
         class_name: str,
         timeout: float | None,
         columnar: bool,
@@ -656,7 +716,10 @@ class Pool:
             pids: Process ids of worker processes; empty otherwise.
             objects: For each worker, one list for each row: the objects that its infos refer to;
                 ``None`` for workers that pickle them.
-            link: Sends and receives messages outside of shared memory; a ``_WorkersLink`` if
+            channels: The caller's end of the channel to each worker; empty for native
+                environments. Whoever restarts a worker replaces its entry. An end is a
+                :class:`Channel`, or has a function ``post`` in C, and its queue ``outbox``.
+            link: Makes and receives messages outside of shared memory; a ``_WorkersLink`` if
                 ``shard`` is a :class:`Shard`.
             class_name: The name in errors.
             timeout: Seconds that a synchronous step may take.
@@ -686,10 +749,22 @@ class Pool:
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
-    def reset_async(self, messages: Sequence[Any], calling: str, *, full: bool = False) -> None:
+    def reset(
+        self,
+        messages: Sequence[Any],
+        mask: NDArray[np.bool_] | None,
+        calling: str,
+        timeout: float | None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets rows: :meth:`reset_async` and :meth:`reset_wait` in one."""
+
+    def reset_async(
+        self, messages: Sequence[Any], mask: NDArray[np.bool_] | None, calling: str
+    ) -> None:
         """Begins a reset with a message for each worker; ``calling`` is named in errors.
 
-        A ``full`` reset names no rows, by numbers or by a mask.
+        The messages reset the rows in ``mask``, ``bool`` of shape ``(num_envs,)``; ``None``: all
+        rows. These rows drop what :meth:`keep_next_resets` has kept for them.
         """
 
     def reset_wait(
@@ -717,10 +792,10 @@ class Pool:
             episode ``terminal_observation``, and ``episode`` after :meth:`record_episodes`.
         """
 
-    def reset_wait_by_row(
-        self, timeout: float | None = None, calling: str = "reset_wait"
+    def reset_by_row(
+        self, messages: Sequence[Any], mask: NDArray[np.bool_] | None, timeout: float | None
     ) -> tuple[Any, list[dict[str, Any]]]:
-        """Waits for a reset of all rows: observations, and a dictionary of infos for each row."""
+        """Resets rows: observations, and a dictionary of infos for each of all rows."""
 
     def record_episodes(self) -> None:
         """Adds episodes that end from now on to the infos of :meth:`step_wait_by_row`.
@@ -729,10 +804,15 @@ class Pool:
         ``l`` and the seconds ``t`` since this call.
         """
 
-    def call_async(self, messages: Sequence[Any], calling: str, rows: Any = None) -> None:
+    def call(
+        self, messages: Sequence[Any], rows: Any, calling: str, timeout: float | None
+    ) -> tuple[Any, ...]:
+        """Makes a control call: :meth:`call_async` and :meth:`call_wait` in one."""
+
+    def call_async(self, messages: Sequence[Any], rows: Any, calling: str) -> None:
         """Begins a control call with a message for each worker; ``calling`` is named in errors.
 
-        The call returns the answers of ``rows``, in their order; by default those of all rows.
+        The call returns the answers of ``rows``, in their order; ``None``: those of all rows.
         """
 
     def call_wait(
@@ -770,15 +850,24 @@ class Pool:
     def send(self, actions: Any, rows: Any = None) -> None:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
-    def send_reset(
+    def reset_rows(
         self,
         rows: Sequence[int],
-        messages: Sequence[tuple[int, Any]],
+        messages: Sequence[Any],
+        full: bool,
         calling: str,
-        *,
-        full: bool = False,
+        timeout: float | None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets some rows: :meth:`send_reset` and :meth:`recv_resets` in one."""
+
+    def send_reset(
+        self, rows: Sequence[int], messages: Sequence[Any], full: bool, calling: str
     ) -> None:
-        """Begins to reset some rows, with messages for their workers; ``full`` as above."""
+        """Begins to reset some rows, with messages for their workers.
+
+        A ``full`` reset names no rows, by numbers or by a mask. The rows drop what
+        :meth:`keep_next_resets` has kept for them.
+        """
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""
@@ -858,22 +947,25 @@ def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
 #: builds with the feature ``portable``.
 PLATFORM: Final[str]
 
-def lifeline() -> tuple[int, int | None]:
+#: The most bytes of a message between processes: 1 GiB.
+LARGEST_MESSAGE: Final[int]
+
+def lifeline() -> tuple[Descriptor, Descriptor | None]:
     """Returns descriptors by which a worker process notices the end of this process.
 
-    The caller must close both: the first when it was sent to the worker, the second, if there is
-    one, when the worker has ended.
+    The first is for the worker. The second, if there is one, must stay open until the worker has
+    ended.
 
     Raises:
         OSError: No descriptor is left.
     """
 
-def watch_parent(pid: int, lifeline: int) -> None:
+def watch_parent(pid: int, lifeline: Descriptor) -> None:
     """Ends this process when process ``pid`` ends, which started it.
 
     Args:
         pid: The process.
-        lifeline: The first descriptor of :func:`lifeline` there. It is taken over.
+        lifeline: The first descriptor of :func:`lifeline` there.
     """
 
 def fork_begins() -> None:

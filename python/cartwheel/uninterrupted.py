@@ -16,8 +16,8 @@ def uninterrupted() -> Iterator[None]:
     """Handles Ctrl-C after the block, not between a call and what is noted of it.
 
     Otherwise results of ale-py could be received and not counted, and waited for once more, for
-    ever; and rollouts of Ray's actors could be asked for twice. Only the main thread handles
-    signals.
+    ever; rollouts of Ray's actors could be asked for twice; and a process that was started could
+    belong to nobody. Only the main thread handles signals.
     """
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():

@@ -20,7 +20,6 @@ CALLERS = (
     "native/link",
     "native/options",
     "native/vector_env",
-    "vector/interruptible",
     "vector/pool_env",
     "vector/vector_env",
     "worker/link",

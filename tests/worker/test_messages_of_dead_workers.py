@@ -3,7 +3,6 @@
 import array
 import fcntl
 import os
-import select
 import signal
 import socket
 import struct
@@ -18,11 +17,11 @@ from gymnasium.spaces import Box, Discrete
 
 import cartwheel
 from tests.support.in_parts import PATIENCE_S
-from tests.support.processes import wait_until_gone
+from tests.support.processes import sockets, wait_until_gone
 
 LONG = "x" * 100_000  # more than a shard keeps in shared memory for one row
 FINE, RAISE, REPORT, HANG, DIE = range(5)
-HEADER = struct.Struct("<QQ")
+HEADER = struct.Struct("=QQQ")
 
 
 class ObedientEnv(gym.Env):
@@ -59,24 +58,24 @@ def envs(build_processes, request):
 
 def end_after_its_message(envs):
     """Kills the worker as soon as one of its messages has arrived completely."""
-    end, size = envs._crew.channels[0].end, HEADER.size
-    there = array.array("i", [0])
     deadline = time.monotonic() + PATIENCE_S
-    while there[0] < size:
+    while not any(map(has_whole_message, sockets())):
         assert time.monotonic() < deadline
-        select.select([end], [], [], PATIENCE_S)
-        fcntl.ioctl(end.fileno(), termios.FIONREAD, there)
-        if there[0] >= HEADER.size:
-            size = HEADER.size + HEADER.unpack(peeked(end))[1]
+        time.sleep(0.001)
     pid = envs.processes[0].pid
     os.kill(pid, signal.SIGKILL)
     assert not wait_until_gone([pid], timeout_s=PATIENCE_S)
     return pid
 
 
-def peeked(end):
-    with socket.fromfd(end.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as through:
-        return through.recv(HEADER.size, socket.MSG_PEEK)
+def has_whole_message(end):
+    there = array.array("i", [0])
+    fcntl.ioctl(end, termios.FIONREAD, there)
+    if there[0] < HEADER.size:
+        return False
+    with socket.fromfd(end, socket.AF_UNIX, socket.SOCK_STREAM) as through:
+        _, length, _ = HEADER.unpack(through.recv(HEADER.size, socket.MSG_PEEK))
+    return there[0] >= HEADER.size + length
 
 
 def receive_all(envs):

@@ -11,12 +11,12 @@ from gymnasium.spaces import Discrete, Space
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel.worker import channel, worker
+from cartwheel.worker import worker
 from cartwheel.worker.faults import Fault
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.environments import PuppetEnv, TranscriptEnv, transcripts
 from tests.support.executors import PROCESS, THREAD
-from tests.support.processes import left_behind, residue
+from tests.support.processes import left_behind, residue, sockets
 
 #: Longer than any of these calls takes. A call that gets no answer waits forever.
 pytestmark = pytest.mark.timeout(60, method="thread")
@@ -223,7 +223,9 @@ class MuteEnv(TranscriptEnv):
         super().__init__(3)
 
     def step(self, action):  # noqa: ARG002 - Gymnasium's signature
-        channel._HEADER = None
+        nowhere = os.open(os.devnull, os.O_RDONLY)
+        for socket in sockets():
+            os.dup2(nowhere, socket)
         raise ValueError("nobody hears this")
 
 

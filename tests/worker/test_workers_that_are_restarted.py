@@ -291,19 +291,19 @@ def test_actions_without_a_fixed_shape_may_be_lost_with_their_worker(build, kind
     assert envs.stats().restarts.tolist() == [0, 3]
 
 
-def test_a_message_whose_repetition_ctrl_c_interrupted_is_repeated(build, monkeypatch):
+def test_a_call_is_repeated_after_ctrl_c_interrupted_the_restart_of_its_worker(build, monkeypatch):
     envs = build(ROWS)
     envs.reset(seed=SEED)
-    link, posts = envs._link, []
-    post_again = link.post_again
+    link, restarted = envs._link, []
+    restart = link.restart
 
-    def post_or_raise(worker):
-        posts.append(worker)
-        if len(posts) == 1:
+    def restart_or_raise(*arguments):
+        restarted.append(restart(*arguments))
+        if len(restarted) == 1:
             raise KeyboardInterrupt
-        post_again(worker)
+        return restarted[-1]
 
-    monkeypatch.setattr(link, "post_again", post_or_raise)
+    monkeypatch.setattr(link, "restart", restart_or_raise)
     pid = envs.processes[1].pid
     os.kill(pid, signal.SIGSTOP)
     envs.call_async("get_wrapper_attr", "row")
@@ -311,4 +311,4 @@ def test_a_message_whose_repetition_ctrl_c_interrupted_is_repeated(build, monkey
     with pytest.raises(KeyboardInterrupt):
         envs.call_wait(timeout=30)
     assert envs.call_wait(timeout=30) == tuple(range(5))
-    assert posts == [1, 1]
+    assert len(restarted) == 2

@@ -73,6 +73,31 @@ def test_a_worker_that_was_stopped_is_restarted(build):
     assert_cut(envs.step(actions()))
 
 
+LARGE = "x" * 3_000_000  # more than a socket holds
+
+
+def test_a_worker_that_was_stopped_before_it_read_a_large_message_is_restarted(build):
+    envs = build(ROWS)
+    envs.reset(seed=SEED)
+    pid = envs.get_attr("pid")[3]
+    os.kill(pid, signal.SIGSTOP)
+    envs.set_attr("text", LARGE)
+    assert envs.get_attr("text") == (LARGE,) * 5
+    assert envs.get_attr("pid")[3] != pid
+
+
+def test_a_large_message_that_is_not_read_keeps_to_the_timeout(build_processes):
+    envs = build_processes(ROWS, timeout=LIMIT)
+    envs.reset(seed=SEED)
+    pid = envs.get_attr("pid")[3]
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(multiprocessing.TimeoutError, match=r"\[3, 4\]"):
+        envs.set_attr("text", LARGE)
+    os.kill(pid, signal.SIGCONT)
+    envs.call_wait()
+    assert envs.get_attr("text") == (LARGE,) * 5
+
+
 def test_both_workers_may_hang_at_once(build):
     envs = build(ROWS)
     envs.reset(seed=SEED)

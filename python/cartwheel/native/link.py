@@ -212,7 +212,7 @@ class NativeLink:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
         log_waiting(call, seconds, owed, self._shards)
 
-    def post(self, _: int, messages: list[Any]) -> None:
+    def post(self, messages: list[Any]) -> None:
         """Leaves one message for each shard, which replaces an earlier one."""
         envs = self.envs
         posts: dict[str, Any] = {
@@ -253,10 +253,7 @@ class NativeLink:
         for row, seed, own in zip(rows, seeds, texts, strict=True):
             self.envs.post_row_reset(self.shard_of(row), row, seed, own, automatic=True)
 
-    def forget_next_resets(self, *_: object) -> None:
-        """Does nothing: a shard drops what was left for a row that it resets."""
-
-    def post_some(self, _: int, messages: list[tuple[int, Any]]) -> None:
+    def post_some(self, messages: list[tuple[int, Any]]) -> None:
         """Leaves the messages of resets of single rows for their shards."""
         posts: dict[str, Any] = {
             "reset": self.envs.post_row_reset,

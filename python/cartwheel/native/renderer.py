@@ -110,8 +110,10 @@ class Shown:
         "step_by_row",
         "step_wait",
         "step_wait_by_row",
+        "reset",
+        "reset_by_row",
+        "reset_rows",
         "reset_wait",
-        "reset_wait_by_row",
         "recv",
     )
 

@@ -47,7 +47,6 @@ from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.near_misses import keywords_of, near_miss
 from cartwheel.spaces.describe import check_fixed_shape, describe
-from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.room import plan_room, spins
 from cartwheel.vector.rules import Rules
@@ -291,6 +290,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             shard=envs,
             pids=[],
             objects=[None] * len(shards),
+            channels=[],
             link=link,
             class_name=type(self).__name__,
             timeout=timeout,
@@ -473,7 +473,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """
         self._pool.check("call_async", idle=True)
         self._check_call(name, args, kwargs)
-        self._begin("call_async", name, self._named(env_index), None)
+        rows = self._named(env_index)
+        self._pool.call_async(self._packed(name, rows), rows, "call_async")
 
     @staticmethod
     def _check_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -511,14 +512,14 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     def _ask(
         self, calling: str, name: str, rows: list[int] | None, values: Sequence[Any] | None = None
     ) -> tuple[Any, ...]:
-        with Interruptible(self._pool):
-            self._begin(calling, name, rows, values)
-            return self._pool.call_wait(self._link.timeout, calling)
+        messages = self._packed(name, rows, values)
+        answered = rows if values is None else None
+        return self._pool.call(messages, answered, calling, self._link.timeout)
 
-    def _begin(
-        self, calling: str, name: str, rows: list[int] | None, values: Sequence[Any] | None
-    ) -> None:
-        """Begins to read a parameter of rows, or to set it, which answers the refused rows."""
+    def _packed(
+        self, name: str, rows: list[int] | None, values: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Packs a request to read a parameter of rows, or to set it: refused rows answer that."""
         if name not in self._link.envs.parameters():
             names = self.parameters
             meant = near_miss(name, names) if isinstance(name, str) else None
@@ -526,17 +527,15 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             if meant is not None:
                 rest = f"did you mean {meant!r}?"
             raise AttributeError(f"{self.env_id} has no parameter {name!r}; {rest}")
-        messages = self._link.pack_request(name, rows, values)
-        self._pool.call_async(messages, calling, rows if values is None else None)
+        messages: list[Any] = self._link.pack_request(name, rows, values)
+        return messages
 
     def _control(
         self, calling: str, messages: list[Any], rows: Sequence[int] | None = None
     ) -> tuple[Any, ...]:
         """Makes a control call with one message for each shard; returns the answers of rows."""
         self._pool.check(calling, idle=True)
-        with Interruptible(self._pool):
-            self._pool.call_async(messages, calling, rows)
-            return self._pool.call_wait(self._link.timeout, calling)
+        return self._pool.call(messages, rows, calling, self._link.timeout)
 
 
 #: The keywords of every native vector environment.

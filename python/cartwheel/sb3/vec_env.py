@@ -14,7 +14,6 @@ from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.sb3.actions import batches_of
 from cartwheel.sb3.rows import NativeRows, PythonRows
 from cartwheel.sb3.vector_env import as_vector_env
-from cartwheel.vector.interruptible import Interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -162,9 +161,9 @@ class CartwheelVecEnv(VecEnv):
         """
         options = [own or None for own in self._options] if any(self._options) else None
         self._pool.give_up()
-        with Interruptible(self._pool):
-            self.vector_env._begin_reset("reset", self._seeds, options)
-            observations, self.reset_infos = self._pool.reset_wait_by_row(self._timeout, "reset")
+        prepared = self.vector_env._prepared("reset", self._seeds, options)
+        assert prepared is not None, "batches have all rows"
+        observations, self.reset_infos = self._pool.reset_by_row(*prepared, self._timeout)
         self._reset_seeds()
         self._reset_options()
         return observations

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.vector.interruptible import Interruptible
-
 if TYPE_CHECKING:
     from cartwheel._cartwheel import Pool
 
@@ -48,6 +46,4 @@ def draws(pool: Pool, link: Any) -> list[tuple[int, int]]:
 
 
 def _answers(pool: Pool, link: Any, messages: list[Any]) -> tuple[Any, ...]:
-    with Interruptible(pool):
-        pool.call_async(messages, "CachedReset")
-        return pool.call_wait(link.timeout, "CachedReset")
+    return pool.call(messages, None, "CachedReset", link.timeout)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -34,7 +34,6 @@ from cartwheel.arguments import (
 )
 from cartwheel.errors import add_note
 from cartwheel.gymnasium_versions import keep_open
-from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.states import restored, saved
 from cartwheel.vector.stats import Stats
@@ -60,37 +59,6 @@ LONGEST_GRACE = 1e9
 LAST_GRACE = 1.0
 
 
-class ResetLink(Protocol):
-    """The methods of a link that resets need."""
-
-    timeout: float | None
-
-    def pack_reset(
-        self,
-        seeds: list[int | None],
-        mask: NDArray[np.bool_] | None,
-        options: ResetOptions,
-    ) -> list[Any]:
-        """Makes one message for each shard; ``options`` select no rows."""
-
-    def pack_row_resets(
-        self, rows: list[int], seeds: list[int | None], options: ResetOptions
-    ) -> list[Any]:
-        """Makes the messages for resets that ``async_reset`` starts."""
-
-    def keep_next_resets(
-        self,
-        pool: Pool,
-        rows: list[int],
-        seeds: list[int | None],
-        options: ResetOptions,
-    ) -> None:
-        """Keeps seeds and options for the next automatic resets of rows."""
-
-    def forget_next_resets(self, pool: Pool, rows: Any) -> None:
-        """Drops what was kept for rows whose explicit reset has begun."""
-
-
 class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     """A vector environment over a native pool; its subclasses make the pool.
 
@@ -106,7 +74,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     batch_size: int
     #: Whether a reset with row numbers returns the full batch of all rows.
     full_batch: bool = False
-    #: A ``ResetLink``, with more methods that the subclass needs.
+    #: A ``Link`` or a ``NativeLink``.
     _link: Any
     #: Whether the last :meth:`step_async` had an ``env_index``.
     _steps_rows = False
@@ -198,11 +166,14 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             RuntimeError: ``"env_index"`` selects rows before the first step of a :meth:`rollout`. A
                 ``"reset_mask"`` is allowed there, and row numbers with ``full_batch``.
         """
-        with Interruptible(self._pool):
-            in_parts = self._begin_reset("reset", seed, options)
-            wait = self._pool.recv_resets if in_parts else self._pool.reset_wait
-            result: tuple[ObsType, dict[str, Any]] = wait(self._link.timeout, "reset")
-            return result
+        prepared = self._prepared("reset", seed, options)
+        result: tuple[ObsType, dict[str, Any]]
+        if prepared is None:
+            rows = self._prepared_rows("reset", seed, options, alone=True)
+            result = self._pool.reset_rows(*rows, "reset", self._link.timeout)
+        else:
+            result = self._pool.reset(*prepared, "reset", self._link.timeout)
+        return result
 
     def reset_async(
         self,
@@ -217,19 +188,25 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         Raises:
             Exception: As :meth:`reset`.
         """
-        self._begin_reset("reset_async", seed, options)
+        prepared = self._prepared("reset_async", seed, options)
+        if prepared is None:
+            self._send_resets("reset_async", seed, options, alone=True)
+        else:
+            self._pool.reset_async(*prepared, "reset_async")
 
-    def _begin_reset(self, calling: str, seed: Any, options: ResetOptions) -> bool:
-        """Begins a reset for the method ``calling``, which errors name.
+    def _prepared(
+        self, calling: str, seed: Any, options: ResetOptions
+    ) -> tuple[list[Any], NDArray[np.bool_] | None] | None:
+        """Prepares a reset for the method ``calling``, which errors name.
 
         Returns:
-            Whether the reset returns a batch of some rows, as ``recv`` does.
+            Messages and the mask of the rows; ``None`` if the reset returns a batch of some rows,
+            as ``recv`` does.
         """
         self._pool.check(calling, idle=False)
         check_options(options, self.num_envs)
         if self._in_parts(options):
-            self._send_resets(calling, seed, options, alone=True)
-            return True
+            return None
         mask: NDArray[np.bool_] | None
         if names_rows(options):
             seeds, mask = as_reset_of_all(seed, options, self.num_envs)
@@ -238,11 +215,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             mask = as_reset_mask(options, self.num_envs)
         self._pool.discard_late(self._link.timeout, calling)
         self._pool.check(calling, idle=True)
-        messages = self._link.pack_reset(seeds, mask, without_rows(options))
-        self._pool.reset_async(messages, calling, full=mask is None)
-        rows = range(self.num_envs) if mask is None else mask.nonzero()[0]
-        self._link.forget_next_resets(self._pool, rows)
-        return False
+        return self._link.pack_reset(seeds, mask, without_rows(options)), mask
 
     def next_reset(
         self,
@@ -514,6 +487,12 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     def _send_resets(self, calling: str, seed: Any, options: ResetOptions, *, alone: bool) -> None:
         """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""
+        self._pool.send_reset(*self._prepared_rows(calling, seed, options, alone=alone), calling)
+
+    def _prepared_rows(
+        self, calling: str, seed: Any, options: ResetOptions, *, alone: bool
+    ) -> tuple[list[int], list[Any], bool]:
+        """Prepares resets: their rows, the messages, and whether they name no rows."""
         rows = as_reset_rows(options, self.num_envs)
         full = not row_options_in(options)
         seeds = as_seeds(seed, rows, self.num_envs)
@@ -522,9 +501,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._pool.discard_late(self._link.timeout, calling)
         if alone:
             self._pool.check(calling, idle=True)
-        messages = self._link.pack_row_resets(rows, seeds, without_rows(options))
-        self._pool.send_reset(rows, messages, calling, full=full)
-        self._link.forget_next_resets(self._pool, rows)
+        return rows, self._link.pack_row_resets(rows, seeds, without_rows(options)), full
 
     @property
     def in_flight(self) -> list[int]:
@@ -571,14 +548,12 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
         """
         slab = self._pool.new_rollout(as_integer("num_steps", num_steps, 1))
-        with Interruptible(self._pool):
-            self._link.attach_rollout(self._pool, slab)
-            arrays = self._pool.record(slab)
-            # A reset of no row repeats every row's observation: this is the present batch.
-            no_rows = np.zeros(self.num_envs, dtype=np.bool_)
-            messages = self._link.pack_reset([None] * self.num_envs, no_rows, None)
-            self._pool.reset_async(messages, "rollout")
-            self._pool.reset_wait(self._link.timeout, "rollout")
+        self._link.attach_rollout(self._pool, slab)
+        arrays = self._pool.record(slab)
+        # A reset of no row repeats every row's observation: this is the present batch.
+        no_rows = np.zeros(self.num_envs, dtype=np.bool_)
+        messages = self._link.pack_reset([None] * self.num_envs, no_rows, None)
+        self._pool.reset(messages, no_rows, "rollout", self._link.timeout)
         return RolloutArrays(*arrays)
 
     def end_rollout(self) -> None:

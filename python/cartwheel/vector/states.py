@@ -8,7 +8,6 @@ import numpy as np
 
 from cartwheel.errors import add_note, is_raised_by_env
 from cartwheel.spaces import nested
-from cartwheel.vector.interruptible import Interruptible
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
 
 def saved(pool: Pool, link: Any, rows: list[int], calling: str = "get_state") -> list[bytes]:
     """Returns the states of rows, by a control call for the method ``calling``."""
-    with Interruptible(pool):
-        pool.call_async(link.pack_save(rows), calling, rows)
-        return list(pool.call_wait(link.timeout, calling))
+    return list(pool.call(link.pack_save(rows), rows, calling, link.timeout))
 
 
 def restored(
@@ -56,9 +53,9 @@ def _received(
 ) -> tuple[list[tuple[Any, dict[str, Any]]], list[Exception]]:
     """Restores rows; returns batches of all of them, and the errors of states that were refused."""
     batches, refused = [], []
-    with Interruptible(pool):
-        pool.send_reset(rows, link.pack_row_states(rows, states), "set_state")
-        link.forget_next_resets(pool, rows)
+    messages = link.pack_row_states(rows, states)
+    try:
+        pool.send_reset(rows, messages, False, "set_state")
         while pool.in_flight():
             try:
                 batches.append(pool.recv_resets(link.timeout, "set_state"))
@@ -66,6 +63,9 @@ def _received(
                 if not is_raised_by_env(error):
                     raise
                 refused.append(error)
+    except BaseException:  # Ctrl-C between two batches: a reset may drop the others
+        pool.give_up()
+        raise
     return batches, refused
 
 

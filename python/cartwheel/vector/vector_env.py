@@ -33,7 +33,6 @@ from cartwheel.near_misses import explains_keywords
 from cartwheel.spaces.batching import Batching
 from cartwheel.spaces.describe import check_fixed_shape, describe, describe_actions
 from cartwheel.vector.forks import part_on_fork
-from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.pool_env import LAST_GRACE, ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.room import plan_room, spins
 from cartwheel.vector.rules import Rules
@@ -386,6 +385,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             shard=own_shard,
             pids=[process.pid for process in self._crew.processes],
             objects=self._crew.objects,
+            channels=self._crew.channels,
             link=link,
             class_name=type(self).__name__,
             timeout=self.recovery.call_timeout,
@@ -438,9 +438,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         kwargs: dict[str, Any] | None = None,
     ) -> tuple[Any, ...]:
         """Makes a call for the method ``calling``, which errors name."""
-        with Interruptible(self._pool):
-            self._begin_call(calling, name, env_index, args, kwargs or {})
-            return self._pool.call_wait(self._link.timeout, calling)
+        prepared = self._prepared_call(calling, name, env_index, args, kwargs or {})
+        return self._pool.call(*prepared, calling, self._link.timeout)
 
     def _apply(
         self,
@@ -465,33 +464,36 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             One result for each of these rows, in this order.
         """
         self._pool.check(calling, idle=True)
-        with Interruptible(self._pool):
-            self._begin(calling, "apply", name, rows, [(function, args, kwargs)] * len(rows))
-            return list(self._pool.call_wait(self._link.timeout, calling))
+        messages = self._packed("apply", name, rows, [(function, args, kwargs)] * len(rows))
+        return list(self._pool.call(messages, rows, calling, self._link.timeout))
 
     def call_async(self, name: str, /, *args: Any, env_index: Any = None, **kwargs: Any) -> None:
         """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""
-        self._begin_call("call_async", name, env_index, args, kwargs)
+        prepared = self._prepared_call("call_async", name, env_index, args, kwargs)
+        self._pool.call_async(*prepared, "call_async")
 
-    def _begin_call(
+    def _prepared_call(
         self,
         calling: str,
         name: str,
         env_index: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-    ) -> None:
+    ) -> tuple[list[Any], list[int]]:
+        """Prepares a call: its messages, and its rows."""
         self._pool.check(calling, idle=True)
         rows = self._numbers(env_index)
-        self._begin(calling, "call", name, rows, [(args, kwargs)] * len(rows))
+        return self._packed("call", name, rows, [(args, kwargs)] * len(rows)), rows
 
-    def _begin(self, calling: str, task: str, name: str, rows: list[int], parts: list[Any]) -> None:
-        """Begins a control call of some rows, with one part for each; others answer nothing."""
+    def _packed(self, task: str, name: str, rows: list[int], parts: list[Any]) -> list[Any]:
+        """Packs a control call of some rows, with one part for each; others answer nothing."""
         by_row: list[Any] = [None] * self.num_envs
         for row, part in zip(rows, parts, strict=True):
             by_row[row] = part
-        contents = [(task, name, part) for part in self._link.split(by_row)]
-        self._pool.call_async(self._link.pack(contents), calling, rows)
+        messages: list[Any] = self._link.pack(
+            [(task, name, part) for part in self._link.split(by_row)]
+        )
+        return messages
 
     def get_attr(self, name: str, *, env_index: Any = None) -> tuple[Any, ...]:
         """Reads an attribute of environments; like Gymnasium, calls it if it is callable.
@@ -527,10 +529,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self._pool.check("set_attr", idle=False)
         by_row = as_values(name, values, self.num_envs, self._named(env_index))
         self._pool.check("set_attr", idle=True)
-        with Interruptible(self._pool):
-            parts = [(value,) for value in by_row]
-            self._begin("set_attr", "set_attr", name, self._numbers(env_index), parts)
-            self._pool.call_wait(self._link.timeout, "set_attr")
+        rows = self._numbers(env_index)
+        messages = self._packed("set_attr", name, rows, [(value,) for value in by_row])
+        self._pool.call(messages, rows, "set_attr", self._link.timeout)
 
     def render(self, env_index: Any = None) -> tuple[Any, ...]:
         """Renders environments.
@@ -573,9 +574,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self._pool.check("draw_final_frames", idle=True)
         rows = as_drawn_rows(env_index, self.num_envs, self.render_mode)
         self._crew.drawn = rows
-        with Interruptible(self._pool):
-            self._begin("draw_final_frames", "draw_final_frames", "", rows, [True] * len(rows))
-            self._pool.call_wait(self._link.timeout, "draw_final_frames")
+        messages = self._packed("draw_final_frames", "", rows, [True] * len(rows))
+        self._pool.call(messages, rows, "draw_final_frames", self._link.timeout)
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]

@@ -10,12 +10,12 @@ import contextlib
 import dataclasses
 import multiprocessing
 import os
-import pickle
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import cache_draws
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER
+from cartwheel.uninterrupted import uninterrupted
 from cartwheel.worker.channel import ProcessChannel
 from cartwheel.worker.deadline import Deadline
 from cartwheel.worker.exits import (
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
 
-    from cartwheel._cartwheel import Memory
+    from cartwheel._cartwheel import Descriptor, Memory
     from cartwheel.worker.cached_env import ResetCache
-    from cartwheel.worker.channel import Channel
+    from cartwheel.worker.channel import CallerEnd
     from cartwheel.worker.faults import Fault
     from cartwheel.worker.start import StartProcess
     from cartwheel.worker.worker import Worker
@@ -58,16 +58,13 @@ class Crew:
         start_process: Starts worker processes; ``None`` for other executors.
         setup: The memory, and the keywords of ``Memory`` and ``Shard`` for worker processes.
         restarts: For each worker, how often it was restarted.
-        announced: For each worker, the number up to which messages came from dead processes.
-        left: For each worker, messages of its dead processes that were not received, pickled, by
-            number.
         deaths: The last death of each worker that was restarted.
         cache: The states that resets load; ``None`` if environments reset themselves.
         drawn: The rows whose terminal states are drawn.
     """
 
     shards: list[tuple[int, int]]
-    channels: list[Channel] = dataclasses.field(default_factory=list)
+    channels: list[CallerEnd] = dataclasses.field(default_factory=list)
     processes: list[Any] = dataclasses.field(default_factory=list)
     threads: list[threading.Thread] = dataclasses.field(default_factory=list)
     local: Worker | None = None
@@ -79,16 +76,13 @@ class Crew:
     start_process: StartProcess | None = None
     setup: tuple[Memory, dict[str, Any], dict[str, Any]] | None = None
     restarts: list[int] = dataclasses.field(default_factory=list)
-    announced: list[int] = dataclasses.field(default_factory=list)
-    left: list[dict[int, bytes]] = dataclasses.field(default_factory=list)
     deaths: dict[int, WorkerDiedError] = dataclasses.field(default_factory=dict)
     cache: ResetCache | None = None
     drawn: list[int] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Counts from zero."""
-        self.restarts, self.announced = [0] * len(self.shards), [0] * len(self.shards)
-        self.left = [{} for _ in self.shards]
+        self.restarts = [0] * len(self.shards)
 
     def describe(self, deadline: Deadline) -> list[dict[str, Any]]:
         """Waits for every worker's description.
@@ -161,8 +155,8 @@ class Crew:
             multiprocessing.TimeoutError: No message came within ``seconds``.
         """
         try:
-            return self.channels[worker].receive_within(seconds)
-        except (EOFError, ConnectionError):
+            return self.channels[worker].receive(timeout=seconds)
+        except EOFError:
             raise self.logged(self.died(worker, phase)) from None
 
     def receive_announced(self, worker: int, number: int) -> Any:
@@ -171,15 +165,17 @@ class Crew:
         Raises:
             WorkerDiedError: The process that announced the message died before it sent it.
         """
-        if number <= self.announced[worker]:
-            message = self.left[worker].pop(number, None)
-            if message is None:
-                raise self.deaths[worker]
-            return pickle.loads(message)
         try:
-            return self.channels[worker].receive_announced(number)
-        except (EOFError, ConnectionError):
+            return self.channels[worker].receive(number)
+        except EOFError:
+            if self.is_from_replaced(worker, number):
+                raise self.deaths[worker] from None
             raise self.logged(self.died(worker, "send")) from None
+
+    def is_from_replaced(self, worker: int, number: int) -> bool:
+        """Whether a process that was replaced announced this message."""
+        channel = self.channels[worker]
+        return isinstance(channel, ProcessChannel) and number <= channel.replaced
 
     def died(self, worker: int, phase: str) -> WorkerDiedError:
         """Returns the exception for a worker that ended before it answered."""
@@ -275,14 +271,15 @@ class Crew:
         self.restarts[worker] += 1
         self.reported.discard(worker)
         self.bury(worker)
-        process, channel = self.start_process(worker, self.channels)
-        (old, self.processes[worker]) = (self.processes[worker], process)
-        (old_channel, self.channels[worker]) = (self.channels[worker], channel)
+        with uninterrupted():  # otherwise a process could belong to nobody
+            process, channel = self.start_process(worker, self.channels)
+            (old, self.processes[worker]) = (self.processes[worker], process)
+            (old_channel, self.channels[worker]) = (self.channels[worker], channel)
+            assert isinstance(old_channel, ProcessChannel), "only processes die"
+            channel.follow(old_channel, announced)
         try:
             with contextlib.suppress(ValueError):  # after Ctrl-C it may still count as running
                 old.close()
-            assert isinstance(old_channel, ProcessChannel), "only processes die"
-            old_channel.leave(self.left[worker])
             old_channel.close()
             deadline = Deadline(timeout)
             self._check_same(worker, self._received_in_restart(worker, deadline))
@@ -297,13 +294,8 @@ class Crew:
                 "drawn": [row - first for row in self.drawn if first <= row < last],
             }
             descriptors = [descriptor for *_, descriptor in rollouts]
-            try:
-                self.hand_over(worker, {**shard, "over": over}, resumed, descriptors)
-            finally:
-                for descriptor in descriptors:
-                    os.close(descriptor)
+            self.hand_over(worker, {**shard, "over": over}, resumed, descriptors)
             self._received_in_restart(worker, deadline)
-            self.announced[worker] = announced
         except BaseException:
             process.kill()
             raise
@@ -323,7 +315,7 @@ class Crew:
         worker: int,
         shard: dict[str, Any],
         resumed: dict[str, Any] | None = None,
-        further: Sequence[int] = (),
+        further: Sequence[Descriptor] = (),
     ) -> None:
         """Sends the memory to a worker process, which then begins to serve.
 
@@ -332,19 +324,12 @@ class Crew:
             shard: Keywords of ``Shard``, besides the worker.
             resumed: The state that a restarted worker takes over from the dead process.
             further: Descriptors to send after those of the memory.
-
-        Raises:
-            WorkerDiedError: The process ended after it had made its environments.
         """
         assert self.setup is not None, "there is memory to hand over"
         memory, plan, _ = self.setup
         channel = self.channels[worker]
-        try:
-            channel.post(channel.pack((plan, shard, resumed)))
-            for descriptor in (*memory.descriptors(), *further):
-                channel.send_descriptor(descriptor)
-        except ConnectionError:
-            raise self.logged(self.died(worker, "construct")) from None
+        message = channel.pack((plan, shard, resumed))
+        channel.post((message, [*memory.descriptors(), *further]))
 
     def _received_in_restart(self, worker: int, deadline: Deadline) -> dict[str, Any]:
         try:
@@ -377,8 +362,7 @@ class Crew:
     def give_up(self) -> None:
         """Ends workers that were started but never served."""
         for channel in self.channels:
-            with contextlib.suppress(OSError):
-                channel.post(channel.pack(None))
+            channel.post(channel.pack(None))
         if self.local is not None:
             self.local.close()
         self.join(grace=1.0)

@@ -7,13 +7,11 @@ import os
 import resource
 import sys
 
-from cartwheel._cartwheel import PLATFORM
-
 #: Where the system lists the open descriptors: Linux, and macOS.
 _LISTED = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
-#: For each worker: its socket, its pidfd or the two ends of its lifeline, its last lines, and two
+#: For each worker: its socket, two pidfds or the two ends of its lifeline, its last lines, and two
 #: pipes of ``multiprocessing``.
-_EACH = 5 if PLATFORM == "linux" else 6
+_EACH = 6
 #: For all: four of the memory, and some that are open briefly, as while a process starts.
 _TOGETHER = 16
 

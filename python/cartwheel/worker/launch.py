@@ -6,6 +6,7 @@ the workers send.
 
 from __future__ import annotations
 
+import functools
 import pickle
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,9 +15,10 @@ import cloudpickle
 
 from cartwheel._cartwheel import Memory, Shard
 from cartwheel.errors import add_note
+from cartwheel.uninterrupted import uninterrupted
 from cartwheel.worker.crew import Crew
 from cartwheel.worker.descriptors import require_descriptors
-from cartwheel.worker.local import LocalChannel, OwnChannel
+from cartwheel.worker.local import LocalChannel, LocalWorkerChannel
 from cartwheel.worker.start import StartProcess, check_can_start
 from cartwheel.worker.worker import Worker, serve_thread
 
@@ -38,13 +40,15 @@ def start_inline(
     env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool, recovery: Recovery
 ) -> Crew:
     """Makes the environments in the calling thread, which also steps them."""
-    mine, its = OwnChannel.pair()
-    worker = Worker(its, 0, travels=False, reserve=reserve, recovery=recovery)
+    channel = LocalChannel()
+    worker = Worker(
+        LocalWorkerChannel(channel), 0, travels=False, reserve=reserve, recovery=recovery
+    )
     objects: list[list[list[Any]] | None] = [[[] for _ in env_fns]]
     descriptions = [worker.build(env_fns)]
     return Crew(
         shards,
-        [mine],
+        [channel],
         local=worker,
         objects=objects,
         descriptions=descriptions,
@@ -69,16 +73,17 @@ def start_threads(
     crew = Crew(shards, recovery=recovery)
     drawing = threading.Lock()
     for index, (first, last) in enumerate(shards):
-        mine, its = LocalChannel.pair()
+        channel = LocalChannel()
+        its = LocalWorkerChannel(channel)
         worker = Worker(its, first, travels=False, recovery=recovery, drawing=drawing)
         thread = threading.Thread(
             target=serve_thread,
-            args=(worker, index, env_fns[first:last]),
+            args=(worker, its, index, env_fns[first:last]),
             kwargs={"spin": spin},
             name=f"Worker<{name}>-{index}",
             daemon=True,
         )
-        crew.channels.append(mine)
+        crew.channels.append(channel)
         crew.objects.append([[] for _ in range(first, last)])
         crew.threads.append(thread)
         thread.start()
@@ -113,10 +118,11 @@ def start_processes(
     crew = Crew(shards, recovery=recovery, start_process=start)
     try:
         for index in range(len(shards)):
-            process, channel = start(index, crew.channels)
-            crew.processes.append(process)
-            crew.channels.append(channel)
-            crew.objects.append(None)
+            with uninterrupted():  # otherwise a process could belong to nobody
+                process, channel = start(index, crew.channels)
+                crew.processes.append(process)
+                crew.channels.append(channel)
+                crew.objects.append(None)
     except BaseException:
         crew.give_up()
         raise
@@ -158,13 +164,9 @@ def set_up(crew: Crew, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Mem
     crew.setup = (memory, plan, shard)
     for worker in range(len(crew.processes)):
         crew.hand_over(worker, shard)
-    for index, _ in enumerate(crew.threads):
-        objects = crew.objects[index]
-        crew.channels[index].post(
-            (
-                memory,
-                lambda worker, objects=objects: Shard(worker, **shard, objects=objects),
-            )
-        )
-    own = crew.local or Worker(LocalChannel.pair()[0], 0, travels=False)
+    for channel, objects in zip(crew.channels, crew.objects, strict=True):
+        if isinstance(channel, LocalChannel) and crew.local is None:
+            make_shard = functools.partial(Shard, **shard, objects=objects)
+            channel.post((memory, make_shard))
+    own = crew.local or Worker(LocalWorkerChannel(LocalChannel()), 0, travels=False)
     return memory, Shard(own, **shard, objects=crew.objects[0])

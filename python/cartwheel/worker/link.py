@@ -5,7 +5,6 @@ This file is above 400 lines because native code calls one object, with a method
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +14,6 @@ from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER, log_waiting
 from cartwheel.spaces.describe import batch_opaque, rows_of
 from cartwheel.worker.cached_env import ResetCache
-from cartwheel.worker.channel import WithDescriptor
 from cartwheel.worker.faults import Fault, raise_first
 from cartwheel.worker.infos import add_info
 from cartwheel.worker.row_state import check_state
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import Pool, RolloutSlab
     from cartwheel.arguments import ResetOptions
-    from cartwheel.worker.channel import Channel
+    from cartwheel.worker.channel import CallerEnd
     from cartwheel.worker.crew import Crew
 
 #: A worker, a message for it, and the keywords or states of the resets in the message, by row.
@@ -45,6 +43,8 @@ class Link:
 
     Attributes:
         timeout: Seconds that a synchronous call may take; ``None`` for no limit.
+        row_resets: The keywords of the last reset that was sent to each row, or its state. The
+            native pool writes them.
     """
 
     def __init__(
@@ -59,14 +59,9 @@ class Link:
         self._num_envs = owner.num_envs
         self._crew = crew
         self._action_space = action_space
-        #: The number of the pending call, and its message for each worker.
-        self._posted: tuple[int, list[Any]] = (0, [])
         #: The phase in which each dead worker process died, by worker and process id.
         self._phases: dict[tuple[int, int], str] = {}
-        #: The keywords of the last reset that was sent to each row, or its state.
-        self._row_resets: dict[int, Any] = {}
-        #: Whether anything was ever kept for automatic resets.
-        self._chooses_resets = False
+        self.row_resets: dict[int, Any] = {}
         self.timeout = timeout
 
     def split(self, parts: list[Any]) -> list[list[Any]]:
@@ -115,14 +110,7 @@ class Link:
             self._channel_of(row).pack(_keywords(seed, own))
             for row, seed, own in zip(rows, seeds, by_row(options, len(rows)), strict=True)
         ]
-        self._chooses_resets = True
         pool.keep_next_resets(rows, packed, "next_reset")
-
-    def forget_next_resets(self, pool: Pool, rows: list[int] | NDArray[np.int64]) -> None:
-        """Drops what was kept for rows whose explicit reset has begun; workers do so, too."""
-        if self._chooses_resets:
-            numbers = [int(row) for row in rows]
-            pool.keep_next_resets(numbers, [None] * len(numbers), "reset")
 
     def pack_next_resets(self, rows: list[int], packed: list[Any]) -> list[RowMessage]:
         """Makes the messages that go with a step of these rows; ``None``: nothing was kept."""
@@ -167,7 +155,7 @@ class Link:
         """Makes the messages that ask for the draws of every row."""
         return self.pack([("draws", "", part) for part in self.split([()] * self._num_envs)])
 
-    def _channel_of(self, row: int) -> Channel:
+    def _channel_of(self, row: int) -> CallerEnd:
         (worker,) = self._crew.workers_of([row])
         return self._crew.channels[worker]
 
@@ -195,36 +183,6 @@ class Link:
                 messages.append((worker, packed, resets))
         return messages
 
-    def post(self, number: int, messages: list[Any]) -> None:
-        """Sends one message to each worker.
-
-        A dead worker is not reported here but by the wait for the call. After an exception such as
-        Ctrl-C, this method is called again with the same number, and sends only the rest.
-        """
-        self._posted = number, messages
-        for channel, message in zip(self._crew.channels, messages, strict=True):
-            channel.forget()
-            with contextlib.suppress(ConnectionError):
-                channel.post_once(number, message)
-
-    def post_again(self, worker: int) -> None:
-        """Sends the message of the pending call to a worker that was restarted."""
-        number, messages = self._posted
-        with contextlib.suppress(ConnectionError):
-            self._crew.channels[worker].post_once(number, messages[worker])
-
-    def post_some(self, number: int, messages: list[RowMessage]) -> None:
-        """Sends messages to some workers, as :meth:`post` does to all, and remembers the resets."""
-        for worker, message, resets in messages:
-            self._row_resets.update(resets)
-            with contextlib.suppress(ConnectionError):
-                self._crew.channels[worker].post_once(number, message)
-
-    def hang_up(self) -> None:
-        """Hangs up every channel: workers that wait for a message raise, and can be closed."""
-        for channel in self._crew.channels:
-            channel.hang_up()
-
     def attach_rollout(self, pool: Pool, slab: RolloutSlab) -> None:
         """Announces a rollout to the worker processes, unless they know it already."""
         descriptor = slab.take_descriptor()
@@ -232,8 +190,8 @@ class Link:
             return
         request = ("attach_rollout", slab.index, slab.steps)
         messages = self.pack([request] * len(self._crew.shards))
-        pool.call_async([WithDescriptor(message, descriptor) for message in messages], "rollout")
-        pool.call_wait(self.timeout)
+        sent = [(message, [descriptor]) for message in messages]
+        pool.call(sent, None, "rollout", self.timeout)
 
     def _receive_unless_dead(self, worker: int, number: int) -> Any:
         """Receives an announced message; ``None`` if its worker died first and may be restarted.
@@ -250,8 +208,8 @@ class Link:
 
     def _is_replaced(self, worker: int, number: int) -> bool:
         """Whether the process that announced this message was replaced, or will be."""
-        crew = self._crew
-        return crew.recovery.on_worker_death == "restart" or number <= crew.announced[worker]
+        restarts = self._crew.recovery.on_worker_death == "restart"
+        return restarts or self._crew.is_from_replaced(worker, number)
 
     def _receive_faults(self, worker: int, number: int) -> list[Fault]:
         """Receives the faults that a worker announced; if it died first, its death as a fault."""
@@ -322,10 +280,10 @@ class Link:
             raise_first(faults)
         return tuple(by_row if rows is None else (by_row[row] for row in rows))
 
-    def asked_again(self, answers: dict[int, list[Any]]) -> list[Any]:
+    def asked_again(self, answers: dict[int, list[Any]], messages: list[Any]) -> list[Any]:
         """Returns a message for each worker: the call again, if it died before it answered."""
         return [
-            channel.pack(("skip", "", [])) if worker in answers else self._posted[1][worker]
+            channel.pack(("skip", "", [])) if worker in answers else messages[worker]
             for worker, channel in enumerate(self._crew.channels)
         ]
 
@@ -333,9 +291,7 @@ class Link:
         self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
     ) -> None:
         """Receives and drops the messages that workers announced."""
-        last = {worker: number for worker, _, number in sorted([*faults, *rests], key=_number)}
-        for worker, number in last.items():
-            self._crew.left[worker].clear()
+        for worker, _, number in sorted([*faults, *rests], key=_number):
             self._receive_unless_dead(worker, number)
 
     def add_info(
@@ -397,7 +353,7 @@ class Link:
             Exception: The environments could not be made.
         """
         crew, first = self._crew, self._crew.shards[worker][0]
-        resets = {row: self._row_resets.get(first + row, {}) for row in resetting}
+        resets = {row: self.row_resets.get(first + row, {}) for row in resetting}
         died: Exception
         if attempt:
             died = crew.died(worker, "construct")

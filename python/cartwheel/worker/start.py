@@ -6,19 +6,21 @@ import contextlib
 import dataclasses
 import multiprocessing
 import os
+import socket
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector.utils import clear_mpi_env_vars
 
-from cartwheel._cartwheel import lifeline
+from cartwheel._cartwheel import Descriptor, lifeline
 from cartwheel.worker.channel import ProcessChannel
+from cartwheel.worker.stderr import Stderr
 from cartwheel.worker.worker import THREAD_VARIABLES, serve_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cartwheel.arguments import EnvFn
-    from cartwheel.worker.channel import Channel
+    from cartwheel.worker.channel import CallerEnd
     from cartwheel.worker.recovery import Recovery
 
 
@@ -76,17 +78,14 @@ class StartProcess:
     spin: bool
     recovery: Recovery
 
-    def __call__(self, index: int, channels: Sequence[Channel]) -> tuple[Any, ProcessChannel]:
+    def __call__(self, index: int, channels: Sequence[CallerEnd]) -> tuple[Any, ProcessChannel]:
         """Starts worker ``index``; a fork would copy the ends of ``channels`` into it.
 
         Returns:
             The process and the caller's end of its channel.
         """
-        mine, its = self.context.Pipe()
-        inherited = []
-        if self.context.get_start_method() == "fork":
-            ends = [channel.end for channel in channels]  # type: ignore[attr-defined]
-            inherited = [end for end in [*ends, mine] if not end.closed]
+        mine, its = socket.socketpair()
+        inherited = [*channels, mine] if self.context.get_start_method() == "fork" else []
         process = self.context.Process(
             target=serve_process,
             args=(its, inherited, index, self.shards[index][0], self.parts[index]),
@@ -99,26 +98,20 @@ class StartProcess:
             daemon=self.daemon,
         )
         sent, kept = lifeline()
-        # A pidfd may be closed when it was sent. macOS may lose a pipe that is closed too early.
-        held = () if kept is None else (sent, kept)
         try:
-            with _worker_environment():
-                process.start()
-            its.close()
-            channel = ProcessChannel(mine, process.sentinel, held)
-            channel.send_descriptor(sent)
-            channel.keep_stderr()
+            with mine, its:
+                with _worker_environment():
+                    process.start()
+                channel = ProcessChannel(Descriptor(mine.detach()), process.pid)
+            channel.stderr = Stderr()
+            # A pidfd may be closed when it was sent. macOS may lose a pipe that is closed too soon.
+            channel.lifeline = () if kept is None else (sent, kept)
+            channel.post((b"", [sent, channel.stderr.descriptor]))
         except BaseException:
             if process.pid is not None:
                 process.kill()
                 process.join()
-            mine.close()
-            for descriptor in held:
-                os.close(descriptor)
             raise
-        finally:
-            if not held:
-                os.close(sent)
         return process, channel
 
 

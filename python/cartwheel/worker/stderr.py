@@ -19,7 +19,7 @@ import sys
 import tempfile
 from typing import Any
 
-from cartwheel._cartwheel import PLATFORM
+from cartwheel._cartwheel import PLATFORM, Descriptor
 
 #: The first words of a report of ``faulthandler``.
 _CRASH = "Fatal Python error: "
@@ -36,12 +36,12 @@ class Stderr:
 
     def __init__(self) -> None:
         """Makes the memory."""
-        self.descriptor = _nameless_file()
+        self.descriptor = Descriptor(_nameless_file())
 
     def last_lines(self) -> str:
         """Returns the last 4096 characters, in whole lines, and as many of a crash report."""
-        size = os.fstat(self.descriptor).st_size
-        text = os.pread(self.descriptor, size, 0).decode(errors="replace")
+        lines = self.descriptor.fileno()
+        text = os.pread(lines, os.fstat(lines).st_size, 0).decode(errors="replace")
         said, crash, report = text.partition(_CRASH)
         if len(said) > _SHOWN:
             said = said[-_SHOWN:]
@@ -51,10 +51,6 @@ class Stderr:
         if thread is not None:
             report = report.partition("\n")[0] + "\n" + thread[0]
         return f"{said}{crash}{report[:_SHOWN]}".strip()
-
-    def close(self) -> None:
-        """Closes the memory."""
-        os.close(self.descriptor)
 
 
 def _nameless_file() -> int:
@@ -76,9 +72,9 @@ def _nameless_file() -> int:
 class _Kept:
     """A text stream that also keeps its last lines; all else is delegated to the stream."""
 
-    def __init__(self, stream: Any, descriptor: int) -> None:
+    def __init__(self, stream: Any, lines: Descriptor) -> None:
         self._stream = stream
-        self._descriptor = descriptor
+        self._lines = lines
 
     def write(self, text: str) -> int:
         with contextlib.suppress(Exception):  # if the text is wrong, the stream itself raises
@@ -91,11 +87,12 @@ class _Kept:
             self.write(line)
 
     def _keep(self, written: bytes) -> None:
-        if os.lseek(self._descriptor, 0, os.SEEK_CUR) + len(written) > _KEPT:
-            written = (os.pread(self._descriptor, _KEPT, 0) + written)[-_SHOWN:]
-            os.ftruncate(self._descriptor, 0)
-            os.lseek(self._descriptor, 0, os.SEEK_SET)
-        os.write(self._descriptor, written)
+        lines = self._lines.fileno()
+        if os.lseek(lines, 0, os.SEEK_CUR) + len(written) > _KEPT:
+            written = (os.pread(lines, _KEPT, 0) + written)[-_SHOWN:]
+            os.ftruncate(lines, 0)
+            os.lseek(lines, 0, os.SEEK_SET)
+        os.write(lines, written)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -104,12 +101,12 @@ class _Kept:
         return iter(self._stream)
 
 
-def keep_stderr(descriptor: int) -> None:
+def keep_stderr(lines: Descriptor) -> None:
     """Keeps the last lines that this worker process writes to stderr from now on.
 
     Args:
-        descriptor: The descriptor of the caller's :class:`Stderr`; this function takes it over.
+        lines: The descriptor of the caller's :class:`Stderr`.
     """
-    faulthandler.enable(descriptor)
+    faulthandler.enable(lines)
     if sys.stderr is not None:
-        sys.stderr = _Kept(sys.stderr, descriptor)
+        sys.stderr = _Kept(sys.stderr, lines)

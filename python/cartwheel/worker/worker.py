@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 
-from cartwheel._cartwheel import Memory, Shard, serve, watch_parent
+from cartwheel._cartwheel import Descriptor, Memory, Shard, serve, watch_parent
 from cartwheel.log import LOGGER
 from cartwheel.worker.cached_env import CachedEnv, ResetCache, sampled
-from cartwheel.worker.channel import WorkerChannel, pickled
+from cartwheel.worker.channel import ProcessWorkerChannel, pickled
 from cartwheel.worker.faults import Fault
 from cartwheel.worker.limits import truncates
 from cartwheel.worker.recovery import Recovery, Replacements
@@ -31,10 +31,11 @@ from cartwheel.worker.stderr import keep_stderr
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
-    from multiprocessing.connection import Connection
+    from socket import socket
 
     from cartwheel.arguments import EnvFn
-    from cartwheel.worker.channel import AnnouncingChannel
+    from cartwheel.worker.channel import CallerEnd, WorkerEnd
+    from cartwheel.worker.local import LocalWorkerChannel
 
 #: Methods that ``call`` refuses, as ``AsyncVectorEnv.call`` does.
 _RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")
@@ -64,7 +65,7 @@ class Worker:
 
     def __init__(
         self,
-        channel: AnnouncingChannel,
+        channel: WorkerEnd,
         first_row: int,
         *,
         travels: bool,
@@ -207,7 +208,7 @@ class Worker:
         """Takes over from a worker process that died.
 
         Args:
-            rollouts: Index and steps of each rollout to attach; the descriptors are sent next.
+            rollouts: Index and steps of each rollout to attach; the descriptors came with them.
             resets: The keywords of resets that were sent to the dead worker, by row of the worker.
             drawn: The rows of the worker whose terminal states are drawn.
             cached: If resets load states from a cache: for each row the cache, and its draws.
@@ -217,7 +218,7 @@ class Worker:
         self.drawn = set(drawn)
         assert self.memory is not None, "a worker process has memory"
         for index, steps in rollouts:
-            self.memory.attach_rollout(index, steps, self.channel.receive_descriptor())
+            self.memory.attach_rollout(index, steps, self.channel.take_descriptor())
         self._sent["resets"].update(dict.fromkeys(resets, lambda: resets))
 
     def receive_actions(self) -> list[Any]:
@@ -353,7 +354,7 @@ class Worker:
     def _attach_rollout(self, index: int, steps: int) -> Fault | None:
         try:
             assert self.memory is not None, "a worker process has memory"
-            self.memory.attach_rollout(index, steps, self.channel.receive_descriptor())
+            self.memory.attach_rollout(index, steps, self.channel.take_descriptor())
         except Exception as error:
             return Fault.of(None, error, travels=self.travels)
         return None
@@ -452,27 +453,32 @@ def _got(env: Any) -> str:
     )
 
 
-def serve_thread(worker: Worker, index: int, env_fns: Sequence[EnvFn], *, spin: bool) -> None:
+def serve_thread(
+    worker: Worker,
+    channel: LocalWorkerChannel,
+    index: int,
+    env_fns: Sequence[EnvFn],
+    *,
+    spin: bool,
+) -> None:
     """Runs a worker on this thread until it is closed."""
     try:
         worker.introduce(env_fns)
-        setup = worker.channel.receive()
+        setup = channel.receive()
         if setup is None:
             worker.close()
             return
         memory, make_shard = setup
         serve(memory, index, make_shard(worker), spin=spin)
-    except EOFError:  # the caller gave up
-        worker.close()
     except BaseException as error:  # an exception of a thread would go unnoticed
         worker.fail(error)
     finally:
-        worker.channel.hang_up()  # the caller must not wait for more messages
+        channel.hang_up()  # the caller must not wait for more messages
 
 
 def serve_process(
-    end: Connection[Any, Any],
-    inherited: Sequence[Connection[Any, Any]],
+    end: socket,
+    inherited: Sequence[CallerEnd | socket],
     index: int,
     first_row: int,
     env_fns: bytes | Sequence[EnvFn],
@@ -485,7 +491,7 @@ def serve_process(
 
     Args:
         end: The worker's end of its socket pair.
-        inherited: Ends of other sockets that a fork copied into this process.
+        inherited: Ends of sockets of the caller that a fork copied into this process.
         index: The index of the worker.
         first_row: The row of its first environment.
         env_fns: The functions that make its environments, pickled unless the process was forked.
@@ -500,21 +506,22 @@ def serve_process(
     # Ctrl-C goes to every process of the terminal, but only the caller acts on it. Programs that
     # environments start do not inherit an empty handler; they would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda *_: None)
-    channel = WorkerChannel(end)
+    channel = ProcessWorkerChannel(Descriptor(end.detach()))
     worker = Worker(channel, first_row, travels=True, recovery=recovery)
     try:
-        watch_parent(parent, channel.receive_descriptor())
-        keep_stderr(channel.receive_descriptor())
+        channel.receive_bytes()  # the first message has only descriptors
+        watch_parent(parent, channel.take_descriptor())
+        keep_stderr(channel.take_descriptor())
         worker.introduce(env_fns)
         setup = channel.receive()
         if setup is None:
             worker.close()
             return
         plan, shard, resumed = setup
-        descriptors = [channel.receive_descriptor() for _ in range(4)]
+        descriptors = [channel.take_descriptor() for _ in range(4)]
         memory = worker.memory = Memory(**plan, descriptors=descriptors)
         if resumed is not None:
-            channel.count_on(resumed.pop("announced"))
+            channel.announced = resumed.pop("announced")
             worker.resume(**resumed)
         serve(memory, index, Shard(worker, **shard), spin=spin)
     except EOFError:  # the caller gave up
@@ -523,4 +530,4 @@ def serve_process(
         if worker.serving:
             raise  # the caller waits for no message: it finds this process dead
         worker.fail(error)
-        channel.finish()
+        channel.close()

@@ -155,6 +155,11 @@ pub(crate) fn some_in_flight(py: Python<'_>, call: Call, calling: &str, rows: &[
     python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, "send".to_owned()))
 }
 
+/// The other end of a channel took too long. The class of `multiprocessing`.
+pub(crate) fn took_too_long(py: Python<'_>) -> PyErr {
+    python_error!(py, "multiprocessing", "TimeoutError", ("no message came in time",))
+}
+
 /// `recv` was called although nothing is in flight.
 pub(crate) fn nothing_in_flight(py: Python<'_>) -> PyErr {
     let text = "Calling `recv` although no row is in flight: `send` actions first.";

@@ -2,6 +2,8 @@
 //! environments. It makes no decisions; `_cartwheel.pyi` documents its classes.
 
 mod array;
+mod channel;
+mod descriptor;
 mod error;
 mod image;
 mod memory;
@@ -21,7 +23,11 @@ mod _cartwheel {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::array::{PyDescriptor, PyRolloutSlab, SlabLease};
+    use crate::array::{PyRolloutSlab, SlabLease};
+    #[pymodule_export]
+    use crate::channel::PyChannel;
+    #[pymodule_export]
+    use crate::descriptor::PyDescriptor;
     #[pymodule_export]
     use crate::image::PyImagePlan;
     #[pymodule_export]
@@ -57,6 +63,8 @@ mod _cartwheel {
         PyTimedEpisodes,
     };
 
+    #[pymodule_export]
+    const LARGEST_MESSAGE: usize = cartwheel_engine::worker::LARGEST_MESSAGE;
     #[pymodule_export]
     const PLATFORM: &str = cartwheel_engine::platform::NAME;
 

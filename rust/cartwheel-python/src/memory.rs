@@ -1,19 +1,16 @@
-//! The memory of a pool, made here or attached in a worker process; and descriptors, which Python
-//! passes as integers.
+//! The memory of a pool, made here or attached in a worker process, and the descriptors for it.
 //!
 //! # Invariants
 //!
-//! 1. A descriptor that Python passes as an integer was received from the pool's process for this
-//!    purpose, is open, and is not used or closed by Python afterwards.
-//! 2. Descriptors that Python gets here are only sent to worker processes of the memory's pool, where
+//! 1. Descriptors that Python gets here are only sent to worker processes of the memory's pool, where
 //!    they come back to [`PyMemory`]; `python/cartwheel/worker` does it. So they are what
 //!    [`Memory::descriptors`] demands.
-//! 3. Python calls [`fork_begins`] before each fork, and one of the two others once after it, as
+//! 2. Python calls [`fork_begins`] before each fork, and one of the two others once after it, as
 //!    `python/cartwheel/vector/forks.py` registers them.
-#![expect(unsafe_code, reason = "descriptors cross the border as integers, see the invariants")]
+#![expect(unsafe_code, reason = "descriptors go to other processes, see the invariants")]
 
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use cartwheel_engine::memory::{Plan, forks};
 use cartwheel_engine::protocol::Memory;
@@ -22,6 +19,7 @@ use cartwheel_engine::worker;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::descriptor::PyDescriptor;
 use crate::error::to_py_err;
 use crate::space::Tree;
 
@@ -48,7 +46,7 @@ impl PyMemory {
         max_batches: usize,
         info_bytes: usize,
         dense_finals: bool,
-        descriptors: Option<Vec<RawFd>>,
+        descriptors: Option<Vec<Bound<'_, PyDescriptor>>>,
         shared: bool,
     ) -> PyResult<Self> {
         let plan = Plan {
@@ -61,12 +59,12 @@ impl PyMemory {
             dense_finals,
         };
         if let Some(descriptors) = descriptors {
-            let descriptors = <[RawFd; 4]>::try_from(descriptors).map_err(|got| {
+            let own = descriptors.iter().map(|descriptor| descriptor.get().try_clone());
+            let own = <[OwnedFd; 4]>::try_from(own.collect::<PyResult<Vec<_>>>()?);
+            let descriptors = own.map_err(|got| {
                 PyValueError::new_err(format!("expected 4 descriptors, got {}", got.len()))
             })?;
-            // SAFETY: Python has received each of them for this purpose (invariant 1).
-            let descriptors = descriptors.map(|descriptor| unsafe { owned(descriptor) });
-            // SAFETY: they are those of a pool's memory (invariant 2).
+            // SAFETY: they are those of a pool's memory (invariant 1).
             let memory = unsafe { Memory::attach(plan, descriptors) }.map_err(to_py_err)?;
             return Ok(Self { memory });
         }
@@ -74,55 +72,46 @@ impl PyMemory {
         Ok(Self { memory: Memory::new(plan, scope).map_err(to_py_err)? })
     }
 
-    /// Maps, in a worker process, a rollout that the pool made; takes ownership of the descriptor.
-    fn attach_rollout(&self, index: usize, steps: usize, descriptor: RawFd) -> PyResult<()> {
-        // SAFETY: Python has received it for this purpose (invariant 1).
-        let descriptor = unsafe { owned(descriptor) };
-        // SAFETY: it is that of a rollout of the memory's pool (invariant 2).
+    /// Maps, in a worker process, a rollout that the pool made.
+    fn attach_rollout(
+        &self,
+        index: usize,
+        steps: usize,
+        descriptor: &Bound<'_, PyDescriptor>,
+    ) -> PyResult<()> {
+        let descriptor = descriptor.get().try_clone()?;
+        // SAFETY: it is that of a rollout of the memory's pool (invariant 1).
         unsafe { self.memory.attach_rollout(index, steps, descriptor) }.map_err(to_py_err)
     }
 
     /// The rollouts that a new worker process has to attach: number, steps, and a descriptor of
-    /// each, which the caller must close.
-    fn rollouts(&self) -> PyResult<Vec<(usize, usize, RawFd)>> {
-        // SAFETY: Python sends them to a worker process (invariant 2).
+    /// each.
+    fn rollouts(&self) -> PyResult<Vec<(usize, usize, PyDescriptor)>> {
+        // SAFETY: Python sends them to a worker process (invariant 1).
         let rollouts = unsafe { self.memory.rollouts() }.map_err(to_py_err)?;
-        let raw =
-            |(index, steps, descriptor): (_, _, OwnedFd)| (index, steps, descriptor.into_raw_fd());
-        Ok(rollouts.into_iter().map(raw).collect())
+        Ok(rollouts.into_iter().map(|(index, steps, own)| (index, steps, own.into())).collect())
     }
 
     /// The descriptors for the workers; empty for private memory.
-    fn descriptors(&self) -> Vec<RawFd> {
-        // SAFETY: Python sends them to a worker process (invariant 2).
+    fn descriptors(&self) -> PyResult<Vec<PyDescriptor>> {
+        // SAFETY: Python sends them to a worker process (invariant 1).
         let descriptors = unsafe { self.memory.descriptors() };
-        descriptors.map_or(Vec::new(), |all| all.iter().map(AsRawFd::as_raw_fd).collect())
+        let copied = |own: BorrowedFd<'_>| Ok(own.try_clone_to_owned()?.into());
+        descriptors.map_or(Ok(Vec::new()), |all| all.into_iter().map(copied).collect())
     }
-}
-
-/// Takes ownership of a descriptor that Python received.
-///
-/// # Safety
-///
-/// The descriptor is open, and nobody else uses or closes it (invariant 1).
-unsafe fn owned(descriptor: RawFd) -> OwnedFd {
-    // SAFETY: as the caller promises.
-    unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
 /// The descriptors by which a worker notices the end of this process; documented in the stub.
 #[pyfunction]
-pub(crate) fn lifeline() -> PyResult<(RawFd, Option<RawFd>)> {
+pub(crate) fn lifeline() -> PyResult<(PyDescriptor, Option<PyDescriptor>)> {
     let (sent, kept) = worker::lifeline().map_err(to_py_err)?;
-    Ok((sent.into_raw_fd(), kept.map(IntoRawFd::into_raw_fd)))
+    Ok((sent.into(), kept.map(PyDescriptor::from)))
 }
 
 /// Ends this process when the process that started it ends; documented in the stub.
 #[pyfunction]
-pub(crate) fn watch_parent(pid: u32, lifeline: RawFd) -> PyResult<()> {
-    // SAFETY: Python has received it for this purpose (invariant 1).
-    let lifeline = unsafe { owned(lifeline) };
-    worker::exit_with_parent(pid, Some(lifeline)).map_err(to_py_err)
+pub(crate) fn watch_parent(pid: u32, lifeline: &Bound<'_, PyDescriptor>) -> PyResult<()> {
+    worker::exit_with_parent(pid, Some(lifeline.get().try_clone()?)).map_err(to_py_err)
 }
 
 /// Announces to the core that the process is about to fork; documented in the stub.
@@ -134,13 +123,13 @@ pub(crate) fn fork_begins() {
 /// Announces to the core that the process has forked; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_ended() {
-    // SAFETY: Python calls this once after each `fork_begins` (invariant 3).
+    // SAFETY: Python calls this once after each `fork_begins` (invariant 2).
     unsafe { forks::ended() }
 }
 
 /// Announces to the core that this process is a forked child; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_ended_in_child() {
-    // SAFETY: Python calls this once in each forked child (invariant 3).
+    // SAFETY: Python calls this once in each forked child (invariant 2).
     unsafe { forks::ended_in_child() }
 }

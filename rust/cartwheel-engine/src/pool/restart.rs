@@ -183,14 +183,6 @@ impl Pool {
         publish(&Futex::new(&slot.word, self.memory.scope()), command);
     }
 
-    /// Kills the process of a worker; its death is then handled like any other. Threads cannot be
-    /// killed.
-    pub fn kill(&self, worker: usize) {
-        if let Workers::Processes(handles) = &self.workers {
-            handles[worker].kill();
-        }
-    }
-
     /// Breaks the pool: the dead worker is not replaced, and the batch that it was filling is never
     /// handed out.
     pub fn give_up(&mut self, worker: usize) {

@@ -24,6 +24,7 @@
 //! 3. **Infos** of a task, or of rows that were sent, are stored through the [`Task`], which is
 //!    dropped before the acknowledgement or the count (memory 6).
 
+mod channel;
 mod crew;
 mod guard;
 mod handover;
@@ -37,6 +38,7 @@ mod share;
 mod task;
 mod threads;
 
+pub use channel::{Channel, LARGEST_MESSAGE};
 pub use crew::{Crew, CrewSettings};
 pub(crate) use guard::{close, flush};
 pub(crate) use limit::Limit;

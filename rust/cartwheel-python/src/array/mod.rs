@@ -38,7 +38,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::array::dtype::{descr, from_scalar};
-pub(crate) use crate::array::owner::{PyDescriptor, PyRolloutSlab, SlabLease};
+pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
 
 /// `numpy.asarray`.
 pub(crate) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {

@@ -1,11 +1,13 @@
 //! The owners of the memory that arrays show: the objects behind every `base`.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel_engine::memory::{AddressLease, Lease, RolloutLease};
 use cartwheel_engine::pool::Recorded;
 use pyo3::prelude::*;
+
+use crate::descriptor::PyDescriptor;
 
 /// Keeps a slab leased as long as an array shows it: the `base` of every array of one batch.
 #[pyclass(frozen, module = "cartwheel._cartwheel")]
@@ -48,7 +50,7 @@ impl PyRolloutSlab {
     /// The descriptor that worker processes have to attach; only the first call returns it.
     fn take_descriptor(&self) -> Option<PyDescriptor> {
         let mut descriptor = self.descriptor.lock().unwrap_or_else(PoisonError::into_inner);
-        descriptor.take().map(PyDescriptor)
+        descriptor.take().map(PyDescriptor::from)
     }
 }
 
@@ -64,18 +66,5 @@ impl PyRolloutSlab {
     /// The lease on the rollout.
     pub(crate) fn lease(&self) -> &Arc<RolloutLease> {
         &self.lease
-    }
-}
-
-/// An open file that is closed when its last reference is dropped; documented in the stub.
-#[pyclass(frozen, name = "Descriptor", module = "cartwheel._cartwheel")]
-#[derive(Debug)]
-pub(crate) struct PyDescriptor(OwnedFd);
-
-#[pymethods]
-impl PyDescriptor {
-    /// The file descriptor.
-    fn fileno(&self) -> RawFd {
-        self.0.as_raw_fd()
     }
 }

@@ -6,12 +6,42 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::pool::posted::{To, leave};
+use crate::pool::reset_flags;
 use crate::pool::state::State;
 
 impl State {
-    /// Begins a reset or a control call. `calling` is the method that the user called,
-    /// and the shards get `flags`.
-    pub(super) fn begin_with_messages(
+    /// Begins a reset of the rows in `mask`, by default of all rows. They drop what was kept for
+    /// their next automatic reset; so do their workers.
+    pub(super) fn begin_reset<'py>(
+        &mut self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.begin_queued(py, Call::Reset, calling, messages, reset_flags(mask.is_none()))?;
+        let is_reset = |row: &usize| mask.is_none_or(|mask| is_true(mask, *row));
+        self.next_resets.retain(|row, _| !is_reset(row));
+        self.send_queued(py).map(drop)
+    }
+
+    /// Begins a control call, which returns the answers of `rows`.
+    pub(super) fn begin_call(
+        &mut self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        rows: Option<Py<PyAny>>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.check_idle(py, calling)?;
+        self.called_rows = rows;
+        self.begin_queued(py, Call::Call, calling, messages, 0)?;
+        self.send_queued(py).map(drop)
+    }
+
+    /// Begins a reset or a control call, whose messages are queued then. `calling` is the method that
+    /// the user called, and the shards get `flags`.
+    fn begin_queued(
         &mut self,
         py: Python<'_>,
         call: Call,
@@ -26,7 +56,7 @@ impl State {
             return self.pool.begin(call, flags).map_err(explain);
         }
         self.pool.begin(call, flags).map_err(explain)?;
-        self.post(py, To::All, messages)
+        self.queue(py, To::All, messages)
     }
 
     /// The result of `reset`.
@@ -71,10 +101,16 @@ impl State {
             if !answers.is_none() {
                 return Ok(answers);
             }
-            let messages = link.call_method1(intern!(py, "asked_again"), (&received,))?;
+            let arguments = (&received, &self.posts.last);
+            let messages = link.call_method1(intern!(py, "asked_again"), arguments)?;
             let begun = self.pool.begin(Call::Call, 0);
             begun.map_err(|error| self.link.explain(py, error, Call::Call, calling))?;
             self.post(py, To::All, &messages)?;
         }
     }
+}
+
+/// Whether an array of truth values is true at a place that it has.
+fn is_true(mask: &Bound<'_, PyAny>, place: usize) -> bool {
+    mask.get_item(place).and_then(|value| value.is_truthy()).unwrap_or(false)
 }

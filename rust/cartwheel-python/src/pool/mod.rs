@@ -16,6 +16,7 @@ mod judged;
 mod late;
 mod link;
 mod next_reset;
+mod post;
 mod posted;
 mod recorded_episodes;
 mod restart;
@@ -77,7 +78,7 @@ pub(crate) struct PyPool {
 impl PyPool {
     #[new]
     #[pyo3(signature = (
-        memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
+        memory, observations, actions, *, shard, pids, objects, channels, link, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
         affinity_offset = None, maniskill_names = false, judge = None
     ))]
@@ -94,6 +95,7 @@ impl PyPool {
         shard: &Bound<'_, PyAny>,
         pids: Vec<u32>,
         objects: Vec<Option<Vec<Py<PyList>>>>,
+        channels: Py<PyList>,
         link: Py<PyAny>,
         class_name: String,
         timeout: Option<f64>,
@@ -137,7 +139,7 @@ impl PyPool {
             by_row: ByRow::new(rows),
             native,
             judge: judge.map(Judge::new),
-            posts: Posts::default(),
+            posts: Posts::new(channels),
             next_resets: BTreeMap::new(),
             called_rows: None,
             episodes: None,
@@ -167,19 +169,32 @@ impl PyPool {
         })
     }
 
-    /// Begins a reset with one message for each shard. `calling` is the method that the user
-    /// called.
-    #[pyo3(signature = (messages, calling, *, full = false))]
-    fn reset_async(
+    /// `reset_async` and `reset_wait` in one.
+    fn reset<'py>(
         &self,
-        py: Python<'_>,
-        messages: &Bound<'_, PyAny>,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
         calling: &str,
-        full: bool,
-    ) -> PyResult<()> {
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.door.enter(py, Call::Reset, calling, |state| {
-            state.begin_with_messages(py, Call::Reset, calling, messages, reset_flags(full))
+            state.begin_reset(py, messages, mask, calling)?;
+            state.finish_reset(py, timeout, calling)
         })
+    }
+
+    /// Begins a reset of the rows in `mask`, by default of all rows, with one message for each
+    /// shard. `calling` is the method that the user called.
+    fn reset_async<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.door
+            .enter(py, Call::Reset, calling, |state| state.begin_reset(py, messages, mask, calling))
     }
 
     #[pyo3(signature = (timeout = None, calling = "reset_wait"))]
@@ -215,16 +230,17 @@ impl PyPool {
         })
     }
 
-    /// `reset_wait`, with a dictionary of infos for each row.
-    #[pyo3(signature = (timeout = None, calling = "reset_wait"))]
-    fn reset_wait_by_row<'py>(
+    /// `reset`, with a dictionary of infos for each row.
+    fn reset_by_row<'py>(
         &self,
         py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
         timeout: Option<f64>,
-        calling: &str,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        self.door.enter(py, Call::Reset, calling, |state| {
-            state.finish_reset_by_row(py, timeout, calling)
+        self.door.enter(py, Call::Reset, "reset", |state| {
+            state.begin_reset(py, messages, mask, "reset")?;
+            state.finish_reset_by_row(py, timeout, "reset")
         })
     }
 
@@ -236,21 +252,32 @@ impl PyPool {
         })
     }
 
+    /// `call_async` and `call_wait` in one.
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        rows: Option<Py<PyAny>>,
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.door.enter(py, Call::Call, calling, |state| {
+            state.begin_call(py, messages, rows, calling)?;
+            state.finish_call(py, timeout, calling)
+        })
+    }
+
     /// Begins a control call with one message for each shard. `calling` is the method that the user
     /// called. The answers of `rows` are returned; by default those of all rows.
-    #[pyo3(signature = (messages, calling, rows = None))]
     fn call_async(
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
-        calling: &str,
         rows: Option<Py<PyAny>>,
+        calling: &str,
     ) -> PyResult<()> {
-        self.door.enter(py, Call::Call, calling, |state| {
-            state.check_idle(py, calling)?;
-            state.called_rows = rows;
-            state.begin_with_messages(py, Call::Call, calling, messages, 0)
-        })
+        self.door
+            .enter(py, Call::Call, calling, |state| state.begin_call(py, messages, rows, calling))
     }
 
     #[pyo3(signature = (timeout = None, calling = "call_wait"))]
@@ -320,15 +347,31 @@ impl PyPool {
         self.door.enter(py, Call::Step, "send", |state| state.send_steps(py, actions, rows, "send"))
     }
 
-    /// Sends resets to rows, with one message for each worker that has some of the rows.
-    #[pyo3(signature = (rows, messages, calling, *, full = false))]
+    /// `send_reset` and `recv_resets` in one.
+    fn reset_rows<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Bound<'py, PyAny>,
+        messages: &Bound<'py, PyAny>,
+        full: bool,
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.door.enter(py, Call::Reset, calling, |state| {
+            state.send_resets(py, rows, messages, calling, reset_flags(full))?;
+            state.receive_resets(py, timeout, calling)
+        })
+    }
+
+    /// Sends resets to rows, with one message for each worker that has some of the rows; a `full`
+    /// reset names no rows.
     fn send_reset(
         &self,
         py: Python<'_>,
         rows: &Bound<'_, PyAny>,
         messages: &Bound<'_, PyAny>,
-        calling: &str,
         full: bool,
+        calling: &str,
     ) -> PyResult<()> {
         self.door.enter(py, Call::Reset, calling, |state| {
             state.send_resets(py, rows, messages, calling, reset_flags(full))
@@ -478,7 +521,7 @@ impl PyPool {
 }
 
 /// The flags of a reset; a full one names no rows, by numbers or by a mask.
-fn reset_flags(full: bool) -> u32 {
+const fn reset_flags(full: bool) -> u32 {
     if full { FULL_RESET } else { 0 }
 }
 

@@ -3,76 +3,83 @@
 //!
 //! A worker waits for such a message after it has begun the task that the message belongs to. The
 //! pool begins the task first, because a message may be larger than the system's buffer, and
-//! sending it then needs a reader. So from the beginning of the task the messages are owed. An
-//! exception, such as Ctrl-C, may occur at any moment while they are being sent; owed messages are
-//! then sent before any other message, and before any wait. Each list of messages has a number, by
-//! which the link knows which part of it has been sent.
+//! sending it then needs a reader. All messages of a task are queued at once, by calls that run no
+//! Python code and wait for nothing. So an exception, such as Ctrl-C, finds all of them queued, or the
+//! task not begun. What was not sent then goes before any other message, and is sent by every wait.
 //!
 //! Native shards read their mailboxes and do not wait, so their messages are left there before a
 //! task begins; the next messages replace any that an exception leaves there.
 
-use std::collections::VecDeque;
-
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::PyList;
+
+use crate::channel::PyChannel;
 
 /// The receivers of messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum To {
     /// One to each worker.
     All,
-    /// To the workers of sent rows: pairs of worker and message.
+    /// To the workers of sent rows: worker, message, and the keywords of the resets in it, by row.
     Some,
 }
 
-impl To {
-    /// The link's method.
-    fn method(self, py: Python<'_>) -> &Bound<'_, PyString> {
-        match self {
-            Self::All => intern!(py, "post"),
-            Self::Some => intern!(py, "post_some"),
-        }
-    }
-}
-
-/// The messages that are owed, and the number of lists so far.
-#[derive(Debug, Default)]
+/// The channels to the workers.
+#[derive(Debug)]
 pub(crate) struct Posts {
-    count: u64,
-    owed: VecDeque<(u64, To, Py<PyAny>)>,
+    /// The caller's ends, which Python replaces with their workers; none to native shards.
+    pub(super) channels: Py<PyList>,
+    /// The messages of the last task of all rows, for workers that must be asked again.
+    pub(super) last: Option<Py<PyAny>>,
+    /// Whether a queued message may not have been sent.
+    pub(super) owing: bool,
 }
 
 impl Posts {
-    /// The messages of a task that has just begun are owed.
-    pub(super) fn owe(&mut self, to: To, messages: &Bound<'_, PyAny>) {
-        self.count += 1;
-        self.owed.push_back((self.count, to, messages.clone().unbind()));
+    pub(super) fn new(channels: Py<PyList>) -> Self {
+        Self { channels, last: None, owing: false }
     }
 
-    /// Sends the owed messages, the oldest first.
-    pub(super) fn send(&mut self, link: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = link.py();
-        while let Some((number, to, messages)) = self.owed.front() {
-            link.call_method1(to.method(py), (number, messages))?;
-            self.owed.pop_front();
+    /// Queues a message for a worker.
+    pub(super) fn queue(&mut self, worker: usize, message: &Bound<'_, PyAny>) -> PyResult<()> {
+        let channel = self.channels.bind(message.py()).get_item(worker)?;
+        self.owing = true;
+        match channel.cast::<PyChannel>() {
+            Ok(channel) => channel.get().queue(message),
+            // Within one process, it is a function in C that puts the message into a queue.
+            Err(_) => channel.call_method1(intern!(message.py(), "post"), (message,)).map(drop),
         }
-        Ok(())
     }
 
-    /// Before the end: no worker may wait for an owed message that will not be sent.
-    pub(super) fn hang_up_if_owing(&self, link: &Bound<'_, PyAny>) {
-        if self.owed.is_empty() {
-            return;
-        }
-        let py = link.py();
-        if let Err(error) = link.call_method0(intern!(py, "hang_up")) {
-            error.write_unraisable(py, Some(link));
+    /// Queues the message of the pending task again, for a worker that was restarted.
+    pub(super) fn repeat(&mut self, py: Python<'_>, worker: usize) -> PyResult<()> {
+        let last = self.last.as_ref().map(|messages| messages.bind(py).get_item(worker));
+        last.map_or(Ok(()), |message| self.queue(worker, &message?))
+    }
+
+    /// The channels to worker processes.
+    pub(super) fn processes<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyChannel>> {
+        let channels = self.channels.bind(py).iter();
+        channels.filter_map(|channel| channel.cast_into().ok()).collect()
+    }
+
+    /// Before the end: no worker may wait for a message that will not be sent.
+    pub(super) fn hang_up_if_owing(&self, py: Python<'_>) {
+        for channel in self.processes(py) {
+            if channel.get().owes(py) {
+                channel.get().close(py);
+            }
         }
     }
 }
 
 /// Leaves messages for native shards, before their task begins.
 pub(super) fn leave(link: &Bound<'_, PyAny>, to: To, messages: &Bound<'_, PyAny>) -> PyResult<()> {
-    link.call_method1(to.method(link.py()), (0, messages)).map(drop)
+    let py = link.py();
+    let method = match to {
+        To::All => intern!(py, "post"),
+        To::Some => intern!(py, "post_some"),
+    };
+    link.call_method1(method, (messages,)).map(drop)
 }

@@ -41,14 +41,7 @@ impl State {
         self.announced.follow(pool, worker, filled);
         pool.resume(worker, handle);
         if matches!(pool.pending(), Some(Call::Reset | Call::Call)) {
-            let posted = link.call_method1(intern!(py, "post_again"), (worker,));
-            if let Err(error) = posted {
-                // It would wait forever for messages that may never have been sent; so another
-                // process replaces it.
-                pool.kill(worker);
-                self.link.late = !error.is_instance_of::<PyException>(py);
-                return Err(error);
-            }
+            self.posts.repeat(py, worker)?;
         }
         Ok(())
     }

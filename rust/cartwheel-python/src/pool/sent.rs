@@ -96,6 +96,9 @@ impl State {
         if let Some(episodes) = &mut self.episodes {
             episodes.resets_sent(&rows);
         }
+        for row in &rows {
+            self.next_resets.remove(row);
+        }
         if self.native.is_some() { Ok(()) } else { self.post(py, To::Some, messages) }
     }
 

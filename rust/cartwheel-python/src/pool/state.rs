@@ -22,7 +22,7 @@ use crate::pool::door::{Close, Closing};
 use crate::pool::infos::Infos;
 use crate::pool::judge::Judge;
 use crate::pool::link::Link;
-use crate::pool::posted::{Posts, To};
+use crate::pool::posted::Posts;
 use crate::space::Tree;
 
 /// A pool, and the conversion of its batches for Python.
@@ -79,24 +79,6 @@ impl State {
         }
     }
 
-    /// Sends messages of a task that has just begun.
-    pub(super) fn post(
-        &mut self,
-        py: Python<'_>,
-        to: To,
-        messages: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.posts.owe(to, messages);
-        self.post_owed(py)
-    }
-
-    /// Sends the owed messages.
-    pub(super) fn post_owed(&mut self, py: Python<'_>) -> PyResult<()> {
-        let posted = self.posts.send(self.link.bind(py));
-        self.link.late |= posted.is_err(); // as after an interrupted wait: a reset may drop the result
-        posted
-    }
-
     /// Makes Python's results of a step or reset of all rows.
     pub(super) fn collect<'py>(
         &mut self,
@@ -135,7 +117,7 @@ pub(super) fn check_values(
 
 impl Close for State {
     fn close(&mut self, py: Python<'_>, grace: Duration) -> Vec<usize> {
-        self.posts.hang_up_if_owing(self.link.bind(py));
+        self.posts.hang_up_if_owing(py);
         // The state is dropped with its descriptors; memory stays as long as an array shows it.
         let Self { pool, attachment, .. } = self;
         attachment.during(py, || pool.close(grace))

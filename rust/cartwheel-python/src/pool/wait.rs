@@ -1,6 +1,6 @@
 //! Waits: detached, bounded, interruptible.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cartwheel_engine::pool::{Finished, Pool};
 use cartwheel_engine::{Call, Error};
@@ -45,12 +45,15 @@ impl State {
         wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
         let timeout = as_duration(timeout)?;
-        self.post_owed(py)?;
         let mut raised = None;
         let mut before = Duration::ZERO; // time of earlier waits
         let outcome = loop {
+let began = self.posts.owing.then(Instant::now);
+            let whole = self.send_queued(py)?;
+            before += began.map_or(Duration::ZERO, |began| began.elapsed());
             let Self { pool, closing, attachment, .. } = self;
             let left = timeout.map(|all| all.saturating_sub(before));
+            let left = if whole { left } else { Some(Duration::ZERO) };
             let mut interrupted = || {
                 if closing.has_begun() {
                     return true;
@@ -67,6 +70,9 @@ impl State {
                     before += waited;
                     self.link.remind(py, calling, before, rows);
                 }
+                // While a worker does not read, the others are only looked at.
+                (Err(Error::Timeout { .. }), all)
+                    if !whole && all.is_none_or(|all| before < all) => {}
                 (Err(Error::Timeout { rows, .. }), Some(timeout)) => {
                     break Err(Error::Timeout { timeout, rows });
                 }

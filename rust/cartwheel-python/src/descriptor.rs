@@ -1,0 +1,43 @@
+//! Open files, as Python sees them.
+//!
+//! # Invariants
+//!
+//! 1. A descriptor that Python gives to a [`PyDescriptor`] is open, and nobody else uses or closes it
+//!    from then on: `python/cartwheel/worker` makes it for this purpose.
+#![expect(unsafe_code, reason = "descriptors cross the border as integers, see the invariants")]
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use pyo3::prelude::*;
+
+/// An open file that is closed when its last reference is dropped; documented in the stub.
+#[pyclass(frozen, name = "Descriptor", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyDescriptor(OwnedFd);
+
+#[pymethods]
+impl PyDescriptor {
+    #[new]
+    fn new(descriptor: RawFd) -> Self {
+        // SAFETY: Python gives it away (invariant 1).
+        Self(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    }
+
+    /// The file descriptor.
+    fn fileno(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl PyDescriptor {
+    /// Another descriptor of the same file.
+    pub(crate) fn try_clone(&self) -> PyResult<OwnedFd> {
+        Ok(self.0.try_clone()?)
+    }
+}
+
+impl From<OwnedFd> for PyDescriptor {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+}
