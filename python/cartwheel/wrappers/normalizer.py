@@ -28,10 +28,10 @@ class Normalizer(KeepsState, VectorWrapper):
         self._normalizer.updates = setting
 
     def get_wrapper_state(self) -> dict[str, Any]:
-        """The state: ``"mean"``, ``"var"``, ``"count"``, ``"update_running_mean"``, and by row:
+        """The state: ``"mean"``, ``"var"`` and ``"count"``, and ``"update_running_mean"``.
 
-        what it last showed (``"shown"``, of observations) or its discounted return
-        (``"returns"``, of rewards).
+        Also, of each environment, what it last showed (``"shown"``, of observations) or its
+        discounted return (``"returns"``, of rewards).
         """
         names = ("mean", "var", "count", self._of_rows)
         state = dict(zip(names, self._normalizer.state(), strict=True))
