@@ -427,13 +427,7 @@ def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]
         TypeError: ``env_index`` is not a one-dimensional collection of integers.
         ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
     """
-    array = np.asarray(env_index)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError(
-            f"`{name}` must be a one-dimensional array of integers, got shape "
-            f"{array.shape} of {array.dtype}"
-        )
-    rows: list[int] = array.tolist()
+    rows: list[int] = as_numbers(env_index, name).tolist()
     if not rows:
         raise ValueError(f"`{name}` is empty: it must name at least one row")
     wrong = [row for row in rows if not 0 <= row < num_envs]
@@ -443,6 +437,21 @@ def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]
         twice = next(row for row in rows if rows.count(row) > 1)
         raise ValueError(f"`{name}` names row {twice} twice")
     return rows
+
+
+def as_numbers(numbers: Any, name: str) -> NDArray[Any]:
+    """Returns an array for an array or a list of integers; ``name`` is its name in errors.
+
+    Raises:
+        TypeError: ``numbers`` is not a one-dimensional collection of integers.
+    """
+    array = np.asarray(numbers)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(
+            f"`{name}` must be a one-dimensional array of integers, got shape "
+            f"{array.shape} of {array.dtype}"
+        )
+    return array
 
 
 def as_reset_rows(options: ResetOptions, num_envs: int) -> list[int]:
