@@ -91,7 +91,7 @@ impl PyEpisodeMetrics {
         let rows = results.places.rows();
         let ended = metrics.step(&results, [success, fail], seeds.as_deref());
         let metrics = &*metrics;
-        let running = metrics.running();
+        let running = &metrics.running;
         fill(&values, metrics, rows, shown)?;
         let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
         let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
@@ -113,17 +113,17 @@ impl PyEpisodeMetrics {
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let metrics = self.counted.lock(py).metrics.clone();
-        let (running, state) = (metrics.running(), PyDict::new(py));
+        let (running, state) = (&metrics.running, PyDict::new(py));
         let bools = |flags: &[u8]| flags.iter().map(|&flag| flag == 1).collect::<Vec<_>>();
         put(&state, "returns", running.returns())?;
         put(&state, "lengths", running.lengths())?;
         put(&state, "stale", &bools(running.stale()))?;
-        let [success, fail] = metrics.reports();
+        let [success, fail] = &metrics.reports;
         let reports = [success.once(), success.at_end(), fail.once(), fail.at_end()];
         for (name, flags) in FLAGS.into_iter().zip(reports) {
             put(&state, name, &bools(flags))?;
         }
-        put(&state, "seeds", metrics.seeds())?;
+        put(&state, "seeds", &metrics.seeds)?;
         let collected = |episodes: &mut dyn Iterator<Item = &Finished>| {
             columns(py, &episodes.copied().collect::<Vec<_>>())
         };
@@ -152,12 +152,12 @@ impl PyEpisodeMetrics {
         let dropped = state.as_any().get_item("dropped")?.extract()?;
 
         let metrics = &mut self.counted.lock(state.py()).metrics;
-        metrics.running_mut().resume(returns, lengths, of_past);
+        metrics.running.resume(returns, lengths, of_past);
         let ([success, fail], [once, at_end, fail_once, fail_at_end]) =
-            (metrics.reports_mut(), reports);
+            (&mut metrics.reports, reports);
         success.resume(once, at_end);
         fail.resume(fail_once, fail_at_end);
-        metrics.seeds_mut().copy_from_slice(&seeds);
+        metrics.seeds = seeds;
         metrics.archive.resume(recent, waiting, next_id, dropped);
         Ok(())
     }
@@ -189,7 +189,7 @@ fn fill(
     rows: Option<&[usize]>,
     shown: (bool, bool),
 ) -> PyResult<()> {
-    let (py, running) = (values.py(), metrics.running());
+    let (py, running) = (values.py(), &metrics.running);
     values.set_item(intern!(py, "return"), column_of(py, rows, running.returns())?)?;
     values.set_item(intern!(py, "episode_len"), column_of(py, rows, running.lengths())?)?;
     let rewards = match rows {
@@ -198,7 +198,7 @@ fn fill(
     };
     values.set_item(intern!(py, "reward"), rewards?)?;
     let names = flag_names(py);
-    for (at, (reports, shown)) in metrics.reports().iter().zip([shown.0, shown.1]).enumerate() {
+    for (at, (reports, shown)) in metrics.reports.iter().zip([shown.0, shown.1]).enumerate() {
         if shown {
             values.set_item(names[2 * at], flags(py, rows, reports.once())?)?;
             values.set_item(names[2 * at + 1], flags(py, rows, reports.at_end())?)?;
@@ -214,7 +214,7 @@ fn fill_ended(
     places: usize,
     shown: (bool, bool),
 ) -> PyResult<()> {
-    let (py, running) = (values.py(), metrics.running());
+    let (py, running) = (values.py(), &metrics.running);
     let (ended, returns, lengths) = (running.ended(), running.returns(), running.lengths());
     let returns = sparse(py, places, ended, |row| returns[row])?;
     values.set_item(intern!(py, "return"), returns)?;
@@ -223,7 +223,7 @@ fn fill_ended(
     let rewards = sparse(py, places, ended, |row| running.mean_reward(row))?;
     values.set_item(intern!(py, "reward"), rewards)?;
     let names = flag_names(py);
-    for (at, (reports, shown)) in metrics.reports().iter().zip([shown.0, shown.1]).enumerate() {
+    for (at, (reports, shown)) in metrics.reports.iter().zip([shown.0, shown.1]).enumerate() {
         if shown {
             let once = sparse_flags(py, places, ended, |row| reports.once()[row])?;
             values.set_item(names[2 * at], once)?;

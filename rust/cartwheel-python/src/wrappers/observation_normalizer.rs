@@ -92,12 +92,12 @@ impl PyObservationNormalizer {
             from_numbers(py, ends.num_finals(), &self.shape, out)?
         };
         let Some(rows) = places.rows() else {
-            return Ok((from_numbers(py, count, &self.shape, normalizer.shown())?, last));
+            return Ok((from_numbers(py, count, &self.shape, &normalizer.shown)?, last));
         };
         out.clear();
         for row in rows {
             let first = row * self.columns;
-            out.extend_from_slice(&normalizer.shown()[first..first + self.columns]);
+            out.extend_from_slice(&normalizer.shown[first..first + self.columns]);
         }
         Ok((from_numbers(py, count, &self.shape, out)?, last))
     }
@@ -182,7 +182,7 @@ impl PyObservationNormalizer {
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {
         let (moments, shown) = {
             let work = self.work.lock(py);
-            (work.normalizer.moments.clone(), work.normalizer.shown().to_vec())
+            (work.normalizer.moments.clone(), work.normalizer.shown.clone())
         };
         let array = |numbers: &[f64]| {
             from_numbers(py, 1, &self.shape, numbers)?.get_item(0)?.call_method0("copy")
@@ -212,7 +212,7 @@ impl PyObservationNormalizer {
             .copy_numbers_to(&mut rows);
         let normalizer = &mut self.work.lock(mean.py()).normalizer;
         normalizer.moments = moments;
-        normalizer.shown_mut().copy_from_slice(&rows);
+        normalizer.shown = rows;
         Ok(())
     }
 }

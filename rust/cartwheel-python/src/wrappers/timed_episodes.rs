@@ -90,18 +90,18 @@ impl PyTimedEpisodes {
     /// Returns and lengths of the running episodes.
     fn running<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let counted = self.counted.lock(py);
-        let running = counted.episodes.running();
+        let running = &counted.episodes.running;
         Ok((column_of(py, None, running.returns())?, column_of(py, None, running.lengths())?))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let episodes = self.counted.lock(py).episodes.clone();
-        let (now, running) = (self.now(), episodes.running());
+        let (now, running) = (self.now(), &episodes.running);
         let state = PyDict::new(py);
         put(&state, "returns", running.returns())?;
         put(&state, "lengths", running.lengths())?;
         put(&state, "stale", &running.stale().iter().map(|&flag| flag == 1).collect::<Vec<_>>())?;
-        let seconds: Vec<f64> = episodes.begun().iter().map(|begun| now - begun).collect();
+        let seconds: Vec<f64> = episodes.begun.iter().map(|begun| now - begun).collect();
         put(&state, "seconds", &seconds)?;
         Ok(state)
     }
@@ -113,10 +113,10 @@ impl PyTimedEpisodes {
         let of_past = entry::<bool>(state, "stale", self.num_envs)?;
         let seconds = entry::<f64>(state, "seconds", self.num_envs)?;
         let (now, mut counted) = (self.now(), self.counted.lock(state.py()));
-        let begun = counted.episodes.begun_mut().iter_mut();
+        let begun = counted.episodes.begun.iter_mut();
         begun.zip(seconds).for_each(|(begun, seconds)| *begun = now - seconds);
         let of_past = of_past.into_iter().map(u8::from).collect();
-        counted.episodes.running_mut().resume(returns, lengths, of_past);
+        counted.episodes.running.resume(returns, lengths, of_past);
         Ok(())
     }
 }
