@@ -198,10 +198,7 @@ impl<R: Robot> Env for MujocoEnv<R> {
         self.stepper.load(rest)?;
         self.options.load(rest)?;
         self.info = State::load(rest)?;
-        if !rest.is_empty() {
-            return Err(Failure::new(format!("the state has {} bytes too many", rest.len())));
-        }
-        Ok(())
+        cartwheel::__private::all_read(rest)
     }
 
     fn parameters() -> &'static [&'static str] {
