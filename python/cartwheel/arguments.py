@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.choices import Executor, FinalNames, FinalObs, check_choice
 from cartwheel.errors import add_note
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.near_misses import near_miss, shown
 
 if TYPE_CHECKING:
@@ -56,6 +57,21 @@ def as_autoreset_mode(mode: Mode, name: str = "autoreset_mode") -> AutoresetMode
     except ValueError as error:
         modes = ", ".join(repr(member.lower()) for member in AutoresetMode.__members__)
         raise ValueError(f"{error}: `{name}` must be one of {modes}.") from None
+
+
+def mode_of(envs: Any) -> AutoresetMode:
+    """Returns the autoreset mode of a vector environment.
+
+    Raises:
+        ValueError: Its metadata names none.
+    """
+    mode = autoreset_mode_of(envs)
+    if mode is None:
+        raise ValueError(
+            f"{envs}.metadata has no 'autoreset_mode', so it is unknown which rows are "
+            "transitions: set it to a member of gymnasium.vector.AutoresetMode."
+        )
+    return as_autoreset_mode(mode)
 
 
 def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:

@@ -175,7 +175,7 @@ def test_invalid_arguments_are_refused(kind):
     with pytest.raises(TypeError, match="`policy` must be a function"):
         cartwheel.Collector(envs, "policy", 3)
     envs.metadata = {}
-    with pytest.raises(ValueError, match="no `autoreset_mode`"):
+    with pytest.raises(ValueError, match="no 'autoreset_mode'"):
         cartwheel.Collector(envs, policy, 3)
     envs.close()
 

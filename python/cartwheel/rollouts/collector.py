@@ -10,8 +10,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cartwheel.arguments import as_autoreset_mode, as_integer
-from cartwheel.gymnasium_versions import autoreset_mode_of
+from cartwheel.arguments import as_integer, mode_of
 from cartwheel.policy import as_function
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
@@ -298,19 +297,14 @@ def _mode_of(envs: Any) -> AutoresetMode:
         raise TypeError(
             f"`envs` must be a vector environment, got {type(envs)}: see cartwheel.make_vec."
         )
-    mode = autoreset_mode_of(envs)
-    if mode is None:
-        raise ValueError(
-            "`envs.metadata` has no `autoreset_mode`, so it is unknown which rows are transitions: "
-            "set it to a gymnasium.vector.AutoresetMode."
-        )
+    mode = mode_of(envs)
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
     if batch_size < envs.num_envs:
         raise ValueError(
             f"a rollout needs batches of all {envs.num_envs} environments, but `batch_size` is "
             f"{batch_size}."
         )
-    return as_autoreset_mode(mode)
+    return mode
 
 
 def _quota(num_envs: int, until: Any, num_episodes: Any) -> NDArray[np.int64] | None:
