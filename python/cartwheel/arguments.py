@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.choices import Executor, FinalNames, FinalObs, check_choice
 from cartwheel.errors import add_note
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.near_misses import near_miss, shown
 
 if TYPE_CHECKING:
@@ -56,6 +57,21 @@ def as_autoreset_mode(mode: Mode, name: str = "autoreset_mode") -> AutoresetMode
     except ValueError as error:
         modes = ", ".join(repr(member.lower()) for member in AutoresetMode.__members__)
         raise ValueError(f"{error}: `{name}` must be one of {modes}.") from None
+
+
+def mode_of(envs: Any) -> AutoresetMode:
+    """Returns the autoreset mode of a vector environment.
+
+    Raises:
+        ValueError: Its metadata names none.
+    """
+    mode = autoreset_mode_of(envs)
+    if mode is None:
+        raise ValueError(
+            f"{envs}.metadata has no 'autoreset_mode', so it is unknown which rows are "
+            "transitions: set it to a member of gymnasium.vector.AutoresetMode."
+        )
+    return as_autoreset_mode(mode)
 
 
 def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -427,13 +443,7 @@ def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]
         TypeError: ``env_index`` is not a one-dimensional collection of integers.
         ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
     """
-    array = np.asarray(env_index)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError(
-            f"`{name}` must be a one-dimensional array of integers, got shape "
-            f"{array.shape} of {array.dtype}"
-        )
-    rows: list[int] = array.tolist()
+    rows: list[int] = as_numbers(env_index, name).tolist()
     if not rows:
         raise ValueError(f"`{name}` is empty: it must name at least one row")
     wrong = [row for row in rows if not 0 <= row < num_envs]
@@ -443,6 +453,21 @@ def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]
         twice = next(row for row in rows if rows.count(row) > 1)
         raise ValueError(f"`{name}` names row {twice} twice")
     return rows
+
+
+def as_numbers(numbers: Any, name: str) -> NDArray[Any]:
+    """Returns an array for an array or a list of integers; ``name`` is its name in errors.
+
+    Raises:
+        TypeError: ``numbers`` is not a one-dimensional collection of integers.
+    """
+    array = np.asarray(numbers)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(
+            f"`{name}` must be a one-dimensional array of integers, got shape "
+            f"{array.shape} of {array.dtype}"
+        )
+    return array
 
 
 def as_reset_rows(options: ResetOptions, num_envs: int) -> list[int]:

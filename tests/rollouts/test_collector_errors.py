@@ -162,7 +162,7 @@ def test_invalid_arguments_are_refused(kind):
         ({"num_steps": True}, "got True"),
         ({"until": "done"}, "`until` must be 'all_done' or None, got 'done'"),
         ({"until": "all_done", "num_episodes": 3}, "exclude each other"),
-        ({"num_episodes": 1}, "`num_episodes` must be an integer of at least 2, got 1"),
+        ({"num_episodes": 1}, "`num_episodes` must be an integer from 2 on, got 1"),
         ({"num_episodes": "3"}, "got '3'"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -175,7 +175,7 @@ def test_invalid_arguments_are_refused(kind):
     with pytest.raises(TypeError, match="`policy` must be a function"):
         cartwheel.Collector(envs, "policy", 3)
     envs.metadata = {}
-    with pytest.raises(ValueError, match="no `autoreset_mode`"):
+    with pytest.raises(ValueError, match="no 'autoreset_mode'"):
         cartwheel.Collector(envs, policy, 3)
     envs.close()
 

@@ -6,7 +6,9 @@ from collections.abc import Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+
+from cartwheel.spaces.nested import ARRAY_SPACES
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
 
 #: The key of an action space that is one array.
 ACTION_KEY = "action"
-#: Spaces whose batches are arrays.
-ARRAY_SPACES = (Box, Discrete, MultiDiscrete, MultiBinary)
 
 
 class Addressed(NamedTuple):

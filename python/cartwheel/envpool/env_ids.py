@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel.arguments import as_numbers
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,12 +22,7 @@ def as_env_ids(env_id: Any, num_envs: int) -> NDArray[np.intp]:
         ValueError: ``env_id`` is empty.
         IndexError: An environment does not exist.
     """
-    given = np.asarray(env_id)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise TypeError(
-            "`env_id` must be a one-dimensional array of integers, got shape "
-            f"{given.shape} of {given.dtype}"
-        )
+    given = as_numbers(env_id, "env_id")
     if not given.size:
         raise ValueError("`env_id` is empty: it must name at least one environment")
     ids: NDArray[np.intp] = given.astype(np.intp, copy=False)

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, MultiBinary, Tuple
+from gymnasium.spaces import Box, Dict, MultiBinary
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cartwheel.envpool.actions import ARRAY_SPACES, checked
+from cartwheel.arguments import as_numbers
+from cartwheel.envpool.actions import checked
 from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
@@ -87,7 +86,7 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
                     f"{agent!r} has {space}"
                 )
         first: Space[Any] = spaces[0]
-        unfit = [part for part in _leaves(first) if not isinstance(part, ARRAY_SPACES)]
+        unfit = [part for part in nested.leaves(first) if not isinstance(part, nested.ARRAY_SPACES)]
         if unfit:
             raise TypeError(
                 f"{name} of {self._names[0]!r} must be made of arrays of fixed shape, which "
@@ -142,15 +141,6 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
     def close(self) -> None:
         """Closes the environment."""
         self.env.close()
-
-
-def _leaves(space: Space[Any]) -> Iterator[Space[Any]]:
-    """Yields the spaces that are nested in dictionaries and tuples of a space."""
-    if isinstance(space, Dict | Tuple):
-        for part in space.spaces.values() if isinstance(space, Dict) else space.spaces:
-            yield from _leaves(part)
-    else:
-        yield space
 
 
 def without_step(observations: dict[str, Any]) -> dict[str, Any]:
@@ -208,7 +198,7 @@ class Players:
             "truncated": batch["truncated"][present].astype(np.bool_) | truncations[env],
         }
         rewards = batch["reward"][present].astype(np.float32)
-        return _chosen(batch["obs"], present), rewards, players
+        return nested.at(batch["obs"], present), rewards, players
 
     def places_of(self, ids: NDArray[Any], actions: Any, players_env_id: Any) -> Any:
         """Converts the players' actions to one row for each environment.
@@ -228,12 +218,7 @@ class Players:
         counts = present.sum(axis=1)
         owners = np.repeat(ids, counts)
         if players_env_id is not None:
-            given = np.asarray(players_env_id)
-            if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-                raise TypeError(
-                    "`players.env_id` must be a one-dimensional array of integers, got shape "
-                    f"{given.shape} of {given.dtype}"
-                )
+            given = as_numbers(players_env_id, "players.env_id")
             order = _order_by(ids, given)
             if len(given) != len(owners) or not np.array_equal(given[order], owners):
                 raise ValueError(
@@ -244,7 +229,8 @@ class Players:
         if players_env_id is not None:
             actions = nested.take(self.action_space, actions, order)
         blank: Any = create_empty_array(self._actions, n=len(ids))
-        return _placed(blank, actions, present)
+        nested.assign(blank, present, actions)
+        return blank
 
 
 def _order_by(ids: NDArray[Any], given: NDArray[Any]) -> NDArray[np.intp]:
@@ -252,21 +238,3 @@ def _order_by(ids: NDArray[Any], given: NDArray[Any]) -> NDArray[np.intp]:
     sorter = np.argsort(ids)
     at = np.searchsorted(ids, given, sorter=sorter).clip(max=len(ids) - 1)
     return np.argsort(sorter[at], kind="stable")
-
-
-def _chosen(batch: Any, present: NDArray[np.bool_]) -> Any:
-    if isinstance(batch, dict):
-        return {name: _chosen(part, present) for name, part in batch.items()}
-    if isinstance(batch, tuple):
-        return tuple(_chosen(part, present) for part in batch)
-    return batch[present]
-
-
-def _placed(blank: Any, actions: Any, present: NDArray[np.bool_]) -> Any:
-    if isinstance(blank, dict):
-        return {name: _placed(part, actions[name], present) for name, part in blank.items()}
-    if isinstance(blank, tuple):
-        pairs = zip(blank, actions, strict=True)
-        return tuple(_placed(part, action, present) for part, action in pairs)
-    blank[present] = actions
-    return blank

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from cartwheel.arguments import row_options_in
+from cartwheel.arguments import as_integer, row_options_in
 from cartwheel.evaluation.player import Player
 from cartwheel.evaluation.stepping import stepping
 from cartwheel.evaluation.tally import Tally
@@ -131,9 +131,7 @@ def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, prog
         raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
     if not isinstance(progress, bool) and not callable(progress):
         raise TypeError(f"`progress` must be True, False or a function, got {shown(progress)}")
-    is_integer = isinstance(episodes_per_env, int | np.integer)
-    if not is_integer or isinstance(episodes_per_env, bool) or episodes_per_env < 1:
-        raise ValueError(f"`episodes_per_env` must be a positive integer, got {episodes_per_env!r}")
+    as_integer("episodes_per_env", episodes_per_env, 1)
     if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:
         raise ValueError(f"`confidence` must be between 0 and 1, got {confidence!r}")
     chosen = row_options_in(options)

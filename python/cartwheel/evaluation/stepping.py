@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_autoreset_mode
-from cartwheel.gymnasium_versions import autoreset_mode_of
+from cartwheel.arguments import mode_of
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import check_infos
 
@@ -64,12 +63,7 @@ def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any)
         )
     if getattr(envs, "steps_rows", False):
         return RowStepping(envs, seed, options)
-    mode = autoreset_mode_of(envs)
-    if mode is None:
-        raise ValueError(
-            "`envs.metadata` has no 'autoreset_mode': so it is not known which rows reset"
-        )
-    return BatchStepping(envs, as_autoreset_mode(mode), seed, options)
+    return BatchStepping(envs, mode_of(envs), seed, options)
 
 
 class RowStepping:

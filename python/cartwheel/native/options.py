@@ -23,7 +23,8 @@ def as_json(options: Mapping[str, Any]) -> str:
     Raises:
         ValueError: JSON has no form for a value.
     """
-    return _object({name: _value_as_json(name, value) for name, value in options.items()})
+    parts = (f"{json.dumps(name)}: {_value_as_json(name, options[name])}" for name in options)
+    return f"{{{', '.join(parts)}}}"
 
 
 #: Names that mean rows elsewhere, and cartwheel's name.
@@ -85,10 +86,6 @@ def _as_number(name: str, value: Any) -> int | float:
     if not isinstance(number, int | float) or isinstance(number, bool) or not isfinite(number):
         raise ValueError(f"`options[{name!r}]` must be a finite number, got {shown(value)}.")
     return number
-
-
-def _object(parts: dict[str, str]) -> str:
-    return f"{{{', '.join(f'{json.dumps(name)}: {part}' for name, part in parts.items())}}}"
 
 
 def _value_as_json(name: str, value: Any) -> str:

@@ -61,15 +61,3 @@ def leaves(space: Space[Any], path: Path) -> Iterator[tuple[Path, Space[Any]]]:
         )
     else:
         yield path, space
-
-
-def parts(tree: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Yields the arrays of a nested batch, each with its path."""
-    if isinstance(tree, dict):
-        for key, part in tree.items():
-            yield from parts(part, (*path, key))
-    elif isinstance(tree, tuple):
-        for number, part in enumerate(tree):
-            yield from parts(part, (*path, number))
-    else:
-        yield path, tree

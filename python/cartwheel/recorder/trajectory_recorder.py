@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.recorder.buffer import EpisodeBuffer
-from cartwheel.recorder.episode import Path, leaves, parts
+from cartwheel.recorder.episode import Path, leaves
 from cartwheel.recorder.info_numbers import numbers
 from cartwheel.spaces import nested
 from cartwheel.spaces.arrays import as_array
@@ -114,8 +114,8 @@ class TrajectoryRecorder:
         if self._records:
             for present in self._present.values():
                 present[rows] = False
-            entries = {path: array[places] for path, array in parts(observations, ("obs",))}
-            size = len(next(array for _, array in parts(observations, ("obs",))))
+            entries = {path: array[places] for path, array in nested.paths(observations, ("obs",))}
+            size = len(next(array for _, array in nested.paths(observations, ("obs",))))
             mask = np.zeros(size, np.bool_)
             mask[places] = True
             entries |= self._infos([(infos, mask)], size, rows, places)
@@ -143,7 +143,7 @@ class TrajectoryRecorder:
         """
         entries: dict[Any, Any] = {("rewards",): np.asarray(rewards)[places]}
         if self._records:
-            for path, array in parts(observations, ("obs",)):
+            for path, array in nested.paths(observations, ("obs",)):
                 entries[path] = array[places]
             for path, kept in self._actions.items():
                 entries[path] = kept[rows]

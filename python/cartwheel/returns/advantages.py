@@ -62,14 +62,8 @@ def gae(
         ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1],
             ``bootstrap`` is unknown, or ``out`` cannot be filled.
     """
-    return _gae(
-        (rewards, terminated, truncated),
-        (values, next_values),
-        gae_lambda,
-        {"valid": valid, "gamma": gamma, "bootstrap": bootstrap, "num_threads": num_threads},
-        out,
-        normalized=False,
-    )
+    rows = (rewards, terminated, truncated, valid, gamma, bootstrap, num_threads)
+    return _gae(rows, values, next_values, gae_lambda, out, normalized=False)
 
 
 def gae_normalized(
@@ -122,28 +116,22 @@ def gae_normalized(
         ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1],
             ``bootstrap`` is unknown, or ``out`` cannot be filled.
     """
-    return _gae(
-        (rewards, terminated, truncated),
-        (values, next_values),
-        gae_lambda,
-        {"valid": valid, "gamma": gamma, "bootstrap": bootstrap, "num_threads": num_threads},
-        out,
-        normalized=True,
-    )
+    rows = (rewards, terminated, truncated, valid, gamma, bootstrap, num_threads)
+    return _gae(rows, values, next_values, gae_lambda, out, normalized=True)
 
 
 def _gae(
-    rows: tuple[Array, Array, Array],
-    values: tuple[Array, Array],
+    rows: tuple[Any, ...],
+    values: Array,
+    next_values: Array,
     gae_lambda: Array,
-    keywords: dict[str, Any],
     out: tuple[Array, Array] | None,
     *,
     normalized: bool,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Computes :func:`gae`, or :func:`gae_normalized` if ``normalized``."""
-    dtype, (now, then) = as_floats(values=values[0], next_values=values[1])
-    transitions = as_transitions(*rows, **keywords, dtype=dtype)
+    dtype, (now, then) = as_floats(values=values, next_values=next_values)
+    transitions = as_transitions(*rows, dtype=dtype)
     gae_lambda = as_numbers("gae_lambda", gae_lambda, dtype)
     outputs = as_outputs(
         out,

@@ -79,14 +79,7 @@ def vtrace(
     """
     dtype, arrays = as_floats(values=values, next_values=next_values, ratios=ratios)
     transitions = as_transitions(
-        rewards,
-        terminated,
-        truncated,
-        valid=valid,
-        gamma=gamma,
-        bootstrap=bootstrap,
-        num_threads=num_threads,
-        dtype=dtype,
+        rewards, terminated, truncated, valid, gamma, bootstrap, num_threads, dtype=dtype
     )
     lambda_ = as_numbers("lambda_", lambda_, dtype)
     names = ("values", "next_values", "ratios")
@@ -161,14 +154,7 @@ def retrace(
     """
     dtype, arrays = as_floats(q_values=q_values, next_values=next_values, ratios=ratios)
     transitions = as_transitions(
-        rewards,
-        terminated,
-        truncated,
-        valid=valid,
-        gamma=gamma,
-        bootstrap=bootstrap,
-        num_threads=num_threads,
-        dtype=dtype,
+        rewards, terminated, truncated, valid, gamma, bootstrap, num_threads, dtype=dtype
     )
     lambda_ = as_numbers("lambda_", lambda_, dtype)
     names = ("q_values", "next_values", "ratios")

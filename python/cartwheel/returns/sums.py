@@ -84,14 +84,7 @@ def lambda_returns(
     """
     dtype, (then,) = as_floats(next_values=next_values)
     transitions = as_transitions(
-        rewards,
-        terminated,
-        truncated,
-        valid=valid,
-        gamma=gamma,
-        bootstrap=bootstrap,
-        num_threads=num_threads,
-        dtype=dtype,
+        rewards, terminated, truncated, valid, gamma, bootstrap, num_threads, dtype=dtype
     )
     lambda_ = as_numbers("lambda_", lambda_, dtype)
     inputs = {**vars(transitions), "next_values": then, "lambda_": lambda_}
@@ -145,14 +138,7 @@ def discounted_returns(
     """
     dtype, then = _optional(next_values)
     transitions = as_transitions(
-        rewards,
-        terminated,
-        truncated,
-        valid=valid,
-        gamma=gamma,
-        bootstrap=bootstrap,
-        num_threads=num_threads,
-        dtype=dtype,
+        rewards, terminated, truncated, valid, gamma, bootstrap, num_threads, dtype=dtype
     )
     inputs = {**vars(transitions), "next_values": then}
     output = as_output("returns", out, transitions.shape, transitions.rewards.dtype, inputs)
@@ -217,14 +203,7 @@ def n_step_returns(
         raise ValueError(f"`n` must be at least 1, got {steps}.")
     dtype, then = _optional(next_values)
     transitions = as_transitions(
-        rewards,
-        terminated,
-        truncated,
-        valid=valid,
-        gamma=gamma,
-        bootstrap=bootstrap,
-        num_threads=num_threads,
-        dtype=dtype,
+        rewards, terminated, truncated, valid, gamma, bootstrap, num_threads, dtype=dtype
     )
     floats = transitions.rewards.dtype
     outputs = as_outputs(

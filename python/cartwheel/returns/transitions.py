@@ -47,24 +47,17 @@ def as_transitions(
     rewards: Array,
     terminated: Array,
     truncated: Array,
-    *,
     valid: Array | None,
     gamma: Array,
     bootstrap: str,
     num_threads: int | None,
+    *,
     dtype: np.dtype[Any] | None,
 ) -> Transitions:
     """Checks all arguments except the shapes, which the native side compares.
 
-    Args:
-        rewards: Real numbers ``[T, N]``.
-        terminated: Flags ``[T, N]``.
-        truncated: Flags ``[T, N]``.
-        valid: Flags ``[T, N]`` or ``None``.
-        gamma: A number or an array ``[T, N]``.
-        bootstrap: One of :data:`~cartwheel.choices.Bootstrap`.
-        num_threads: Threads, or ``None``.
-        dtype: The dtype of the other arrays; ``None`` keeps the dtype of the rewards.
+    They are those of the estimators. ``dtype`` is that of the other arrays; ``None`` keeps the
+    dtype of the rewards.
 
     Raises:
         TypeError: A dtype is wrong.

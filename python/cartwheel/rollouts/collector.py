@@ -10,8 +10,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cartwheel.arguments import as_autoreset_mode
-from cartwheel.gymnasium_versions import autoreset_mode_of
+from cartwheel.arguments import as_integer, mode_of
 from cartwheel.policy import as_function
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
@@ -180,7 +179,9 @@ class Collector:
             raise ValueError(
                 "say how long a rollout is: give `num_steps`, `until='all_done'` or `num_episodes`."
             )
-        self._num_steps = _as_count("num_steps", num_steps, 1, MAX_STEPS)
+        if num_steps is not None:
+            num_steps = as_integer("num_steps", num_steps, 1, MAX_STEPS)
+        self._num_steps = num_steps
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
@@ -296,34 +297,14 @@ def _mode_of(envs: Any) -> AutoresetMode:
         raise TypeError(
             f"`envs` must be a vector environment, got {type(envs)}: see cartwheel.make_vec."
         )
-    mode = autoreset_mode_of(envs)
-    if mode is None:
-        raise ValueError(
-            "`envs.metadata` has no `autoreset_mode`, so it is unknown which rows are transitions: "
-            "set it to a gymnasium.vector.AutoresetMode."
-        )
+    mode = mode_of(envs)
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
     if batch_size < envs.num_envs:
         raise ValueError(
             f"a rollout needs batches of all {envs.num_envs} environments, but `batch_size` is "
             f"{batch_size}."
         )
-    return as_autoreset_mode(mode)
-
-
-def _as_count(name: str, count: Any, least: int, most: int | None = None) -> int | None:
-    """Checks that ``count`` is an integer in a range, or ``None``.
-
-    Raises:
-        ValueError: It is something else.
-    """
-    if count is None:
-        return None
-    is_integer = isinstance(count, int | np.integer) and not isinstance(count, bool)
-    if not is_integer or count < least or (most is not None and count > most):
-        span = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ValueError(f"`{name}` must be an integer {span}, got {count!r}.")
-    return int(count)
+    return mode
 
 
 def _quota(num_envs: int, until: Any, num_episodes: Any) -> NDArray[np.int64] | None:
@@ -338,6 +319,8 @@ def _quota(num_envs: int, until: Any, num_episodes: Any) -> NDArray[np.int64] | 
         raise ValueError(f"`until` must be 'all_done' or None, got {until!r}.")
     if until is None and num_episodes is None:
         return None
-    episodes = _as_count("num_episodes", num_episodes, num_envs) or num_envs
+    episodes = num_envs
+    if num_episodes is not None:
+        episodes = as_integer("num_episodes", num_episodes, num_envs)
     each, more = divmod(episodes, num_envs)
     return each + (np.arange(num_envs) < more).astype(np.int64)

@@ -95,12 +95,7 @@ class Estimators(Record):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advantages and returns by :func:`cartwheel.returns.gae`; needs values."""
         return estimators.gae(
-            self.rewards,
-            **self._both(),
-            **self._flags(),
-            gamma=gamma,
-            gae_lambda=gae_lambda,
-            **options,
+            self.rewards, **self._all(), gamma=gamma, gae_lambda=gae_lambda, **options
         )
 
     def gae_normalized(
@@ -108,12 +103,7 @@ class Estimators(Record):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advantages and returns by :func:`cartwheel.returns.gae_normalized`; needs values."""
         return estimators.gae_normalized(
-            self.rewards,
-            **self._both(),
-            **self._flags(),
-            gamma=gamma,
-            gae_lambda=gae_lambda,
-            **options,
+            self.rewards, **self._all(), gamma=gamma, gae_lambda=gae_lambda, **options
         )
 
     def lambda_returns(self, gamma: Array, lambda_: Array, **options: Any) -> NDArray[Any]:
@@ -127,13 +117,7 @@ class Estimators(Record):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Value targets and advantages by :func:`cartwheel.returns.vtrace`; needs values."""
         return estimators.vtrace(
-            self.rewards,
-            **self._both(),
-            **self._flags(),
-            ratios=ratios,
-            gamma=gamma,
-            lambda_=lambda_,
-            **options,
+            self.rewards, **self._all(), ratios=ratios, gamma=gamma, lambda_=lambda_, **options
         )
 
     def retrace(
@@ -144,15 +128,13 @@ class Estimators(Record):
         ``q_values`` belong to the actions that were taken. The values of :meth:`set_values` are
         averages over actions.
         """
+        given: dict[str, Any] = {
+            "q_values": q_values,
+            "next_values": self.next_values,
+            "ratios": ratios,
+        }
         return estimators.retrace(
-            self.rewards,
-            q_values,
-            self.next_values,
-            ratios,
-            **self._flags(),
-            gamma=gamma,
-            lambda_=lambda_,
-            **options,
+            self.rewards, **given, **self._flags(), gamma=gamma, lambda_=lambda_, **options
         )
 
     def n_step_returns(self, n: SupportsIndex, gamma: Array, **options: Any) -> NStepReturns:
@@ -170,9 +152,9 @@ class Estimators(Record):
             self.rewards, **self._flags(), **self._after(), gamma=gamma, **options
         )
 
-    def _both(self) -> dict[str, Any]:
-        """Values of the observations before each step, and of the true next observations."""
-        return {"values": self.values[:-1], "next_values": self.next_values}
+    def _all(self) -> dict[str, Any]:
+        """The flags, and the values before each step and of the true next observations."""
+        return {**self._flags(), "values": self.values[:-1], "next_values": self.next_values}
 
     def _flags(self) -> dict[str, Any]:
         """Returns the keywords of every estimator."""

@@ -13,6 +13,7 @@ from cartwheel.arguments import as_autoreset_mode, as_env_fns, as_integer
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.near_misses import keywords_of, shown
 from cartwheel.registry.make import make_vec
+from cartwheel.spaces import nested
 from cartwheel.trainers import check_given, check_mode, check_names, check_whole_batches
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.worker.env_calls import identity
@@ -105,10 +106,7 @@ def _check_rows(envs: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]) -> None:
 
 def _check_space(space: Any) -> None:
     """Raises ``ValueError`` if observations are nested more than once."""
-    if not isinstance(space, Dict | Tuple):
-        return
-    parts = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
-    for name, part in parts:
+    for name, part in nested.parts(space):
         if isinstance(part, Dict | Tuple):
             raise ValueError(  # noqa: TRY004 - the space has the right type, and a wrong form
                 "Stable-Baselines3 has no nested observations: flatten the part "

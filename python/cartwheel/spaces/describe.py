@@ -65,9 +65,8 @@ def describe(space: Any) -> Description:
 def describe_actions(space: Space[Any]) -> Description:
     """Describes an action space: by its leaves, or as one opaque part if any part is opaque."""
     description = describe(space)
-    return (
-        ("opaque", space) if _any_opaque(description) or not _any_leaf(description) else description
-    )
+    is_whole = _any_part(description, "opaque") or not _any_part(description, "leaf")
+    return ("opaque", space) if is_whole else description
 
 
 def check_fixed_shape(observations: Description, space: Space[Any]) -> None:
@@ -76,19 +75,11 @@ def check_fixed_shape(observations: Description, space: Space[Any]) -> None:
     Raises:
         ValueError: Some part has none.
     """
-    if _any_opaque(observations):
+    if _any_part(observations, "opaque"):
         raise ValueError(
             "`final_obs='dense'` needs observations of fixed shape; the space has parts without "
             f"one: {space}. Use final_obs='object'."
         )
-
-
-def _any_opaque(description: Description) -> bool:
-    return _any_part(description, "opaque")
-
-
-def _any_leaf(description: Description) -> bool:
-    return _any_part(description, "leaf")
 
 
 def _any_part(description: Description, kind: str) -> bool:

@@ -1,25 +1,29 @@
 """Observations and actions, nested like their spaces: arrays, or dicts and tuples of arrays.
 
 :func:`apply`, :func:`at` and :func:`assign` work on nested arrays without their space.
-:func:`take`, :func:`join` and :func:`put` need the space, because a batch of a space without a
-fixed shape is a tuple, too: it has one object for each row.
+:func:`each`, :func:`take`, :func:`join` and :func:`put` need the space, because a batch of a space
+without a fixed shape is a tuple, too: it has one object for each row.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.vector.utils import create_empty_array
 
 from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
+
+#: Spaces whose batches are arrays.
+ARRAY_SPACES = (Box, Discrete, MultiDiscrete, MultiBinary)
 
 
 def apply(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
@@ -50,30 +54,52 @@ def assign(tree: Any, index: Any, source: Any) -> None:
         assign(tree[key], index, source[key])
 
 
+def parts(space: Space[Any]) -> Iterable[tuple[Any, Space[Any]]]:
+    """Returns the parts of a ``Dict`` or ``Tuple`` space, with their keys or places."""
+    if isinstance(space, Dict):
+        return space.spaces.items()
+    return enumerate(space.spaces) if isinstance(space, Tuple) else ()
+
+
+def leaves(space: Space[Any]) -> Iterator[Space[Any]]:
+    """Yields the spaces that are nested in ``Dict`` and ``Tuple`` spaces, or the space itself."""
+    if isinstance(space, Dict | Tuple):
+        for _, part in parts(space):
+            yield from leaves(part)
+    else:
+        yield space
+
+
+def each(function: Callable[..., Any], space: Space[Any], *values: Any) -> Any:
+    """Applies ``function`` to every nested space and its part of ``values``, nested like these."""
+    if isinstance(space, Dict):
+        return {
+            key: each(function, part, *(value[key] for value in values))
+            for key, part in space.spaces.items()
+        }
+    if isinstance(space, Tuple):
+        return tuple(each(function, *found) for found in zip(space.spaces, *values, strict=True))
+    return function(space, *values)
+
+
 def take(space: Space[Any], batch: Any, rows: NDArray[np.intp]) -> Any:
     """Returns some rows of a batch as a new batch; ``space`` is the space of one row."""
-    if isinstance(space, Dict):
-        return {key: take(part, batch[key], rows) for key, part in space.spaces.items()}
-    if isinstance(space, Tuple):
-        pairs = zip(space.spaces, batch, strict=True)
-        return tuple(take(part, values, rows) for part, values in pairs)
-    if isinstance(batch, np.ndarray):
-        return batch[rows]
-    return tuple(batch[row] for row in rows)
+
+    def taken(_: Any, part: Any) -> Any:
+        return part[rows] if isinstance(part, np.ndarray) else tuple(part[row] for row in rows)
+
+    return each(taken, space, batch)
 
 
 def join(space: Space[Any], batches: Sequence[Any]) -> Any:
     """Returns a batch of the rows of all ``batches``; ``space`` is the space of one row."""
-    if isinstance(space, Dict):
-        parts = space.spaces.items()
-        return {key: join(part, [batch[key] for batch in batches]) for key, part in parts}
-    if isinstance(space, Tuple):
-        return tuple(
-            join(part, [batch[at] for batch in batches]) for at, part in enumerate(space.spaces)
-        )
-    if isinstance(batches[0], np.ndarray):
-        return np.concatenate(batches)
-    return tuple(row for batch in batches for row in batch)
+
+    def joined(_: Any, *found: Any) -> Any:
+        if isinstance(found[0], np.ndarray):
+            return np.concatenate(found)
+        return tuple(itertools.chain.from_iterable(found))
+
+    return each(joined, space, *batches)
 
 
 def rows(space: Space[Any] | None, batch: Any) -> list[Any]:
@@ -116,13 +142,18 @@ def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> A
     return merged
 
 
-def named(tree: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yields every array with its path, ``name/key/…``; the path of a single array is ``name``."""
+def paths(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], NDArray[Any]]]:
+    """Yields every array with its path, which begins with ``path``."""
     if isinstance(tree, dict | tuple):
         for key, part in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            yield from named(part, f"{name}/{key}")
+            yield from paths(part, (*path, key))
     else:
-        yield name, tree
+        yield path, tree
+
+
+def named(tree: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yields every array with its path, ``name/key/…``; the path of a single array is ``name``."""
+    return (("/".join(map(str, path)), array) for path, array in paths(tree, (name,)))
 
 
 def empty(space: Space[Any], steps: int, name: str) -> Any:

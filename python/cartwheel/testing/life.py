@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
+from cartwheel.spaces import nested
 from cartwheel.testing.difference import first_difference
 
 if TYPE_CHECKING:
@@ -56,21 +57,12 @@ Life = list[Event]
 
 def row_of(space: Space[Any], batch: Any, place: int) -> Any:
     """A copy of one row of a batch; ``space`` is the space of one row."""
-    if isinstance(space, Dict):
-        return {key: row_of(part, batch[key], place) for key, part in space.spaces.items()}
-    if isinstance(space, Tuple):
-        pairs = zip(space.spaces, batch, strict=True)
-        return tuple(row_of(part, values, place) for part, values in pairs)
-    return _part(space, batch[place])
+    return nested.each(lambda part, rows: _part(part, rows[place]), space, batch)
 
 
 def final_of(space: Space[Any], value: Any) -> Any:
     """A copy of a final observation, in the form of :func:`row_of`."""
-    if isinstance(space, Dict):
-        return {key: final_of(part, value[key]) for key, part in space.spaces.items()}
-    if isinstance(space, Tuple):
-        return tuple(final_of(part, each) for part, each in zip(space.spaces, value, strict=True))
-    return _part(space, value)
+    return nested.each(_part, space, value)
 
 
 def _part(space: Space[Any], value: Any) -> Any:
@@ -87,8 +79,8 @@ def info_of(infos: dict[str, Any], place: int) -> dict[str, Any]:
         is_mask = isinstance(key, str) and key[:1] == "_" and key[1:] in infos
         if key in _OF_THE_POOL or is_mask or (mask is not None and not mask[place]):
             continue
-        nested = isinstance(values, dict)
-        info[key] = info_of(values, place) if nested else copy.deepcopy(values[place])
+        is_nested = isinstance(values, dict)
+        info[key] = info_of(values, place) if is_nested else copy.deepcopy(values[place])
     return info
 
 

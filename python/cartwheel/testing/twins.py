@@ -137,14 +137,16 @@ class PythonTwins(Twins):
         **keywords: Any,
     ) -> Any:
         """Makes a vector environment; the functions begin again after the last one."""
-        keywords.pop("render_mode", None)  # the functions decide
-        keywords = {**self._keywords, "executor": "inline", **keywords}
-        return VectorEnv(self._fns(num_envs, first, limit), autoreset_mode=mode, **keywords)
-
-    def _fns(self, num_envs: int, first: int, limit: int | None) -> list[Callable[[], Any]]:
         known = self._env_fns
         fns = [known[(first + row) % len(known)] for row in range(num_envs)]
-        return fns if limit is None else [functools.partial(_limited, fn, limit) for fn in fns]
+        if limit is not None:
+            fns = [functools.partial(_limited, fn, limit) for fn in fns]
+        keywords.pop("render_mode", None)  # the functions decide
+        return self._make(fns, mode, keywords)
+
+    def _make(self, fns: list[Callable[[], Any]], mode: AutoresetMode, keywords: Any) -> Any:
+        keywords = {**self._keywords, "executor": "inline", **keywords}
+        return VectorEnv(fns, autoreset_mode=mode, **keywords)
 
     def make_single(self) -> gym.Env[Any, Any] | None:
         """The environment that the first function makes."""
@@ -164,20 +166,10 @@ class GymnasiumTwins(PythonTwins):
         mode = envs.render_mode
         self.render_modes = () if mode in (None, "human") else (mode,)
 
-    def make(
-        self,
-        num_envs: int,
-        *,
-        mode: AutoresetMode = AutoresetMode.DISABLED,
-        first: int = 0,
-        limit: int | None = None,
-        **keywords: Any,
-    ) -> Any:
-        """Makes a vector environment of the same class."""
-        keywords.pop("render_mode", None)
+    def _make(self, fns: list[Callable[[], Any]], mode: AutoresetMode, keywords: Any) -> Any:
         if keywords:
             raise Unchecked(f"Gymnasium's vector environments have no {', '.join(keywords)}")
-        return self._class(self._fns(num_envs, first, limit), autoreset_mode=mode)
+        return self._class(fns, autoreset_mode=mode)
 
 
 def twins_of(envs: gym.vector.VectorEnv[Any, Any, Any]) -> Twins:

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.vector import AutoresetMode
 
+from cartwheel.spaces import nested
 from cartwheel.testing.error import Unchecked
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class _Inspector:
         for path, leaf, batch in leaves(space, observations, "observation"):
             if batch is MISSING:
                 self._kit.fail(f"{path} {where} is missing", _REMEDY)
-            if not isinstance(leaf, Box | Discrete | MultiDiscrete | MultiBinary):
+            if not isinstance(leaf, nested.ARRAY_SPACES):
                 for row in range(self._envs.num_envs):
                     if not leaf.contains(batch[row]):
                         self._kit.fail(

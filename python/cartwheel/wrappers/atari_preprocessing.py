@@ -9,14 +9,14 @@ from cartwheel.wrappers.frame_stack import FrameStack
 from cartwheel.wrappers.images import Images, as_size
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 from cartwheel.wrappers.skipped_frames import SkippedFrames
-from cartwheel.wrapping.state import check_state
+from cartwheel.wrapping.state import KeepsState
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
 
-class AtariPreprocessing(VectorWrapper):
+class AtariPreprocessing(KeepsState, VectorWrapper):
     """Repeats actions, and shows the maximum of the last two frames, grey, smaller and stacked.
 
     A step repeats the action of each row ``frame_skip`` times, or until the episode of the row
@@ -106,23 +106,14 @@ class AtariPreprocessing(VectorWrapper):
         super().__init__(inner)
 
     def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
+        """The states of the parts, by name.
 
-        Returns:
-            ``"frames"``: what each environment last showed, if ``frame_skip`` is above 1;
-            ``"stack"``: the state of the :class:`~cartwheel.wrappers.FrameStack`, if there is one.
+        ``"frames"``: what each environment last showed, if ``frame_skip`` is above 1; ``"stack"``:
+        that of the :class:`~cartwheel.wrappers.FrameStack`, if there is one.
         """
         return {name: part.get_wrapper_state() for name, part in self._parts.items()}
 
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
-
-        Restore the environments first: a reset and ``set_state`` begin new images and stacks.
-
-        Raises:
-            ValueError: The state is not one of this wrapper. Nothing was changed.
-        """
-        check_state(state, self.get_wrapper_state())
+    def _go_on(self, state: dict[str, Any]) -> None:
         for name, part in self._parts.items():
             part.set_wrapper_state(state[name])
 

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
 from gymnasium.spaces.utils import flatdim, flatten_space
 
+from cartwheel.spaces import nested
 from cartwheel.spaces.arrays import as_array
 from cartwheel.wrappers.flatten_observation import flatten_batch, is_regular
 from cartwheel.wrappers.transform_action import ActionWrapper, as_space
@@ -111,9 +112,8 @@ def _taker(space: Space[Any], form: Form, at: int) -> tuple[Callable[[NDArray[An
         The function, and the first column after the part.
     """
     if isinstance(space, Dict | Tuple):
-        pairs = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
         takers: dict[Any, Callable[[NDArray[Any]], Any]] = {}
-        for key, part in pairs:
+        for key, part in nested.parts(space):
             takers[key], at = _taker(part, form, at)
         if isinstance(space, Dict):
             return (lambda flat: {key: take(flat) for key, take in takers.items()}), at
@@ -154,8 +154,8 @@ def _by_index(space: Space[Any]) -> Space[Any]:
 def _joined(space: Space[Any], batch: Any) -> NDArray[Any]:
     """The numbers of a batch, with indices as they are, ``[K, D]``."""
     if isinstance(space, Dict | Tuple):
-        parts = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
-        return np.concatenate([_joined(part, batch[key]) for key, part in parts], axis=1)
+        columns = [_joined(part, batch[key]) for key, part in nested.parts(space)]
+        return np.concatenate(columns, axis=1)
     array: NDArray[Any] = batch.reshape(len(batch), -1)
     return array
 

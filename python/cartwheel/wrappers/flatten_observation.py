@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Dict, Discrete, MultiDiscrete, Space, Tuple
 from gymnasium.spaces.utils import flatten, flatten_space
 from gymnasium.vector.utils import concatenate, create_empty_array
 
@@ -48,18 +48,14 @@ class FlattenObservation(ObservationWrapper):
 
 def is_regular(space: Space[Any]) -> bool:
     """Whether all parts are arrays of fixed shape."""
-    if isinstance(space, Dict):
-        return all(map(is_regular, space.spaces.values()))
-    if isinstance(space, Tuple):
-        return all(map(is_regular, space.spaces))
-    return isinstance(space, Box | Discrete | MultiDiscrete | MultiBinary)
+    return all(isinstance(leaf, nested.ARRAY_SPACES) for leaf in nested.leaves(space))
 
 
 def flatten_batch(space: Space[Any], batch: Any) -> NDArray[Any]:
     """Flattens a batch of values of a space without irregular parts, ``[K, D]``."""
     if isinstance(space, Dict | Tuple):
-        parts = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
-        return np.concatenate([flatten_batch(part, batch[key]) for key, part in parts], axis=1)
+        columns = [flatten_batch(part, batch[key]) for key, part in nested.parts(space)]
+        return np.concatenate(columns, axis=1)
     rows = len(batch)
     if isinstance(space, Discrete):
         return _one_hot(np.array([space.n]), (batch - space.start)[:, None], space.dtype)

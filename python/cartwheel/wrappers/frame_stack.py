@@ -14,7 +14,7 @@ from cartwheel.arguments import as_integer
 from cartwheel.choices import check_choice
 from cartwheel.spaces import nested
 from cartwheel.wrappers.observation_wrapper import rows_of_batch
-from cartwheel.wrapping.state import check_state
+from cartwheel.wrapping.state import KeepsState
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Padding = Literal["reset", "zero"]
 
 
-class FrameStack(VectorWrapper):
+class FrameStack(KeepsState, VectorWrapper):
     """Shows the last ``k`` observations of each environment, ``[N, k, ...]``, oldest first.
 
     Each leaf of a nested space is stacked. A row that begins an episode is filled; a transition
@@ -82,22 +82,10 @@ class FrameStack(VectorWrapper):
         )
 
     def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
-
-        Returns:
-            ``"stacks"``: the stacks of all environments, by the path of their leaf.
-        """
+        """The state: ``"stacks"``, those of all environments, by the path of their leaf."""
         return {"stacks": {path: stack.state() for path, stack in self._named_stacks()}}
 
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
-
-        Restore the environments first: a reset and ``set_state`` fill stacks.
-
-        Raises:
-            ValueError: The state is not one of this wrapper. Nothing was changed.
-        """
-        check_state(state, self.get_wrapper_state())
+    def _go_on(self, state: dict[str, Any]) -> None:
         for path, stack in self._named_stacks():
             stack.set_state(state["stacks"][path])
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cartwheel.wrapping.state import check_state
+from cartwheel.wrapping.state import KeepsState
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
     from cartwheel._cartwheel import ObservationNormalizer, RewardNormalizer
 
 
-class Normalizer(VectorWrapper):
+class Normalizer(KeepsState, VectorWrapper):
     """Shows and keeps the running moments of :attr:`_normalizer`, which a subclass sets."""
 
     _normalizer: ObservationNormalizer | RewardNormalizer
@@ -28,26 +28,16 @@ class Normalizer(VectorWrapper):
         self._normalizer.updates = setting
 
     def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
+        """The state: ``"mean"``, ``"var"`` and ``"count"``, and ``"update_running_mean"``.
 
-        Returns:
-            ``"mean"``, ``"var"`` and ``"count"``; ``"update_running_mean"``; of each environment,
-            what it last showed (``"shown"``, of observations) or its discounted return
-            (``"returns"``, of rewards).
+        Also, of each environment, what it last showed (``"shown"``, of observations) or its
+        discounted return (``"returns"``, of rewards).
         """
         names = ("mean", "var", "count", self._of_rows)
         state = dict(zip(names, self._normalizer.state(), strict=True))
         return {**state, "update_running_mean": self.update_running_mean}
 
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
-
-        Restore the environments first: a reset and ``set_state`` begin episodes, which counts.
-
-        Raises:
-            ValueError: The state is not one of this wrapper. Nothing was changed.
-        """
-        check_state(state, self.get_wrapper_state())
+    def _go_on(self, state: dict[str, Any]) -> None:
         self._normalizer.set_state(
             state["mean"], state["var"], state["count"], state[self._of_rows]
         )

@@ -34,13 +34,11 @@ def put(space: Space[Any], batch: Any, places: NDArray[np.intp], source: Any) ->
 
 def joined(space: Space[Any], first: Any, second: Any, order: NDArray[np.intp]) -> Any:
     """The rows of two batches, one after the other, in an order."""
-    if isinstance(space, Dict):
-        parts = space.spaces.items()
-        return {key: joined(part, first[key], second[key], order) for key, part in parts}
-    if isinstance(space, Tuple):
-        triples = zip(space.spaces, first, second, strict=True)
-        return tuple(joined(part, one, other, order) for part, one, other in triples)
-    if isinstance(first, np.ndarray):
-        return np.concatenate([first, second])[order]
-    both = (*first, *second)
-    return tuple(both[place] for place in order)
+
+    def ordered(_: Any, one: Any, other: Any) -> Any:
+        if isinstance(one, np.ndarray):
+            return np.concatenate([one, other])[order]
+        both = (*one, *other)
+        return tuple(both[place] for place in order)
+
+    return nested.each(ordered, space, first, second)

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import TimedEpisodes
 from cartwheel.arguments import as_integer
-from cartwheel.wrapping.state import check_state
+from cartwheel.wrapping.state import KeepsState
 from cartwheel.wrapping.stats_key import check_stats_key, refuse_taken
 from cartwheel.wrapping.wrapper import VectorWrapper
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cartwheel.wrapping.batch import Batch
 
 
-class RecordEpisodeStatistics(VectorWrapper):
+class RecordEpisodeStatistics(KeepsState, VectorWrapper):
     """Reports the return, the length and the duration of each episode, in the step that ends it.
 
     Infos of a step that ends complete episodes get ``"episode"``, a dictionary of arrays with one
@@ -73,6 +73,7 @@ class RecordEpisodeStatistics(VectorWrapper):
     """
 
     _changes_steps = False
+    _any_length = ("return_queue", "length_queue", "time_queue")
 
     def __init__(
         self,
@@ -145,12 +146,11 @@ class RecordEpisodeStatistics(VectorWrapper):
             self.episode_count += complete
 
     def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
+        """The state: of each environment's present episode, the queues as arrays, the counts.
 
-        Returns:
-            ``"returns"``, ``"lengths"``, ``"seconds"`` and ``"stale"`` (whether they are those of
-            an episode before the present one) of each environment's present episode; the queues as
-            arrays; the counts.
+        The first are ``"returns"``, ``"lengths"``, ``"seconds"`` and ``"stale"`` (whether they are
+        those of an episode before the present one). A wrapper that goes on with it keeps the last
+        ``buffer_length`` entries of the queues.
         """
         return {
             **self._episodes.state(),
@@ -161,20 +161,10 @@ class RecordEpisodeStatistics(VectorWrapper):
             "failed_count": self.failed_count,
         }
 
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
-
-        Restore the environments first: a reset and ``set_state`` begin episodes. Queues keep the
-        last ``buffer_length`` entries.
-
-        Raises:
-            ValueError: The state is not one of this wrapper. Nothing was changed.
-        """
-        names = ("return_queue", "length_queue", "time_queue")
-        check_state(state, self.get_wrapper_state(), names)
+    def _go_on(self, state: dict[str, Any]) -> None:
         self._episodes.set_state(state)
         queues: tuple[deque[Any], ...] = self._filled_queues()
-        for name, queue in zip(names, queues, strict=True):
+        for name, queue in zip(self._any_length, queues, strict=True):
             queue.clear()
             queue.extend(state[name].tolist())
         self.episode_count, self.failed_count = state["episode_count"], state["failed_count"]

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._cartwheel import EpisodeMetrics
 from cartwheel.arguments import as_integer
 from cartwheel.vector.reports import FAIL, SUCCESS, has_reports, step_reports
-from cartwheel.wrapping.state import check_state
+from cartwheel.wrapping.state import KeepsState
 from cartwheel.wrapping.stats_key import check_stats_key, refuse_taken
 from cartwheel.wrapping.wrapper import VectorWrapper
 
@@ -30,7 +30,7 @@ _REPORTS = frozenset((*SUCCESS, *FAIL))
 _SILENCE: tuple[None, None] = (None, None)
 
 
-class RecordMetrics(VectorWrapper):
+class RecordMetrics(KeepsState, VectorWrapper):
     """Shows how each episode goes, in every step, and collects the episodes that have ended.
 
     The infos of every step (not of ``reset``) have ``"episode"``, a dictionary of arrays with one
@@ -92,6 +92,7 @@ class RecordMetrics(VectorWrapper):
     """
 
     _changes_steps = False
+    _any_length = ("window", "finished")
     #: How many episodes wait for :meth:`finished` at most.
     _MOST_WAITING = 1 << 20
 
@@ -192,26 +193,15 @@ class RecordMetrics(VectorWrapper):
         )
 
     def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
+        """The state: values and seeds of each environment's present episode by name, and more.
 
-        Returns:
-            Values and seeds of each environment's present episode by name, and ``"stale"``: whether
-            they are those of an episode before the present one; ``"window"`` and ``"finished"``:
-            columns of the last episodes, and of those that wait for :meth:`finished`; counts; what
-            was reported.
+        ``"stale"``: whether they are those of an episode before the present one; ``"window"`` and
+        ``"finished"``: columns of the last episodes, and of those that wait for :meth:`finished`;
+        counts; what was reported. A wrapper that goes on with it keeps the size of its own window.
         """
         success, fail = self._reported
         return {**self._episodes.state(), "reports_success": success, "reports_fail": fail}
 
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
-
-        Restore the environments first: a reset and ``set_state`` begin episodes. The window keeps
-        its own size.
-
-        Raises:
-            ValueError: The state is not one of this wrapper. Nothing was changed.
-        """
-        check_state(state, self.get_wrapper_state(), ("window", "finished"))
+    def _go_on(self, state: dict[str, Any]) -> None:
         self._episodes.set_state(state)
         self._reported = state["reports_success"], state["reports_fail"]

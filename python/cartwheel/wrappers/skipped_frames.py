@@ -14,7 +14,7 @@ from cartwheel.wrappers.partial_infos import merged, take
 from cartwheel.wrappers.whole_batches import WholeBatches
 from cartwheel.wrapping.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch
 from cartwheel.wrapping.recording import StepRecording
-from cartwheel.wrapping.state import check_state
+from cartwheel.wrapping.state import KeepsState
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Part = tuple[NDArray[np.intp], Batch, NDArray[np.intp], Any]
 
 
-class SkippedFrames(WholeBatches):
+class SkippedFrames(KeepsState, WholeBatches):
     """Repeats each action, and shows an image of the last two frames; of `AtariPreprocessing`.
 
     A step is ``frame_skip`` calls of the environments. Each call steps the rows whose episode goes
@@ -219,20 +219,10 @@ class SkippedFrames(WholeBatches):
     # The state of the wrapper
 
     def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
-
-        Returns:
-            ``"images"``: what each environment last showed.
-        """
+        """The state: ``"images"``, what each environment last showed."""
         return {"images": self._shown.copy()}
 
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
-
-        Raises:
-            ValueError: The state is not one of this wrapper. Nothing was changed.
-        """
-        check_state(state, {"images": self._shown})
+    def _go_on(self, state: dict[str, Any]) -> None:
         self._shown = state["images"].copy()
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Dict, Tuple
+
+from cartwheel.spaces.nested import ARRAY_SPACES
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
-
-_LEAVES = (Box, Discrete, MultiDiscrete, MultiBinary)
 
 
 class Fit:
@@ -24,7 +24,7 @@ class Fit:
     def __init__(self, what: str, single: Space[Any]) -> None:
         """Keeps what a check of one array needs, because it is made in every step."""
         self._what, self._single = what, single
-        is_leaf = isinstance(single, _LEAVES)
+        is_leaf = isinstance(single, ARRAY_SPACES)
         self._dtype = single.dtype if is_leaf else None
         self._shape = tuple(single.shape or ()) if is_leaf else ()
 
@@ -73,7 +73,7 @@ def misfit(space: Space[Any], batch: Any, rows: int, where: str) -> str | None:
             return f"a tuple of {len(space.spaces)} is needed{where}, got {_told(batch)}"
         pairs = enumerate(zip(space.spaces, batch, strict=True))
         places = [(part, value, f"{where} at {number}") for number, (part, value) in pairs]
-    elif isinstance(space, _LEAVES):
+    elif isinstance(space, ARRAY_SPACES):
         wanted = (rows, *tuple(space.shape or ()))
         fits = (
             isinstance(batch, np.ndarray) and batch.dtype == space.dtype and batch.shape == wanted

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Dict, Space, Tuple
 from gymnasium.vector.utils import batch_space
 
+from cartwheel.spaces import nested
 from cartwheel.spaces.arrays import as_array
 from cartwheel.wrappers.observation_wrapper import rows_of_batch
 from cartwheel.wrappers.single_space import single_space
@@ -94,7 +95,7 @@ class TransformAction(ActionWrapper):
 
 def as_space(space: Space[Any], batch: Any) -> Any:
     """Gives the arrays of a batch the dtypes of their space; ``space`` is the space of one row."""
-    if isinstance(space, Box | Discrete | MultiDiscrete | MultiBinary):
+    if isinstance(space, nested.ARRAY_SPACES):
         array = as_array("actions", batch)
         try:
             return array if array.dtype == space.dtype else array.astype(space.dtype)

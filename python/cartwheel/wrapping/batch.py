@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,6 +32,7 @@ INCOMPLETE: Final = 4
 NOWHERE: Final = np.zeros(0, np.intp)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class Batch:
     """The results of one call, on their way from the environments to the caller.
 
@@ -62,28 +64,10 @@ class Batch:
     terminations: Any
     truncations: Any
     infos: dict[str, Any]
-    seeds: NDArray[np.int64] | None = None
-    options: dict[int, dict[str, Any]] | None = None
-    _finals: Finals | None = None
-
-    def __init__(
-        self,
-        rows: NDArray[np.int64] | None,
-        kinds: NDArray[np.uint8],
-        observations: Any,
-        rewards: Any,
-        terminations: Any,
-        truncations: Any,
-        infos: dict[str, Any],
-    ) -> None:
-        """Keeps the parts; a step makes one such object, so what is rare is set afterwards."""
-        self.rows = rows
-        self.kinds = kinds
-        self.observations = observations
-        self.rewards = rewards
-        self.terminations = terminations
-        self.truncations = truncations
-        self.infos = infos
+    # A step makes one such object, so what is rare is set afterwards.
+    seeds: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
+    options: dict[int, dict[str, Any]] | None = dataclasses.field(default=None, init=False)
+    _finals: Finals | None = dataclasses.field(default=None, init=False)
 
     def finals(self, space: Space[Any]) -> Finals | None:
         """Takes the final observations of a step in ``SAME_STEP`` out of the infos.

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from cartwheel._cartwheel import RowKinds
 from cartwheel.arguments import (
     NUMBERING_OPTIONS,
-    as_autoreset_mode,
     as_reset_mask,
     as_reset_of_all,
     as_reset_rows,
     by_row,
     copied,
+    mode_of,
     names_rows,
     without_rows,
 )
 from cartwheel.errors import is_raised_by_env
-from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import failed_rows
 from cartwheel.wrapping.batch import SHOWN, Batch
@@ -56,14 +55,8 @@ class Source:
             raise TypeError(
                 f"a wrapper needs a vector environment, got {type(envs)}: see cartwheel.make_vec."
             )
-        mode = autoreset_mode_of(envs)
-        if mode is None:
-            raise ValueError(
-                f"{envs}.metadata has no 'autoreset_mode', so it is unknown which rows are "
-                "transitions: set it to a member of gymnasium.vector.AutoresetMode."
-            )
+        self.mode = mode_of(envs)
         self.envs: Any = envs
-        self.mode: AutoresetMode = as_autoreset_mode(mode)
         self.steps_rows: bool = getattr(envs, "steps_rows", False)
         self._is_foreign = not self.steps_rows
         self._kinds = RowKinds(envs.num_envs, self.mode.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,3 +45,30 @@ def _check(path: str, given: Any, like: Any, lists: tuple[str, ...], *, any_leng
             raise ValueError(f"`{path}` must be an array {like.dtype} {shape}, got {got}")
     elif type(given) is not type(like):
         raise ValueError(f"`{path}` must be of {type(like)}, got {shown(given)}")
+
+
+class KeepsState:
+    """A wrapper that can go on with the state of another one of its kind."""
+
+    #: Entries of the state in which arrays may have any length.
+    _any_length: ClassVar[tuple[str, ...]] = ()
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled."""
+        raise NotImplementedError
+
+    def set_wrapper_state(self, state: dict[str, Any]) -> None:
+        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
+
+        Restore the environments first: a reset and ``set_state`` begin episodes, which changes what
+        the wrapper knows.
+
+        Raises:
+            ValueError: The state is not one of this wrapper. Nothing was changed.
+        """
+        check_state(state, self.get_wrapper_state(), self._any_length)
+        self._go_on(state)
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        """Goes on with a checked state."""
+        raise NotImplementedError

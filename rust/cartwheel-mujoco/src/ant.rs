@@ -10,7 +10,7 @@
 //! | reward | (forward velocity + 1 if healthy) − (0.5 × the sum of squared actions + 0.0005 × that of clipped contact forces) |
 //! | terminates | when the state is not finite, or the height is outside 0.2 m to 1 m |
 
-use cartwheel::{Error, Failure, FloatsRef, Rng};
+use cartwheel::{Error, Failure, FloatsRef};
 use cartwheel_envs::numeric::clip;
 
 use crate::env::{Robot, Step, info};
@@ -110,13 +110,8 @@ impl Robot for Ant {
         Ok(Self)
     }
 
-    fn reset(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        rng: &mut Rng,
-    ) -> Result<(), Failure> {
-        stepper.reset(*options.reset_noise_scale, VelocityNoise::Normal, rng)
+    fn reset_noise(options: &Options) -> (f64, VelocityNoise) {
+        (*options.reset_noise_scale, VelocityNoise::Normal)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> AntInfo {

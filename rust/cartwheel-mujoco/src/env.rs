@@ -13,7 +13,7 @@ use crate::model::{Model, Sizes};
 use crate::observation::Observation;
 use crate::registry::{NamesModel, SharedModel};
 use crate::simulation::Observed;
-use crate::stepper::Stepper;
+use crate::stepper::{Stepper, VelocityNoise};
 
 /// What differs between the environments: observations, rewards, resets and infos.
 pub trait Robot: Debug + Sized + Send + 'static {
@@ -39,7 +39,13 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// [`Error::BadOptions`] for options or a model with which the equations cannot work.
     fn new(options: &Self::Options, model: &Model) -> Result<Self, Error>;
 
-    /// `reset_model`.
+    /// The scale of the noise of initial positions, and how that of velocities is distributed.
+    fn reset_noise(options: &Self::Options) -> (f64, VelocityNoise) {
+        let _ = options;
+        (0.0, VelocityNoise::Uniform)
+    }
+
+    /// `reset_model`; by default it adds noise to the initial state.
     ///
     /// # Errors
     ///
@@ -49,7 +55,10 @@ pub trait Robot: Debug + Sized + Send + 'static {
         options: &Self::Options,
         stepper: &mut Stepper,
         rng: &mut Rng,
-    ) -> Result<(), Failure>;
+    ) -> Result<(), Failure> {
+        let (scale, velocities) = Self::reset_noise(options);
+        stepper.reset(scale, velocities, rng)
+    }
 
     /// `_get_reset_info`; by default it is empty.
     fn reset_info(&self, stepper: &Stepper) -> Self::Info {
@@ -189,10 +198,7 @@ impl<R: Robot> Env for MujocoEnv<R> {
         self.stepper.load(rest)?;
         self.options.load(rest)?;
         self.info = State::load(rest)?;
-        if !rest.is_empty() {
-            return Err(Failure::new(format!("the state has {} bytes too many", rest.len())));
-        }
-        Ok(())
+        cartwheel::__private::all_read(rest)
     }
 
     fn parameters() -> &'static [&'static str] {

@@ -9,7 +9,7 @@
 //! | reward | forward velocity − 0.1 × the sum of squared actions |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, FloatsRef, Rng};
+use cartwheel::{Error, Failure, FloatsRef};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
@@ -61,13 +61,8 @@ impl Robot for HalfCheetah {
         Ok(Self)
     }
 
-    fn reset(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        rng: &mut Rng,
-    ) -> Result<(), Failure> {
-        stepper.reset(*options.reset_noise_scale, VelocityNoise::Normal, rng)
+    fn reset_noise(options: &Options) -> (f64, VelocityNoise) {
+        (*options.reset_noise_scale, VelocityNoise::Normal)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> HalfCheetahInfo {

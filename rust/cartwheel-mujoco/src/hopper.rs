@@ -9,14 +9,9 @@
 //! | reward | (forward velocity + 1 if healthy) − 0.001 × the sum of squared actions |
 //! | terminates | outside the healthy ranges of the state, the height and the angle |
 
-use cartwheel::{Error, Failure, FloatsRef, Rng};
-
-use crate::env::{Robot, Step};
-use crate::model::{Model, Sizes};
-use crate::observation::Observation;
 use crate::options::{Fixed, NoiseScale, Range, Real, options};
-use crate::planar::{self, Health, PlanarInfo};
-use crate::stepper::{Stepper, VelocityNoise};
+use crate::planar::{Health, Planar, PlanarOptions};
+use crate::stepper::Stepper;
 
 options! {
     /// Reward for a metre per second.
@@ -41,18 +36,9 @@ options! {
 }
 
 /// A hopper.
-#[derive(Debug)]
-pub struct Hopper;
+pub type Hopper = Planar<Options>;
 
 impl Options {
-    fn health(&self, stepper: &Stepper) -> Health {
-        let is_healthy = self.is_healthy(stepper);
-        Health {
-            reward: self.healthy_reward.if_python(is_healthy),
-            terminated: !is_healthy && self.terminate_when_unhealthy,
-        }
-    }
-
     fn is_healthy(&self, stepper: &Stepper) -> bool {
         let Options { healthy_state_range, healthy_z_range, healthy_angle_range, .. } = self;
         let (qpos, qvel) = (stepper.qpos(), stepper.qvel());
@@ -63,44 +49,24 @@ impl Options {
     }
 }
 
-impl Robot for Hopper {
-    type Options = Options;
-    type Info = PlanarInfo;
-
-    fn observation_len(options: &Options, Sizes { nq, nv, .. }: Sizes) -> usize {
-        nq + nv - usize::from(*options.exclude_current_positions_from_observation)
+impl PlanarOptions for Options {
+    fn weights(&self) -> [Real; 2] {
+        [self.forward_reward_weight, self.ctrl_cost_weight]
     }
 
-    fn new(_: &Options, model: &Model) -> Result<Self, Error> {
-        model.check_sizes(model.sizes.nq >= 3, "three positions")?;
-        Ok(Self)
+    fn hidden(&self) -> usize {
+        usize::from(*self.exclude_current_positions_from_observation)
     }
 
-    fn reset(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        rng: &mut Rng,
-    ) -> Result<(), Failure> {
-        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
+    fn noise_scale(&self) -> f64 {
+        *self.reset_noise_scale
     }
 
-    fn reset_info(&self, stepper: &Stepper) -> PlanarInfo {
-        planar::reset_info(stepper)
-    }
-
-    fn step(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        action: FloatsRef<'_>,
-    ) -> Result<Step<PlanarInfo>, Failure> {
-        let weights = [options.forward_reward_weight, options.ctrl_cost_weight];
-        planar::step(stepper, action, weights, |stepper| options.health(stepper))
-    }
-
-    fn observe(&self, options: &Options, stepper: &Stepper, observation: Observation<'_>) {
-        let first = usize::from(*options.exclude_current_positions_from_observation);
-        planar::observe(first, stepper, observation);
+    fn health(&self, stepper: &Stepper) -> Health {
+        let is_healthy = self.is_healthy(stepper);
+        Health {
+            reward: self.healthy_reward.if_python(is_healthy),
+            terminated: !is_healthy && self.terminate_when_unhealthy,
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! | reward | (1.25 × forward velocity + 5 if healthy) − (0.1 × the sum of squared controls + 5e-7 × that of contact forces, at most 10) |
 //! | terminates | when the height is outside 1 m to 2 m |
 
-use cartwheel::{Error, Failure, FloatsRef, Rng};
+use cartwheel::{Error, Failure, FloatsRef};
 use cartwheel_envs::numeric::clip;
 
 use crate::body_observation::{Parts, check_body};
@@ -122,13 +122,8 @@ impl Robot for Humanoid {
         Ok(Self)
     }
 
-    fn reset(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        rng: &mut Rng,
-    ) -> Result<(), Failure> {
-        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
+    fn reset_noise(options: &Options) -> (f64, VelocityNoise) {
+        (*options.reset_noise_scale, VelocityNoise::Uniform)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> HumanoidInfo {

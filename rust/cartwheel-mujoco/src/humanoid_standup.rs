@@ -9,7 +9,7 @@
 //! | reward | height / seconds of a `mj_step` − 0.1 × the sum of squared controls − 5e-7 × that of contact forces, at most 10, + 1 |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, FloatsRef, Rng};
+use cartwheel::{Error, Failure, FloatsRef};
 use cartwheel_envs::numeric::clip;
 
 use crate::body_observation::{Parts, check_body};
@@ -98,13 +98,8 @@ impl Robot for HumanoidStandup {
         Ok(Self)
     }
 
-    fn reset(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        rng: &mut Rng,
-    ) -> Result<(), Failure> {
-        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
+    fn reset_noise(options: &Options) -> (f64, VelocityNoise) {
+        (*options.reset_noise_scale, VelocityNoise::Uniform)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> HumanoidStandupInfo {

@@ -10,7 +10,7 @@
 //! | reward | 10 unless it fell − (0.01 × x² + (y − 2)²) − (0.001 × ω₁² + 0.005 × ω₂²), x and y of the tip |
 //! | terminates | when the tip is not above 1 m |
 
-use cartwheel::{Error, Failure, FloatsRef, Rng};
+use cartwheel::{Error, Failure, FloatsRef};
 use cartwheel_envs::libm::square;
 
 use crate::env::{Robot, Step, info};
@@ -61,13 +61,8 @@ impl Robot for InvertedDoublePendulum {
         Ok(Self)
     }
 
-    fn reset(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        rng: &mut Rng,
-    ) -> Result<(), Failure> {
-        stepper.reset(*options.reset_noise_scale, VelocityNoise::Normal, rng)
+    fn reset_noise(options: &Options) -> (f64, VelocityNoise) {
+        (*options.reset_noise_scale, VelocityNoise::Normal)
     }
 
     fn step(

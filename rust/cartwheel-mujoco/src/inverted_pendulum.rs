@@ -9,7 +9,7 @@
 //! | reward | 1, or 0 when it ends |
 //! | terminates | when an observation is not finite, or the angle is beyond ±0.2 |
 
-use cartwheel::{Error, Failure, FloatsRef, Rng};
+use cartwheel::{Error, Failure, FloatsRef};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
@@ -49,13 +49,8 @@ impl Robot for InvertedPendulum {
         Ok(Self)
     }
 
-    fn reset(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        rng: &mut Rng,
-    ) -> Result<(), Failure> {
-        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
+    fn reset_noise(options: &Options) -> (f64, VelocityNoise) {
+        (*options.reset_noise_scale, VelocityNoise::Uniform)
     }
 
     fn step(

@@ -116,15 +116,7 @@ impl Parameter for Real {
     }
 }
 
-impl State for Real {
-    fn save(&self, state: &mut Vec<u8>) {
-        (self.value, self.integer).save(state);
-    }
-
-    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
-        Ok(Self { value: State::load(state)?, integer: State::load(state)? })
-    }
-}
+cartwheel::state! { impl State for Real { value, integer } }
 
 /// The two ends of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -168,15 +160,7 @@ impl Parameter for Range {
     }
 }
 
-impl State for Range {
-    fn save(&self, state: &mut Vec<u8>) {
-        (self.0, self.1).save(state);
-    }
-
-    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
-        Ok(Self(State::load(state)?, State::load(state)?))
-    }
-}
+cartwheel::state! { impl State for Range { 0, 1 } }
 
 /// The scale of the noise of a reset: NumPy draws uniform numbers from finite ranges that are not
 /// reversed.

@@ -1,12 +1,18 @@
-//! What `Hopper` and `Walker2d` share: rewards, infos and observations of flat robots.
+//! Flat robots that are rewarded for being healthy: `Hopper` and `Walker2d`.
 
-use cartwheel::{Failure, FloatsRef};
+use std::fmt::Debug;
+use std::marker::PhantomData;
 
-use crate::env::{Step, info};
+use cartwheel::{Error, Failure, FloatsRef};
+use serde::de::DeserializeOwned;
+
+use crate::env::{Robot, Step, Weights, info};
+use crate::model::{Model, Sizes};
 use crate::observation::Observation;
 use crate::options::Real;
+use crate::registry::NamesModel;
 use crate::scalar::{Scalar, float64};
-use crate::stepper::Stepper;
+use crate::stepper::{Stepper, VelocityNoise};
 
 /// The largest velocity of an observation, and the smallest, negative.
 const CLIPPED: (f64, f64) = (-10.0, 10.0);
@@ -29,51 +35,85 @@ info! {
     }
 }
 
-/// `_get_reset_info`.
-pub(crate) fn reset_info(stepper: &Stepper) -> PlanarInfo {
-    PlanarInfo {
-        x_position: float64(stepper.qpos()[0]),
-        z_distance_from_origin: float64(stepper.qpos()[1] - stepper.init_qpos[1]),
-        ..Default::default()
-    }
-}
-
 /// Whether the robot is healthy after a step, and what it gets for it.
-pub(crate) struct Health {
+#[derive(Debug)]
+pub struct Health {
     pub(crate) reward: Scalar,
     pub(crate) terminated: bool,
 }
 
-/// `step`.
-///
-/// # Errors
-///
-/// MuJoCo's.
-pub(crate) fn step(
-    stepper: &mut Stepper,
-    action: FloatsRef<'_>,
-    [forward_reward_weight, ctrl_cost_weight]: [Real; 2],
-    health: impl FnOnce(&Stepper) -> Health,
-) -> Result<Step<PlanarInfo>, Failure> {
-    let before = stepper.qpos()[0];
-    stepper.step(action)?;
-    let x_velocity = (stepper.qpos()[0] - before) / stepper.dt();
-    let Health { reward: healthy_reward, terminated } = health(stepper);
-    let forward_reward = *forward_reward_weight * x_velocity;
-    let ctrl_cost = Scalar::sum_of_squares(action).times(ctrl_cost_weight);
-    let info = PlanarInfo {
-        x_velocity: float64(x_velocity),
-        reward_forward: float64(forward_reward),
-        reward_ctrl: Some(-ctrl_cost),
-        reward_survive: Some(healthy_reward),
-        ..reset_info(stepper)
-    };
-    let reward = (forward_reward + healthy_reward.wide()) - ctrl_cost.wide();
-    Ok(Step { reward, terminated, info })
+/// The keywords of a flat robot, and what it is healthy by.
+pub trait PlanarOptions:
+    DeserializeOwned + Default + Debug + Send + Sync + NamesModel + Weights + Clone + 'static
+{
+    /// The weights of the velocity and of the controls.
+    fn weights(&self) -> [Real; 2];
+
+    /// How many positions an observation is without.
+    fn hidden(&self) -> usize;
+
+    /// The scale of the noise of initial positions and velocities.
+    fn noise_scale(&self) -> f64;
+
+    /// Its health after a step.
+    fn health(&self, stepper: &Stepper) -> Health;
 }
 
-/// `_get_obs`: the positions from this one on, and the velocities.
-pub(crate) fn observe(first: usize, stepper: &Stepper, mut observation: Observation<'_>) {
-    observation.push(&stepper.qpos()[first..]);
-    observation.push_clipped(stepper.qvel(), CLIPPED);
+/// A flat robot with these keywords.
+#[derive(Debug)]
+pub struct Planar<O>(PhantomData<O>);
+
+impl<O: PlanarOptions> Robot for Planar<O> {
+    type Options = O;
+    type Info = PlanarInfo;
+
+    fn observation_len(options: &O, Sizes { nq, nv, .. }: Sizes) -> usize {
+        nq + nv - options.hidden()
+    }
+
+    fn new(_: &O, model: &Model) -> Result<Self, Error> {
+        model.check_sizes(model.sizes.nq >= 3, "three positions")?;
+        Ok(Self(PhantomData))
+    }
+
+    fn reset_noise(options: &O) -> (f64, VelocityNoise) {
+        (options.noise_scale(), VelocityNoise::Uniform)
+    }
+
+    fn reset_info(&self, stepper: &Stepper) -> PlanarInfo {
+        PlanarInfo {
+            x_position: float64(stepper.qpos()[0]),
+            z_distance_from_origin: float64(stepper.qpos()[1] - stepper.init_qpos[1]),
+            ..Default::default()
+        }
+    }
+
+    fn step(
+        &self,
+        options: &O,
+        stepper: &mut Stepper,
+        action: FloatsRef<'_>,
+    ) -> Result<Step<PlanarInfo>, Failure> {
+        let [forward_reward_weight, ctrl_cost_weight] = options.weights();
+        let before = stepper.qpos()[0];
+        stepper.step(action)?;
+        let x_velocity = (stepper.qpos()[0] - before) / stepper.dt();
+        let Health { reward: healthy_reward, terminated } = options.health(stepper);
+        let forward_reward = *forward_reward_weight * x_velocity;
+        let ctrl_cost = Scalar::sum_of_squares(action).times(ctrl_cost_weight);
+        let info = PlanarInfo {
+            x_velocity: float64(x_velocity),
+            reward_forward: float64(forward_reward),
+            reward_ctrl: Some(-ctrl_cost),
+            reward_survive: Some(healthy_reward),
+            ..self.reset_info(stepper)
+        };
+        let reward = (forward_reward + healthy_reward.wide()) - ctrl_cost.wide();
+        Ok(Step { reward, terminated, info })
+    }
+
+    fn observe(&self, options: &O, stepper: &Stepper, mut observation: Observation<'_>) {
+        observation.push(&stepper.qpos()[options.hidden()..]);
+        observation.push_clipped(stepper.qvel(), CLIPPED);
+    }
 }

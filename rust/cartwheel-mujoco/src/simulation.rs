@@ -8,7 +8,7 @@
 //! | reward | 0 |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, FloatsRef, Rng};
+use cartwheel::{Error, Failure, FloatsRef};
 use serde::Deserialize;
 
 use crate::env::{Robot, Step, info};
@@ -56,15 +56,10 @@ impl Robot for Simulation {
         Ok(Self)
     }
 
-    fn reset(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        rng: &mut Rng,
-    ) -> Result<(), Failure> {
-        let velocities =
-            if options.normal_velocities { VelocityNoise::Normal } else { VelocityNoise::Uniform };
-        stepper.reset(*options.reset_noise_scale, velocities, rng)
+    fn reset_noise(options: &Options) -> (f64, VelocityNoise) {
+        let normal = options.normal_velocities;
+        let velocities = if normal { VelocityNoise::Normal } else { VelocityNoise::Uniform };
+        (*options.reset_noise_scale, velocities)
     }
 
     fn step(

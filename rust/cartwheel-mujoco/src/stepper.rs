@@ -74,7 +74,7 @@ macro_rules! computed {
 
 /// How the noise of velocities is distributed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum VelocityNoise {
+pub enum VelocityNoise {
     /// As that of positions.
     Uniform,
     /// Normally, with the scale as deviation.

@@ -9,7 +9,7 @@
 //! | reward | forward velocity − 0.0001 × the sum of squared actions |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, FloatsRef, Rng};
+use cartwheel::{Error, Failure, FloatsRef};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
@@ -67,13 +67,8 @@ impl Robot for Swimmer {
         Ok(Self)
     }
 
-    fn reset(
-        &self,
-        options: &Options,
-        stepper: &mut Stepper,
-        rng: &mut Rng,
-    ) -> Result<(), Failure> {
-        stepper.reset(*options.reset_noise_scale, VelocityNoise::Uniform, rng)
+    fn reset_noise(options: &Options) -> (f64, VelocityNoise) {
+        (*options.reset_noise_scale, VelocityNoise::Uniform)
     }
 
     fn reset_info(&self, stepper: &Stepper) -> SwimmerInfo {

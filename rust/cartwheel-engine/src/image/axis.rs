@@ -9,10 +9,14 @@ pub(super) const MAX_SIDE: usize = 1 << 16;
 /// long and one of `out_len` is `len / g`, where `g` is their greatest common divisor.
 #[derive(Debug)]
 pub(super) struct Axis {
-    spans: Vec<Span>,
-    weights: Vec<u32>,
-    total: u32,
-    len: usize,
+    /// One span for each pixel of the result.
+    pub(super) spans: Vec<Span>,
+    /// The weights of all spans.
+    pub(super) weights: Vec<u32>,
+    /// The sum of the weights of each span.
+    pub(super) total: u32,
+    /// Number of source pixels.
+    pub(super) len: usize,
 }
 
 /// The source pixels that a pixel of the result covers.
@@ -43,26 +47,6 @@ impl Axis {
         Self { spans, weights, total: u32::try_from(total).expect("at most a side"), len }
     }
 
-    /// One span for each pixel of the result.
-    pub(super) fn spans(&self) -> &[Span] {
-        &self.spans
-    }
-
-    /// The weights of all spans.
-    pub(super) fn weights(&self) -> &[u32] {
-        &self.weights
-    }
-
-    /// The sum of the weights of each span.
-    pub(super) fn total(&self) -> u32 {
-        self.total
-    }
-
-    /// Number of source pixels.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Number of pixels of the result.
     pub(super) fn out_len(&self) -> usize {
         self.spans.len()
@@ -91,15 +75,15 @@ mod tests {
             for out_len in 1..40 {
                 let axis = Axis::new(len, out_len);
                 let mut covered = vec![0; len];
-                for span in axis.spans() {
-                    let weights = &axis.weights()[span.weights.clone()];
-                    assert_eq!(weights.iter().sum::<u32>(), axis.total());
+                for span in &axis.spans {
+                    let weights = &axis.weights[span.weights.clone()];
+                    assert_eq!(weights.iter().sum::<u32>(), axis.total);
                     assert!(weights.iter().all(|&weight| weight > 0));
                     for (source, weight) in weights.iter().enumerate() {
                         covered[span.first + source] += weight;
                     }
                 }
-                let pixel = out_len * axis.total() as usize / len;
+                let pixel = out_len * axis.total as usize / len;
                 assert!(covered.iter().all(|&units| units as usize == pixel), "{len} {out_len}");
             }
         }

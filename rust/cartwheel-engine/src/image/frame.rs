@@ -27,16 +27,16 @@ pub(super) struct Frame<'a, P: Precision> {
 
 impl<'a, P: Precision> Frame<'a, P> {
     pub(super) fn new(plan: &'a Plan) -> Self {
-        let (vertical, horizontal) = (plan.vertical(), plan.horizontal());
-        let width = horizontal.len() * plan.out_channels();
+        let (vertical, horizontal) = (&plan.vertical, &plan.horizontal);
+        let width = horizontal.len * plan.out_channels();
         let out_width = horizontal.out_len() * plan.out_channels();
-        let total = u64::from(vertical.total()) * u64::from(horizontal.total());
+        let total = u64::from(vertical.total) * u64::from(horizontal.total);
         Self {
             plan,
             row: vec![0; width],
             sums: vec![P::Sum::default(); ROWS * width],
             columns: vec![[P::Real::default(); ROWS]; width],
-            weights: horizontal.weights().iter().map(|&weight| P::weight(weight)).collect(),
+            weights: horizontal.weights.iter().map(|&weight| P::weight(weight)).collect(),
             levels: vec![[0; ROWS]; out_width],
             lines: vec![0; ROWS * out_width],
             reciprocal: P::reciprocal(total),
@@ -47,7 +47,7 @@ impl<'a, P: Precision> Frame<'a, P> {
     #[inline(always)]
     pub(super) fn resize(&mut self, lanes: impl Lanes, frames: Pair<'_>, out: &mut [u8]) {
         let plan = self.plan;
-        let out_height = plan.vertical().out_len();
+        let out_height = plan.vertical.out_len();
         let mut last = None;
         for first in (0..out_height).step_by(ROWS) {
             let rows = ROWS.min(out_height - first);
@@ -75,11 +75,11 @@ impl<'a, P: Precision> Frame<'a, P> {
         at: usize,
         last: &mut Option<usize>,
     ) {
-        let axis: &Axis = self.plan.vertical();
-        let span = &axis.spans()[row];
+        let axis: &Axis = &self.plan.vertical;
+        let span = &axis.spans[row];
         let width = self.row.len();
         let sums = &mut self.sums[at * width..][..width];
-        for (source, &weight) in (span.first..).zip(&axis.weights()[span.weights.clone()]) {
+        for (source, &weight) in (span.first..).zip(&axis.weights[span.weights.clone()]) {
             if *last != Some(source) {
                 self.plan.read_row(lanes, frames, source, &mut self.row);
                 *last = Some(source);
@@ -100,12 +100,12 @@ impl<'a, P: Precision> Frame<'a, P> {
     /// argument so that usual numbers are constants.
     #[inline(always)]
     fn sum_rows(&mut self, channels: usize) {
-        let axis = self.plan.horizontal();
+        let axis = &self.plan.horizontal;
         // From one pixel to the next, and from one channel to the next.
         let (pixel, plane) =
             if self.plan.channel_first() { (1, axis.out_len()) } else { (channels, 1) };
         let mut first = 0;
-        for span in axis.spans() {
+        for span in &axis.spans {
             let weights = &self.weights[span.weights.clone()];
             let columns = &self.columns[span.first * channels..];
             let mut at = first;
@@ -134,7 +134,7 @@ impl<'a, P: Precision> Frame<'a, P> {
         // Channel by channel if these are first, otherwise all at once.
         let planes = if plan.channel_first() { plan.out_channels() } else { 1 };
         let width = self.levels.len() / planes;
-        let out = out.chunks_exact_mut(plan.vertical().out_len() * width);
+        let out = out.chunks_exact_mut(plan.vertical.out_len() * width);
         for (plane, out) in out.enumerate() {
             let written = out[rows.start * width..rows.end * width].chunks_exact_mut(width);
             for (row, line) in written.enumerate() {

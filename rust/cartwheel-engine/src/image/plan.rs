@@ -32,8 +32,8 @@ pub struct Plan {
     out: Shape,
     grey: bool,
     channel_first: bool,
-    vertical: Axis,
-    horizontal: Axis,
+    pub(super) vertical: Axis,
+    pub(super) horizontal: Axis,
 }
 
 impl Plan {
@@ -86,14 +86,6 @@ impl Plan {
     /// The shape of the results, whose memory has the channels first if that was asked for.
     pub fn out_shape(&self) -> Shape {
         self.out
-    }
-
-    pub(super) fn vertical(&self) -> &Axis {
-        &self.vertical
-    }
-
-    pub(super) fn horizontal(&self) -> &Axis {
-        &self.horizontal
     }
 
     pub(super) fn out_channels(&self) -> usize {

@@ -49,8 +49,8 @@ impl Narrow {
 
     /// Whether it holds all sums of these axes.
     pub(super) fn holds(vertical: &Axis, horizontal: &Axis) -> bool {
-        vertical.total() <= u32::from(u16::MAX) / 255
-            && u64::from(vertical.total()) * u64::from(horizontal.total()) <= Self::MOST
+        vertical.total <= u32::from(u16::MAX) / 255
+            && u64::from(vertical.total) * u64::from(horizontal.total) <= Self::MOST
     }
 }
 

@@ -88,7 +88,7 @@ impl Work for Share<'_> {
             for (row, out) in self.out.chunks_exact_mut(width).enumerate() {
                 plan.read_row(lanes, self.frames, row, out);
             }
-        } else if Narrow::holds(plan.vertical(), plan.horizontal()) {
+        } else if Narrow::holds(&plan.vertical, &plan.horizontal) {
             self.resize::<Narrow>(lanes);
         } else {
             self.resize::<Wide>(lanes);

@@ -2,12 +2,9 @@
 
 use super::error::Error;
 use super::real::{Real, only_if};
-use super::row::Row;
-use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
-use crate::schedule::compute_each;
 
 /// Writes, for each row, the discounted sum of the rewards from that row to the end of its episode.
 ///
@@ -31,21 +28,15 @@ pub fn discounted<F: Real>(
 ) -> Result<(), Error> {
     let sweep = Sweep::new(transitions)?;
     let next_values = sweep.array_or_zeros("next_values", next_values)?;
-    sweep.check_output("returns", returns)?;
-    let outputs = split(returns, sweep.shares());
-    compute_each(sweep.shares().to_vec(), outputs, |envs, mut returns| {
-        let mut rows = vec![Row::default(); envs.len()];
-        let mut later = vec![F::ZERO; envs.len()];
-        for t in (0..sweep.steps()).rev() {
-            let next_values = &next_values.step(t)[envs.clone()];
-            step(&sweep.step(t, &envs, &mut rows), next_values, &mut later, returns.step(t));
-        }
-    });
-    Ok(())
+    sweep.backward(
+        |t| [next_values.step(t)],
+        [("returns", returns)],
+        |t, now, inputs, [later], [returns]| step(now, inputs, later, returns.step(t)),
+    )
 }
 
 /// One step of all environments; `later` is the sum of the next step.
-fn step<F: Real>(step: &Step<'_, F>, next_values: &[F], later: &mut [F], returns: &mut [F]) {
+fn step<F: Real>(step: &Step<'_, F>, [next_values]: [&[F]; 1], later: &mut [F], returns: &mut [F]) {
     let n = later.len();
     let Step { rewards, gamma, rows } = step.of_len(n);
     let (next_values, returns) = (&next_values[..n], &mut returns[..n]);

@@ -3,12 +3,9 @@
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, only_if};
-use super::row::Row;
-use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
-use crate::schedule::compute_each;
 
 /// Writes advantages and returns.
 ///
@@ -45,25 +42,13 @@ pub fn gae_normalized<F: Real>(
     let values = sweep.array("values", values)?;
     let next_values = sweep.array("next_values", next_values)?;
     let gae_lambda = sweep.per_step("gae_lambda", gae_lambda)?;
-    sweep.check_output("advantages", advantages)?;
-    sweep.check_output("returns", returns)?;
-    let outputs = split(advantages, sweep.shares()).into_iter().zip(split(returns, sweep.shares()));
-    compute_each(sweep.shares().to_vec(), outputs, |envs, (mut advantages, mut returns)| {
-        let mut rows = vec![Row::default(); envs.len()];
-        let (mut weight, mut sum) = (vec![F::ZERO; envs.len()], vec![F::ZERO; envs.len()]);
-        for t in (0..sweep.steps()).rev() {
-            step(
-                &sweep.step(t, &envs, &mut rows),
-                [values.step(t), next_values.step(t), gae_lambda.step(t)]
-                    .map(|cells| &cells[envs.clone()]),
-                &mut weight,
-                &mut sum,
-                advantages.step(t),
-                returns.step(t),
-            );
-        }
-    });
-    Ok(())
+    sweep.backward(
+        |t| [values.step(t), next_values.step(t), gae_lambda.step(t)],
+        [("advantages", advantages), ("returns", returns)],
+        |t, now, inputs, [weight, sum], [advantages, returns]| {
+            step(now, inputs, weight, sum, advantages.step(t), returns.step(t));
+        },
+    )
 }
 
 /// One step of all environments; `weight` and `sum` are those of the next step.

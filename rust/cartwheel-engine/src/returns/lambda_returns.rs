@@ -3,12 +3,9 @@
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, only_if};
-use super::row::Row;
-use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
-use crate::schedule::compute_each;
 
 /// Writes lambda-returns.
 ///
@@ -35,31 +32,17 @@ pub fn lambda_returns<F: Real>(
     let sweep = Sweep::new(transitions)?;
     let next_values = sweep.array("next_values", next_values)?;
     let lambda_ = sweep.per_step("lambda_", lambda_)?;
-    sweep.check_output("returns", returns)?;
-    let outputs = split(returns, sweep.shares());
-    compute_each(sweep.shares().to_vec(), outputs, |envs, mut returns| {
-        let mut rows = vec![Row::default(); envs.len()];
-        let mut later = vec![F::ZERO; envs.len()];
-        for t in (0..sweep.steps()).rev() {
-            let (next_values, lambda_) = (next_values.step(t), lambda_.step(t));
-            let (next_values, lambda_) = (&next_values[envs.clone()], &lambda_[envs.clone()]);
-            step(
-                &sweep.step(t, &envs, &mut rows),
-                next_values,
-                lambda_,
-                &mut later,
-                returns.step(t),
-            );
-        }
-    });
-    Ok(())
+    sweep.backward(
+        |t| [next_values.step(t), lambda_.step(t)],
+        [("returns", returns)],
+        |t, now, inputs, [later], [returns]| step(now, inputs, later, returns.step(t)),
+    )
 }
 
 /// One step of all environments; `later` is the return of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
-    next_values: &[F],
-    lambda_: &[F],
+    [next_values, lambda_]: [&[F]; 2],
     later: &mut [F],
     returns: &mut [F],
 ) {

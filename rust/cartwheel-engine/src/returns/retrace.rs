@@ -3,13 +3,10 @@
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, capped, only_if};
-use super::row::Row;
-use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 use super::vtrace::positive;
-use crate::schedule::compute_each;
 
 /// The coefficients that weight later corrections, `c_t = lambda * min(c_bar, ratio_t)`.
 #[derive(Debug, Clone, Copy)]
@@ -55,23 +52,13 @@ pub fn retrace<F: Real>(
     let ratios = sweep.array("ratios", traces.ratios)?;
     let lambda_ = sweep.per_step("lambda_", traces.lambda_)?;
     let cap = positive("c_bar", traces.c_bar)?;
-    sweep.check_output("targets", targets)?;
-    let outputs = split(targets, sweep.shares());
-    compute_each(sweep.shares().to_vec(), outputs, |envs, mut targets| {
-        let mut rows = vec![Row::default(); envs.len()];
-        let mut correction = vec![F::ZERO; envs.len()];
-        for t in (0..sweep.steps()).rev() {
-            step(
-                &sweep.step(t, &envs, &mut rows),
-                [q_values.step(t), next_values.step(t), ratios.step(t), lambda_.step(t)]
-                    .map(|cells| &cells[envs.clone()]),
-                cap,
-                &mut correction,
-                targets.step(t),
-            );
-        }
-    });
-    Ok(())
+    sweep.backward(
+        |t| [q_values.step(t), next_values.step(t), ratios.step(t), lambda_.step(t)],
+        [("targets", targets)],
+        |t, now, inputs, [correction], [targets]| {
+            step(now, inputs, cap, correction, targets.step(t));
+        },
+    )
 }
 
 /// One step of all environments; `correction` is `c * (Y - q)` of the next step.

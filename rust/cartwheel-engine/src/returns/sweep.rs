@@ -7,9 +7,10 @@ use super::flags::{Flags, Stops};
 use super::per_step::{PerStep, Steps};
 use super::real::Real;
 use super::row::Row;
-use super::split;
+use super::split::{self, EnvSlice, split};
 use super::time_major::{TimeMajor, check_count};
 use super::transitions::Transitions;
+use crate::schedule::compute_each;
 
 /// Transitions whose arrays agree in shape and whose discounts are in range.
 #[derive(Debug)]
@@ -107,6 +108,50 @@ impl<'a, F: Real> Sweep<'a, F> {
     /// The environments that each thread computes.
     pub(super) fn shares(&self) -> &[Range<usize>] {
         &self.shares
+    }
+
+    /// Writes outputs from the last step to the first, on as many threads as there are shares.
+    ///
+    /// `step` gets the number of a step and the step of some environments; the cells of `inputs` at
+    /// it; numbers of the next step, zeros at first, which it replaces; and the outputs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongCount`] for an output.
+    pub(super) fn backward<'i, const IN: usize, const LATER: usize, const OUT: usize>(
+        &self,
+        inputs: impl Fn(usize) -> [&'i [F]; IN] + Sync,
+        outputs: [(&'static str, &mut [F]); OUT],
+        step: impl Fn(
+            usize,
+            &Step<'_, F>,
+            [&[F]; IN],
+            &mut [Vec<F>; LATER],
+            &mut [EnvSlice<'_, F>; OUT],
+        ) + Sync,
+    ) -> Result<(), Error>
+    where
+        F: 'i,
+    {
+        for (what, cells) in &outputs {
+            self.check_output(what, cells)?;
+        }
+        let mut parts = outputs.map(|(_, cells)| split(cells, &self.shares).into_iter());
+        let next = || parts.each_mut().map(|part| part.next().expect("a part for each share"));
+        let outputs = std::iter::repeat_with(next).take(self.shares.len());
+        compute_each(self.shares.clone(), outputs, |envs, mut outputs| {
+            let mut rows = vec![Row::default(); envs.len()];
+            let mut later = std::array::from_fn(|_| vec![F::ZERO; envs.len()]);
+            for t in (0..self.steps()).rev() {
+                let mut inputs = inputs(t);
+                // Not `map`, which takes half as long again with a single environment.
+                for cells in &mut inputs {
+                    *cells = &cells[envs.clone()];
+                }
+                step(t, &self.step(t, &envs, &mut rows), inputs, &mut later, &mut outputs);
+            }
+        });
+        Ok(())
     }
 
     /// Step `t` of the environments `envs`; the meaning of their flags is written to `rows`.

@@ -3,12 +3,9 @@
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, capped, only_if};
-use super::row::Row;
-use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
-use crate::schedule::compute_each;
 
 /// How V-trace limits importance ratios and how far its traces reach.
 #[derive(Debug, Clone, Copy)]
@@ -81,27 +78,13 @@ pub fn vtrace<F: Real>(
         c: positive("c_bar", clipping.c_bar)?,
         pg_rho: positive("pg_rho_bar", clipping.pg_rho_bar)?,
     };
-    sweep.check_output("targets", targets)?;
-    sweep.check_output("pg_advantages", pg_advantages)?;
-    let outputs =
-        split(targets, sweep.shares()).into_iter().zip(split(pg_advantages, sweep.shares()));
-    compute_each(sweep.shares().to_vec(), outputs, |envs, (mut targets, mut pg_advantages)| {
-        let mut rows = vec![Row::default(); envs.len()];
-        let (mut error, mut later) = (vec![F::ZERO; envs.len()], vec![F::ZERO; envs.len()]);
-        for t in (0..sweep.steps()).rev() {
-            step(
-                &sweep.step(t, &envs, &mut rows),
-                [values.step(t), next_values.step(t), ratios.step(t), lambda_.step(t)]
-                    .map(|cells| &cells[envs.clone()]),
-                caps,
-                &mut error,
-                &mut later,
-                targets.step(t),
-                pg_advantages.step(t),
-            );
-        }
-    });
-    Ok(())
+    sweep.backward(
+        |t| [values.step(t), next_values.step(t), ratios.step(t), lambda_.step(t)],
+        [("targets", targets), ("pg_advantages", pg_advantages)],
+        |t, now, inputs, [error, later], [targets, pg_advantages]| {
+            step(now, inputs, caps, error, later, targets.step(t), pg_advantages.step(t));
+        },
+    )
 }
 
 /// A cap; it may be infinite.

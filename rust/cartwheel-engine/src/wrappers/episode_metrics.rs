@@ -83,10 +83,12 @@ impl Reports {
 /// Returns, lengths and reports of running episodes, and an archive of those that have ended.
 #[derive(Debug, Clone)]
 pub struct EpisodeMetrics {
-    running: Running,
-    reports: [Reports; 2],
+    /// Returns and lengths.
+    pub running: Running,
+    /// What was reported of success, and of failure.
+    pub reports: [Reports; 2],
     /// The seed of the reset that began the episode of each row, or -1.
-    seeds: Vec<i64>,
+    pub seeds: Vec<i64>,
     /// Episodes that have ended.
     pub archive: Archive,
 }
@@ -100,36 +102,6 @@ impl EpisodeMetrics {
             seeds: vec![-1; num_envs],
             archive,
         }
-    }
-
-    /// Returns and lengths.
-    pub fn running(&self) -> &Running {
-        &self.running
-    }
-
-    /// The same, to be set to what they were in another run.
-    pub fn running_mut(&mut self) -> &mut Running {
-        &mut self.running
-    }
-
-    /// What was reported of success, and of failure.
-    pub fn reports(&self) -> &[Reports; 2] {
-        &self.reports
-    }
-
-    /// The same, to be set.
-    pub fn reports_mut(&mut self) -> &mut [Reports; 2] {
-        &mut self.reports
-    }
-
-    /// The seed of the reset that began the episode of each row, or -1.
-    pub fn seeds(&self) -> &[i64] {
-        &self.seeds
-    }
-
-    /// The same, to be set.
-    pub fn seeds_mut(&mut self) -> &mut [i64] {
-        &mut self.seeds
     }
 
     /// A reset returned. `seeds` has one for each place, or -1; `None`: no place was given any.

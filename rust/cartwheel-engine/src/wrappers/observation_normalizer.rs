@@ -19,7 +19,7 @@ pub struct ObservationNormalizer {
     /// Of everything seen while `updates` was true.
     pub moments: Moments,
     /// What each environment last showed.
-    shown: Vec<f32>,
+    pub shown: Vec<f32>,
     /// Whether observations change the moments.
     pub updates: bool,
     /// Places of the second update.
@@ -42,17 +42,7 @@ impl ObservationNormalizer {
         }
     }
 
-    /// What each environment last showed.
-    pub fn shown(&self) -> &[f32] {
-        &self.shown
-    }
-
-    /// The same, to be replaced.
-    pub fn shown_mut(&mut self) -> &mut [f32] {
-        &mut self.shown
-    }
-
-    /// Counts and normalizes the observations of a batch; [`shown`](Self::shown) has the results.
+    /// Counts and normalizes the observations of a batch; `shown` has the results.
     ///
     /// Observations of steps are new, except where the environment failed or the row was left alone.
     /// The true observation of a place that ended an episode is its final one, if that is known. It

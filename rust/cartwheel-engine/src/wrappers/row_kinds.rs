@@ -105,14 +105,19 @@ impl RowKinds {
         kinds: &mut [u8],
     ) -> Result<(), NoSuchRow> {
         let Self { mode, notes, gathered } = self;
+        let tell = match mode {
+            AutoresetMode::NextStep => tell::<NEXT_STEP>,
+            AutoresetMode::SameStep => tell::<SAME_STEP>,
+            AutoresetMode::Disabled => tell::<DISABLED>,
+        };
         let Some(rows) = rows else {
-            tell(*mode, notes, terminations, truncations, failed, kinds);
+            tell(notes, terminations, truncations, failed, kinds);
             return Ok(());
         };
         check_rows(rows, notes.len())?;
         gathered.clear();
         gathered.extend(rows.iter().map(|&row| notes[index(row)]));
-        tell(*mode, gathered, terminations, truncations, failed, kinds);
+        tell(gathered, terminations, truncations, failed, kinds);
         for (&row, &changed) in rows.iter().zip(&*gathered) {
             notes[index(row)] = changed;
         }
@@ -131,8 +136,7 @@ impl RowKinds {
 
 /// Writes kinds and updates the notes, place by place, without branches: the loops over bytes become
 /// vector instructions.
-fn tell(
-    mode: AutoresetMode,
+fn tell<const MODE: u8>(
     notes: &mut [u8],
     terminations: &[u8],
     truncations: &[u8],
@@ -144,34 +148,15 @@ fn tell(
     assert_eq!(truncations.len(), count, "truncations");
     assert_eq!(kinds.len(), count, "kinds");
     let places = notes.iter_mut().zip(terminations).zip(truncations).zip(kinds);
-    match failed {
-        None => match mode {
-            AutoresetMode::NextStep => {
-                for (((note, &term), &trunc), kind) in places {
-                    (*note, *kind) = one::<NEXT_STEP>(*note, term, trunc, 0);
-                }
-            }
-            AutoresetMode::SameStep => {
-                for (((note, &term), &trunc), kind) in places {
-                    (*note, *kind) = one::<SAME_STEP>(*note, term, trunc, 0);
-                }
-            }
-            AutoresetMode::Disabled => {
-                for (((note, &term), &trunc), kind) in places {
-                    (*note, *kind) = one::<DISABLED>(*note, term, trunc, 0);
-                }
-            }
-        },
-        Some(failed) => {
-            assert_eq!(failed.len(), count, "failed rows");
-            for ((((note, &term), &trunc), kind), &failed) in places.zip(failed) {
-                (*note, *kind) = match mode {
-                    AutoresetMode::NextStep => one::<NEXT_STEP>(*note, term, trunc, failed),
-                    AutoresetMode::SameStep => one::<SAME_STEP>(*note, term, trunc, failed),
-                    AutoresetMode::Disabled => one::<DISABLED>(*note, term, trunc, failed),
-                }
-            }
+    let Some(failed) = failed else {
+        for (((note, &term), &trunc), kind) in places {
+            (*note, *kind) = one::<MODE>(*note, term, trunc, 0);
         }
+        return;
+    };
+    assert_eq!(failed.len(), count, "failed rows");
+    for ((((note, &term), &trunc), kind), &failed) in places.zip(failed) {
+        (*note, *kind) = one::<MODE>(*note, term, trunc, failed);
     }
 }
 

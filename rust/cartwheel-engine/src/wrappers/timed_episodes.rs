@@ -9,9 +9,10 @@ use super::running::{Ends, Running};
 /// Returns, lengths and durations of episodes. Times are seconds from any beginning.
 #[derive(Debug, Clone)]
 pub struct TimedEpisodes {
-    running: Running,
+    /// Returns and lengths.
+    pub running: Running,
     /// When the present episode of each row began.
-    begun: Vec<f64>,
+    pub begun: Vec<f64>,
     /// The last complete episodes that were not taken.
     recent: VecDeque<Timed>,
     most: usize,
@@ -38,26 +39,6 @@ impl TimedEpisodes {
     /// Takes the last complete episodes that were not taken yet.
     pub fn take_recent(&mut self) -> VecDeque<Timed> {
         std::mem::take(&mut self.recent)
-    }
-
-    /// Returns and lengths.
-    pub fn running(&self) -> &Running {
-        &self.running
-    }
-
-    /// The same, to be set to what they were in another run.
-    pub fn running_mut(&mut self) -> &mut Running {
-        &mut self.running
-    }
-
-    /// When the present episode of each row began.
-    pub fn begun(&self) -> &[f64] {
-        &self.begun
-    }
-
-    /// The same, to be set.
-    pub fn begun_mut(&mut self) -> &mut [f64] {
-        &mut self.begun
     }
 
     /// A reset returned.

@@ -42,26 +42,10 @@ pub(crate) fn is(found: &Bound<'_, PyArrayDescr>, dtype: DType) -> bool {
 /// The core's dtype for a NumPy dtype; `None` for strings, structures, foreign byte orders and
 /// others.
 pub(crate) fn from_descr(descr: &Bound<'_, PyArrayDescr>) -> Option<DType> {
-    if descr.is_native_byteorder() == Some(false) {
-        return None;
-    }
-    Some(match (descr.kind(), descr.itemsize()) {
-        (b'b', 1) => DType::Bool,
-        (b'i', 1) => DType::I8,
-        (b'i', 2) => DType::I16,
-        (b'i', 4) => DType::I32,
-        (b'i', 8) => DType::I64,
-        (b'u', 1) => DType::U8,
-        (b'u', 2) => DType::U16,
-        (b'u', 4) => DType::U32,
-        (b'u', 8) => DType::U64,
-        (b'f', 2) => DType::F16,
-        (b'f', 4) => DType::F32,
-        (b'f', 8) => DType::F64,
-        (b'c', 8) => DType::C64,
-        (b'c', 16) => DType::C128,
-        _ => return None,
-    })
+    let descrs = &table(descr.py()).ok()?.descrs;
+    let same = descrs.iter().position(|own| own.is(descr));
+    let equal = || descrs.iter().position(|own| own.bind(descr.py()).is_equiv_to(descr));
+    DType::ALL.get(same.or_else(equal)?).copied()
 }
 
 /// Whether `value` is a NumPy scalar of any type.

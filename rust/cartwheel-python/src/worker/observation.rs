@@ -131,7 +131,7 @@ impl<R: Room> ObservationWriter<'_, R> {
         let leaf = &self.leaves[number];
         let fits = array.shape() == leaf.shape
             && array.is_c_contiguous()
-            && dtype::from_descr(&array.dtype()) == Some(leaf.dtype);
+            && dtype::is(&array.dtype(), leaf.dtype);
         if fits {
             self.room.fill(number, self.place, |room| copy_bytes(array, 0, room));
         }

@@ -29,46 +29,31 @@ pub(super) fn as_contiguous<'py>(
 pub(super) struct Column<'py>(Bound<'py, PyUntypedArray>);
 
 impl<'py> Column<'py> {
-    /// Flags, one byte each.
-    pub(super) fn of_flags(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Self::new(what, value, DType::Bool)
+    /// Flags of `len` places, one byte each.
+    pub(super) fn of_flags(what: &str, value: &Bound<'py, PyAny>, len: usize) -> PyResult<Self> {
+        Self::new(what, value, DType::Bool, len)
     }
 
-    /// Kinds of places, one byte each.
-    pub(super) fn of_kinds(value: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Self::new("kinds", value, DType::U8)
+    /// Kinds of `len` places, one byte each.
+    pub(super) fn of_kinds(value: &Bound<'py, PyAny>, len: usize) -> PyResult<Self> {
+        Self::new("kinds", value, DType::U8, len)
     }
 
-    fn new(what: &str, value: &Bound<'py, PyAny>, dtype: DType) -> PyResult<Self> {
+    fn new(what: &str, value: &Bound<'py, PyAny>, dtype: DType, len: usize) -> PyResult<Self> {
         let array = as_contiguous(value, dtype)?;
-        if array.ndim() == 1 {
-            return Ok(Self(array));
-        }
-        let text = format!(
-            "`{what}` must have one entry for each place, got an array of shape {:?}",
-            array.shape()
-        );
+        let text = match array.shape() {
+            [found] if *found == len => return Ok(Self(array)),
+            [found] => format!("`{what}` must have {len} entries, got {found}"),
+            shape => format!(
+                "`{what}` must have one entry for each place, got an array of shape {shape:?}"
+            ),
+        };
         Err(PyValueError::new_err(text))
     }
 
     /// The number of places.
     pub(super) fn len(&self) -> usize {
         self.0.len()
-    }
-
-    /// Refuses a column of another length.
-    pub(super) fn check_len(&self, what: &str, expected: usize) -> PyResult<()> {
-        if self.len() == expected {
-            return Ok(());
-        }
-        let text = format!("`{what}` must have {expected} entries, got {}", self.len());
-        Err(PyValueError::new_err(text))
-    }
-
-    /// The column, if it has this length.
-    pub(super) fn with_len(self, what: &str, expected: usize) -> PyResult<Self> {
-        self.check_len(what, expected)?;
-        Ok(self)
     }
 
     /// Copies the bytes, in place of what `into` has.

@@ -1,22 +1,20 @@
 //! Metrics of episodes; documented in the stub.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use cartwheel_engine::wrappers::{Archive, EpisodeMetrics, Finished};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyString};
 
 use super::column::{Column, numbers};
 use super::finished::{FLAGS, columns, episodes};
+use super::locked::Locked;
 use super::places::{
     PlaceColumns, Received, StepArrays, StepColumns, column, column_of, flags, sparse, sparse_flags,
 };
 use super::state::{entry, put};
 
-/// The episodes, and room for a step. Nobody runs Python code while it is locked.
+/// The episodes, and room for a step.
 #[derive(Debug)]
 struct Counted {
     metrics: EpisodeMetrics,
@@ -29,13 +27,7 @@ struct Counted {
 pub(crate) struct PyEpisodeMetrics {
     num_envs: usize,
     is_same_step: bool,
-    counted: Mutex<Counted>,
-}
-
-impl PyEpisodeMetrics {
-    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Counted> {
-        self.counted.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // every number is valid
-    }
+    counted: Locked<Counted>,
 }
 
 /// Values by name, their mask, and both again for the final infos of the episodes that ended.
@@ -51,7 +43,7 @@ impl PyEpisodeMetrics {
         let archive = Archive::new(window, most_waiting);
         let metrics = EpisodeMetrics::new(num_envs, is_same_step, archive);
         let counted = Counted { metrics, received: Received::default(), said: Default::default() };
-        Self { num_envs, is_same_step, counted: Mutex::new(counted) }
+        Self { num_envs, is_same_step, counted: Locked::new(counted) }
     }
 
     #[pyo3(signature = (rows, kinds, seeds, /))]
@@ -63,7 +55,7 @@ impl PyEpisodeMetrics {
     ) -> PyResult<()> {
         let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
         let seeds = given_seeds(seeds, places.len())?;
-        self.locked(kinds.py()).metrics.begin(places.read(&mut Vec::new()), seeds.as_deref());
+        self.counted.lock(kinds.py()).metrics.begin(places.read(&mut Vec::new()), seeds.as_deref());
         Ok(())
     }
 
@@ -79,10 +71,13 @@ impl PyEpisodeMetrics {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let count = columns.len();
         let seeds = given_seeds(seeds, count)?;
-        let said = [said_by(said.0.as_ref(), count)?, said_by(said.1.as_ref(), count)?];
+        let flags_of = |said: Option<Bound<'py, PyAny>>| {
+            said.map(|said| Column::of_flags("said", &said, count)).transpose()
+        };
+        let said = [flags_of(said.0)?, flags_of(said.1)?];
         // Made before the lock: a new dictionary may start Python's garbage collector.
         let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
-        let mut counted = self.locked(py);
+        let mut counted = self.counted.lock(py);
         let Counted { metrics, received, said: room } = &mut *counted;
         for (said, room) in said.iter().zip(room.iter_mut()) {
             if let Some(said) = said {
@@ -96,7 +91,7 @@ impl PyEpisodeMetrics {
         let rows = results.places.rows();
         let ended = metrics.step(&results, [success, fail], seeds.as_deref());
         let metrics = &*metrics;
-        let running = metrics.running();
+        let running = &metrics.running;
         fill(&values, metrics, rows, shown)?;
         let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
         let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
@@ -107,28 +102,28 @@ impl PyEpisodeMetrics {
 
     /// Takes the episodes that have ended; and how many more were dropped.
     fn finished<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, usize)> {
-        let (mut episodes, dropped) = self.locked(py).metrics.archive.take();
+        let (mut episodes, dropped) = self.counted.lock(py).metrics.archive.take();
         Ok((columns(py, episodes.make_contiguous())?, dropped))
     }
 
     /// The means over the window.
     fn mean(&self, py: Python<'_>) -> Option<[f64; 7]> {
-        self.locked(py).metrics.archive.means()
+        self.counted.lock(py).metrics.archive.means()
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let metrics = self.locked(py).metrics.clone();
-        let (running, state) = (metrics.running(), PyDict::new(py));
+        let metrics = self.counted.lock(py).metrics.clone();
+        let (running, state) = (&metrics.running, PyDict::new(py));
         let bools = |flags: &[u8]| flags.iter().map(|&flag| flag == 1).collect::<Vec<_>>();
         put(&state, "returns", running.returns())?;
         put(&state, "lengths", running.lengths())?;
         put(&state, "stale", &bools(running.stale()))?;
-        let [success, fail] = metrics.reports();
+        let [success, fail] = &metrics.reports;
         let reports = [success.once(), success.at_end(), fail.once(), fail.at_end()];
         for (name, flags) in FLAGS.into_iter().zip(reports) {
             put(&state, name, &bools(flags))?;
         }
-        put(&state, "seeds", metrics.seeds())?;
+        put(&state, "seeds", &metrics.seeds)?;
         let collected = |episodes: &mut dyn Iterator<Item = &Finished>| {
             columns(py, &episodes.copied().collect::<Vec<_>>())
         };
@@ -156,13 +151,13 @@ impl PyEpisodeMetrics {
         let next_id = state.as_any().get_item("episode_count")?.extract()?;
         let dropped = state.as_any().get_item("dropped")?.extract()?;
 
-        let metrics = &mut self.locked(state.py()).metrics;
-        metrics.running_mut().resume(returns, lengths, of_past);
+        let metrics = &mut self.counted.lock(state.py()).metrics;
+        metrics.running.resume(returns, lengths, of_past);
         let ([success, fail], [once, at_end, fail_once, fail_at_end]) =
-            (metrics.reports_mut(), reports);
+            (&mut metrics.reports, reports);
         success.resume(once, at_end);
         fail.resume(fail_once, fail_at_end);
-        metrics.seeds_mut().copy_from_slice(&seeds);
+        metrics.seeds = seeds;
         metrics.archive.resume(recent, waiting, next_id, dropped);
         Ok(())
     }
@@ -175,13 +170,6 @@ fn given_seeds(seeds: Option<&Bound<'_, PyAny>>, places: usize) -> PyResult<Opti
     }
     let text = format!("`seeds` must have {places} entries, got {}", seeds.len());
     Err(PyValueError::new_err(text))
-}
-
-fn said_by<'py>(said: Option<&Bound<'py, PyAny>>, places: usize) -> PyResult<Option<Column<'py>>> {
-    let Some(said) = said else { return Ok(None) };
-    let said = Column::of_flags("said", said)?;
-    said.check_len("said", places)?;
-    Ok(Some(said))
 }
 
 /// Python's names of the flags.
@@ -201,7 +189,7 @@ fn fill(
     rows: Option<&[usize]>,
     shown: (bool, bool),
 ) -> PyResult<()> {
-    let (py, running) = (values.py(), metrics.running());
+    let (py, running) = (values.py(), &metrics.running);
     values.set_item(intern!(py, "return"), column_of(py, rows, running.returns())?)?;
     values.set_item(intern!(py, "episode_len"), column_of(py, rows, running.lengths())?)?;
     let rewards = match rows {
@@ -210,7 +198,7 @@ fn fill(
     };
     values.set_item(intern!(py, "reward"), rewards?)?;
     let names = flag_names(py);
-    for (at, (reports, shown)) in metrics.reports().iter().zip([shown.0, shown.1]).enumerate() {
+    for (at, (reports, shown)) in metrics.reports.iter().zip([shown.0, shown.1]).enumerate() {
         if shown {
             values.set_item(names[2 * at], flags(py, rows, reports.once())?)?;
             values.set_item(names[2 * at + 1], flags(py, rows, reports.at_end())?)?;
@@ -226,7 +214,7 @@ fn fill_ended(
     places: usize,
     shown: (bool, bool),
 ) -> PyResult<()> {
-    let (py, running) = (values.py(), metrics.running());
+    let (py, running) = (values.py(), &metrics.running);
     let (ended, returns, lengths) = (running.ended(), running.returns(), running.lengths());
     let returns = sparse(py, places, ended, |row| returns[row])?;
     values.set_item(intern!(py, "return"), returns)?;
@@ -235,7 +223,7 @@ fn fill_ended(
     let rewards = sparse(py, places, ended, |row| running.mean_reward(row))?;
     values.set_item(intern!(py, "reward"), rewards)?;
     let names = flag_names(py);
-    for (at, (reports, shown)) in metrics.reports().iter().zip([shown.0, shown.1]).enumerate() {
+    for (at, (reports, shown)) in metrics.reports.iter().zip([shown.0, shown.1]).enumerate() {
         if shown {
             let once = sparse_flags(py, places, ended, |row| reports.once()[row])?;
             values.set_item(names[2 * at], once)?;

@@ -7,20 +7,19 @@
 #![expect(unsafe_code, reason = "stacks are written into new arrays, see the invariants")]
 
 use std::mem::MaybeUninit;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel_engine::space::DType;
 use cartwheel_engine::wrappers::{FrameStack, Padding};
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 
 use super::column::Rows;
+use super::locked::Locked;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
 use crate::array::{as_array, copy_bytes, dtype, written};
 
-/// What changes from batch to batch. Nobody runs Python code while it is locked.
+/// What changes from batch to batch.
 #[derive(Debug)]
 struct Work {
     stacks: FrameStack,
@@ -36,14 +35,10 @@ pub(crate) struct PyFrameStack {
     /// The shape of a frame, and of a stack.
     frame: Vec<usize>,
     stack: Vec<usize>,
-    work: Mutex<Work>,
+    work: Locked<Work>,
 }
 
 impl PyFrameStack {
-    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Work> {
-        self.work.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // any frames are valid
-    }
-
     fn advance_any<'py>(
         &self,
         py: Python<'py>,
@@ -57,7 +52,7 @@ impl PyFrameStack {
         let frames = Rows::new("observations", frames, self.dtype, count, &self.frame)?;
         let ended = EndedColumns::new(ended, self.dtype, &self.frame)?;
         let ends = ended.read(count)?;
-        let work = &mut *self.locked(py);
+        let work = &mut *self.work.lock(py);
         let places = columns.read(&mut work.kinds);
         let stacks = &mut work.stacks;
         work.finals.clear();
@@ -110,7 +105,7 @@ impl PyFrameStack {
         let padding = if repeats { Padding::Reset } else { Padding::Frame(bytes) };
         let stacks = FrameStack::new(num_envs, depth, frame_bytes, padding);
         let [kinds, finals] = [const { Vec::new() }; 2];
-        let work = Mutex::new(Work { stacks, kinds, finals });
+        let work = Locked::new(Work { stacks, kinds, finals });
         Ok(Self { num_envs, dtype, frame, stack, work })
     }
 
@@ -138,7 +133,7 @@ impl PyFrameStack {
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let write = |room: &mut [MaybeUninit<u8>]| self.locked(py).stacks.write_all(room);
+        let write = |room: &mut [MaybeUninit<u8>]| self.work.lock(py).stacks.write_all(room);
         // SAFETY: `write_all` writes every byte (invariant 1).
         unsafe { written(py, self.dtype, self.num_envs, &self.stack, write) }
     }
@@ -146,7 +141,7 @@ impl PyFrameStack {
     #[pyo3(signature = (stacks, /))]
     fn set_state(&self, stacks: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = Rows::new("stacks", stacks, self.dtype, self.num_envs, &self.stack)?;
-        let engine = &mut self.locked(stacks.py()).stacks;
+        let engine = &mut self.work.lock(stacks.py()).stacks;
         let mut bytes = Vec::new();
         rows.copy_bytes_to(self.num_envs * engine.stack_bytes(), &mut bytes);
         for (env, stack) in bytes.chunks_exact(engine.stack_bytes().max(1)).enumerate() {

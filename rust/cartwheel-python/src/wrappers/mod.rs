@@ -9,6 +9,7 @@ mod column;
 mod episode_metrics;
 mod finished;
 mod frame_stack;
+mod locked;
 mod observation_normalizer;
 mod places;
 mod reward_normalizer;

@@ -1,13 +1,11 @@
 //! Observations with mean 0 and variance 1; documented in the stub.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use cartwheel_engine::wrappers::{Moments, ObservationNormalizer};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 
 use super::column::{Rows, as_contiguous};
+use super::locked::Locked;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
 use crate::array::{Number, as_array, dtype, from_numbers};
 use crate::mode::mode;
@@ -30,7 +28,7 @@ struct Rooms {
     double: Room<f64>,
 }
 
-/// What changes from batch to batch. Nobody runs Python code while it is locked.
+/// What changes from batch to batch.
 #[derive(Debug)]
 struct Work {
     normalizer: ObservationNormalizer,
@@ -46,7 +44,7 @@ pub(crate) struct PyObservationNormalizer {
     num_envs: usize,
     shape: Vec<usize>,
     columns: usize,
-    work: Mutex<Work>,
+    work: Locked<Work>,
 }
 
 /// One of the two types of numbers that are read; others are cast to one of them.
@@ -67,10 +65,6 @@ impl Real for f64 {
 }
 
 impl PyObservationNormalizer {
-    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Work> {
-        self.work.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // numbers, and no invariants
-    }
-
     fn normalize_as<'py, T: Real>(
         &self,
         py: Python<'py>,
@@ -82,7 +76,7 @@ impl PyObservationNormalizer {
         let given = Rows::new("observations", observations, T::DTYPE, count, &self.shape)?;
         let ended = EndedColumns::new(ended, T::DTYPE, &self.shape)?;
         let ends = ended.read(count)?;
-        let Work { normalizer, kinds, rooms, normalized: out } = &mut *self.locked(py);
+        let Work { normalizer, kinds, rooms, normalized: out } = &mut *self.work.lock(py);
         let places = places.read(kinds);
         let Room { observations, finals, gathered } = T::room(rooms);
         given.copy_numbers_to(observations);
@@ -98,12 +92,12 @@ impl PyObservationNormalizer {
             from_numbers(py, ends.num_finals(), &self.shape, out)?
         };
         let Some(rows) = places.rows() else {
-            return Ok((from_numbers(py, count, &self.shape, normalizer.shown())?, last));
+            return Ok((from_numbers(py, count, &self.shape, &normalizer.shown)?, last));
         };
         out.clear();
         for row in rows {
             let first = row * self.columns;
-            out.extend_from_slice(&normalizer.shown()[first..first + self.columns]);
+            out.extend_from_slice(&normalizer.shown[first..first + self.columns]);
         }
         Ok((from_numbers(py, count, &self.shape, out)?, last))
     }
@@ -143,7 +137,7 @@ impl PyObservationNormalizer {
         let columns = shape.iter().product();
         let mode = mode(autoreset_mode)?;
         let normalizer = ObservationNormalizer::new(num_envs, columns, epsilon, mode);
-        let work = Mutex::new(Work {
+        let work = Locked::new(Work {
             normalizer,
             kinds: Vec::new(),
             rooms: Rooms::default(),
@@ -154,12 +148,12 @@ impl PyObservationNormalizer {
 
     #[getter]
     fn updates(&self, py: Python<'_>) -> bool {
-        self.locked(py).normalizer.updates
+        self.work.lock(py).normalizer.updates
     }
 
     #[setter]
     fn set_updates(&self, py: Python<'_>, updates: bool) {
-        self.locked(py).normalizer.updates = updates;
+        self.work.lock(py).normalizer.updates = updates;
     }
 
     #[pyo3(signature = (rows, kinds, observations, /))]
@@ -187,8 +181,8 @@ impl PyObservationNormalizer {
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {
         let (moments, shown) = {
-            let work = self.locked(py);
-            (work.normalizer.moments.clone(), work.normalizer.shown().to_vec())
+            let work = self.work.lock(py);
+            (work.normalizer.moments.clone(), work.normalizer.shown.clone())
         };
         let array = |numbers: &[f64]| {
             from_numbers(py, 1, &self.shape, numbers)?.get_item(0)?.call_method0("copy")
@@ -216,9 +210,9 @@ impl PyObservationNormalizer {
         let mut rows = Vec::new();
         Rows::new("shown", shown, f32::DTYPE, self.num_envs, &self.shape)?
             .copy_numbers_to(&mut rows);
-        let normalizer = &mut self.locked(mean.py()).normalizer;
+        let normalizer = &mut self.work.lock(mean.py()).normalizer;
         normalizer.moments = moments;
-        normalizer.shown_mut().copy_from_slice(&rows);
+        normalizer.shown = rows;
         Ok(())
     }
 }

@@ -42,7 +42,7 @@ impl<'py> PlaceColumns<'py> {
         let existing = |rows| existing_rows(numbers(rows)?, num_envs).map_err(no_such_row);
         let rows = rows.map(existing).transpose()?;
         let count = rows.as_ref().map_or(num_envs, Vec::len);
-        let kinds = Column::of_kinds(kinds)?.with_len("kinds", count)?;
+        let kinds = Column::of_kinds(kinds, count)?;
         Ok(Self { num_envs, rows, kinds })
     }
 
@@ -73,10 +73,8 @@ impl<'py> StepColumns<'py> {
         let places = PlaceColumns::new(rows.as_ref(), kinds, num_envs)?;
         let count = places.len();
         let rewards = Rows::new("rewards", rewards, DType::F64, count, &[])?;
-        let terminations =
-            Column::of_flags("terminations", terminations)?.with_len("terminations", count)?;
-        let truncations =
-            Column::of_flags("truncations", truncations)?.with_len("truncations", count)?;
+        let terminations = Column::of_flags("terminations", terminations, count)?;
+        let truncations = Column::of_flags("truncations", truncations, count)?;
         Ok(Self { places, rewards, terminations, truncations })
     }
 

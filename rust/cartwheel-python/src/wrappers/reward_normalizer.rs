@@ -1,16 +1,14 @@
 //! Rewards divided by the deviation of the discounted return; documented in the stub.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use cartwheel_engine::wrappers::{Moments, RewardNormalizer};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 
 use super::column::Rows;
+use super::locked::Locked;
 use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
 use crate::array::{Number, from_numbers};
 
-/// What changes from batch to batch. Nobody runs Python code while it is locked.
+/// What changes from batch to batch.
 #[derive(Debug)]
 struct Work {
     normalizer: RewardNormalizer,
@@ -22,13 +20,7 @@ struct Work {
 #[derive(Debug)]
 pub(crate) struct PyRewardNormalizer {
     num_envs: usize,
-    work: Mutex<Work>,
-}
-
-impl PyRewardNormalizer {
-    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Work> {
-        self.work.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // numbers, and no invariants
-    }
+    work: Locked<Work>,
 }
 
 #[pymethods]
@@ -37,23 +29,23 @@ impl PyRewardNormalizer {
     fn new(num_envs: usize, gamma: f64, epsilon: f64) -> Self {
         let normalizer = RewardNormalizer::new(num_envs, gamma, epsilon);
         let work = Work { normalizer, received: Received::default(), normalized: Vec::new() };
-        Self { num_envs, work: Mutex::new(work) }
+        Self { num_envs, work: Locked::new(work) }
     }
 
     #[getter]
     fn updates(&self, py: Python<'_>) -> bool {
-        self.locked(py).normalizer.updates
+        self.work.lock(py).normalizer.updates
     }
 
     #[setter]
     fn set_updates(&self, py: Python<'_>, updates: bool) {
-        self.locked(py).normalizer.updates = updates;
+        self.work.lock(py).normalizer.updates = updates;
     }
 
     #[pyo3(signature = (rows, kinds, /))]
     fn reset(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
         let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        self.locked(kinds.py()).normalizer.reset(places.read(&mut Vec::new()));
+        self.work.lock(kinds.py()).normalizer.reset(places.read(&mut Vec::new()));
         Ok(())
     }
 
@@ -64,14 +56,14 @@ impl PyRewardNormalizer {
         arrays: StepArrays<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
-        let Work { normalizer, received, normalized } = &mut *self.locked(py);
+        let Work { normalizer, received, normalized } = &mut *self.work.lock(py);
         normalized.resize(columns.len(), 0.0);
         normalizer.normalize(&received.receive(&columns), normalized);
         from_numbers(py, columns.len(), &[], normalized)
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {
-        let work = self.locked(py);
+        let work = self.work.lock(py);
         let (moments, returns) = (&work.normalizer.moments, &work.normalizer.returns);
         let array = from_numbers(py, self.num_envs, &[], returns)?;
         Ok((moments.mean[0], moments.variance[0], moments.count, array))
@@ -88,7 +80,7 @@ impl PyRewardNormalizer {
         let mut numbers = Vec::new();
         let rows = Rows::new("returns", returns, f64::DTYPE, self.num_envs, &[])?;
         rows.copy_numbers_to(&mut numbers);
-        let normalizer = &mut self.locked(returns.py()).normalizer;
+        let normalizer = &mut self.work.lock(returns.py()).normalizer;
         normalizer.moments = Moments { mean: vec![mean], variance: vec![variance], count };
         normalizer.returns = numbers;
         Ok(())

@@ -1,17 +1,15 @@
 //! The kinds of rows; documented in the stub.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use cartwheel_engine::space::DType;
 use cartwheel_engine::wrappers::{RESET, RowKinds};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 
 use super::column::{Column, no_such_row, numbers};
+use super::locked::Locked;
 use crate::array::filled;
 use crate::mode::mode;
 
-/// The rows, and room for the flags of a step. Nobody runs Python code while it is locked.
+/// The rows, and room for the flags of a step.
 #[derive(Debug)]
 struct Told {
     rows: RowKinds,
@@ -24,13 +22,7 @@ struct Told {
 #[derive(Debug)]
 pub(crate) struct PyRowKinds {
     num_envs: usize,
-    told: Mutex<Told>,
-}
-
-impl PyRowKinds {
-    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Told> {
-        self.told.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // every note is valid by itself
-    }
+    told: Locked<Told>,
 }
 
 #[pymethods]
@@ -39,7 +31,7 @@ impl PyRowKinds {
     fn new(num_envs: usize, autoreset_mode: &str) -> PyResult<Self> {
         let rows = RowKinds::new(num_envs, mode(autoreset_mode)?);
         let [terminations, truncations, failed] = [const { Vec::new() }; 3];
-        let told = Mutex::new(Told { rows, terminations, truncations, failed });
+        let told = Locked::new(Told { rows, terminations, truncations, failed });
         Ok(Self { num_envs, told })
     }
 
@@ -54,32 +46,32 @@ impl PyRowKinds {
             filled(py, DType::U8, Some(count), &[], |kinds| fill(kinds))
         };
         if let Some(mask) = mask {
-            let mask = Column::of_flags("mask", mask)?.with_len("mask", self.num_envs)?;
+            let mask = Column::of_flags("mask", mask, self.num_envs)?;
             return kinds(self.num_envs, &mut |kinds| {
-                let Told { rows, failed: room, .. } = &mut *self.locked(py);
+                let Told { rows, failed: room, .. } = &mut *self.told.lock(py);
                 mask.copy_to(room);
                 rows.reset_masked(room, kinds);
             });
         }
         let Some(rows) = rows else {
-            self.locked(py).rows.reset_all();
+            self.told.lock(py).rows.reset_all();
             return kinds(self.num_envs, &mut |kinds| kinds.fill(RESET));
         };
         let rows = numbers(rows)?;
-        self.locked(py).rows.reset_rows(&rows).map_err(no_such_row)?;
+        self.told.lock(py).rows.reset_rows(&rows).map_err(no_such_row)?;
         kinds(rows.len(), &mut |kinds| kinds.fill(RESET))
     }
 
     #[pyo3(signature = (rows, /))]
     fn send_reset(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = numbers(rows)?;
-        self.locked(py).rows.send_reset(&rows).map_err(no_such_row)
+        self.told.lock(py).rows.send_reset(&rows).map_err(no_such_row)
     }
 
     #[pyo3(signature = (rows, /))]
     fn lose(&self, py: Python<'_>, rows: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let rows = rows.map(numbers).transpose()?;
-        self.locked(py).rows.lose(rows.as_deref()).map_err(no_such_row)
+        self.told.lock(py).rows.lose(rows.as_deref()).map_err(no_such_row)
     }
 
     #[pyo3(signature = (rows, terminations, truncations, failed, /))]
@@ -93,16 +85,12 @@ impl PyRowKinds {
     ) -> PyResult<Bound<'py, PyAny>> {
         let rows = rows.map(numbers).transpose()?;
         let count = rows.as_ref().map_or(self.num_envs, Vec::len);
-        let terminations =
-            Column::of_flags("terminations", terminations)?.with_len("terminations", count)?;
-        let truncations =
-            Column::of_flags("truncations", truncations)?.with_len("truncations", count)?;
-        let failed = failed
-            .map(|failed| Column::of_flags("failed", failed)?.with_len("failed", count))
-            .transpose()?;
+        let terminations = Column::of_flags("terminations", terminations, count)?;
+        let truncations = Column::of_flags("truncations", truncations, count)?;
+        let failed = failed.map(|failed| Column::of_flags("failed", failed, count)).transpose()?;
         let mut told = Ok(());
         let kinds = filled(py, DType::U8, Some(count), &[], |kinds| {
-            let room = &mut *self.locked(py);
+            let room = &mut *self.told.lock(py);
             terminations.copy_to(&mut room.terminations);
             truncations.copy_to(&mut room.truncations);
             if let Some(failed) = &failed {

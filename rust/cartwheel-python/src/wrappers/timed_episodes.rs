@@ -1,20 +1,19 @@
 //! Returns, lengths and durations of episodes; documented in the stub.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use cartwheel_engine::space::DType;
 use cartwheel_engine::wrappers::{Ends, Timed, TimedEpisodes};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList};
 
+use super::locked::Locked;
 use super::places::{PlaceColumns, Received, StepArrays, StepColumns, column_of};
 use super::state::{entry, put};
 use crate::array::filled;
 
-/// The episodes, and room for a step. Nobody runs Python code while it is locked.
+/// The episodes, and room for a step.
 #[derive(Debug)]
 struct Counted {
     episodes: TimedEpisodes,
@@ -29,14 +28,10 @@ pub(crate) struct PyTimedEpisodes {
     num_envs: usize,
     /// Time zero.
     made: Instant,
-    counted: Mutex<Counted>,
+    counted: Locked<Counted>,
 }
 
 impl PyTimedEpisodes {
-    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, Counted> {
-        self.counted.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) // every number is valid
-    }
-
     fn now(&self) -> f64 {
         self.made.elapsed().as_secs_f64()
     }
@@ -48,13 +43,13 @@ impl PyTimedEpisodes {
     fn new(num_envs: usize, is_same_step: bool, most: usize) -> Self {
         let episodes = TimedEpisodes::new(num_envs, is_same_step, most, 0.0);
         let counted = Counted { episodes, received: Received::default(), ended: Vec::new() };
-        Self { num_envs, made: Instant::now(), counted: Mutex::new(counted) }
+        Self { num_envs, made: Instant::now(), counted: Locked::new(counted) }
     }
 
     #[pyo3(signature = (rows, kinds, /))]
     fn begin(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
         let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        self.locked(kinds.py()).episodes.begin(places.read(&mut Vec::new()), self.now());
+        self.counted.lock(kinds.py()).episodes.begin(places.read(&mut Vec::new()), self.now());
         Ok(())
     }
 
@@ -66,7 +61,7 @@ impl PyTimedEpisodes {
     ) -> PyResult<(usize, usize, Option<Report<'py>>)> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let count = columns.len();
-        let mut counted = self.locked(py);
+        let mut counted = self.counted.lock(py);
         let Counted { episodes, received, ended } = &mut *counted;
         ended.clear();
         let results = received.receive(&columns);
@@ -78,13 +73,13 @@ impl PyTimedEpisodes {
         let ended = std::mem::take(ended);
         drop(counted);
         let report = report(py, &ended, count)?;
-        self.locked(py).ended = ended; // its room is used again
+        self.counted.lock(py).ended = ended; // its room is used again
         Ok((complete, dropped, Some(report)))
     }
 
     /// Returns, lengths and seconds of the last complete episodes that were not taken.
     fn take_recent<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyList>; 3]> {
-        let recent = self.locked(py).episodes.take_recent();
+        let recent = self.counted.lock(py).episodes.take_recent();
         Ok([
             PyList::new(py, recent.iter().map(|episode| episode.total))?,
             PyList::new(py, recent.iter().map(|episode| episode.length))?,
@@ -94,19 +89,19 @@ impl PyTimedEpisodes {
 
     /// Returns and lengths of the running episodes.
     fn running<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let counted = self.locked(py);
-        let running = counted.episodes.running();
+        let counted = self.counted.lock(py);
+        let running = &counted.episodes.running;
         Ok((column_of(py, None, running.returns())?, column_of(py, None, running.lengths())?))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let episodes = self.locked(py).episodes.clone();
-        let (now, running) = (self.now(), episodes.running());
+        let episodes = self.counted.lock(py).episodes.clone();
+        let (now, running) = (self.now(), &episodes.running);
         let state = PyDict::new(py);
         put(&state, "returns", running.returns())?;
         put(&state, "lengths", running.lengths())?;
         put(&state, "stale", &running.stale().iter().map(|&flag| flag == 1).collect::<Vec<_>>())?;
-        let seconds: Vec<f64> = episodes.begun().iter().map(|begun| now - begun).collect();
+        let seconds: Vec<f64> = episodes.begun.iter().map(|begun| now - begun).collect();
         put(&state, "seconds", &seconds)?;
         Ok(state)
     }
@@ -117,11 +112,11 @@ impl PyTimedEpisodes {
         let lengths = entry::<i64>(state, "lengths", self.num_envs)?;
         let of_past = entry::<bool>(state, "stale", self.num_envs)?;
         let seconds = entry::<f64>(state, "seconds", self.num_envs)?;
-        let (now, mut counted) = (self.now(), self.locked(state.py()));
-        let begun = counted.episodes.begun_mut().iter_mut();
+        let (now, mut counted) = (self.now(), self.counted.lock(state.py()));
+        let begun = counted.episodes.begun.iter_mut();
         begun.zip(seconds).for_each(|(begun, seconds)| *begun = now - seconds);
         let of_past = of_past.into_iter().map(u8::from).collect();
-        counted.episodes.running_mut().resume(returns, lengths, of_past);
+        counted.episodes.running.resume(returns, lengths, of_past);
         Ok(())
     }
 }

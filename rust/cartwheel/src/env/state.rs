@@ -153,7 +153,8 @@ tuples!(A 0, B 1, C 2, D 3);
 /// Saves and loads the fields of a struct: inside an `impl Env`, or as an `impl State for`.
 ///
 /// Name every field that changes in an episode or by a parameter: what is not named keeps the value
-/// that the loading row has. A value is loaded completely or not at all.
+/// that the loading row has. A value is loaded completely or not at all. The fields of a tuple struct
+/// are named by their numbers, `impl State for Range { 0, 1 }`.
 ///
 /// ```
 /// #[derive(Debug, PartialEq)]
@@ -173,7 +174,7 @@ tuples!(A 0, B 1, C 2, D 3);
 /// ```
 #[macro_export]
 macro_rules! state {
-    (impl State for $type:ty { $($field:ident),+ $(,)? }) => {
+    (impl State for $type:ty { $($field:tt),+ $(,)? }) => {
         impl $crate::State for $type {
             fn save(&self, state: &mut ::std::vec::Vec<u8>) {
                 $($crate::State::save(&self.$field, state);)+

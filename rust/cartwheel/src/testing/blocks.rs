@@ -2,7 +2,7 @@
 
 use super::STEPS;
 use super::error::{Finding, fail};
-use super::life::{Screen, info_of};
+use super::life::{Screen, info_of, saved};
 use super::subject::Subject;
 use crate::env::{Arrays, Block, Env, View};
 use crate::{Rng, Transition};
@@ -21,12 +21,8 @@ struct After {
 }
 
 fn after<E: Env>(screen: &mut Screen<E>, env: &E, rng: &Rng) -> After {
-    let mut state = Vec::new();
-    if E::SAVES {
-        env.save(&mut state);
-    }
     let (observation, info) = (screen.observed(env, 0), info_of(&env.info()).ok());
-    After { observation, info, state, rng: rng.clone() }
+    After { observation, info, state: saved(env), rng: rng.clone() }
 }
 
 fn bits(transition: &Transition) -> (u64, bool, bool) {

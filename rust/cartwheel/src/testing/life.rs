@@ -32,13 +32,25 @@ pub(super) struct Event {
     pub(super) info: Vec<(String, Vec<u8>)>,
 }
 
-/// The first part in which two events differ, in words; `names` are those of the leaves, with their
-/// bytes.
-pub(super) fn difference(
-    one: &Event,
-    other: &Event,
+/// Fails at the first event in which two lives differ; `seen` says it in words, from the part that
+/// differs and the number of the event. `names` are those of the leaves, with their bytes.
+pub(super) fn compare(
+    one: &[Event],
+    other: &[Event],
     names: &[(String, Range<usize>)],
-) -> Option<String> {
+    remedy: &'static str,
+    seen: impl Fn(&str, usize) -> String,
+) -> Result<(), Finding> {
+    for (at, (one, other)) in one.iter().zip(other).enumerate() {
+        if let Some(part) = difference(one, other, names) {
+            return fail(seen(&part, at), remedy);
+        }
+    }
+    Ok(())
+}
+
+/// The first part in which two events differ, in words.
+fn difference(one: &Event, other: &Event, names: &[(String, Range<usize>)]) -> Option<String> {
     for (name, bytes) in names {
         if one.observation[bytes.clone()] != other.observation[bytes.clone()] {
             return Some(name.clone());
@@ -60,6 +72,15 @@ pub(super) fn difference(
     }
     let unlike = one.info.iter().zip(&other.info).find(|(one, other)| one != other);
     unlike.map(|((key, _), _)| format!("info[{key:?}]"))
+}
+
+/// The state of an environment, if it can be saved.
+pub(super) fn saved<E: Env>(env: &E) -> Vec<u8> {
+    let mut state = Vec::new();
+    if E::SAVES {
+        env.save(&mut state);
+    }
+    state
 }
 
 /// The keys of an info, and the bytes of their values.

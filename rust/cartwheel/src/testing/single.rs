@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::STEPS;
 use super::error::{Finding, fail};
-use super::life::{Single, difference};
+use super::life::{Single, compare, saved};
 use super::subject::Subject;
 use super::values::outside;
 use crate::env::{Arrays, Env, View};
@@ -42,17 +42,14 @@ pub(super) fn spaces<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
 
 /// The same seed gives the same life.
 pub(super) fn same_seed<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
-    let (one, other) = (subject.life(11)?, subject.life(11)?);
-    for (at, (one, other)) in one.iter().zip(&other).enumerate() {
-        if let Some(field) = difference(one, other, &subject.names) {
-            return fail(
-                format!("{field} differs in event {at} of two environments with the seed 11"),
-                "All randomness must come from the `Rng` that `reset` and `step` get, and nothing may \
-                 be kept in statics, clocks, addresses or the order of hash maps.",
-            );
-        }
-    }
-    Ok(())
+    compare(
+        &subject.life(11)?,
+        &subject.life(11)?,
+        &subject.names,
+        "All randomness must come from the `Rng` that `reset` and `step` get, and nothing may be kept \
+         in statics, clocks, addresses or the order of hash maps.",
+        |field, at| format!("{field} differs in event {at} of two environments with the seed 11"),
+    )
 }
 
 /// Other seeds give other lives, if anything is random: if a second episode with the same actions
@@ -118,22 +115,9 @@ pub(super) fn reads<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
         }
         life.extend(single.live(&actions, at..at + 1)?);
     }
-    for (at, (one, other)) in life.iter().zip(&expected).enumerate() {
-        if let Some(field) = difference(one, other, &subject.names) {
-            let seen =
-                format!("{field} of event {at} depends on how often the row was shown before");
-            return fail(seen, ONLY_READS);
-        }
-    }
-    Ok(())
-}
-
-fn saved<E: Env>(env: &E) -> Vec<u8> {
-    let mut state = Vec::new();
-    if E::SAVES {
-        env.save(&mut state);
-    }
-    state
+    compare(&life, &expected, &subject.names, ONLY_READS, |field, at| {
+        format!("{field} of event {at} depends on how often the row was shown before")
+    })
 }
 
 /// A key of an info has one type in all steps, and one at all resets.
@@ -191,12 +175,9 @@ pub(super) fn states<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
         }
         (other.rng, other.steps, other.over) = (rng, steps, false);
         let life = other.live(&actions, moment..STEPS)?;
-        for (at, (one, other)) in life.iter().zip(&expected).enumerate() {
-            if let Some(field) = difference(one, other, &subject.names) {
-                let seen = format!("{field} differs {} events after a state was loaded", at + 1);
-                return fail(seen, REMEDY);
-            }
-        }
+        compare(&life, &expected, &subject.names, REMEDY, |field, at| {
+            format!("{field} differs {} events after a state was loaded", at + 1)
+        })?;
     }
     Ok(())
 }
@@ -234,20 +215,16 @@ pub(super) fn parameters<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
             }
         }
     }
-    for (at, (one, other)) in life.iter().zip(&expected).enumerate() {
-        if let Some(field) = difference(one, other, &subject.names) {
-            let seen = format!(
-                "{field} of event {at} differs after parameters were set to what they were"
-            );
-            return fail(seen, REMEDY);
-        }
-    }
-    Ok(())
+    compare(&life, &expected, &subject.names, REMEDY, |field, at| {
+        format!("{field} of event {at} differs after parameters were set to what they were")
+    })
 }
 
 /// Whatever an action outside of its space leads to, the next reset begins as if nothing had
 /// happened.
 pub(super) fn recovers<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    const REMEDY: &str = "`reset` must begin an episode whatever happened before, also after a step \
+         that failed or panicked in the middle: set every field.";
     let expected = subject.life(6)?;
     let leaves = subject.spaces.action.leaves();
     for pattern in [0xff_u8, 0x7f, 0x00] {
@@ -273,17 +250,11 @@ pub(super) fn recovers<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
         }
         (single.rng, single.over) = (crate::Rng::from_seed(6), true);
         let life = single.live(&subject.actions(6), 0..STEPS)?;
-        for (at, (one, other)) in life.iter().zip(&expected).enumerate() {
-            if let Some(field) = difference(one, other, &subject.names) {
-                return fail(
-                    format!(
-                        "{field} of event {at} differs after a step with an action outside of its space"
-                    ),
-                    "`reset` must begin an episode whatever happened before, also after a step that \
-                     failed or panicked in the middle: set every field.",
-                );
-            }
-        }
+        compare(&life, &expected, &subject.names, REMEDY, |field, at| {
+            format!(
+                "{field} of event {at} differs after a step with an action outside of its space"
+            )
+        })?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use cartwheel_engine::plugin::Kind;
 
 use super::STEPS;
 use super::error::{Finding, fail};
-use super::life::{Event, difference};
+use super::life::{Event, compare};
 use super::subject::Subject;
 use crate::env::{Env, View};
 use crate::vector::{
@@ -154,16 +154,11 @@ impl<E: Env> Vectors<E> {
             fail(format!("with {places}: {error}"), remedy)
         })?;
         for (row, (events, life)) in play.events.iter().zip(&self.lives).enumerate() {
-            for (at, (one, other)) in events.iter().zip(life).enumerate() {
-                if let Some(field) = difference(one, other, &self.names) {
-                    return fail(
-                        format!(
-                            "with {places}, {field} of row {row} differs from that of an environment alone, in event {at}"
-                        ),
-                        REMEDY,
-                    );
-                }
-            }
+            compare(events, life, &self.names, REMEDY, |field, at| {
+                format!(
+                    "with {places}, {field} of row {row} differs from that of an environment alone, in event {at}"
+                )
+            })?;
         }
         Ok(())
     }
