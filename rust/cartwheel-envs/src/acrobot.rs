@@ -26,6 +26,9 @@ use crate::interval::interval;
 use crate::libm::{cos_f32, sin_f32, square};
 use crate::numeric::{clip, round};
 
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
 /// Largest angle that is reduced to one turn, in radians. Gymnasium subtracts whole turns one by
 /// one, which decides the last bits; an angle of this size takes some tenths of a second, and from
 /// 1e16 on the loop never ends.
@@ -175,6 +178,20 @@ struct State {
     fresh: bool,
 }
 
+impl State {
+    /// Cosine and sine of both angles, rounded.
+    #[inline]
+    fn observed(&self) -> [f32; 4] {
+        let [theta1, theta2, ..] = self.values;
+        if self.fresh {
+            let (theta1, theta2) = (round(theta1), round(theta2));
+            [cos_f32(theta1), sin_f32(theta1), cos_f32(theta2), sin_f32(theta2)]
+        } else {
+            [theta1.cos(), theta1.sin(), theta2.cos(), theta2.sin()].map(round)
+        }
+    }
+}
+
 /// An array with the element size of Gymnasium's array.
 impl Parameter for State {
     fn get(&self) -> ParameterValue {
@@ -193,6 +210,8 @@ impl Parameter for State {
 #[derive(Debug, Clone)]
 pub struct Acrobot {
     state: State,
+    /// Cosine and sine of both angles, as they are observed.
+    observed: [f32; 4],
     physics: Tuned<Physics>,
 }
 
@@ -212,7 +231,7 @@ impl Env for Acrobot {
 
     fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, Error> {
         let state = State { values: [0.0; 4], fresh: true };
-        Ok(Self { state, physics: Tuned::default() })
+        Ok(Self { state, observed: state.observed(), physics: Tuned::default() })
     }
 
     #[inline]
@@ -220,6 +239,7 @@ impl Env for Acrobot {
         let values: [f64; 4] = rng.uniform_array(start.low, start.high);
         let values = values.map(|value| f64::from(round(value)));
         self.state = State { values, fresh: true };
+        self.observed = self.state.observed();
         Ok(())
     }
 
@@ -237,28 +257,31 @@ impl Env for Acrobot {
         let w1 = clip(w1, -physics.max_vel_1, physics.max_vel_1);
         let w2 = clip(w2, -physics.max_vel_2, physics.max_vel_2);
         self.state = State { values: [theta1, theta2, w1, w2], fresh: false };
+        self.observed = self.state.observed();
         let terminated = -theta1.cos() - (theta2 + theta1).cos() > 1.0;
         let reward = if terminated { 0.0 } else { -1.0 };
         Ok(Transition { reward, terminated, truncated: false })
     }
 
+    #[cfg(target_arch = "x86_64")]
+    const BLOCK: usize = crate::lanes::BLOCK;
+
+    #[cfg(target_arch = "x86_64")]
+    fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
+        crate::lanes::step_block(block);
+    }
+
     #[inline]
     fn observe(&self, observation: &mut [f32; 6]) {
-        let [theta1, theta2, w1, w2] = self.state.values;
-        let angles = if self.state.fresh {
-            let (theta1, theta2) = (round(theta1), round(theta2));
-            [cos_f32(theta1), sin_f32(theta1), cos_f32(theta2), sin_f32(theta2)]
-        } else {
-            [theta1.cos(), theta1.sin(), theta2.cos(), theta2.sin()].map(round)
-        };
-        let [cos1, sin1, cos2, sin2] = angles;
+        let [_, _, w1, w2] = self.state.values;
+        let [cos1, sin1, cos2, sin2] = self.observed;
         *observation = [cos1, sin1, cos2, sin2, round(w1), round(w2)];
     }
 
     #[inline]
     fn info(&self) {}
 
-    cartwheel::state! { state, physics }
+    cartwheel::state! { state, observed, physics }
 
     cartwheel::parameters! {
         state: state,
@@ -278,6 +301,7 @@ impl Env for Acrobot {
     }
 
     fn parameters_changed(&mut self) {
+        self.observed = self.state.observed();
         let Physics { link_length_1, link_com_pos_1, link_com_pos_2, .. } = *self.physics;
         self.physics.squares = [link_length_1, link_com_pos_1, link_com_pos_2].map(square);
         self.physics.settle();

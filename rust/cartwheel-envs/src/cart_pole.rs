@@ -216,11 +216,11 @@ impl Env for CartPole {
     }
 
     #[cfg(target_arch = "x86_64")]
-    const BLOCK: usize = lanes::BLOCK;
+    const BLOCK: usize = crate::lanes::BLOCK;
 
     #[cfg(target_arch = "x86_64")]
     fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
-        lanes::step_block(block);
+        crate::lanes::step_block(block);
     }
 
     #[inline]

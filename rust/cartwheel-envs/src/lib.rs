@@ -16,6 +16,8 @@ pub mod cliff_walking;
 pub mod continuous_mountain_car;
 pub mod frozen_lake;
 mod interval;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 pub mod libm;
 pub mod mountain_car;
 pub mod null;
@@ -23,10 +25,14 @@ pub mod numeric;
 pub mod pendulum;
 mod plain_loop;
 #[cfg(target_arch = "x86_64")]
+mod power;
+#[cfg(target_arch = "x86_64")]
 mod sine;
 mod table;
 pub mod taxi;
 mod toy_text;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
 
 pub use acrobot::Acrobot;
 pub use blackjack::Blackjack;

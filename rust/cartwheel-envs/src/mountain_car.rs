@@ -18,6 +18,9 @@ use serde::Deserialize;
 use crate::interval::interval;
 use crate::numeric::{clip, integer};
 
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
 /// Keywords, the same for both mountain cars.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -107,6 +110,14 @@ impl Env for MountainCar {
         self.state = [position, velocity];
         let terminated = position >= goal_position && velocity >= self.goal_velocity;
         Ok(Transition { reward: -1.0, terminated, truncated: false })
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    const BLOCK: usize = crate::lanes::BLOCK;
+
+    #[cfg(target_arch = "x86_64")]
+    fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
+        crate::lanes::step_block(block);
     }
 
     #[inline]

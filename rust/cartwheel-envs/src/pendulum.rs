@@ -19,6 +19,9 @@ use crate::interval::check_range;
 use crate::libm::{square, square_f32};
 use crate::numeric::{clip, floor_mod, round};
 
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
 /// Keywords.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -122,9 +125,20 @@ cartwheel::state! {
 pub struct Pendulum {
     /// Angle and angular velocity.
     state: [f64; 2],
+    /// Sine and cosine of the angle: the observation has both, and the next step needs the sine.
+    sin_cos: [f64; 2],
     /// The torque of the last step, for rendering.
     last_u: Option<f32>,
     physics: Tuned<Physics>,
+}
+
+impl Pendulum {
+    /// Updates what depends on the angle.
+    #[inline]
+    fn turned(&mut self) {
+        let (sin, cos) = self.state[0].sin_cos();
+        self.sin_cos = [sin, cos];
+    }
 }
 
 impl Env for Pendulum {
@@ -148,12 +162,13 @@ impl Env for Pendulum {
             physics.g = options.g;
             physics.update();
         }
-        Ok(Self { state: [0.0; 2], last_u: None, physics })
+        Ok(Self { state: [0.0; 2], sin_cos: [0.0, 1.0], last_u: None, physics })
     }
 
     #[inline]
     fn reset(&mut self, rng: &mut Rng, start: &Start) -> Result<(), Failure> {
         self.state = [start.x_init, start.y_init].map(|most| rng.uniform(-most, most));
+        self.turned();
         self.last_u = None;
         Ok(())
     }
@@ -168,22 +183,31 @@ impl Env for Pendulum {
         let effort = f64::from(0.001_f32 * square_f32(torque));
         let cost = square(angle) + 0.1 * square(speed) + effort;
         let push = f64::from(torque_gain * torque);
-        let speed = speed + (gravity_gain * theta.sin() + push) * dt;
+        let speed = speed + (gravity_gain * self.sin_cos[0] + push) * dt;
         let speed = clip(speed, -max_speed, max_speed);
         self.state = [theta + speed * dt, speed];
+        self.turned();
         Ok(Transition { reward: -cost, terminated: false, truncated: false })
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    const BLOCK: usize = crate::lanes::BLOCK;
+
+    #[cfg(target_arch = "x86_64")]
+    fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
+        crate::lanes::step_block(block);
     }
 
     #[inline]
     fn observe(&self, observation: &mut [f32; 3]) {
-        let [theta, speed] = self.state;
-        *observation = [theta.cos(), theta.sin(), speed].map(round);
+        let [sin, cos] = self.sin_cos;
+        *observation = [cos, sin, self.state[1]].map(round);
     }
 
     #[inline]
     fn info(&self) {}
 
-    cartwheel::state! { state, last_u, physics }
+    cartwheel::state! { state, sin_cos, last_u, physics }
 
     cartwheel::parameters! {
         state: state,
@@ -197,6 +221,7 @@ impl Env for Pendulum {
     }
 
     fn parameters_changed(&mut self) {
+        self.turned();
         self.physics.update();
         self.physics.settle();
     }

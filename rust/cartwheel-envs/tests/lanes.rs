@@ -1,134 +1,207 @@
-//! Poles stepped with vector instructions equal poles stepped one at a time, to the last bit.
+//! Rows that are stepped together equal rows that are alone in their table, to the last bit.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[path = "../../cartwheel/tests/support/mod.rs"]
 mod support;
 
-use std::sync::Arc;
-
-use cartwheel::{Env, InfoWriter, Parameter, ParameterValue, Rng, Transition};
+use cartwheel::{InfoWriter, Parameter, ParameterValue, Rng};
 use cartwheel_abi as abi;
-use cartwheel_envs::{CartPole, PLUGIN};
+use cartwheel_envs::PLUGIN;
 use support::{Kind, Rows, find};
 
-/// Two whole groups of lanes, a smaller one and a rest, in blocks of 64.
-const ROWS: usize = 64 + 32 + 8 + 3;
+/// Whole blocks, groups of lanes and a rest; numbers around a group and around a block.
+const NUMBERS: [usize; 8] = [64 + 32 + 8 + 3, 1, 3, 4, 7, 63, 64, 65];
+const STEPS: usize = 600;
 
 /// What happens to rows that are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// They are reset instead of the next step.
     NextStep,
+    /// They are reset at once.
+    SameStep,
     /// They are left alone, among rows that step.
     Disabled,
 }
 
-/// Sets a parameter in every row; returns whether no row refused its value.
-fn set(rows: &mut Rows<'_>, name: &str, value: impl Fn(usize) -> ParameterValue) -> bool {
-    let mut all = true;
-    for row in 0..ROWS {
-        let mut bytes = InfoWriter::new();
-        value(row).write(&mut bytes);
-        all &= rows.set(row, name, bytes.stream()).is_ok();
-    }
-    all
+/// What rows get in the middle of a run.
+struct Changes {
+    id: &'static str,
+    /// A constant, its standard value and another one.
+    constant: (&'static str, f64, f64),
+    /// States which some rows get: on the way to an end, and those that lanes leave to `step`.
+    states: &'static [&'static [f64]],
 }
 
-/// The same rows, stepped by [`Env::step`] alone.
-struct Singles {
-    envs: Vec<(CartPole, Rng)>,
-    over: [bool; ROWS],
-    observations: [[f32; 4]; ROWS],
-    mode: Mode,
+const ALL: [Changes; 4] = [
+    Changes {
+        id: "CartPole-v1",
+        constant: ("gravity", 9.8, 4.9),
+        states: &[&[0.1, 0.0, 2.0, 0.3], &[2.39, 3.0, 0.0, -0.0], &[0.0, 0.0, 1e300, 0.0]],
+    },
+    Changes {
+        id: "MountainCar-v0",
+        constant: ("gravity", 0.0025, 0.002),
+        states: &[
+            &[0.49, 0.06],
+            &[-1.19, -0.07],
+            &[5e8, 0.0],
+            &[-0.0, -0.0],
+            &[f64::INFINITY, 0.0],
+        ],
+    },
+    Changes {
+        id: "Pendulum-v1",
+        constant: ("g", 10.0, 9.81),
+        states: &[
+            &[-0.0, 0.0],
+            &[-std::f64::consts::PI, 8.0],
+            &[std::f64::consts::PI, -8.0],
+            &[99_999_999.9, 8.0],
+            &[-3e15, 1e-300],
+            &[f64::NAN, 0.0],
+        ],
+    },
+    Changes {
+        id: "Acrobot-v1",
+        constant: ("LINK_MASS_2", 1.0, 1.25),
+        states: &[
+            &[3.0, 0.0, 1.0, 1.0],
+            &[-3.1, 3.1, -12.0, 28.0],
+            &[0.1, -9000.0, 0.0, 0.0],
+            &[0.0, 0.0, 60.0, 0.0],
+            &[-0.0, 0.0, -0.0, 0.0],
+        ],
+    },
+];
+
+/// The same rows in one table, and alone in tables of their own.
+struct Both<'a> {
+    together: Rows<'a>,
+    alone: Vec<Rows<'a>>,
+    over: Vec<bool>,
 }
 
-impl Singles {
-    fn new(mode: Mode) -> Self {
-        let row = |row: usize| {
-            let mut rng = Rng::from_seed(row as u64);
-            let mut env =
-                CartPole::new(&<CartPole as Env>::Options::default(), &Arc::new(())).unwrap();
-            env.reset(&mut rng, &<CartPole as Env>::ResetOptions::default()).unwrap();
-            (env, rng)
+impl<'a> Both<'a> {
+    fn new(kind: &'a Kind, rows: usize) -> Self {
+        let single = |row: usize| {
+            let mut single = Rows::new(kind, 1).unwrap();
+            single.rngs[0] = Rng::from_seed(row as u64);
+            single
         };
-        let (over, observations) = ([false; ROWS], [[0.0; 4]; ROWS]);
-        Self { envs: (0..ROWS).map(row).collect(), over, observations, mode }
+        let alone = (0..rows).map(single).collect();
+        let mut both =
+            Self { together: Rows::new(kind, rows).unwrap(), alone, over: vec![false; rows] };
+        both.run(&vec![abi::RESET; rows], "the first reset");
+        both
     }
 
-    fn step(&mut self, actions: &[i64]) -> Vec<u8> {
-        let start = <CartPole as Env>::ResetOptions::default();
-        let mut rewards = [0.0; ROWS];
-        for (row, (env, rng)) in self.envs.iter_mut().enumerate() {
-            let mut transition = Transition::RESET;
-            match (self.mode, std::mem::take(&mut self.over[row])) {
-                (Mode::Disabled, true) => {
-                    self.over[row] = true;
-                    continue; // it repeats its last observation
-                }
-                (Mode::NextStep, true) => env.reset(rng, &start).unwrap(),
-                (_, false) => {
-                    transition = env.step(actions[row], rng).unwrap();
-                    self.over[row] = transition.terminated;
-                }
+    /// Gives these commands to both, and compares what they do.
+    fn run(&mut self, commands: &[u8], when: &str) {
+        self.together.commands.copy_from_slice(commands);
+        self.together.run();
+        let infos = self.together.take_infos();
+        for (row, single) in self.alone.iter_mut().enumerate() {
+            single.commands[0] = commands[row];
+            single.run();
+            let info = infos.iter().find(|(of, _)| *of == row).map(|(_, info)| info.clone());
+            assert_eq!(
+                info,
+                single.take_infos().pop().map(|(_, info)| info),
+                "info of row {row}, {when}"
+            );
+            if commands[row] == abi::LEAVE {
+                continue;
             }
-            env.observe(&mut self.observations[row]);
-            rewards[row] = transition.reward;
+            let observed = self.together.observations.row(0, row);
+            assert_eq!(observed, single.observations.row(0, 0), "observation of row {row}, {when}");
+            let results = |rows: &Rows<'_>, row: usize| {
+                (rows.rewards[row].to_bits(), rows.terminations[row], rows.truncations[row])
+            };
+            let single_results = results(single, 0);
+            assert_eq!(
+                results(&self.together, row),
+                single_results,
+                "results of row {row}, {when}"
+            );
+            self.over[row] = commands[row] == abi::STEP && single.terminations[0] != 0;
         }
-        let observations = self.observations.as_flattened().iter().flat_map(|n| n.to_ne_bytes());
-        observations.chain(rewards.iter().flat_map(|n| n.to_ne_bytes())).collect()
+    }
+
+    /// Compares all of the states, and the random streams.
+    fn compare_states(&mut self, when: &str) {
+        for (row, single) in self.alone.iter_mut().enumerate() {
+            let state = self.together.save(row).unwrap();
+            assert!(state == single.save(0).unwrap(), "state of row {row}, {when}");
+            assert!(self.together.rngs[row] == single.rngs[0], "stream of row {row}, {when}");
+        }
+    }
+
+    /// Sets a parameter of a row in both.
+    fn set(&mut self, row: usize, name: &str, value: &ParameterValue) {
+        let mut bytes = InfoWriter::new();
+        value.write(&mut bytes);
+        self.together.set(row, name, bytes.stream()).unwrap();
+        self.alone[row].set(0, name, bytes.stream()).unwrap();
+    }
+}
+
+/// Steps both with random actions.
+fn play(kind: &Kind, changes: &Changes, rows: usize, mode: Mode) {
+    let Changes { constant: (name, standard, other), states, .. } = changes;
+    let (mut both, mut rng) = (Both::new(kind, rows), Rng::from_seed(9));
+    for step in 0..STEPS {
+        let when = format!("step {step} of {rows} rows in {mode:?}");
+        if step % 50 == 20 {
+            let some = (0..rows).filter(|row| (row + step / 50) % 3 == 1);
+            for (at, row) in some.enumerate() {
+                let state = states[(at + step / 50) % states.len()];
+                both.set(row, "state", &state.to_vec().get());
+            }
+        }
+        if step == 200 {
+            (0..rows).filter(|row| row % 17 == 3).for_each(|row| {
+                both.set(row, name, &ParameterValue::Float(*other));
+            });
+        }
+        if step == 400 {
+            (0..rows).for_each(|row| both.set(row, name, &ParameterValue::Float(*standard)));
+        }
+        let actions = kind.spaces.action.sample(0, rows, &mut rng);
+        both.together.actions.store(0, &actions);
+        for (single, action) in both.alone.iter_mut().zip(actions.chunks(actions.len() / rows)) {
+            single.actions.store(0, action);
+        }
+        // Every 90 steps a few rows are cut off, as a host does that limits episodes.
+        let cut = |row: usize| (step + row).is_multiple_of(90);
+        let command = |(row, &over): (usize, &bool)| match (mode, over || cut(row)) {
+            (Mode::NextStep, true) => abi::RESET,
+            (Mode::Disabled, true) if step.is_multiple_of(40) => abi::RESET,
+            (Mode::Disabled, true) => abi::LEAVE,
+            _ => abi::STEP,
+        };
+        let commands: Vec<u8> = both.over.iter().enumerate().map(command).collect();
+        both.run(&commands, &when);
+        if mode == Mode::SameStep {
+            let command = |&over: &bool| if over { abi::RESET } else { abi::LEAVE };
+            let commands: Vec<u8> = both.over.iter().map(command).collect();
+            both.run(&commands, &when);
+        }
+        if step % 50 == 49 {
+            both.compare_states(&when);
+        }
     }
 }
 
 #[test]
-fn lanes_and_single_rows_agree_in_every_mode() {
-    let float = ParameterValue::Float;
-    for mode in [Mode::NextStep, Mode::Disabled] {
-        let kind = Kind::with_defaults(find(&PLUGIN, "CartPole-v1"), "").unwrap();
-        let mut rows = Rows::new(&kind, ROWS).unwrap();
-        rows.all(abi::RESET);
-        let (mut singles, mut rng) = (Singles::new(mode), Rng::from_seed(9));
-        for step in 0..3000 {
-            if step == 1000 {
-                // Some rows get other constants, and some get angles that end an episode.
-                let gravity = |row| if row % 17 == 3 { 4.9 } else { 9.8 };
-                let tilted = |row| [0.1, 0.0, if row % 19 == 5 { 2.0 } else { -0.01 }, 0.3];
-                assert!(set(&mut rows, "gravity", |row| float(gravity(row))));
-                assert!(set(&mut rows, "state", |row| tilted(row).get()));
-                for (row, (env, _)) in singles.envs.iter_mut().enumerate() {
-                    let mut set = |name: &str, value| {
-                        Parameter::set(env.parameter_mut(name).unwrap(), value).unwrap();
-                    };
-                    set("gravity", float(gravity(row)));
-                    set("state", tilted(row).get());
-                }
+fn rows_together_equal_rows_alone_in_every_mode() {
+    for changes in &ALL {
+        let kind = Kind::with_defaults(find(&PLUGIN, changes.id), "").unwrap();
+        for mode in [Mode::NextStep, Mode::SameStep, Mode::Disabled] {
+            for rows in NUMBERS {
+                play(&kind, changes, rows, mode);
             }
-            if step == 2000 {
-                // All rows get the standard constants again, and a value that is refused changes nothing.
-                assert!(set(&mut rows, "gravity", |_| float(9.8)));
-                assert!(!set(&mut rows, "gravity", |_| ParameterValue::Text("9.8".to_owned())));
-                for (env, _) in &mut singles.envs {
-                    let gravity = env.parameter_mut("gravity").unwrap();
-                    Parameter::set(gravity, float(9.8)).unwrap();
-                }
-            }
-            let mut actions = [0; ROWS];
-            rng.fill_integers(0..2, &mut actions);
-            rows.actions.store(0, actions.map(i64::to_ne_bytes).as_flattened());
-            for row in 0..ROWS {
-                rows.commands[row] = match (mode, singles.over[row]) {
-                    (_, false) => abi::STEP,
-                    (Mode::NextStep, true) => abi::RESET,
-                    (Mode::Disabled, true) => abi::LEAVE,
-                };
-                if rows.commands[row] == abi::LEAVE {
-                    rows.rewards[row] = 0.0; // the host's, as for every row that is left alone
-                }
-            }
-            rows.run();
-            let rewards: Vec<u8> = rows.rewards.iter().flat_map(|n| n.to_ne_bytes()).collect();
-            let bits = [rows.observations.leaf(0), rewards].concat();
-            assert!(bits == singles.step(&actions), "step {step} in {mode:?}");
         }
     }
 }

@@ -63,7 +63,7 @@ impl FloatsRef<'_> {
 
     /// The elements as `float64`, which every `float32` is exactly.
     pub fn iter(&self) -> impl Iterator<Item = f64> + '_ {
-        (0..self.len()).map(|at| match self {
+        (0..self.len()).map(move |at| match self {
             Self::F32(elements) => elements[at].into(),
             Self::F64(elements) => elements[at],
         })

@@ -1,0 +1,98 @@
+//! Rows in the lanes of vectors: [`Env::step_block`] of every environment that has lanes.
+//!
+//! Four rows at a time are laid out as a structure of vectors, stepped, and written back. An
+//! environment writes the same operations in the same order as in its [`Env::step`], so it gets the
+//! same bits: vector instructions round like scalar ones, and no operations are fused that are not
+//! fused there.
+#![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
+
+use std::sync::OnceLock;
+
+use cartwheel::{ActionOf, BlockOf, Env, Transition};
+
+use crate::vectors::{Four, Vectors, Work};
+use crate::{power, sine};
+
+/// Number of rows for each call: enough to make the call's cost negligible, few enough for the
+/// first cache.
+pub(crate) const BLOCK: usize = 64;
+
+/// An environment whose rows can be stepped in lanes.
+pub(crate) trait Lanes: Env {
+    /// Whether the row can be stepped with others: it has the constants that [`Lanes::step_lanes`]
+    /// has.
+    fn is_usual(&self) -> bool;
+
+    /// Steps four rows, and keeps the results. Has to be `#[inline(always)]`.
+    fn step_lanes(rows: &mut FourRows<'_, '_, '_, Self>);
+}
+
+/// Neighbouring rows of a block that are stepped together.
+pub(crate) struct FourRows<'b, 'a, 'r, E: Env> {
+    block: &'b mut BlockOf<'a, 'r, E>,
+    /// The first of them.
+    first: usize,
+    vectors: Vectors,
+}
+
+impl<E: Env> FourRows<'_, '_, '_, E> {
+    /// Numbers of each environment and its action, as vectors.
+    #[inline(always)]
+    pub(crate) fn lay_out<const N: usize>(
+        &self,
+        numbers: impl Fn(&E, ActionOf<'_, E>) -> [f64; N],
+    ) -> [Four; N] {
+        let row = |lane: usize| {
+            let row = self.first + lane;
+            numbers(&self.block.envs[row], self.block.action(row))
+        };
+        let rows = [row(0), row(1), row(2), row(3)];
+        std::array::from_fn(|at| self.vectors.four(rows.map(|row| row[at])))
+    }
+
+    /// Writes the running rows back. `keep` changes the environment in a lane and returns the
+    /// transition; with none, it has changed nothing, and the row is left to [`Env::step`].
+    #[inline(always)]
+    pub(crate) fn keep(&mut self, keep: impl Fn(&mut E, usize) -> Option<Transition>) {
+        for lane in 0..4 {
+            let row = self.first + lane;
+            if self.block.running[row] {
+                self.block.transitions[row] = keep(&mut self.block.envs[row], lane);
+            }
+        }
+    }
+}
+
+/// Steps the rows of a block that can be stepped together, if the machine supports it.
+pub(crate) fn step_block<E: Lanes>(block: &mut BlockOf<'_, '_, E>) {
+    if let Some(vectors) = exact_vectors() {
+        vectors.run(Steps { block });
+    }
+}
+
+/// The vectors, if the processor has them and the C library the functions; found out once.
+fn exact_vectors() -> Option<Vectors> {
+    static EXACT: OnceLock<Option<Vectors>> = OnceLock::new();
+    let is_exact = |&vectors: &Vectors| sine::is_exact(vectors) && power::is_exact(vectors);
+    *EXACT.get_or_init(|| Vectors::detect().filter(is_exact))
+}
+
+/// The steps of a block's rows.
+struct Steps<'b, 'a, 'r, E: Env> {
+    block: &'b mut BlockOf<'a, 'r, E>,
+}
+
+impl<E: Lanes> Work for Steps<'_, '_, '_, E> {
+    type Result = ();
+
+    /// Steps every four rows, unless one of them is a special case.
+    #[inline(always)]
+    fn run(self, vectors: Vectors) {
+        let Self { block } = self;
+        for first in (0..block.len() / 4).map(|group| 4 * group) {
+            if block.envs[first..first + 4].iter().all(E::is_usual) {
+                E::step_lanes(&mut FourRows { block, first, vectors });
+            }
+        }
+    }
+}
