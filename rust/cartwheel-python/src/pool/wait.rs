@@ -48,7 +48,7 @@ impl State {
         let mut raised = None;
         let mut before = Duration::ZERO; // time of earlier waits
         let outcome = loop {
-let began = self.posts.owing.then(Instant::now);
+            let began = self.posts.owing.then(Instant::now);
             let whole = self.send_queued(py)?;
             before += began.map_or(Duration::ZERO, |began| began.elapsed());
             let Self { pool, closing, attachment, .. } = self;
