@@ -443,7 +443,7 @@ def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]
         TypeError: ``env_index`` is not a one-dimensional collection of integers.
         ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
     """
-    rows: list[int] = as_numbers(env_index, name).tolist()
+    rows: list[int] = as_integers(name, env_index).tolist()
     if not rows:
         raise ValueError(f"`{name}` is empty: it must name at least one row")
     wrong = [row for row in rows if not 0 <= row < num_envs]
@@ -455,13 +455,13 @@ def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]
     return rows
 
 
-def as_numbers(numbers: Any, name: str) -> NDArray[Any]:
+def as_integers(name: str, values: Any) -> NDArray[Any]:
     """Returns an array for an array or a list of integers; ``name`` is its name in errors.
 
     Raises:
-        TypeError: ``numbers`` is not a one-dimensional collection of integers.
+        TypeError: ``values`` are not a one-dimensional collection of integers.
     """
-    array = np.asarray(numbers)
+    array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(
             f"`{name}` must be a one-dimensional array of integers, got shape "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.arguments import as_numbers
+from cartwheel.arguments import as_integers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +22,7 @@ def as_env_ids(env_id: Any, num_envs: int) -> NDArray[np.intp]:
         ValueError: ``env_id`` is empty.
         IndexError: An environment does not exist.
     """
-    given = as_numbers(env_id, "env_id")
+    given = as_integers("env_id", env_id)
     if not given.size:
         raise ValueError("`env_id` is empty: it must name at least one environment")
     ids: NDArray[np.intp] = given.astype(np.intp, copy=False)

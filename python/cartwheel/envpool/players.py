@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cartwheel.arguments import as_numbers
+from cartwheel.arguments import as_integers
 from cartwheel.envpool.actions import checked
 from cartwheel.spaces import nested
 
@@ -218,7 +218,7 @@ class Players:
         counts = present.sum(axis=1)
         owners = np.repeat(ids, counts)
         if players_env_id is not None:
-            given = as_numbers(players_env_id, "players.env_id")
+            given = as_integers("players.env_id", players_env_id)
             order = _order_by(ids, given)
             if len(given) != len(owners) or not np.array_equal(given[order], owners):
                 raise ValueError(
