@@ -35,7 +35,7 @@ impl State {
     ) -> PyResult<()> {
         match to {
             To::All => {
-                if self.inline {
+                if self.attachment.is_inline() {
                     // Ctrl-C may have kept the worker, on this thread, from taking the last one.
                     let own = self.posts.channels.bind(py).get_item(0)?;
                     let queue = own.getattr(intern!(py, "outbox"))?;
