@@ -767,9 +767,7 @@ class Pool:
         rows. These rows drop what :meth:`keep_next_resets` has kept for them.
         """
 
-    def reset_wait(
-        self, timeout: float | None = None, calling: str = "reset_wait"
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
         """Waits for a reset: observations and infos."""
 
     def step_by_row(
@@ -815,9 +813,7 @@ class Pool:
         The call returns the answers of ``rows``, in their order; ``None``: those of all rows.
         """
 
-    def call_wait(
-        self, timeout: float | None = None, calling: str = "call_wait"
-    ) -> tuple[Any, ...]:
+    def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
         """Waits for a control call; returns the answers of its rows."""
 
     def check(self, calling: str, idle: bool) -> None:

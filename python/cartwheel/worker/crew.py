@@ -1,7 +1,4 @@
-"""The workers of one vector environment, as the caller sees them.
-
-This file is above 400 lines because start, restart and end of workers share their state.
-"""
+"""The workers of one vector environment, as the caller sees them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The caller's side of the channels: the methods that the native pool calls.
-
-This file is above 400 lines because native code calls one object, with a method for each message.
-"""
+"""The caller's side of the channels: the methods that the native pool calls."""
 
 from __future__ import annotations
 

@@ -197,14 +197,15 @@ impl PyPool {
             .enter(py, Call::Reset, calling, |state| state.begin_reset(py, messages, mask, calling))
     }
 
-    #[pyo3(signature = (timeout = None, calling = "reset_wait"))]
+    #[pyo3(signature = (timeout = None))]
     fn reset_wait<'py>(
         &self,
         py: Python<'py>,
         timeout: Option<f64>,
-        calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Reset, calling, |state| state.finish_reset(py, timeout, calling))
+        self.door.enter(py, Call::Reset, "reset_wait", |state| {
+            state.finish_reset(py, timeout, "reset_wait")
+        })
     }
 
     /// `step`, with a dictionary of infos for each row.
@@ -280,14 +281,10 @@ impl PyPool {
             .enter(py, Call::Call, calling, |state| state.begin_call(py, messages, rows, calling))
     }
 
-    #[pyo3(signature = (timeout = None, calling = "call_wait"))]
-    fn call_wait<'py>(
-        &self,
-        py: Python<'py>,
-        timeout: Option<f64>,
-        calling: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Call, calling, |state| state.finish_call(py, timeout, calling))
+    #[pyo3(signature = (timeout = None))]
+    fn call_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.door
+            .enter(py, Call::Call, "call_wait", |state| state.finish_call(py, timeout, "call_wait"))
     }
 
     /// Raises when the pool is closed, and with `idle` also when a call of any kind could not begin.
