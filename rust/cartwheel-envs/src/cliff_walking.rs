@@ -10,6 +10,9 @@
 //! | reward | −1 for each step; −100 for a fall, which leads back to the start |
 //! | terminates | at the goal |
 //! | info | `prob`: the probability of the move |
+//!
+//! Rows are stepped one by one: a step is a draw of the row's generator and some branches, and blocks of
+//! rows were no faster.
 
 use std::sync::Arc;
 

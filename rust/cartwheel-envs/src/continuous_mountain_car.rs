@@ -24,6 +24,9 @@ use crate::libm::square;
 use crate::mountain_car::{Options, Start};
 use crate::numeric::round;
 
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
 #[derive(Debug, Clone, PartialEq)]
 struct Physics {
     min_action: f64,
@@ -185,6 +188,14 @@ impl Env for ContinuousMountainCar {
         let prize = if terminated { 100.0 } else { 0.0 };
         let reward = prize - square(f64::from(action)) * 0.1;
         Ok(Transition { reward, terminated, truncated: false })
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    const BLOCK: usize = crate::lanes::BLOCK;
+
+    #[cfg(target_arch = "x86_64")]
+    fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
+        crate::lanes::step_block(block);
     }
 
     #[inline]

@@ -9,6 +9,9 @@
 //! | reward | 1 at the goal, 0 elsewhere; `reward_schedule` |
 //! | terminates | at the goal and in a hole |
 //! | info | `prob`: the probability of the move |
+//!
+//! Rows are stepped one by one: a step is a draw of the row's generator and a look-up, and blocks of rows
+//! were no faster.
 
 use std::sync::Arc;
 

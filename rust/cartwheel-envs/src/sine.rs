@@ -1,4 +1,4 @@
-//! The C library's sine and cosine, in a form that compilers inline and vectorise.
+//! The C library's sine and cosine, in vectors.
 //!
 //! NumPy's and Python's `sin` are the C library's, so an environment that computes its own sine
 //! must give the same bits. This is glibc's method on processors with fused multiply-add. An angle

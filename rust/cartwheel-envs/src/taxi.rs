@@ -10,6 +10,9 @@
 //! | reward | −1 for each step; 20 for the delivery, −10 for an impossible pick-up or drop-off |
 //! | terminates | with the delivery |
 //! | info | `prob`: the probability of the move; `action_mask`: `int8[6]`, 1 where an action has an effect |
+//!
+//! Rows are stepped one by one: a step is a draw of the row's generator and some branches, and blocks of
+//! rows were no faster.
 
 use std::sync::{Arc, LazyLock};
 

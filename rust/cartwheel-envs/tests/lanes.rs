@@ -5,7 +5,7 @@
 #[path = "../../cartwheel/tests/support/mod.rs"]
 mod support;
 
-use cartwheel::{InfoWriter, Parameter, ParameterValue, Rng};
+use cartwheel::{InfoWriter, Parameter, ParameterValue, Rng, Space};
 use cartwheel_abi as abi;
 use cartwheel_envs::PLUGIN;
 use support::{Kind, Rows, find};
@@ -34,7 +34,7 @@ struct Changes {
     states: &'static [&'static [f64]],
 }
 
-const ALL: [Changes; 4] = [
+const ALL: [Changes; 5] = [
     Changes {
         id: "CartPole-v1",
         constant: ("gravity", 9.8, 4.9),
@@ -50,6 +50,11 @@ const ALL: [Changes; 4] = [
             &[-0.0, -0.0],
             &[f64::INFINITY, 0.0],
         ],
+    },
+    Changes {
+        id: "MountainCarContinuous-v0",
+        constant: ("power", 0.0015, 0.002),
+        states: &[&[0.3, 0.07], &[-1.0, -0.07], &[0.59, 0.07], &[5e8, 0.0], &[-0.0, -0.0]],
     },
     Changes {
         id: "Pendulum-v1",
@@ -147,6 +152,13 @@ impl<'a> Both<'a> {
     }
 }
 
+/// Makes some `float32` actions of a box larger than its bounds.
+fn beyond_the_bounds(actions: &mut [u8]) {
+    for action in actions.as_chunks_mut().0 {
+        *action = (1.25 * f32::from_ne_bytes(*action)).to_ne_bytes();
+    }
+}
+
 /// Steps both with random actions.
 fn play(kind: &Kind, changes: &Changes, rows: usize, mode: Mode) {
     let Changes { constant: (name, standard, other), states, .. } = changes;
@@ -168,7 +180,10 @@ fn play(kind: &Kind, changes: &Changes, rows: usize, mode: Mode) {
         if step == 400 {
             (0..rows).for_each(|row| both.set(row, name, &ParameterValue::Float(*standard)));
         }
-        let actions = kind.spaces.action.sample(0, rows, &mut rng);
+        let mut actions = kind.spaces.action.sample(0, rows, &mut rng);
+        if matches!(kind.spaces.action, Space::Box { .. }) {
+            beyond_the_bounds(&mut actions);
+        }
         both.together.actions.store(0, &actions);
         for (single, action) in both.alone.iter_mut().zip(actions.chunks(actions.len() / rows)) {
             single.actions.store(0, action);
