@@ -66,17 +66,17 @@ def add_rust_target(triple: str) -> None:
     subprocess.run(["rustup", "target", "add", triple], cwd=ROOT, check=True)
 
 
-def build(target: Target, abi: str, out: Path, flags: Sequence[str]) -> Path:
+def build(target: Target, abi: str, out: Path, flags: Sequence[str], audit: str = "check") -> Path:
     """Builds the wheel of `target` for the interpreters of `abi` into `out`; returns its path.
 
-    rustc gets these flags besides.
+    rustc gets these flags besides. `audit` is what auditwheel does: ``"check"`` or ``"skip"``.
     """
     add_rust_target(target.triple)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="cartwheel-") as folder:
         command: list[str | Path] = [TOOLS / "maturin", "build", "--release", "--locked"]
         command += ["--zig", "--quiet"]
-        command += ["--target", target.triple, *target.compatibility, "--auditwheel", "check"]
+        command += ["--target", target.triple, *target.compatibility, "--auditwheel", audit]
         command += ["--interpreter", INTERPRETERS[abi], "--out", folder]
         subprocess.run(command, cwd=ROOT, check=True, env=environment(target, flags))
         (built,) = Path(folder).glob("*.whl")
