@@ -114,7 +114,7 @@ PYTHONS ?= 3.10 3.11 3.12 3.13 3.14 3.14t
 TESTS ?= tests
 
 test-pythons: build $(RELEASE_VENV)/.installed ## run TESTS (tests) on each of PYTHONS (3.10 to 3.14, and 3.14t without a GIL), with the wheel, and print a table; builds Pythons that are not on PATH
-	@$(RELEASE_VENV)/bin/python -m release.wheels --here --untried
+	@$(RELEASE_VENV)/bin/python -m release.wheels --here --untried --unprofiled
 	@$(BIN)/python -m release.python_matrix --tests $(TESTS) -- $(PYTHONS)
 
 matrix: build $(GYMNASIUMS:%=$(GYM_VENV)%/.installed) ## run the tests that concern Gymnasium beside each version of it that is supported

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from release import sbom
@@ -35,13 +36,13 @@ def machine_paths() -> dict[str, str]:
     return {str(ROOT): "/cartwheel", cargo_home: "/cargo", std: f"/rustc/{commit}"}
 
 
-def environment(target: Target) -> dict[str, str]:
-    """The variables under which a build repeats itself."""
+def environment(target: Target, flags: Sequence[str]) -> dict[str, str]:
+    """The variables under which a build repeats itself; rustc gets these flags besides."""
     remaps = [f"--remap-path-prefix={here}={there}" for here, there in machine_paths().items()]
     variables = {
         **os.environ,
         # Not RUSTFLAGS, which a space in a path would divide.
-        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(remaps),
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join([*remaps, *flags]),
         "CARGO_TARGET_DIR": str(CARGO_TARGET_DIR),
         "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}",
         "SOURCE_DATE_EPOCH": commit_time(),
@@ -65,8 +66,11 @@ def add_rust_target(triple: str) -> None:
     subprocess.run(["rustup", "target", "add", triple], cwd=ROOT, check=True)
 
 
-def build(target: Target, abi: str, out: Path) -> Path:
-    """Builds the wheel of `target` for the interpreters of `abi` into `out`; returns its path."""
+def build(target: Target, abi: str, out: Path, flags: Sequence[str]) -> Path:
+    """Builds the wheel of `target` for the interpreters of `abi` into `out`; returns its path.
+
+    rustc gets these flags besides.
+    """
     add_rust_target(target.triple)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="cartwheel-") as folder:
@@ -74,6 +78,6 @@ def build(target: Target, abi: str, out: Path) -> Path:
         command += ["--zig", "--quiet"]
         command += ["--target", target.triple, *target.compatibility, "--auditwheel", "check"]
         command += ["--interpreter", INTERPRETERS[abi], "--out", folder]
-        subprocess.run(command, cwd=ROOT, check=True, env=environment(target))
+        subprocess.run(command, cwd=ROOT, check=True, env=environment(target, flags))
         (built,) = Path(folder).glob("*.whl")
         return sbom.finish(built, target, out, commit_time())

@@ -13,14 +13,16 @@ import tempfile
 from pathlib import Path
 
 from release.command import ROOT, output_of
+from release.profile import NAME, record
 from release.targets import ABI3, ABIS, TARGETS, of_this_machine
 
 FOLDERS = ("a", "a folder with a longer name")
 
 
-def hashes(clone: Path, *options: str) -> dict[str, str]:
-    """Builds the packages of a clone; returns the hash of each by its name."""
-    for command in (["release.wheels", "--untried", *options], ["release.sdist", "--untried"]):
+def hashes(clone: Path, profile: Path, *options: str) -> dict[str, str]:
+    """Builds the packages of a clone by a profile; returns the hash of each by its name."""
+    wheels = ["release.wheels", "--untried", "--profile", str(profile), *options]
+    for command in (wheels, ["release.sdist", "--untried"]):
         subprocess.run([sys.executable, "-m", *command], cwd=clone, check=True)
     lines = (clone / "dist" / "SHA256SUMS").read_text().splitlines()
     return {name: digest for digest, name in (line.split("  ") for line in lines)}
@@ -41,7 +43,9 @@ def main() -> None:
             # The second from the first: they have one commit, whatever becomes of HEAD.
             subprocess.run(["git", "clone", "--quiet", source, clone], check=True)
         commit = output_of("git", "-C", str(clones[0]), "rev-parse", "HEAD")
-        first, second = (hashes(clone, *options) for clone in clones)
+        profile = Path(folder, NAME)
+        record(profile)
+        first, second = (hashes(clone, profile, *options) for clone in clones)
     print(f"commit {commit}, {output_of('rustc', '--version')}")
     for name in sorted(first.keys() | second.keys()):
         equal = first.get(name) == second.get(name)

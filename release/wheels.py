@@ -1,13 +1,16 @@
 """Builds the wheels of a release into dist/, checks each, and tries those that run here.
 
     python -m release.wheels [--targets TRIPLE …] [--abis ABI …] [--here] [--untried]
+        [--profile FILE | --unprofiled]
 
-Writes the table of the wheels to ``target/wheels.md`` and their hashes to ``dist/SHA256SUMS``.
-The exit status is 1 if a wheel must not be published; the reasons are printed.
+The wheel of this machine is optimised by a profile, which is recorded first and put beside it.
+Writes the table of the wheels to ``target/wheels.md`` and the hashes of all files to
+``dist/SHA256SUMS``. The exit status is 1 if a wheel must not be published; the reasons are printed.
 """
 
 import argparse
 import hashlib
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from packaging.utils import parse_wheel_filename
 from release.audit import Audit, audit
 from release.build import build
 from release.command import ROOT
+from release.profile import NAME, flags_for, record
 from release.targets import ABIS, TARGETS, of_this_machine
 from release.trial import try_out
 
@@ -38,10 +42,22 @@ def row(wheel: Path, found: Audit, import_ms: float | None) -> str:
 
 
 def write_hashes() -> None:
-    """Writes what `sha256sum --check` reads, for every package in dist/."""
-    packages = sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
+    """Writes what `sha256sum --check` reads, for every file of dist/."""
+    packages = sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz"), *DIST.glob(NAME)])
     lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in packages]
     (DIST / "SHA256SUMS").write_text("".join(lines))
+
+
+def prepare(given: Path | None) -> Path:
+    """The profile in dist/: a copy of the given one, or a new one."""
+    profile = DIST / NAME
+    if given is None:
+        print("==> the profile", flush=True)
+        record(profile)
+    elif given.resolve() != profile:
+        DIST.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(given, profile)
+    return profile
 
 
 def main() -> None:
@@ -52,9 +68,13 @@ def main() -> None:
     parser.add_argument("--abis", nargs="+", choices=ABIS, default=ABIS)
     parser.add_argument("--here", action="store_true", help="only the wheels of this machine")
     parser.add_argument("--untried", action="store_true", help="build and check them only")
+    profiles = parser.add_mutually_exclusive_group()
+    profiles.add_argument("--profile", type=Path, help="a profile that was recorded before")
+    profiles.add_argument("--unprofiled", action="store_true", help="quicker, and slower to step")
     arguments = parser.parse_args()
     if arguments.here:
         arguments.targets = [of_this_machine().triple]
+    profile = None if arguments.unprofiled else prepare(arguments.profile)
 
     lines = [HEADER, "|---" * HEADER.count(" | ") + "|---|"]
     faulty = False
@@ -63,7 +83,7 @@ def main() -> None:
             if target.triple not in arguments.targets:
                 continue
             print(f"==> maturin build, {abi}, {target.triple}", flush=True)
-            wheel = build(target, abi, DIST)
+            wheel = build(target, abi, DIST, flags_for(target, abi, profile))
             found = audit(wheel, target, abi)
             for fault in found.faults:
                 print(f"    {wheel.name}: {fault}", file=sys.stderr)

@@ -35,7 +35,7 @@ MODES = ("NextStep", "SameStep", "Disabled")
 #: Average seconds between two faults that come from outside the environments.
 FAULT_EVERY = 0.4
 #: The probability that a step never returns, and the seconds until its worker is restarted.
-HANGS, LIMIT = 3e-5, 0.5
+HANGS, LIMIT = 3e-5, 3.0
 
 
 def in_a_hook_of_a_fork(frame):

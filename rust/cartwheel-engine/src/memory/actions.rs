@@ -111,13 +111,17 @@ impl ActionArea {
         rows: Range<usize>,
         fill: impl FnOnce(&mut [u8]) -> T,
     ) -> T {
-        let tags = self.places[leaf].tags;
+        let (tags, rows_from) = (self.places[leaf].tags, self.places[leaf].tags + 1);
         assert!(rows.end <= self.rows, "{rows:?} are rows of the batch");
-        // SAFETY: the pool alone accesses the tag that was stored last (invariant 5).
-        unsafe { self.mapping.fill(tags..tags + 1, tag.to_byte()) }
-        let of_rows = tags + 1 + rows.start..tags + 1 + rows.end;
-        // SAFETY: these rows are not in flight (invariant 5).
-        unsafe { self.mapping.fill(of_rows, tag.to_byte()) }
+        // The tag that was stored last is just before that of the first row.
+        let from = if rows.start == 0 { tags } else { rows_from + rows.start };
+        // SAFETY: these rows are not in flight, and the pool alone accesses the tag that was stored
+        // last (invariant 5).
+        unsafe { self.mapping.fill(from..rows_from + rows.end, tag.to_byte()) }
+        if from != tags {
+            // SAFETY: as above.
+            unsafe { self.mapping.fill(tags..rows_from, tag.to_byte()) }
+        }
         let count = rows.len();
         let (first, row_len) = self.rows(leaf, tag, rows);
         let bytes = count * row_len * tag.size();

@@ -8,6 +8,7 @@
 //! either end is a segmentation fault at once, and never reaches the next mapping.
 #![expect(unsafe_code, reason = "maps memory and copies through raw pointers, see the invariants")]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
@@ -234,9 +235,25 @@ impl Mapping {
         let source = self.at(offset..offset + into.len());
         // SAFETY: the source is inside the mapping and, as the caller promises, not being written;
         // `into` is a live Rust slice and so cannot overlap it.
-        unsafe {
-            source.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len());
-        }
+        unsafe { source.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
+    }
+
+    /// The same, to bytes that need not be initialised; returns them, which are then.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Mapping::read`].
+    pub(crate) unsafe fn read_new<'a>(
+        &self,
+        offset: usize,
+        into: &'a mut [MaybeUninit<u8>],
+    ) -> &'a mut [u8] {
+        let source = self.at(offset..offset + into.len());
+        let first = into.as_mut_ptr().cast::<u8>();
+        // SAFETY: as in `read`.
+        unsafe { source.as_ptr().copy_to_nonoverlapping(first, into.len()) };
+        // SAFETY: all bytes were just written, and the slice borrows them.
+        unsafe { std::slice::from_raw_parts_mut(first, into.len()) }
     }
 }
 

@@ -19,6 +19,7 @@
 //! made.
 #![expect(unsafe_code, reason = "copies out of mapped memory, see the invariants")]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -303,14 +304,31 @@ impl Lease {
     ///
     /// When those bytes are not in the slab.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
-        let (bytes, wanted) = (self.layout().bytes(), into.len());
+        let (mapping, start) = self.source(offset, into.len());
+        // SAFETY: the slab is leased, so no worker writes it (invariant 3).
+        unsafe { mapping.read(start, into) }
+    }
+
+    /// The same, to bytes that need not be initialised; returns them, which are then.
+    ///
+    /// # Panics
+    ///
+    /// As [`Lease::read`].
+    pub fn read_new<'a>(&self, offset: usize, into: &'a mut [MaybeUninit<u8>]) -> &'a mut [u8] {
+        let (mapping, start) = self.source(offset, into.len());
+        // SAFETY: as in `read`.
+        unsafe { mapping.read_new(start, into) }
+    }
+
+    /// The mapping, and the offset in it of `wanted` bytes from `offset` of the slab on.
+    fn source(&self, offset: usize, wanted: usize) -> (&Mapping, usize) {
+        let bytes = self.layout().bytes();
         assert!(
             offset.checked_add(wanted).is_some_and(|end| end <= bytes),
             "{wanted} bytes from {offset} on are not in a slab of {bytes} bytes"
         );
         let (mapping, start) = self.place();
-        // SAFETY: the slab is leased, so no worker writes it (invariant 3).
-        unsafe { mapping.read(start + offset, into) }
+        (mapping, start + offset)
     }
 }
 

@@ -162,6 +162,29 @@ pub(crate) fn filled<'py>(
     Ok(array)
 }
 
+/// A new array with its own memory of shape `[rows, *shape]`, which `copy` writes. This saves the zeros
+/// of [`filled`].
+///
+/// # Panics
+///
+/// When `copy` returns another part of memory than its room.
+pub(crate) fn copied<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    rows: usize,
+    shape: &[usize],
+    copy: impl for<'a> FnOnce(&'a mut [MaybeUninit<u8>]) -> &'a mut [u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+    let all = |room: &mut [MaybeUninit<u8>]| {
+        let start = room.as_ptr().cast::<u8>();
+        let written = copy(room);
+        assert_eq!((written.as_ptr(), written.len()), (start, bytes), "all of the room");
+    };
+    // SAFETY: `copy` returned the room as initialised bytes, as was just checked.
+    unsafe { written(py, dtype, rows, shape, all) }
+}
+
 /// A new array with its own memory of shape `[rows, *shape]`, which `fill` writes. This saves the
 /// zeros of [`filled`], which take as long as a copy.
 ///

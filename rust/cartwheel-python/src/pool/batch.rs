@@ -13,7 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::array::{SlabLease, filled, view};
+use crate::array::{SlabLease, copied, filled, view};
 use crate::pool::announced::{Message, Messages};
 use crate::pool::finals::{Finals, FinalsForm, terminal_frames};
 use crate::pool::infos::Infos;
@@ -158,8 +158,8 @@ impl Batches {
         let has_finals = self.form.dense;
         let copy = |number: usize, first: usize| {
             let offset = lease.layout().leaf_offset(first + number);
-            let fill = |room: &mut [u8]| lease.read(offset, room);
-            filled(py, leaves[number].dtype, Some(rows), &leaves[number].shape, fill)
+            let leaf = &leaves[number];
+            copied(py, leaf.dtype, rows, &leaf.shape, |room| lease.read_new(offset, room))
         };
         let copy_finals =
             || assemble(link, root, &|number| copy(number, leaves.len()), infos).map(Some);
@@ -304,14 +304,15 @@ fn outcome<'py>(
     offset: usize,
     dtype: DType,
 ) -> PyResult<Bound<'py, PyAny>> {
-    filled(py, dtype, Some(rows), &[], |room| {
-        lease.read(offset, room);
+    copied(py, dtype, rows, &[], |room| {
+        let elements = lease.read_new(offset, room);
         if dtype == DType::Bool {
             // A flag that another process wrote may be any byte; Python's truth values may not.
-            for flag in room {
+            for flag in &mut *elements {
                 *flag = u8::from(*flag != 0);
             }
         }
+        elements
     })
 }
 

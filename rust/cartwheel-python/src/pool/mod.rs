@@ -4,6 +4,7 @@
 
 mod actions;
 mod announced;
+mod attachment;
 mod batch;
 mod by_row;
 mod call;
@@ -45,6 +46,7 @@ use crate::error::to_py_err;
 use crate::memory::PyMemory;
 use crate::mode::mode;
 use crate::pool::announced::Announced;
+use crate::pool::attachment::Attachment;
 use crate::pool::batch::Batches;
 use crate::pool::by_row::ByRow;
 use crate::pool::door::{Closing, Door};
@@ -131,7 +133,7 @@ impl PyPool {
             timeout,
             rows,
             actions: Tree::new(actions)?,
-            inline,
+            attachment: Attachment::new(inline, native.is_some(), num_threads),
             batches: Batches::new(Tree::new(observations)?, form),
             infos: Infos::new(objects, columnar, native.is_some()),
             by_row: ByRow::new(rows),

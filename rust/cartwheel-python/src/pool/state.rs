@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::Cast;
 use crate::pool::announced::Announced;
+use crate::pool::attachment::Attachment;
 use crate::pool::batch::{Batches, Outputs, load_finished};
 use crate::pool::by_row::ByRow;
 use crate::pool::door::{Close, Closing};
@@ -39,8 +40,7 @@ pub(super) struct State {
     pub(super) native: Option<Py<PyNativeEnvs>>,
     /// What judges the rows after the first half of each step.
     pub(super) judge: Option<Judge>,
-    /// Whether the caller's thread steps all rows: detaching would only cost time.
-    pub(super) inline: bool,
+    pub(super) attachment: Attachment,
     pub(super) batches: Batches,
     pub(super) infos: Infos,
     pub(super) by_row: ByRow,
@@ -119,7 +119,7 @@ impl Close for State {
     fn close(&mut self, py: Python<'_>, grace: Duration) -> Vec<usize> {
         self.posts.hang_up_if_owing(py);
         // The state is dropped with its descriptors; memory stays as long as an array shows it.
-        let pool = &mut self.pool;
-        if self.inline { pool.close(grace) } else { py.detach(|| pool.close(grace)) }
+        let Self { pool, attachment, .. } = self;
+        attachment.during(py, || pool.close(grace))
     }
 }

@@ -51,7 +51,7 @@ impl State {
             let began = self.posts.owing.then(Instant::now);
             let whole = self.send_queued(py)?;
             before += began.map_or(Duration::ZERO, |began| began.elapsed());
-            let Self { pool, closing, .. } = self;
+            let Self { pool, closing, attachment, .. } = self;
             let left = timeout.map(|all| all.saturating_sub(before));
             let left = if whole { left } else { Some(Duration::ZERO) };
             let mut interrupted = || {
@@ -61,11 +61,7 @@ impl State {
                 raised = Python::attach(|py| py.check_signals().err());
                 raised.is_some()
             };
-            let outcome = if self.inline {
-                wait(pool, left, &mut interrupted)
-            } else {
-                py.detach(|| wait(pool, left, &mut interrupted))
-            };
+            let outcome = attachment.during(py, || wait(pool, left, &mut interrupted));
             match (outcome, timeout) {
                 (Err(Error::WorkerDied { worker, .. }), _) if self.pool.can_resume() => {
                     self.restart(py, worker, call)?;

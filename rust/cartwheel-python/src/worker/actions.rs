@@ -14,6 +14,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::filled;
 use crate::space::{Node, Tree};
+use crate::worker::stable_abi::item;
 
 /// The actions of one shard, ready to be passed to environments row by row.
 #[derive(Debug)]
@@ -79,7 +80,7 @@ impl<'py> Actions<'py> {
     /// The action of row `row`, counted from the start of the shard.
     pub(crate) fn row(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Self::Array(array) => array.get_item(row),
+            Self::Array(array) => item(array, row),
             Self::Integers(integers) => Ok(integers[row].into_pyobject(py)?.into_any()),
             Self::Rows(rows) => rows.get_item(row),
             Self::Dict(items) => {

@@ -3,9 +3,9 @@
 mod actions;
 mod called;
 mod laps;
-mod method;
 mod observation;
 mod returned;
 mod rows;
 pub(crate) mod serve;
 pub(crate) mod shard;
+mod stable_abi;

@@ -15,9 +15,9 @@ use pyo3::types::{PyDict, PyList};
 use crate::space::Tree;
 use crate::value::{Encoder, Foreign, has_text_keys};
 use crate::worker::actions::Actions;
-use crate::worker::method::call_method;
 use crate::worker::observation::{ObservationBytes, ObservationWriter};
 use crate::worker::returned::{flag, number, unpack};
+use crate::worker::stable_abi::call_method;
 
 /// The last results of a row's environment.
 #[derive(Debug, Default)]

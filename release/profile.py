@@ -1,0 +1,62 @@
+"""Records how often each branch of the module is taken, for the builds of a release.
+
+The wheel of this machine is built with counters, installed into an empty environment, and steps
+what `release.profiled_steps` steps. The compiler lays out and inlines code by these counts;
+`docs/release.md` says what that is worth.
+
+A profile serves the wheel that was counted alone. Counts have the names of symbols, which contain
+a hash of the features and of the linker; a wheel of another machine or ABI would find none of them,
+and its code grows by a third.
+"""
+
+import os
+import subprocess
+import tempfile
+import venv
+from pathlib import Path
+
+from release.build import build
+from release.command import ROOT, output_of
+from release.targets import ABI3, Target, of_this_machine
+
+#: The name of the profile beside the wheels: with it, anyone can build the same bytes.
+NAME = "cartwheel.profdata"
+
+
+def profdata() -> Path:
+    """LLVM's tool that merges counts, of the version that rustc has; installs it with rustup."""
+    subprocess.run(["rustup", "component", "add", "llvm-tools"], cwd=ROOT, check=True)
+    host = next(
+        line.partition(": ")[2]
+        for line in output_of("rustc", "--version", "--verbose").splitlines()
+        if line.startswith("host")
+    )
+    sysroot = Path(output_of("rustc", "--print", "sysroot"))
+    return sysroot / "lib" / "rustlib" / host / "bin" / "llvm-profdata"
+
+
+def flags_for(target: Target, abi: str, profile: Path | None) -> list[str]:
+    """The flags of rustc for a wheel; none for a wheel that the profile does not serve."""
+    serves = (target, abi) == (of_this_machine(), ABI3)
+    return [f"-Cprofile-use={profile}"] if profile and serves else []
+
+
+def record(profile: Path) -> None:
+    """Writes a profile of this commit."""
+    merge = profdata()
+    with tempfile.TemporaryDirectory(prefix="cartwheel-") as name:
+        folder = Path(name)
+        counts = folder / "counts"
+        flags = [f"-Cprofile-generate={counts}"]
+        wheel = build(of_this_machine(), ABI3, folder / "wheel", flags)
+        venv.create(folder / "venv", with_pip=True)
+        for arguments in (
+            ["-m", "pip", "install", "--quiet", str(wheel)],
+            ["-I", str(ROOT / "release" / "profiled_steps.py")],
+        ):
+            # The commands have a home for counts: without it they would leave some where they run.
+            environment = {**os.environ, "LLVM_PROFILE_FILE": f"{counts}/%m-%p.profraw"}
+            command = [folder / "venv" / "bin" / "python", *arguments]
+            subprocess.run(command, cwd=folder, env=environment, check=True)
+        profile.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([merge, "merge", "--output", profile, counts], check=True)

@@ -1,0 +1,87 @@
+"""Steps what users step, for `release.profile`: each kind of environment, executor and call."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+
+import cartwheel
+from cartwheel import envpool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NATIVE = ("CartPole-v1", "MountainCar-v0", "Pendulum-v1", "Acrobot-v1", "FrozenLake-v1", "Taxi-v4")
+MODES = ("NextStep", "SameStep", "Disabled")
+BOX = gym.spaces.Box(-1, 1, (4,), np.float32)
+NESTED = gym.spaces.Dict({"box": BOX, "image": gym.spaces.Box(0, 255, (32, 32, 3), np.uint8)})
+
+
+class Quick(gym.Env[Any, Any]):
+    """Its episodes have 20 steps and some infos, and take hardly any time."""
+
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, space: gym.Space[Any]) -> None:
+        """Draws the only observation."""
+        self.observation_space = space
+        self._observation = space.sample()
+        self._steps = 0
+
+    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode."""
+        self._steps = 0
+        return self._observation, {}
+
+    def step(self, _: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Ends every twentieth step."""
+        self._steps += 1
+        over = self._steps >= 20
+        infos = {"steps": self._steps, "speed": 0.5} if self._steps % 4 == 0 else {}
+        return self._observation, 1.0, over, False, infos
+
+
+def step(envs: Any, steps: int) -> None:
+    """Steps vector environments; without autoreset, resets the rows that are over."""
+    envs.reset(seed=1)
+    actions = [envs.action_space.sample() for _ in range(16)]
+    for at in range(steps):
+        _, _, terminations, truncations, _ = envs.step(actions[at % 16])
+        over = terminations | truncations
+        if envs.metadata["autoreset_mode"] is gym.vector.AutoresetMode.DISABLED and over.any():
+            envs.reset(options={"reset_mask": over})
+    envs.close()
+
+
+def step_pool(rows: int, batch: int, steps: int) -> None:
+    """``recv`` and ``send``, as users of EnvPool call them."""
+    pool = envpool.make_gymnasium("CartPole-v1", num_envs=rows, batch_size=batch, seed=1)
+    pool.async_reset()
+    actions = (np.arange(batch) % 2).astype(np.int32)
+    for _ in range(steps):
+        pool.send(actions, pool.recv()[-1]["env_id"])
+    pool.close()
+
+
+def main() -> None:
+    """Steps all of them, most of the time in the ways that are used most."""
+    for rows, steps in ((1, 40_000), (64, 10_000), (4096, 500)):
+        step(cartwheel.make_vec("cartwheel/CartPole-v1", rows, num_workers=1), steps)
+    for name in NATIVE:
+        for mode in MODES:
+            step(cartwheel.make_vec(f"cartwheel/{name}", 64, autoreset_mode=mode), 1000)
+    makes: list[Callable[[], Any]] = [partial(Quick, BOX), partial(Quick, NESTED)]
+    makes.append(partial(gym.make, "CartPole-v1"))
+    for make in makes:
+        for rows in (1, 32):
+            for executor in ("inline", "thread", "process"):
+                step(cartwheel.VectorEnv([make] * rows, executor=executor), 2000)
+    for rows, batch in ((1, 1), (64, 64), (64, 32), (1024, 512)):
+        step_pool(rows, batch, 2000)
+
+
+if __name__ == "__main__":
+    main()
