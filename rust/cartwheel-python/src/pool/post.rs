@@ -34,6 +34,7 @@ impl State {
         to: To,
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        self.posts.in_between = true;
         match to {
             To::All => {
                 if matches!(self.attachment, Attachment::Always) {
@@ -59,6 +60,7 @@ impl State {
                 }
             }
         }
+        self.posts.in_between = false;
         Ok(())
     }
 
