@@ -70,10 +70,10 @@ impl Posts {
     pub(super) fn hang_up_if_owing(&self, py: Python<'_>) {
         for channel in self.channels.bind(py).iter() {
             let owes = channel.cast::<PyChannel>().is_ok_and(|channel| channel.get().owes(py));
-            if owes || self.in_between {
-                if let Err(error) = channel.call_method0(intern!(py, "hang_up")) {
-                    error.write_unraisable(py, Some(&channel));
-                }
+            if (owes || self.in_between)
+                && let Err(error) = channel.call_method0(intern!(py, "hang_up"))
+            {
+                error.write_unraisable(py, Some(&channel));
             }
         }
     }
