@@ -718,7 +718,8 @@ class Pool:
                 ``None`` for workers that pickle them.
             channels: The caller's end of the channel to each worker; empty for native
                 environments. Whoever restarts a worker replaces its entry. An end is a
-                :class:`Channel`, or has a function ``post`` in C, and its queue ``outbox``.
+                :class:`Channel`, or has a function ``post`` in C, and its queue ``outbox``. Its
+                ``hang_up`` ends the waits of its worker.
             link: Makes and receives messages outside of shared memory; a ``_WorkersLink`` if
                 ``shard`` is a :class:`Shard`.
             class_name: The name in errors.

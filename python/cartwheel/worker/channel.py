@@ -78,6 +78,10 @@ class ProcessChannel(Channel):
         """
         return pickle.loads(self.receive_bytes(number, timeout))
 
+    def hang_up(self) -> None:
+        """Closes the socket: a worker that waits for a message raises ``EOFError``."""
+        super().close()
+
     def close(self) -> None:
         """Closes the socket, the lifeline and the kept lines of stderr."""
         super().close()

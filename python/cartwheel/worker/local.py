@@ -45,6 +45,10 @@ class LocalChannel:
             if found >= number:
                 return content
 
+    def hang_up(self) -> None:
+        """Puts the final message into the worker's inbox: it raises ``EOFError``."""
+        self.outbox.put(_END)
+
     def close(self) -> None:
         """Does nothing."""
 
@@ -72,7 +76,10 @@ class LocalWorkerChannel:
 
     def receive(self) -> Any:
         """Takes the next message."""
-        return self._inbox.get()
+        message = self._inbox.get()
+        if message is _END:
+            raise EOFError
+        return message
 
     def take_descriptor(self) -> Descriptor:
         """Raises: within one process, descriptors need not be sent.

@@ -470,6 +470,8 @@ def serve_thread(
             return
         memory, make_shard = setup
         serve(memory, index, make_shard(worker), spin=spin)
+    except EOFError:  # the caller hung up
+        worker.close()
     except BaseException as error:  # an exception of a thread would go unnoticed
         worker.fail(error)
     finally:

@@ -120,7 +120,7 @@ impl PyChannel {
     }
 
     /// Closes this end. A worker's end sends everything first, unless the caller is gone.
-    pub(crate) fn close(&self, py: Python<'_>) {
+    fn close(&self, py: Python<'_>) {
         let inside = self.lock(py).take();
         if let Some(Inside { sender: Some((way, thread)), .. }) = inside {
             drop(way);

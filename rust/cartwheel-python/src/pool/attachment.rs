@@ -35,11 +35,6 @@ impl Attachment {
         }
     }
 
-    /// Whether the calling thread steps Python environments.
-    pub(super) fn is_inline(&self) -> bool {
-        matches!(self, Self::Always)
-    }
-
     /// Calls `wait`, attached or not.
     pub(super) fn during<T: Send>(&mut self, py: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
         match self {

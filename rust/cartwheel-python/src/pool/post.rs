@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::pool::attachment::Attachment;
 use crate::pool::posted::To;
 use crate::pool::state::State;
 
@@ -33,9 +34,10 @@ impl State {
         to: To,
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        self.posts.in_between = true;
         match to {
             To::All => {
-                if self.attachment.is_inline() {
+                if matches!(self.attachment, Attachment::Always) {
                     // Ctrl-C may have kept the worker, on this thread, from taking the last one.
                     let own = self.posts.channels.bind(py).get_item(0)?;
                     let queue = own.getattr(intern!(py, "outbox"))?;
@@ -58,6 +60,7 @@ impl State {
                 }
             }
         }
+        self.posts.in_between = false;
         Ok(())
     }
 

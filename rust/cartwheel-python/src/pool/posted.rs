@@ -34,11 +34,13 @@ pub(crate) struct Posts {
     pub(super) last: Option<Py<PyAny>>,
     /// Whether a queued message may not have been sent.
     pub(super) owing: bool,
+    /// Whether only some messages of a task were queued: a panic or an error came in between.
+    pub(super) in_between: bool,
 }
 
 impl Posts {
     pub(super) fn new(channels: Py<PyList>) -> Self {
-        Self { channels, last: None, owing: false }
+        Self { channels, last: None, owing: false, in_between: false }
     }
 
     /// Queues a message for a worker.
@@ -66,9 +68,12 @@ impl Posts {
 
     /// Before the end: no worker may wait for a message that will not be sent.
     pub(super) fn hang_up_if_owing(&self, py: Python<'_>) {
-        for channel in self.processes(py) {
-            if channel.get().owes(py) {
-                channel.get().close(py);
+        for channel in self.channels.bind(py).iter() {
+            let owes = channel.cast::<PyChannel>().is_ok_and(|channel| channel.get().owes(py));
+            if (owes || self.in_between)
+                && let Err(error) = channel.call_method0(intern!(py, "hang_up"))
+            {
+                error.write_unraisable(py, Some(&channel));
             }
         }
     }
