@@ -51,13 +51,10 @@ def record(profile: Path) -> None:
         flags = [f"-Cprofile-generate={counts}", "-Clinker=cc"]
         wheel = build(of_this_machine(), ABI3, folder / "wheel", flags, audit="skip")
         venv.create(folder / "venv", with_pip=True)
-        for arguments in (
-            ["-m", "pip", "install", "--quiet", str(wheel)],
-            ["-I", str(ROOT / "release" / "profiled_steps.py")],
-        ):
-            # The commands have a home for counts: without it they would leave some where they run.
-            environment = {**os.environ, "LLVM_PROFILE_FILE": f"{counts}/%m-%p.profraw"}
-            command = [folder / "venv" / "bin" / "python", *arguments]
-            subprocess.run(command, cwd=folder, env=environment, check=True)
+        python = folder / "venv" / "bin" / "python"
+        subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], cwd=folder, check=True)
+        steps = ROOT / "release" / "profiled_steps.py"
+        environment = {**os.environ, "LLVM_PROFILE_FILE": f"{counts}/%p.profraw"}
+        subprocess.run([python, "-I", steps], cwd=folder, env=environment, check=True)
         profile.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run([merge, "merge", "--output", profile, counts], check=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NATIVE = ("CartPole-v1", "MountainCar-v0", "Pendulum-v1", "Acrobot-v1", "FrozenLake-v1", "Taxi-v4")
-MODES = ("NextStep", "SameStep", "Disabled")
+MODES = tuple(gym.vector.AutoresetMode)
 BOX = gym.spaces.Box(-1, 1, (4,), np.float32)
 NESTED = gym.spaces.Dict({"box": BOX, "image": gym.spaces.Box(0, 255, (32, 32, 3), np.uint8)})
 
