@@ -13,7 +13,6 @@ from cartwheel._cartwheel import FrameStack as Stack
 from cartwheel.arguments import as_integer
 from cartwheel.choices import check_choice
 from cartwheel.spaces import nested
-from cartwheel.wrappers.observation_wrapper import rows_of_batch
 from cartwheel.wrapping.state import KeepsState
 from cartwheel.wrapping.wrapper import VectorWrapper
 
@@ -71,9 +70,7 @@ class FrameStack(KeepsState, VectorWrapper):
         if next(nested.named(frame, "observations"), None) is None:
             raise TypeError(f"the observations {space} have no array that could be stacked.")
         self._space_before = space
-        self.single_observation_space = batch_space(space, self.k)
-        rows = rows_of_batch(envs)
-        self.observation_space = batch_space(self.single_observation_space, rows)
+        self._set_observation_space(batch_space(space, self.k))
         self._ends_in_steps = self._source.mode == AutoresetMode.SAME_STEP
         repeats = padding == "reset"
         #: One for each leaf, nested like observations.
@@ -148,9 +145,7 @@ def _zero(space: Space[Any], path: str) -> Any:
         return tuple(_zero(part, f"{path}/{i}") for i, part in enumerate(space.spaces))
     if isinstance(space, Box):
         return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
-    if isinstance(space, Discrete):
-        return np.array(space.start, space.dtype)
-    if isinstance(space, MultiDiscrete):
+    if isinstance(space, Discrete | MultiDiscrete):
         return np.array(space.start, space.dtype)
     if isinstance(space, MultiBinary):
         return np.zeros(space.shape, space.dtype)

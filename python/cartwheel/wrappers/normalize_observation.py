@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import ObservationNormalizer
 from cartwheel.arguments import as_positive
 from cartwheel.wrappers.moments import RunningMoments
 from cartwheel.wrappers.normalizer import Normalizer
-from cartwheel.wrappers.observation_wrapper import rows_of_batch
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -69,9 +67,7 @@ class NormalizeObservation(Normalizer):
                 "choose with FilterObservation, or flatten with FlattenObservation."
             )
         self._space_before = space
-        self.single_observation_space = Box(-np.inf, np.inf, space.shape, np.float32)
-        rows = rows_of_batch(envs)
-        self.observation_space = batch_space(self.single_observation_space, rows)
+        self._set_observation_space(Box(-np.inf, np.inf, space.shape, np.float32))
         mode = self._source.mode
         self._ends_in_steps = mode == AutoresetMode.SAME_STEP
         self._normalizer = ObservationNormalizer(
