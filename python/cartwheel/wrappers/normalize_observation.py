@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Box
-from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import ObservationNormalizer
 from cartwheel.arguments import as_positive
@@ -68,10 +67,8 @@ class NormalizeObservation(Normalizer):
             )
         self._space_before = space
         self._set_observation_space(Box(-np.inf, np.inf, space.shape, np.float32))
-        mode = self._source.mode
-        self._ends_in_steps = mode == AutoresetMode.SAME_STEP
         self._normalizer = ObservationNormalizer(
-            envs.num_envs, space.shape, self.epsilon, mode.value
+            envs.num_envs, space.shape, self.epsilon, self._source.mode.value
         )
 
     @property
@@ -81,20 +78,10 @@ class NormalizeObservation(Normalizer):
         return RunningMoments(mean, var, count)
 
     def _transform(self, batch: Batch) -> None:
-        if self._ends_in_steps and batch.infos:
-            ends, places, finals = batch.ended(self._space_before)
-            if len(ends):
-                batch.observations, last = self._normalizer.normalize_ended(
-                    batch.rows,
-                    batch.kinds,
-                    batch.observations,
-                    (
-                        ends,
-                        places,
-                        batch.observations[:0] if finals is None else finals.observations,
-                    ),
-                )
-                if finals is not None:
-                    finals.observations = last
-                return
-        batch.observations = self._normalizer.normalize(batch.rows, batch.kinds, batch.observations)
+        ends, finals = batch.ended(self._space_before, self._source.mode)
+        last = batch.observations[:0] if finals is None else finals.observations
+        batch.observations, last = self._normalizer.normalize(
+            batch.rows, batch.kinds, batch.observations, ends and (*ends, last)
+        )
+        if finals is not None:
+            finals.observations = last
