@@ -80,7 +80,7 @@ def _environment(name: str, python: Path, wheel: Path, *, oldest: bool) -> Path:
     print(f"==> pip install {wheel.name}, with what the tests need", flush=True)
     pip = [str(inside), "-m", "pip", "install", "--quiet"]
     if oldest:
-        extra = [str(wheel), "-r", str(OLDEST), *REQUIREMENTS]
+        extra = [str(wheel), "-r", str(OLDEST), *REQUIREMENTS, "pytest-xdist>=3.6"]
     elif name.endswith("t"):
         extra = [str(wheel), "-r", str(FREE_THREADED)]
     else:
