@@ -12,7 +12,10 @@ import cartwheel
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in sorted((ROOT / "docs").glob("**/*.md")) if "_build" not in page.parts),
+]
 #: Modules and pages that need packages of other environments, and the mark of those environments.
 MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "sb3": pytest.mark.torch,
