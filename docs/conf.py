@@ -31,7 +31,7 @@ extensions = [
     "public_names",
     "repository_links",
 ]
-exclude_patterns = ["_build", "extensions", "requirements.txt"]
+exclude_patterns = ["_build"]
 root_doc = "index"
 
 myst_heading_anchors = 3  # as on Git hosts: [text](page.md#a-heading)

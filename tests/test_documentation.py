@@ -4,6 +4,8 @@ import doctest
 import importlib
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,13 @@ def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(page, tmp_path,
         line = text.count("\n", 0, block.start(1))
         code = "\n" * line + block.group(1)  # so that a traceback names the line of the page
         exec(compile(code, str(page), "exec"), namespace)
+
+
+def test_the_pictures_are_those_that_their_script_draws(tmp_path):
+    pictures = ROOT / "docs/pictures"
+    subprocess.run([sys.executable, str(pictures / "draw.py"), str(tmp_path)], check=True)
+    drawn = {file.name: file.read_text(encoding="utf-8") for file in tmp_path.iterdir()}
+    assert drawn == {file.name: file.read_text(encoding="utf-8") for file in pictures.glob("*.svg")}
 
 
 @pytest.mark.parametrize("page", sorted(TRAINERS), ids=lambda page: page.name)
