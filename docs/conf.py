@@ -22,7 +22,7 @@ copyright = author
 html_title = project
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
@@ -56,6 +56,12 @@ autodoc_mock_imports = [
 ]
 
 nitpicky = True
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 240
+nb_execution_show_tb = True
+nb_merge_streams = True
+
 html_theme = "furo"
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["static"]

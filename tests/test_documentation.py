@@ -139,6 +139,19 @@ def test_the_pictures_are_those_that_their_script_draws(tmp_path):
     assert drawn == {file.name: file.read_text(encoding="utf-8") for file in pictures.glob("*.svg")}
 
 
+def test_no_code_of_a_page_is_left_out():
+    """Python runs here, the cells of tutorials in `make docs`; the others are not Python."""
+    others = {"c", "diff", "rust", "sh", "text", "toml", "{eval-rst}", "{include}", "{toctree}"}
+    cells = {page for page in PAGES if "{code-cell}" in page.read_text(encoding="utf-8")}
+    assert {page.parent.name for page in cells} == {"tutorials"}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        opened = re.findall(r"^ *```+ *([^\s`]+)", text, re.MULTILINE)
+        known = others | {"{code-cell}" if page in cells else "python"}
+        assert set(opened) <= known, page
+        assert page not in cells or "file_format: mystnb" in text.partition("\n# ")[0]
+
+
 @pytest.mark.parametrize("page", sorted(TRAINERS), ids=lambda page: page.name)
 def test_every_page_of_a_trainer_has_the_same_sections_in_the_same_order(page):
     found = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
