@@ -18,6 +18,7 @@ MUJOCO_VENV := .venv-mujoco-
 RELEASE_VENV := .venv-release
 LINT_VENV := .venv-lint
 SCHEMAS := $(LINT_VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.
+DOCS_VENV := .venv-docs
 EXAMPLES := target/examples
 
 # One interpreter for maturin, clippy and the tests, so that no build invalidates another.
@@ -57,7 +58,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons test-oldest matrix matrix-mujoco loom orders sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench compare bench-trainers wheel wheels sdist reproduce test-wheels test-extras
+.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons test-oldest matrix matrix-mujoco loom orders sanitize sanitize-core sanitize-python parity soak faults zoo docs docs-serve lint fmt bench compare bench-trainers wheel wheels sdist reproduce test-wheels test-extras
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -198,6 +199,13 @@ zoo: build $(ZOO_VENV)/.installed ## step real environments of other packages be
 	@echo '==> the table of docs/environments.md'
 	@$(ZOO_VENV)/bin/python -m tests.zoo.table --write docs/environments.md
 
+docs: build $(DOCS_VENV)/.installed ## build the site of docs/ in docs/_build/html: runs its tutorials, checks its links; warnings are errors
+	@$(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build/html
+	@echo '==> docs/_build/html/index.html'
+
+docs-serve: docs ## build the site and show it on http://127.0.0.1:8000
+	@$(DOCS_VENV)/bin/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
 lint: build $(LINT_VENV)/.installed ## check formatting, lints, types and workflows; changes nothing
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
 		|| rustup component add rustfmt clippy
@@ -309,6 +317,14 @@ $(ZOO_VENV)/.installed: tests/requirements/zoo.txt constraints.txt
 	@test -x $(ZOO_VENV)/bin/pip || $(PYTHON) -m venv $(ZOO_VENV)
 	@$(call layer,$(ZOO_VENV),$(VENV))
 	@$(ZOO_VENV)/bin/python -m pip install --quiet -r $<
+	@touch $@
+
+# What builds the site. The layer comes first: what $(VENV) has is not installed again.
+$(DOCS_VENV)/.installed: docs/requirements.txt constraints.txt
+	@echo '==> virtual environment in $(DOCS_VENV)'
+	@test -x $(DOCS_VENV)/bin/pip || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(call layer,$(DOCS_VENV),$(VENV))
+	@$(DOCS_VENV)/bin/python -m pip install --quiet -r $<
 	@touch $@
 
 # What builds and checks the packages of a release, for other machines too.
