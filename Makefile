@@ -146,7 +146,7 @@ orders: setup ## weaken each memory order of the protocols in a copy of the sour
 
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
-	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES) examples/pure-rust; do \
+	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES) examples/pure-rust docs/tutorials/docking; do \
 		cargo fmt --check --manifest-path $$crate/Cargo.toml \
 			&& cargo clippy --quiet --all-targets --manifest-path $$crate/Cargo.toml -- -D warnings \
 			&& cargo test --quiet --manifest-path $$crate/Cargo.toml || exit 1; done
