@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from release.targets import ABI3, INTERPRETERS, of_this_machine
 
@@ -30,6 +31,8 @@ def test_every_crate_and_the_package_have_one_version():
         package = toml(manifest)["package"]
         stated[package["name"]] = package["version"]
     stated["the package"] = importlib.metadata.version("cartwheel")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (stated["CITATION.cff"],) = re.findall(r"^version: (.*)$", citation, re.MULTILINE)
     inherited = {"workspace": True}
     version = workspace["package"]["version"]
     assert {name: said for name, said in stated.items() if said not in (version, inherited)} == {}
@@ -53,6 +56,18 @@ def test_the_pinned_tools_are_versions_that_the_sdist_allows():
         if "==" in line and not line.startswith("#")
     )
     assert pins[build.name] in build.specifier
+
+
+def test_the_oldest_versions_that_are_tested_are_the_oldest_that_are_allowed():
+    allowed = {
+        requirement.name: Version(bound.version)
+        for requirement in map(Requirement, toml("pyproject.toml")["project"]["dependencies"])
+        for bound in requirement.specifier
+        if bound.operator == ">="
+    }
+    pins = (ROOT / "tests/requirements/oldest.txt").read_text(encoding="utf-8").splitlines()
+    tested = (line.split("==") for line in pins if not line.startswith("#"))
+    assert {name: Version(version) for name, version in tested} == allowed
 
 
 def test_the_wheel_for_this_machine_is_built_for_the_host_of_rustc():

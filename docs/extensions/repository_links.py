@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 PAGES = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CHANGELOG.md": "project/changelog.md",
+    "CODE_OF_CONDUCT.md": "project/code-of-conduct.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "README.md": "index.md",
     "SECURITY.md": "project/security.md",
+    "SUPPORT.md": "project/support.md",
     "UNSAFE.md": "project/unsafe.md",
     "benchmarks/README.md": "project/benchmarks.md",
     "examples/README.md": "project/examples.md",
