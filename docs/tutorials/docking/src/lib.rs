@@ -1,4 +1,4 @@
-//! A boat that docks against the wind: the environment of `docs/tutorials/own-rust-environment.md`.
+//! A boat that docks against the wind.
 
 use std::sync::Arc;
 
