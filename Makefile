@@ -16,9 +16,9 @@ OLDEST_GYM_VENV := $(GYM_VENV)$(firstword $(GYMNASIUMS))
 MUJOCOS := 3.2.0 3.3.7 3.10.0 3.17.0 4.0.0
 MUJOCO_VENV := .venv-mujoco-
 RELEASE_VENV := .venv-release
+DOCS_VENV := .venv-docs
 LINT_VENV := .venv-lint
 SCHEMAS := $(LINT_VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.
-DOCS_VENV := .venv-docs
 EXAMPLES := target/examples
 
 # One interpreter for maturin, clippy and the tests, so that no build invalidates another.
@@ -152,7 +152,7 @@ orders: setup ## weaken each memory order of the protocols in a copy of the sour
 
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
-	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES) examples/pure-rust; do \
+	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES) examples/pure-rust docs/tutorials/docking; do \
 		cargo fmt --check --manifest-path $$crate/Cargo.toml \
 			&& cargo clippy --quiet --all-targets --manifest-path $$crate/Cargo.toml -- -D warnings \
 			&& cargo test --quiet --manifest-path $$crate/Cargo.toml || exit 1; done

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from sphinx.ext.autodoc.mock import mock
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
+
+GYMNASIUMS = re.compile(r"^ *from gymnasium\.vector import .*\bVectorEnv\b(?! as)", re.MULTILINE)
 
 
 def places(target: str, inside: str | None) -> Iterator[str]:
@@ -75,7 +79,19 @@ def resolve(
         return text if is_text(target, node.get("reftype")) else None
 
 
+def qualify(
+    _: Sphinx, __: str, ___: str, value: Any, ____: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None] | None:
+    """Says whose ``VectorEnv`` a signature means, where its module imports Gymnasium's."""
+    module = sys.modules.get(getattr(value, "__module__", ""))
+    if module is None or not GYMNASIUMS.search(inspect.getsource(module)):
+        return None
+    own = "gymnasium.vector.VectorEnv"
+    return re.sub(r"(?<![\w.])VectorEnv\b", own, signature or ""), returns
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connects the resolution of names."""
+    app.connect("autodoc-process-signature", qualify)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
