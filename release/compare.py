@@ -41,7 +41,7 @@ def build(commit: str) -> Path:
     command += ["--out", wheels, "--interpreter", sys.executable]
     # One folder for both: what they depend on is compiled once.
     environment = {**os.environ, "CARGO_TARGET_DIR": str(FOLDER / "cargo")}
-    subprocess.run(command, cwd=source, env=environment, check=True)
+    subprocess.run(command, cwd=source, env=environment, check=True, stdout=sys.stderr)
     (wheel,) = wheels.glob("*.whl")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
     subprocess.run([*command, installed, wheel], check=True)

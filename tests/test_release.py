@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from release.compare import table
 from release.targets import ABI3, INTERPRETERS, of_this_machine
 
 tomllib = pytest.importorskip("tomllib")  # in Python from 3.11 on, as `make wheels` needs
@@ -73,3 +74,12 @@ def test_the_oldest_versions_that_are_tested_are_the_oldest_that_are_allowed():
 def test_the_wheel_for_this_machine_is_built_for_the_host_of_rustc():
     said = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     assert f"host: {of_this_machine().triple}\n" in said
+
+
+def test_a_step_that_needs_more_instructions_is_named():
+    before = {"slower": 1000.0, "as before": 2000.0, "faster": 500.0}
+    after = {"slower": 1011.0, "as before": 2010.0, "faster": 400.0, "new": 7.0}
+    text, worse = table(before, after, at_most=1.01)
+    assert worse == ["slower"]
+    assert "| slower | 1,000 | 1,011 | 1.011 |" in text
+    assert "| new | – | 7 | – |" in text
