@@ -322,8 +322,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             env_index: Row numbers, in any order: only these rows are drawn. By default all rows.
 
         Returns:
-            One frame for each of these rows, in this order: arrays of ``uint8`` and shape
-            ``(height, width, 3)`` for ``"rgb_array"``, text for ``"ansi"``, and ``None`` for
+            One frame for each of these rows, in this order. Frames are arrays of ``uint8`` and
+            shape ``(height, width, 3)`` for ``"rgb_array"``, text for ``"ansi"``, and ``None`` for
             ``"human"``. Without a render mode also ``None``, with a warning.
 
         Raises:

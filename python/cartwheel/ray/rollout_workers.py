@@ -184,7 +184,7 @@ class RolloutWorkers:
         plan = Plan(make_env, policy, self.num_workers, seed, collector)
         self._plan: bytes = cloudpickle.dumps(plan)
         self._new_weights = weights
-        #: The version of the newest weights: 0 before the first :meth:`update`.
+        #: The version of the newest weights, 0 before the first :meth:`update`.
         self.policy_version = 0
         self._weights: tuple[Any, ...] = ()  # the reference to the weights of this version
         self._workers: list[RemoteWorker] = []

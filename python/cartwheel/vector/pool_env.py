@@ -620,9 +620,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             states: One state for each of these rows.
 
         Returns:
-            Observations and infos of these rows, in their order, as from a reset with row numbers:
-            the observations that the saved rows showed (zeros for rows that were never reset), and
-            ``infos["env_index"]``.
+            Observations and infos of these rows, in their order, as from a reset with row numbers.
+            They are the observations that the saved rows showed (zeros for rows that were never
+            reset), and ``infos["env_index"]``.
 
         Raises:
             ValueError: There is no such row, a row is named twice, or the number of states is

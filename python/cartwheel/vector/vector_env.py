@@ -95,8 +95,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     failure truncates the episodes that it concerns, and the other rows go on. ``docs/faults.md``
     says what each row then shows.
 
-    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (``docs/guide.md`` has
-    all): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
+    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (``docs/wrappers.md``
+    has all): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
     ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the caller's ``options``.
 
     Row numbers and wrappers. Gymnasium's own vector wrappers understand ``"reset_mask"`` only. With

@@ -125,7 +125,7 @@ impl Memory {
         let [control, actions, infos, slabs] = mappings;
         let plan = Arc::new(plan);
         Self {
-            control: Control::new(control, Arc::clone(&plan)),
+            control: Control::new(control, Arc::clone(&plan), scope),
             actions: ActionArea::new(actions, &plan.actions, plan.rows()),
             infos: InfoArea::new(infos, Arc::clone(&plan)),
             slabs: Arc::new(SlabMemory::new(slabs, layout, plan.max_slabs)),
