@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. The descriptors of a memory reach nothing but [`WorkerToken::attach`] and
+//! 1. The descriptors of a memory reach nothing but [`WorkerToken::attach`](super::WorkerToken::attach) and
 //!    [`Memory::attach_rollout`] in worker processes, so all that maps the memory is this code, with
 //!    the same plan.
 #![expect(unsafe_code, reason = "shares mapped memory with other processes, see the invariants")]
@@ -12,7 +12,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::control::Control;
-use super::tokens::{Tokens, WorkerToken};
 use crate::error::Error;
 use crate::memory::{
     ActionArea, Backing, Headroom, InfoArea, MOST_STEPS, Mapping, Plan, RolloutLease,
@@ -22,7 +21,8 @@ use crate::platform::{Access, look_at};
 use crate::space::{Extent, Layout, PAGE, TooLarge};
 use crate::wake::Scope;
 
-/// The four mappings of a pool; cheap to clone, because a view steps nothing: see [`Tokens`].
+/// The four mappings of a pool; cheap to clone, because a view steps nothing: see
+/// [`Tokens`](super::Tokens).
 #[derive(Debug, Clone)]
 pub struct Memory {
     plan: Arc<Plan>,
@@ -40,16 +40,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Makes the memory for `plan`, private to this process or shared with workers, and the tokens
-    /// for its pool and its workers.
-    ///
-    /// Shared memory is reserved here, so that a machine without enough memory gives an error now
-    /// and not a signal later; slabs beyond the first few are reserved when needed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`], [`Error::OutOfMemory`] or [`Error::Os`].
-    pub fn new(plan: Plan, scope: Scope) -> Result<(Self, Tokens), Error> {
+    /// Makes the memory for `plan`: see [`Memory::new`].
+    pub(super) fn make(plan: Plan, scope: Scope) -> Result<Self, Error> {
         let layout = check(&plan)?;
         let make = |name: &'static str, bytes: usize, reserved: usize| {
             let (mapping, backing) = Mapping::new(name, bytes, scope)?;
@@ -70,8 +62,31 @@ impl Memory {
             .control
             .initialise(identity(&memory.plan, backings.each_ref().map(Backing::descriptor))?);
         memory.sharing = Some(Arc::new(Sharing::new(backings, Arc::clone(&memory.slabs))));
-        let tokens = Tokens::new(&memory);
-        Ok((memory, tokens))
+        Ok(memory)
+    }
+
+    /// Maps the memory that another process made: see
+    /// [`WorkerToken::attach`](super::WorkerToken::attach).
+    ///
+    /// # Safety
+    ///
+    /// The descriptors come from [`Memory::descriptors`], so that nothing but a pool and its workers
+    /// accesses the memory (invariant 1).
+    pub(super) unsafe fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
+        let layout = check(&plan)?;
+        let sizes = Self::sizes(&plan, &layout)?;
+        let identity = identity(&plan, descriptors.each_ref().map(Some))?;
+        // Workers only read actions; they write everything else.
+        let access = [Access::Write, Access::Read, Access::Write, Access::Write];
+        let [control, actions, infos, slabs] = descriptors;
+        let map = |descriptor, which: usize| {
+            // SAFETY: only this code maps the memory (invariant 1).
+            unsafe { Mapping::attach(descriptor, sizes[which], access[which]) }.map(Arc::new)
+        };
+        let mappings = [map(control, 0)?, map(actions, 1)?, map(infos, 2)?, map(slabs, 3)?];
+        let memory = Self::assemble(plan, Scope::Shared, layout, mappings);
+        memory.control.verify(identity)?;
+        Ok(memory)
     }
 
     /// Bytes of control words, actions, infos and slabs.
@@ -125,12 +140,12 @@ impl Memory {
         Arc::ptr_eq(&self.plan, &other.plan)
     }
 
-    /// The descriptors of shared memory, for [`WorkerToken::attach`]; `None` for private memory and in
+    /// The descriptors of shared memory, for [`WorkerToken::attach`](super::WorkerToken::attach); `None` for private memory and in
     /// workers.
     ///
     /// # Safety
     ///
-    /// They are only passed to [`WorkerToken::attach`], in worker processes of the pool that this
+    /// They are only passed to [`WorkerToken::attach`](super::WorkerToken::attach), in worker processes of the pool that this
     /// memory has or will have. Nobody else may read, write or map them (invariant 1).
     pub unsafe fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
         let [control, actions, infos, slabs] = &self.sharing.as_ref()?.backings;
@@ -245,49 +260,6 @@ impl Memory {
     /// The descriptors and rollouts, as long as the pool keeps them; `None` in workers.
     pub fn sharing(&self) -> Option<&Arc<Sharing>> {
         self.sharing.as_ref()
-    }
-}
-
-impl WorkerToken {
-    /// Maps, in a worker process, the memory that [`Memory::new`] made from the same plan, and makes
-    /// the token for worker `worker`. `descriptors` are those of [`Memory::descriptors`], in the same
-    /// order.
-    ///
-    /// # Safety
-    ///
-    /// The descriptors come from [`Memory::descriptors`], so that nothing but a pool and its workers
-    /// accesses the memory (invariant 1). This is the worker's only token in use: none that
-    /// [`Memory::new`] made is, and every process that had one before has ended, before
-    /// [`Pool::lost`](crate::pool::Pool::lost) was called for the last time.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Mismatch`] when the memory was made by another version or from another plan, or the
-    /// descriptors are not those of one memory in the right order; [`Error::BadPlan`] when there is
-    /// no such worker; or [`Error::Os`].
-    pub unsafe fn attach(
-        plan: Plan,
-        descriptors: [OwnedFd; 4],
-        worker: usize,
-    ) -> Result<Self, Error> {
-        let layout = check(&plan)?;
-        let workers = plan.shards.len();
-        if worker >= workers {
-            return Err(Error::BadPlan(format!("there is no worker {worker}, only {workers}")));
-        }
-        let sizes = Memory::sizes(&plan, &layout)?;
-        let identity = identity(&plan, descriptors.each_ref().map(Some))?;
-        // Workers only read actions; they write everything else.
-        let access = [Access::Write, Access::Read, Access::Write, Access::Write];
-        let [control, actions, infos, slabs] = descriptors;
-        let map = |descriptor, which: usize| {
-            // SAFETY: only this code maps the memory (invariant 1).
-            unsafe { Mapping::attach(descriptor, sizes[which], access[which]) }.map(Arc::new)
-        };
-        let mappings = [map(control, 0)?, map(actions, 1)?, map(infos, 2)?, map(slabs, 3)?];
-        let memory = Memory::assemble(plan, Scope::Shared, layout, mappings);
-        memory.control.verify(identity)?;
-        Ok(Self { memory, worker })
     }
 }
 

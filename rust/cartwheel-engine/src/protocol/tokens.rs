@@ -5,9 +5,21 @@
 //! them gives them away or borrows them mutably. So a memory has one pool, and a worker one server,
 //! without a check at run time. Only another process has to get its token in another way:
 //! [`WorkerToken::attach`] makes it from nothing, and is unsafe.
+//!
+//! # Invariants
+//!
+//! 1. **One of each.** [`Memory::new`] makes the tokens of new memory, one of each, and no token can be
+//!    cloned. Others are made by [`WorkerToken::attach`] only, whose caller promises that no token of
+//!    the worker is left: invariant 9 of [`crate::memory`].
+//! 2. **Descriptors** are what that caller promises: invariant 1 of `memory.rs`.
+#![expect(unsafe_code, reason = "attaches memory of another process, see the invariants")]
 
-use super::Memory;
+use std::os::fd::OwnedFd;
+
+use super::memory::Memory;
 use crate::error::Error;
+use crate::memory::Plan;
+use crate::wake::Scope;
 
 /// The right to make the pool of a memory.
 #[derive(Debug)]
@@ -18,8 +30,8 @@ pub struct PoolToken {
 /// The right to serve one worker of a memory.
 #[derive(Debug)]
 pub struct WorkerToken {
-    pub(super) memory: Memory,
-    pub(super) worker: usize,
+    memory: Memory,
+    worker: usize,
 }
 
 /// The tokens of a memory.
@@ -52,16 +64,56 @@ pub struct Tokens {
     pub workers: Vec<WorkerToken>,
 }
 
-impl Tokens {
-    /// The tokens of new memory.
-    pub(super) fn new(memory: &Memory) -> Self {
+impl Memory {
+    /// Makes the memory for `plan`, private to this process or shared with workers, and the tokens
+    /// for its pool and its workers.
+    ///
+    /// Shared memory is reserved here, so that a machine without enough memory gives an error now
+    /// and not a signal later; slabs beyond the first few are reserved when needed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`], [`Error::OutOfMemory`] or [`Error::Os`].
+    pub fn new(plan: Plan, scope: Scope) -> Result<(Self, Tokens), Error> {
+        let memory = Self::make(plan, scope)?;
         let token = |worker| WorkerToken { memory: memory.clone(), worker };
         let workers = (0..memory.plan().shards.len()).map(token).collect();
-        Self { pool: PoolToken { memory: memory.clone() }, workers }
+        let tokens = Tokens { pool: PoolToken { memory: memory.clone() }, workers };
+        Ok((memory, tokens))
     }
 }
 
 impl WorkerToken {
+    /// Maps, in a worker process, the memory that [`Memory::new`] made from the same plan, and makes
+    /// the token for worker `worker`. `descriptors` are those of [`Memory::descriptors`], in the same
+    /// order.
+    ///
+    /// # Safety
+    ///
+    /// The descriptors come from [`Memory::descriptors`], so that nothing but a pool and its workers
+    /// accesses the memory (invariant 2). This is the worker's only token in use (invariant 1): none
+    /// that [`Memory::new`] made is, and every process that had one has ended. If there was one, it had
+    /// ended before [`Pool::lost`](crate::pool::Pool::lost) was called for the last time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the memory was made by another version or from another plan, or the
+    /// descriptors are not those of one memory in the right order; [`Error::BadPlan`] when there is
+    /// no such worker; or [`Error::Os`].
+    pub unsafe fn attach(
+        plan: Plan,
+        descriptors: [OwnedFd; 4],
+        worker: usize,
+    ) -> Result<Self, Error> {
+        let workers = plan.shards.len();
+        if worker >= workers {
+            return Err(Error::BadPlan(format!("there is no worker {worker} of {workers}")));
+        }
+        // SAFETY: the caller promises it (invariant 2).
+        let memory = unsafe { Memory::attach(plan, descriptors) }?;
+        Ok(Self { memory, worker })
+    }
+
     /// The memory.
     pub fn memory(&self) -> &Memory {
         &self.memory
