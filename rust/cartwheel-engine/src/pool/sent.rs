@@ -270,7 +270,7 @@ impl Pool {
         // Whether the calling thread, which has itself stepped `taken` rows, should stop. However
         // short the limit is, it steps some rows: polling with a zero timeout eventually finishes.
         let enough = |taken: usize| {
-            control.batches().arrived(batch, rows)
+            control.batches().counted(batch) >= rows
                 || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
         };
         match &mut self.workers {
