@@ -29,8 +29,9 @@ ENGINE = "rust/cartwheel-engine/src"
 FILES = (
     "memory/free_list.rs",
     "protocol/arrivals.rs",
-    "protocol/progress.rs",
+    "protocol/owners.rs",
     "protocol/queue.rs",
+    "wake/alarm.rs",
     "wake/countdown.rs",
     "worker/handover.rs",
     "worker/share.rs",

@@ -18,8 +18,8 @@
 //!    pool in its life (invariant 9). A slab that a late or dead worker may still be filling is not
 //!    filled again: the pool is then waiting, broken or closed, and acquires no slab.
 //! 4. **Rows.** While a slab is filling, each place is written by one shard alone. A task gives
-//!    each shard the places of its own rows, and one worker serves the shard (invariant 9). Tickets
-//!    are drawn once, and given places are dealt once. A [`SlabRows`] refuses places outside its
+//!    each shard the places of its own rows, and one worker serves the shard (invariant 9). Tickets,
+//!    or where workers are processes the places themselves, are drawn once, and given places are dealt once. A [`SlabRows`] refuses places outside its
 //!    range. It lives only between taking a task and acknowledging it, or between claiming the
 //!    places and counting them as filled. The pool reads a slab only after that.
 //! 5. **Actions** of a row are written by the pool while no task is pending and the row is not in

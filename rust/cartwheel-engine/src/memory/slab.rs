@@ -177,15 +177,6 @@ impl SlabRows<'_> {
         fill(room);
     }
 
-    /// The phase that row `row` was written with.
-    pub(crate) fn phase(&self, row: usize) -> u8 {
-        assert!(self.rows.contains(&row), "row {row} is not in this shard");
-        let mut phase = [0];
-        // SAFETY: only this shard accesses the row while the slab is filling (invariant 4).
-        unsafe { self.mapping().read(self.start + self.layout().phases_offset() + row, &mut phase) }
-        phase[0]
-    }
-
     /// Writes zeros to row `row` of leaf `leaf`.
     ///
     /// # Panics

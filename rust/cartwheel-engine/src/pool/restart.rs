@@ -3,17 +3,13 @@
 //! Where the policy allows it, [`Error::WorkerDied`] leaves pending tasks and rows in flight as
 //! they are. The caller asks what the worker [lost](Pool::lost), starts a process whose rows know
 //! that they lost their environments, and calls [`Pool::resume`]. The new worker then finishes the
-//! pending task, or the rows that the dead worker had not counted as filled.
+//! pending task, or the rows that the dead worker had not committed.
 //!
 //! A dead process writes nothing any more, so the pool may change its line of the control words
-//! until the new process serves. What the dead worker had acknowledged or counted stays; the rest
-//! is repeated from the beginning, into the same places. If the worker died while it claimed or
-//! counted places, the words of the batch say what it did, see `protocol/settling.rs`. The pool may
-//! have to wait for that until living workers are at rest: until then a receipt hands out nothing.
-//!
-//! The pool breaks, as without the policy, in one case: two workers died before the pool noticed
-//! the first death, both while they claimed or counted places of the same batch, and it cannot be
-//! determined which of them did.
+//! until the new process serves. What the dead worker had acknowledged or committed stays; the rest
+//! is repeated from the beginning, into the places that it had claimed. The words of the places say
+//! which row that is for, at any moment and whichever other workers died: see
+//! `protocol/owners.rs`.
 
 use std::sync::atomic::Ordering;
 
@@ -21,9 +17,9 @@ use super::broken::Cause;
 use super::{OnDeath, Pending, Pool, Workers};
 use crate::call::Call;
 use crate::error::Error;
-use crate::protocol::{Left, Settled, Settling, Work};
+use crate::protocol::Work;
 use crate::transition::PhaseTag;
-use crate::wake::{Command, Futex, Op, publish};
+use crate::wake::{Command, Op};
 use crate::worker::{ProcessHandle, has_ended};
 
 /// What the rows of a dead worker were doing.
@@ -39,36 +35,35 @@ pub struct Lost {
     pub filled: Vec<usize>,
 }
 
-/// The work of a dead worker that waits for the next worker.
+/// A dead worker that waits for its successor.
 #[derive(Debug)]
 pub(super) struct Interrupted {
     worker: usize,
-    work: Vec<Work>,
     /// Whether the words that the dead worker left were cleared.
     is_cleared: bool,
 }
 
+/// A row of a worker that is in flight.
+#[derive(Debug)]
+struct Flying {
+    row: usize,
+    call: Call,
+    /// Its place, counted through the ring of open batches; `None` if it has none.
+    place: Option<usize>,
+    /// The phase with which it was written; `None` if it was not.
+    phase: Option<u8>,
+}
+
 impl Pool {
     /// Records a death: the pool can be resumed if that is its policy, and is broken otherwise.
-    /// Returns `None` while it is not settled what the dead worker left; then nothing was changed.
-    pub(super) fn note_death(&mut self, worker: usize) -> Option<Error> {
-        if self.work_of(worker).is_some() {
-            return Some(self.died(worker)); // it has not been replaced yet
-        }
-        let left = match self.policy.on_death {
-            OnDeath::Resume => self.left_behind(worker),
-            OnDeath::Break if self.is_hung(worker) => self.left_behind(worker),
-            OnDeath::Break => Settled::Never,
-        };
-        match left {
+    pub(super) fn note_death(&mut self, worker: usize) -> Error {
+        if self.policy.on_death == OnDeath::Break && !self.is_hung(worker) {
+            self.give_up(worker);
+        } else if !self.is_interrupted(worker) {
             // Other workers may wait too, whose restart was itself interrupted.
-            Settled::Left(work) => {
-                self.interrupted.push(Interrupted { worker, work, is_cleared: false });
-            }
-            Settled::Later => return None,
-            Settled::Never => self.give_up(worker),
+            self.interrupted.push(Interrupted { worker, is_cleared: false });
         }
-        Some(self.died(worker))
+        self.died(worker)
     }
 
     /// Whether a worker died that can be replaced.
@@ -76,25 +71,33 @@ impl Pool {
         !self.interrupted.is_empty()
     }
 
-    /// The work that waits for the replacement of a dead worker.
-    fn work_of(&self, worker: usize) -> Option<&[Work]> {
-        let mut interrupted = self.interrupted.iter();
-        interrupted.find(|interrupted| interrupted.worker == worker).map(|found| &*found.work)
+    /// Whether a worker died and was not replaced. Its successor gets what is in flight then.
+    pub(super) fn is_interrupted(&self, worker: usize) -> bool {
+        self.interrupted.iter().any(|interrupted| interrupted.worker == worker)
     }
 
-    /// Gives work to a worker, or to the one that will replace it.
-    pub(super) fn push(&mut self, worker: usize, work: Work) {
-        let mut interrupted = self.interrupted.iter_mut();
-        let Some(dead) = interrupted.find(|dead| dead.worker == worker) else {
-            return self.memory.control.queue(worker).push(&work);
-        };
-        // As what it left: one `Work` for each row, without messages.
-        dead.work.extend((0..).zip(work.rows).map(|(nth, row)| Work {
-            op: work.op,
-            flags: 0,
-            rows: row..row + 1,
-            place: work.place.map(|first: u32| first + nth),
-        }));
+    /// The rows of a dead worker that are in flight, and what became of them.
+    fn flying(&self, worker: usize) -> Vec<Flying> {
+        let rows = self.shards()[worker].clone();
+        let flying = rows.clone().map(|row| {
+            self.sent.call_of(row).map(|call| Flying { row, call, place: None, phase: None })
+        });
+        let mut flying: Vec<_> = flying.collect();
+        for (batch, lease) in self.sent.leases() {
+            for (place, holder) in self.memory.control.batches().holders(batch) {
+                // Only the worker's own rows count, whatever a dead worker wrote.
+                let own = holder.row.checked_sub(rows.start).and_then(|row| flying.get_mut(row));
+                let Some(Some(own)) = own else { continue };
+                own.place = Some(place);
+                own.phase = holder.is_committed.then(|| {
+                    let mut phase = [0];
+                    let offset = lease.layout().phases_offset() + place % self.batch_size();
+                    lease.read(offset, &mut phase); // nobody writes to a place that is committed
+                    phase[0]
+                });
+            }
+        }
+        flying.into_iter().flatten().collect()
     }
 
     /// What the dead worker's rows lost. Afterwards its queue and its command word are empty, and
@@ -107,26 +110,19 @@ impl Pool {
     pub fn lost(&mut self, worker: usize) -> Result<Lost, Error> {
         self.clear(worker)?;
         let rows = self.shards()[worker].clone();
-        let work = self.work_of(worker).unwrap_or_default();
-        let is_filled = |row: usize| {
-            self.sent.any_of(row..row + 1) && !work.iter().any(|work| work.rows.contains(&row))
-        };
-        let is_over = |row: usize| {
-            // Only the dead worker knew the phase of a row that was filled and not yet received; a
-            // row that is to be repeated is in the phase in which it was before.
-            let phase = if is_filled(row) {
-                self.memory.control.phases()[row].load(Ordering::Acquire)
-            } else {
-                self.phases[row]
-            };
-            phase == PhaseTag::Over as u8
-        };
-        let over = rows.clone().map(is_over).collect();
-        let resets = work.iter().filter(|work| work.op == Op::Reset);
-        let resetting = resets.flat_map(|work| work.rows.clone()).map(|row| row - rows.start);
-        let (resetting, filled) =
-            (resetting.collect(), rows.filter(|&row| is_filled(row)).collect());
-        Ok(Lost { over, resetting, filled })
+        let mut lost = Lost { over: Vec::new(), resetting: Vec::new(), filled: Vec::new() };
+        let mut phases = self.phases[rows.clone()].to_vec();
+        for Flying { row, call, phase, .. } in self.flying(worker) {
+            if let Some(phase) = phase {
+                // Only its place knows the phase of a row that is not yet received.
+                phases[row - rows.start] = phase;
+                lost.filled.push(row);
+            } else if call == Call::Reset {
+                lost.resetting.push(row - rows.start);
+            }
+        }
+        lost.over = phases.into_iter().map(|phase| phase == PhaseTag::Over as u8).collect();
+        Ok(lost)
     }
 
     /// Clears the words that a dead worker left, and frees its claim.
@@ -159,7 +155,7 @@ impl Pool {
     pub fn resume(&mut self, worker: usize, handle: ProcessHandle) {
         let mut dead = self.interrupted.iter();
         let Some(at) = dead.position(|interrupted| interrupted.worker == worker) else { return };
-        let Interrupted { work, is_cleared, .. } = self.interrupted.remove(at);
+        let Interrupted { is_cleared, .. } = self.interrupted.remove(at);
         assert!(is_cleared, "a worker is followed after it was asked what was lost");
         if let Workers::Processes(handles) = &mut self.workers {
             handles[worker] = handle;
@@ -175,52 +171,21 @@ impl Pool {
             *command
         } else {
             let queue = self.memory.control.queue(worker);
-            for work in &work {
-                queue.push(work);
+            for Flying { row, call, place, .. } in
+                self.flying(worker).into_iter().filter(|flying| flying.phase.is_none())
+            {
+                let op = if call == Call::Reset { Op::Reset } else { Op::Step };
+                let place = place.map(|place| u32::try_from(place).expect("a place"));
+                queue.push(&Work { op, flags: 0, rows: row..row + 1, place });
             }
             Command::TAKE
         };
-        publish(&Futex::new(&slot.word, self.memory.scope()), command);
+        self.memory.publish([worker], command);
     }
 
     /// Breaks the pool: the dead worker is not replaced, and the batch that it was filling is never
     /// handed out.
     pub fn give_up(&mut self, worker: usize) {
         self.break_for(Cause::Died(worker), None);
-    }
-
-    /// The rows in flight that the dead worker had not counted.
-    fn left_behind(&self, worker: usize) -> Settled {
-        if self.pending.is_some() {
-            return Settled::Left(Vec::new());
-        }
-        let control = &self.memory.control;
-        let look = |other: usize| {
-            if let Some(work) = self.work_of(other) {
-                return Some(Left::known(work.to_vec()));
-            }
-            let left = control.queue(other).left()?;
-            (!left.is_in_doubt() || !self.is_alive(other)).then_some(left)
-        };
-        let settling = Settling {
-            batches: control.batches(),
-            next: self.sent.next_batch(),
-            dealt: self.dealt(),
-        };
-        let mut work = match settling.settle(worker, control.workers(), look) {
-            Settled::Left(work) => work,
-            unsettled => return unsettled,
-        };
-        // The pool's own records take precedence over those of the dead worker.
-        let shard = &self.shards()[worker];
-        work.retain(|work| shard.contains(&work.rows.start));
-        for work in &mut work {
-            work.op = match self.sent.call_of(work.rows.start) {
-                Some(Call::Reset) => Op::Reset,
-                Some(Call::Step | Call::Call | Call::Judge) => Op::Step,
-                None => return Settled::Never,
-            };
-        }
-        Settled::Left(work)
     }
 }

@@ -20,7 +20,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, Plan};
 use crate::protocol::{Receipts, Work};
-use crate::wake::{Command, Futex, Op, doorbell_disarm, publish};
+use crate::wake::{Command, Futex, Op, doorbell_disarm};
 use crate::worker::{Limit, perform_sent};
 
 /// The rows in flight.
@@ -71,9 +71,9 @@ impl InFlight {
         self.count > 0
     }
 
-    /// Number of the batch that is received next.
-    pub(super) fn next_batch(&self) -> u64 {
-        self.batch
+    /// The slab of each open batch, with the number of the batch.
+    pub(super) fn leases(&self) -> impl Iterator<Item = (u64, &Lease)> {
+        (self.batch..).zip(&self.leases)
     }
 
     /// Number of open batches.
@@ -182,12 +182,14 @@ impl Pool {
                 let shards = &self.memory.plan().shards;
                 let shard = shards.partition_point(|shard| shard.end <= start);
                 let end = run.end.min(shards[shard].end);
-                let work = Work { op, flags, rows: start..end, place: self.dealt() };
-                self.push(shard, work);
+                let place = self.deal(start..end);
+                if !self.is_interrupted(shard) {
+                    let work = Work { op, flags, rows: start..end, place };
+                    self.memory.control.queue(shard).push(&work);
+                }
                 self.sent.rows[start..end].fill(Some(call));
                 self.sent.count += end - start;
                 self.sent.steps += if call == Call::Step { end - start } else { 0 };
-                self.sent.given += end - start;
                 self.sent.woken[shard] = true;
                 start = end;
             }
@@ -196,19 +198,22 @@ impl Pool {
             Workers::Inline(_) => {}
             Workers::Crew(crew) => crew.begin_sent(rows.len()),
             Workers::Threads | Workers::Processes(_) => {
-                for (worker, _) in self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken) {
-                    let word = &self.memory.control.slot(worker).word;
-                    publish(&Futex::new(word, self.memory.scope()), Command::TAKE);
-                }
+                let woken = self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken);
+                self.memory.publish(woken.map(|(worker, _)| worker), Command::TAKE);
             }
         }
         Ok(())
     }
 
-    /// Number of places of the only batch that were dealt; `None` where workers draw places.
-    pub(super) fn dealt(&self) -> Option<u32> {
-        let is_dealt = self.batch_size() == self.phases.len();
-        is_dealt.then(|| u32::try_from(self.sent.given).expect("a place"))
+    /// Deals the next places of the only batch to rows, and returns the first of them; `None` where
+    /// workers draw places.
+    fn deal(&mut self, rows: Range<usize>) -> Option<u32> {
+        let given = self.sent.given;
+        self.sent.given += rows.len();
+        (self.batch_size() == self.phases.len()).then(|| {
+            self.memory.control.batches().deal(self.sent.batch, given, rows);
+            u32::try_from(given).expect("a place")
+        })
     }
 
     /// Opens batches until they have room for `rows` rows; where there is no slab for one, none.
@@ -263,7 +268,7 @@ impl Pool {
         // Whether the calling thread, which has itself stepped `taken` rows, should stop. However
         // short the limit is, it steps some rows: polling with a zero timeout eventually finishes.
         let enough = |taken: usize| {
-            control.batches().arrived(batch) >= wanted
+            control.batches().arrived(batch, rows)
                 || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
         };
         match &mut self.workers {
@@ -280,7 +285,7 @@ impl Pool {
             Workers::Crew(crew) if !enough(0) => crew.help_sent(enough),
             Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
         }
-        self.wait(Awaited::Rows(batch, wanted), limit, interrupted)?;
+        self.wait(Awaited::Rows(batch, rows), limit, interrupted)?;
         self.hand_out(rows)
     }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::{Pool, Workers};
 use crate::error::Error;
 use crate::protocol::Control;
-use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
+use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park};
 use crate::worker::{Limit, close};
 
 /// First and longest time between two checks of the workers' health and the caller's interrupts.
@@ -29,17 +29,24 @@ pub(super) enum Awaited {
     /// Every worker has acknowledged this task.
     Task(u32),
     /// This batch, the first number, has this many rows.
-    Rows(u64, u32),
-    /// It is settled what a worker left that died and owes rows. The wait ends with its death.
-    Death,
+    Rows(u64, usize),
 }
 
 impl Awaited {
     fn is_there(self, control: &Control) -> bool {
         match self {
             Self::Task(task) => waiting(control, task).next().is_none(),
-            Self::Rows(batch, rows) => control.batches().arrived(batch) >= rows,
-            Self::Death => false,
+            Self::Rows(batch, rows) => {
+                control.batches().counted(batch) >= rows && self.has_come(control)
+            }
+        }
+    }
+
+    /// Likewise, though a worker may have died before it counted its rows.
+    fn has_come(self, control: &Control) -> bool {
+        match self {
+            Self::Task(_) => self.is_there(control),
+            Self::Rows(batch, rows) => control.batches().arrived(batch, rows),
         }
     }
 }
@@ -107,13 +114,8 @@ impl Pool {
         }
         match awaited {
             Awaited::Rows(batch, _) if self.is_look_due() => {
-                let Some(dead) = self.dead_beside(awaited, batch) else { return Ok(()) };
-                match self.note_death(dead) {
-                    Some(died) => Err(died),
-                    // No batch is handed out: the caller would send its rows, and the workers are to
-                    // come to rest.
-                    None => self.wait_for(Awaited::Death, limit, interrupted),
-                }
+                let dead = self.dead_beside(awaited, batch);
+                dead.map_or(Ok(()), |dead| Err(self.note_death(dead)))
             }
             _ => Ok(()), // all workers have acknowledged the task; those stepped here cannot die
         }
@@ -133,7 +135,7 @@ impl Pool {
             return None;
         };
         let (size, batches) = (self.batch_size(), self.memory.control.batches());
-        let is_whole = |batch: &u64| batches.arrived(*batch) as usize == size;
+        let is_whole = |batch: &u64| batches.arrived(*batch, size);
         let open = batch + 1..batch + self.sent.open_batches();
         let not_whole = open.clone().find(|batch| !is_whole(batch)).unwrap_or(open.end);
         (batch >= *self.look.whole_before.get_or_insert(not_whole)).then_some(dead)
@@ -154,10 +156,10 @@ impl Pool {
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
         let control = self.memory.control.clone();
-        let ready = || awaited.is_there(&control);
+        let ready = || awaited.has_come(&control);
         let answered = match limit {
             Some(limit) if limit.is_over() => ready(),
-            _ => self.patience.wait(ready),
+            _ => self.patience.wait(|| awaited.is_there(&control)),
         };
         if answered {
             return Ok(());
@@ -181,9 +183,8 @@ impl Pool {
             // It may have acknowledged and then ended between the two checks.
             let dead = self.dead(awaited);
             if let Some(worker) = dead.filter(|dead| !ready() && self.owing(awaited).contains(dead))
-                && let Some(died) = self.note_death(worker)
             {
-                return Err(died);
+                return Err(self.note_death(worker));
             }
             if interrupted() {
                 return Err(Error::Interrupted);
@@ -204,7 +205,7 @@ impl Pool {
     fn owing(&self, awaited: Awaited) -> Vec<usize> {
         match awaited {
             Awaited::Task(task) => waiting(&self.memory.control, task).collect(),
-            Awaited::Rows(..) | Awaited::Death => self.owing_rows(),
+            Awaited::Rows(..) => self.owing_rows(),
         }
     }
 
@@ -228,9 +229,7 @@ impl Pool {
                 let owing = self.owing(awaited).into_iter();
                 owing.map(|worker| self.shards()[worker].clone()).collect()
             }
-            Awaited::Rows(..) | Awaited::Death => {
-                self.sent.rows().into_iter().map(|row| row..row + 1).collect()
-            }
+            Awaited::Rows(..) => self.sent.rows().into_iter().map(|row| row..row + 1).collect(),
         }
     }
 
@@ -269,10 +268,7 @@ impl Pool {
             Workers::Crew(crew) => return crew.close(command.task, grace),
             Workers::Threads | Workers::Processes(_) => {}
         }
-        for worker in 0..self.memory.control.workers() {
-            let word = &self.memory.control.slot(worker).word;
-            publish(&Futex::new(word, self.memory.scope()), command);
-        }
+        self.memory.publish(0..self.memory.control.workers(), command);
         let deadline = Instant::now() + grace;
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
         if let Workers::Processes(handles) = &self.workers {

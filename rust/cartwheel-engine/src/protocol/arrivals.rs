@@ -28,12 +28,21 @@
 //! pool comes first, the worker's `Acquire` pairs with the pool's `Release` and the worker sees
 //! `wanted`.
 //!
-//! The pool loads `tickets` and `filled` with `Acquire` to find out what a dead worker did, see
-//! `settling.rs`.
+//! # Processes
 //!
-//! `interleavings.rs` runs all this through loom.
+//! A worker process may die between two instructions, and threads do not. So where workers are
+//! processes, each place has a word (`owners.rs`), and the words decide: a row has the place that is
+//! claimed for it in the place's word, and a batch is complete when all its places are committed.
+//! `tickets` and `filled` only say where to look: a worker that finds the next place claimed
+//! moves the ticket on, as whoever claimed it may have died before it could; and a worker that died
+//! before it counted its rows has only missed a ring. In the other direction, a late count may
+//! be one of the next batch at this place of the ring, which is then looked at too early.
+//!
+//! `interleavings.rs` and `deaths.rs` run all this through loom.
 
-use super::progress::Run;
+use std::ops::Range;
+
+use super::owners::{Holder, Owner};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of the next ticket.
@@ -53,6 +62,8 @@ pub(crate) struct Arrivals {
 pub(crate) struct OpenBatches<'a> {
     pub(super) tickets: &'a Tickets,
     pub(super) ring: &'a [Arrivals],
+    /// The owner of each place of the ring; `None` where workers are threads.
+    pub(super) owners: Option<&'a [Owner]>,
     /// Rows of a batch.
     pub(super) batch_size: usize,
 }
@@ -70,33 +81,23 @@ pub(crate) struct Places {
     pub(crate) count: usize,
 }
 
-impl Places {
-    /// The places, counted through the ring of batches of `batch_size` rows.
-    pub(super) fn run(&self, batch_size: usize) -> Run {
-        run(self.batch * batch_size + self.first, self.count)
-    }
-}
-
 impl OpenBatches<'_> {
-    /// Claims the next places, at most `most` of them, for rows that are done. `attempt` is called
-    /// before each attempt, with the places that it is for.
-    pub(super) fn claim_next(&self, most: usize, attempt: impl Fn(Run)) -> Places {
+    /// Claims the next places, at most `most` of them, for rows that are done, the first of which is
+    /// `row`.
+    pub(super) fn claim_next(&self, most: usize, row: usize) -> Places {
         let (size, tickets) = (self.batch_size as u64, self.tickets);
-        // A claim does not extend beyond its batch. The loop retries when another worker drew first.
-        let mut ticket = tickets.load(Ordering::Relaxed);
+        // The loop retries when another worker drew first.
         loop {
+            let ticket = tickets.load(Ordering::Acquire);
             let (batch, first) = (self.ring_place(ticket / size), to_usize(ticket % size));
-            let count = most.min(self.batch_size - first);
-            attempt(run(batch * self.batch_size + first, count));
-            let drawn = tickets.compare_exchange_weak(
-                ticket,
-                ticket + count as u64,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
-            match drawn {
-                Ok(_) => return self.places(batch, first, count),
-                Err(now) => ticket = now,
+            // A claim does not extend beyond its batch, and a word claims one place.
+            let count = if self.owners.is_some() { 1 } else { most.min(self.batch_size - first) };
+            let owner = self.owners_of(batch).map(|owners| &owners[first]);
+            let is_claimed = owner.map(|owner| owner.claim(ticket / size, row));
+            let (from, to) = (ticket, ticket + count as u64);
+            let drawn = tickets.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+            if is_claimed.unwrap_or(drawn.is_ok()) {
+                return self.places(batch, first, count);
             }
         }
     }
@@ -113,13 +114,17 @@ impl OpenBatches<'_> {
         Places { batch, slab, first, count }
     }
 
-    /// Counts claimed places as filled; returns whether the pool has to be woken.
+    /// Commits claimed places, and counts them as filled; returns whether the pool has to be woken.
     pub(crate) fn filled(&self, places: Places) -> bool {
+        let claimed = places.first..places.first + places.count;
+        if let Some(owners) = self.owners_of(places.batch) {
+            owners[claimed].iter().for_each(Owner::commit);
+        }
         let count = u32::try_from(places.count).expect("a batch has fewer than 2^32 rows");
         let arrivals = &self.ring[places.batch];
         let before = arrivals.filled.fetch_add(count, Ordering::AcqRel);
         let wanted = arrivals.wanted.load(Ordering::Relaxed); // see above
-        before < wanted && before + count >= wanted
+        before.saturating_add(count) >= wanted
     }
 
     /// Opens batch number `batch` with this slab. Only the pool calls this.
@@ -129,6 +134,16 @@ impl OpenBatches<'_> {
         arrivals.filled.store(0, Ordering::Relaxed);
         let size = u32::try_from(self.batch_size).expect("a batch has fewer than 2^32 rows");
         arrivals.wanted.store(size, Ordering::Relaxed);
+        let owners = self.owners_of(self.ring_place(batch));
+        owners.into_iter().flatten().for_each(|owner| owner.free(batch));
+    }
+
+    /// Deals places of batch number `batch` to `rows`, the first of them `first`. Only the pool calls
+    /// this.
+    pub(crate) fn deal(&self, batch: u64, first: usize, rows: Range<usize>) {
+        let owners = self.owners_of(self.ring_place(batch));
+        let owners = owners.into_iter().flat_map(|owners| &owners[first..]);
+        owners.zip(rows).for_each(|(owner, row)| owner.deal(batch, row));
     }
 
     /// Requests a ring when `rows` rows of batch number `batch` have arrived.
@@ -138,9 +153,28 @@ impl OpenBatches<'_> {
         arrivals.filled.fetch_add(0, Ordering::AcqRel);
     }
 
-    /// Number of rows of batch number `batch` that have arrived.
-    pub(crate) fn arrived(&self, batch: u64) -> u32 {
-        self.arrivals(batch).filled.load(Ordering::Acquire)
+    /// Number of rows of batch number `batch` that were counted.
+    pub(crate) fn counted(&self, batch: u64) -> usize {
+        self.arrivals(batch).filled.load(Ordering::Acquire) as usize
+    }
+
+    /// Whether the first `rows` rows of batch number `batch` have arrived.
+    pub(crate) fn arrived(&self, batch: u64, rows: usize) -> bool {
+        match self.owners_of(self.ring_place(batch)) {
+            None => self.counted(batch) >= rows,
+            Some(owners) => {
+                let mut holders = owners[..rows].iter().map(Owner::holder);
+                holders.all(|holder| holder.is_some_and(|holder| holder.is_committed))
+            }
+        }
+    }
+
+    /// Who has the places of batch number `batch`, counted through the ring of batches.
+    pub(crate) fn holders(&self, batch: u64) -> impl Iterator<Item = (usize, Holder)> + '_ {
+        let batch = self.ring_place(batch);
+        let owners = self.owners_of(batch).into_iter().flatten();
+        let first = batch * self.batch_size;
+        owners.enumerate().filter_map(move |(nth, owner)| Some((first + nth, owner.holder()?)))
     }
 
     /// Leaves the remaining places of the batches before number `batch` empty. No row may be in
@@ -150,33 +184,10 @@ impl OpenBatches<'_> {
         self.tickets.store(ticket, Ordering::Relaxed); // published by the queues
     }
 
-    /// The place in the ring of the batch with place `place`, whatever a dead worker wrote.
-    pub(super) fn batch_of(&self, place: u32) -> usize {
-        place as usize / self.batch_size % self.ring.len()
-    }
-
-    /// Number of places that were drawn of the batch at place `at` of the ring; `next` is the number
-    /// of the batch that is received next.
-    pub(super) fn drawn(&self, at: usize, next: u64) -> u32 {
-        let ring = self.ring.len();
-        let ahead = (at + ring - self.ring_place(next)) % ring;
-        let first = (next + ahead as u64) * self.batch_size as u64;
-        let drawn = self.tickets.load(Ordering::Acquire).saturating_sub(first);
-        let drawn = drawn.min(self.batch_size as u64);
-        u32::try_from(drawn).expect("a batch has fewer than 2^32 rows")
-    }
-
-    /// Number of rows of the batch at place `at` of the ring that were counted.
-    pub(super) fn counted(&self, at: usize) -> u32 {
-        self.ring[at].filled.load(Ordering::Acquire)
-    }
-
-    /// Counts `count` rows of the batch at place `at` of the ring, for a worker that died before it
-    /// counted them.
-    pub(super) fn count(&self, at: usize, count: u32) {
-        // `Relaxed`: the `Acquire` of the dead worker's note has shown its rows to the pool, and an
-        // exchange passes on what earlier ones have released.
-        self.ring[at].filled.fetch_add(count, Ordering::Relaxed);
+    /// The owners of the places of the batch at place `batch` of the ring.
+    fn owners_of(&self, batch: usize) -> Option<&[Owner]> {
+        let first = batch * self.batch_size;
+        self.owners.map(|owners| &owners[first..first + self.batch_size])
     }
 
     fn arrivals(&self, batch: u64) -> &Arrivals {
@@ -186,11 +197,6 @@ impl OpenBatches<'_> {
     fn ring_place(&self, batch: u64) -> usize {
         to_usize(batch % self.ring.len() as u64)
     }
-}
-
-fn run(first: usize, count: usize) -> Run {
-    let number = |number| u32::try_from(number).expect("places are fewer than 2^32");
-    Run { first: number(first), count: number(count) }
 }
 
 fn to_usize(number: u64) -> usize {

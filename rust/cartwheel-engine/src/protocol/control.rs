@@ -1,5 +1,5 @@
-//! The control words: a line for the pool, one for each worker, one for each open batch, the
-//! workers' queues, and the workers' counters.
+//! The control words: a line for the pool, one for each worker, the workers' alarms, a line for each
+//! open batch, the workers' queues, and the workers' counters.
 //!
 //! The pool's line and each worker's line take up 128 bytes, two cache lines, because processors
 //! prefetch lines in pairs.
@@ -14,21 +14,21 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::arrivals::{Arrivals, OpenBatches, Tickets};
 use super::claim::Claim;
-use super::progress::Notes;
+use super::owners::Owner;
 use super::queue::{Ends, Entry, WorkQueue, ring_places};
 use super::tally::{RowCounts, SentCount, ShardCounts, Tally};
 use crate::error::Error;
 use crate::memory::{Mapping, Plan};
 use crate::space::{Extent, Layout};
-use crate::wake::{Countdown, IDLE};
+use crate::wake::{Countdown, IDLE, SLEEPERS, Scope};
 
 /// "cwhl" and the version of the layout of shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
-const VERSION: u32 = 8;
+const VERSION: u32 = 10;
 
 /// The pool's own line.
 #[derive(Debug)]
@@ -69,8 +69,6 @@ pub(crate) struct Slot {
     pub(super) queue: Ends,
     /// The process that serves the worker.
     pub(super) server: Claim,
-    /// The worker's progress with the first of its sent rows.
-    pub(crate) notes: Notes,
 }
 
 impl Slot {
@@ -81,13 +79,17 @@ impl Slot {
         self.server.free(has_ended, || self.forget())
     }
 
-    /// Clears what a dead worker left: its command, its queue and its progress.
+    /// Clears what a dead worker left: its command and its queue.
     fn forget(&self) {
         self.word.store(IDLE, Ordering::Release);
         self.queue.clear();
-        self.notes.clear();
     }
 }
+
+/// The alarm of up to [`SLEEPERS`] workers.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct AlarmLine(AtomicU32);
 
 /// Written behind the batches of a rollout, to identify it.
 #[derive(Debug)]
@@ -101,9 +103,10 @@ struct Signature {
 #[derive(Debug, Clone, Copy)]
 struct Offsets {
     slots: usize,
+    alarms: usize,
     batches: usize,
+    owners: usize,
     queues: usize,
-    phases: usize,
     shard_counts: usize,
     row_counts: usize,
     sent_counts: usize,
@@ -119,10 +122,12 @@ impl Offsets {
         extent.take_array::<Header>(1)?;
         Some(Self {
             slots: extent.take_array::<Slot>(shards)?,
+            alarms: extent.take_array::<AlarmLine>(shards.div_ceil(SLEEPERS))?,
             batches: extent.take_array::<Arrivals>(plan.open_batches())?,
+            owners: extent
+                .take_array::<Owner>(plan.open_batches().checked_mul(plan.batch_size)?)?,
             // A ring has at most two places for each row.
             queues: extent.take_array::<Entry>(rows.checked_mul(2)?)?,
-            phases: extent.take_array::<AtomicU8>(rows)?,
             shard_counts: extent.take_array::<ShardCounts>(shards)?,
             row_counts: extent.take_array::<RowCounts>(rows)?,
             sent_counts: extent.take_array::<SentCount>(rows)?,
@@ -136,6 +141,7 @@ impl Offsets {
 pub(crate) struct Control {
     mapping: Arc<Mapping>,
     plan: Arc<Plan>,
+    scope: Scope,
     offsets: Offsets,
 }
 
@@ -145,10 +151,10 @@ impl Control {
         Offsets::of(plan).map(|offsets| offsets.bytes)
     }
 
-    pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {
+    pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>, scope: Scope) -> Self {
         let offsets = Offsets::of(&plan).expect("the plan was checked");
         assert!(mapping.len() >= offsets.bytes, "control words fit their mapping");
-        Self { mapping, plan, offsets }
+        Self { mapping, plan, scope, offsets }
     }
 
     /// Signs new memory, before any worker sees it. `identity` is a number that other memories and
@@ -256,6 +262,21 @@ impl Control {
         unsafe { place.as_ref() }
     }
 
+    /// The alarm of worker `worker`, see [`crate::wake`].
+    ///
+    /// # Panics
+    ///
+    /// When the worker does not exist.
+    pub(super) fn alarm(&self, worker: usize) -> &AtomicU32 {
+        assert!(worker < self.workers(), "there is no worker {worker}");
+        let start = self.offsets.alarms + worker / SLEEPERS * size_of::<AlarmLine>();
+        let place = self.mapping.at(start..start + size_of::<AlarmLine>()).cast::<AlarmLine>();
+        debug_assert!(place.is_aligned(), "alarms lie on multiples of their alignment");
+        // SAFETY: as in `header`, for an `AlarmLine`.
+        let AlarmLine(alarm) = unsafe { place.as_ref() };
+        alarm
+    }
+
     /// The open batches, with the tickets for their places.
     pub(crate) fn batches(&self) -> OpenBatches<'_> {
         let count = self.plan.open_batches();
@@ -265,17 +286,20 @@ impl Control {
         debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
         // SAFETY: as in `header`, for `count` values of `Arrivals`.
         let ring = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
-        OpenBatches { tickets: &self.header().tickets, ring, batch_size: self.plan.batch_size }
+        let (tickets, batch_size) = (&self.header().tickets, self.plan.batch_size);
+        OpenBatches { tickets, ring, owners: self.owners(), batch_size }
     }
 
-    /// The phases of all rows, as their workers left them after the last step that was sent: see
-    /// [`crate::PhaseTag`]. Every batch brings the pool its phases, so the pool reads these only
-    /// when a worker died between filling a place and the receipt of the batch.
-    pub(crate) fn phases(&self) -> &[AtomicU8] {
-        let (start, count) = (self.offsets.phases, self.plan.rows());
-        let place = self.mapping.at(start..start + count).cast::<AtomicU8>();
-        // SAFETY: as in `header`, for one byte for each row.
-        unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
+    /// The owners of the places of the open batches; `None` where no worker is a process.
+    fn owners(&self) -> Option<&[Owner]> {
+        (self.scope == Scope::Shared).then(|| {
+            let (start, count) =
+                (self.offsets.owners, self.plan.open_batches() * self.plan.batch_size);
+            let place = self.mapping.at(start..start + count * size_of::<Owner>()).cast::<Owner>();
+            debug_assert!(place.is_aligned(), "owners lie on multiples of their alignment");
+            // SAFETY: as in `header`, for `count` owners.
+            unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
+        })
     }
 
     /// The queue of worker `worker`.
@@ -293,8 +317,7 @@ impl Control {
         debug_assert!(place.is_aligned(), "queues lie on multiples of their alignment");
         // SAFETY: as in `header`, for `count` entries.
         let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
-        let Slot { queue: ends, notes, .. } = self.slot(worker);
-        WorkQueue { ends, notes, entries }
+        WorkQueue { ends: &self.slot(worker).queue, entries }
     }
 
     /// The counters of worker `worker`.

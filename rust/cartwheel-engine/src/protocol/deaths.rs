@@ -1,9 +1,11 @@
 //! The death of a worker before each access to a word while it delivers rows, in every
 //! interleaving, with loom.
 //!
-//! The worker runs the code of `delivery.rs`, and the pool finds out what is left with the code of
-//! `settling.rs`, while another worker goes on. The rows that are left go to a successor, here the
-//! pool's own thread, and every row arrives once.
+//! The worker runs the code of `delivery.rs`, and the words of the places say what is left, while
+//! another worker goes on. The rows that are left go to a successor, here the pool's own thread, and
+//! every row arrives once.
+
+use std::ops::Range;
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
@@ -11,51 +13,25 @@ use loom::thread;
 
 use super::interleavings::Words;
 use super::queue::Work;
-use super::settling::{Left, Settled, Settling};
-use crate::wake::{dies_after, every_death};
-
-/// What the pool knows.
-#[derive(Clone, Copy)]
-struct Known<'a> {
-    words: &'a Words,
-    /// Number of the batch that is received next.
-    next: u64,
-    /// Number of places that the pool dealt.
-    dealt: Option<u32>,
-}
-
-impl Known<'_> {
-    /// Settles what dead worker `dead` left. `look` returns what a worker would leave.
-    fn settle(self, dead: usize, look: impl Fn(usize) -> Option<Left>) -> Option<Vec<Work>> {
-        let Self { words, next, dealt } = self;
-        loop {
-            let settling = Settling { batches: words.batches(), next, dealt };
-            match settling.settle(dead, 2, &look) {
-                Settled::Left(work) => return Some(work),
-                Settled::Later => thread::yield_now(),
-                Settled::Never => return None,
-            }
-        }
-    }
-
-    /// Hands what dead worker 0 left to a successor, which delivers it, at most `most` rows at once.
-    /// Worker 1 lives.
-    fn follow(self, most: usize) {
-        let look = |worker: usize| {
-            let left = self.words.queue(worker).left()?;
-            (worker == 0 || !left.is_in_doubt()).then_some(left)
-        };
-        let left = self.settle(0, look).expect("one death can be settled");
-        self.words.replace(0, &left);
-        while self.words.deliver(0, most) > 0 {}
-    }
-}
+use crate::wake::{Op, dies_after, every_death};
 
 impl Words {
-    /// Gives a worker new words, and the work that its predecessor left.
-    fn replace(&self, worker: usize, left: &[Work]) {
+    /// Hands what dead worker `worker` left of `rows`, which were in flight, to a successor, which
+    /// delivers it, at most `most` rows at once. As `Pool::resume` does, with the batches that are
+    /// `open`.
+    fn follow(&self, worker: usize, rows: Range<usize>, open: Range<u64>, most: usize) {
         self.forget(worker);
-        left.iter().for_each(|work| self.queue(worker).push(work));
+        let batches = self.batches();
+        for row in rows {
+            let mut holders = open.clone().flat_map(|batch| batches.holders(batch));
+            let own = holders.find(|(_, holder)| holder.row == row);
+            if own.is_none_or(|(_, holder)| !holder.is_committed) {
+                let place = own.map(|(place, _)| u32::try_from(place).expect("a few"));
+                let work = Work { op: Op::Step, flags: 0, rows: row..row + 1, place };
+                self.queue(worker).push(&work);
+            }
+        }
+        while self.deliver(worker, most) > 0 {}
     }
 
     /// Opens batches for three rows.
@@ -73,9 +49,19 @@ impl Words {
         assert_eq!(shown, [7, 8, 9], "every row is in one place, {context}");
         for batch in 0..3_usize.div_ceil(batch_size) {
             let rows = batch_size.min(3 - batch * batch_size);
-            assert_eq!(self.batches().arrived(batch as u64) as usize, rows, "{context}");
+            assert!(self.batches().arrived(batch as u64, rows), "{context}");
         }
     }
+
+    /// The batches of three rows.
+    fn of_three(&self) -> Range<u64> {
+        0..self.batches().ring.len() as u64
+    }
+}
+
+/// The words of two processes.
+fn mortal(rows: usize, batch_size: usize, open_batches: usize) -> Arc<Words> {
+    Words::of_threads_or_processes(rows, batch_size, open_batches, true)
 }
 
 /// Worker 0 delivers two rows, at most `most` at once, and dies after `accesses` accesses, while
@@ -86,7 +72,7 @@ fn dies_beside_another(
     batch_size: usize,
     places: Option<[u32; 2]>,
 ) -> bool {
-    let words = Words::new(2, batch_size, 3_usize.div_ceil(batch_size));
+    let words = mortal(2, batch_size, 3_usize.div_ceil(batch_size));
     words.open_three(batch_size);
     words.send_rows(0, 0..2, 7, places.map(|[first, _]| first));
     words.send_rows(1, 2..3, 9, places.map(|[_, second]| second));
@@ -100,7 +86,7 @@ fn dies_beside_another(
     });
     let died = mortal.join().expect("a worker that ends or dies");
     if died {
-        Known { words: &words, next: 0, dealt: places.map(|_| 3) }.follow(most);
+        words.follow(0, 0..2, words.of_three(), most);
     }
     other.join().expect("the other worker");
     words.assert_three_arrived(batch_size, &format!("after {accesses} accesses"));
@@ -128,7 +114,7 @@ fn rows_of_three_batches_arrive_once_wherever_their_worker_dies() {
 
 /// Both workers die, worker 1 after `other` accesses. Returns whether worker 0 died.
 fn both_die(accesses: u32, other: u32, batch_size: usize) -> bool {
-    let words = Words::new(2, batch_size, 3_usize.div_ceil(batch_size));
+    let words = mortal(2, batch_size, 3_usize.div_ceil(batch_size));
     words.open_three(batch_size);
     words.send_rows(0, 0..2, 7, None);
     words.send_rows(1, 2..3, 9, None);
@@ -137,28 +123,15 @@ fn both_die(accesses: u32, other: u32, batch_size: usize) -> bool {
         thread::spawn(move || dies_after(accesses, || while words.deliver(worker, 2) > 0 {}))
     });
     let died = workers.map(|worker| worker.join().expect("a worker that ends or dies"));
-    let left = |worker: usize| words.queue(worker).left();
-    let are_in_doubt = [0, 1].map(left).iter().flatten().filter(|left| left.is_in_doubt()).count();
-    let known = Known { words: &words, next: 0, dealt: None };
-    let settled = known.settle(0, left).and_then(|first| {
-        let look = |worker| if worker == 0 { Some(Left::known(first.clone())) } else { left(1) };
-        known.settle(1, look).map(|second| [first, second])
-    });
-    if let Some(works) = settled {
-        for (worker, work) in works.iter().enumerate() {
-            words.replace(worker, work);
-            while words.deliver(worker, 2) > 0 {}
-        }
-        words.assert_three_arrived(batch_size, &format!("after {accesses} and {other} accesses"));
-    } else {
-        assert_eq!(are_in_doubt, 2, "the pool is broken by two deaths in doubt only");
-    }
+    words.follow(0, 0..2, words.of_three(), 2);
+    words.follow(1, 2..3, words.of_three(), 2);
+    words.assert_three_arrived(batch_size, &format!("after {accesses} and {other} accesses"));
     died[0]
 }
 
 #[test]
-fn rows_arrive_once_or_the_pool_breaks_wherever_both_workers_die() {
-    for (other, batch_size) in (0..30).flat_map(|other| [(other, 1), (other, 2)]) {
+fn rows_arrive_once_wherever_both_workers_die() {
+    for (other, batch_size) in (0..20).flat_map(|other| [(other, 1), (other, 2)]) {
         every_death(move |accesses| both_die(accesses, other, batch_size));
     }
 }
@@ -166,7 +139,7 @@ fn rows_arrive_once_or_the_pool_breaks_wherever_both_workers_die() {
 #[test]
 fn a_batch_that_was_returned_is_not_written_wherever_the_worker_dies() {
     every_death(|accesses| {
-        let words = Words::new(1, 1, 1);
+        let words = mortal(1, 1, 1);
         let dead = Arc::new(AtomicBool::new(false));
         let mortal = thread::spawn({
             let (words, dead) = (Arc::clone(&words), Arc::clone(&dead));
@@ -187,11 +160,11 @@ fn a_batch_that_was_returned_is_not_written_wherever_the_worker_dies() {
             words.batches().open(next, u32::try_from(next).expect("0 or 1"));
             words.send_rows(0, 0..1, action, None);
             // As in `Pool::wait_for`: the pool checks for a death while the rows are missing.
-            while words.batches().arrived(next) == 0 {
+            while !words.batches().arrived(next, 1) {
                 if is_followed {
                     words.deliver(0, 1);
                 } else if dead.load(Ordering::Acquire) {
-                    Known { words: &words, next, dealt: None }.follow(1);
+                    words.follow(0, 0..1, next..next + 1, 1);
                     is_followed = true;
                 }
                 thread::yield_now();

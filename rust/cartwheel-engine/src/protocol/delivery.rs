@@ -1,7 +1,7 @@
 //! The delivery of sent rows, from a worker's queue to places of open batches.
 //!
-//! Only this file says what a worker stores, and in which order. The pool reads it when a worker
-//! died, see `progress.rs`. How the rows themselves are stepped is the worker's task.
+//! Only this file says what a worker stores, and in which order: rows leave the queue before they are
+//! committed, so the pool can send them again. How the rows themselves are stepped is the worker's task.
 
 use std::ops::Range;
 
@@ -39,17 +39,14 @@ impl<W: Word> Delivery<'_, W> {
         let mut done = 0;
         while done < work.rows.len() {
             let most = work.rows.len() - done;
-            let places = match work.place {
-                None => batches.claim_next(most, |run| queue.notes.note_claiming(run)),
-                Some(first) => batches.claim_given(first as usize + done, most),
-            };
-            queue.note_claimed(places.run(batches.batch_size));
             let first = work.rows.start + done;
+            let places = match work.place {
+                None => batches.claim_next(most, first),
+                Some(place) => batches.claim_given(place as usize + done, most),
+            };
             filling.fill(&work, first..first + places.count, places);
             queue.remove(places.count);
-            let enough = batches.filled(places);
-            queue.notes.clear();
-            if enough {
+            if batches.filled(places) {
                 ring(*doorbell);
             }
             filling.counted();

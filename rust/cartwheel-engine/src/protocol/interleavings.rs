@@ -12,7 +12,7 @@ use loom::thread;
 
 use super::arrivals::{Arrivals, OpenBatches, Places};
 use super::delivery::{Delivery, Filling};
-use super::progress::Notes;
+use super::owners::Owner;
 use super::queue::{Ends, Entry, Work, WorkQueue, ring_places};
 use crate::memory::FreeList;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -24,8 +24,9 @@ pub(crate) struct Words {
     tickets: AtomicU64,
     ring: Vec<Arrivals>,
     batch_size: usize,
+    /// `None` if the workers are threads.
+    owners: Option<Vec<Owner>>,
     ends: [Ends; 2],
-    notes: [Notes; 2],
     entries: [Vec<Entry>; 2],
     doorbell: ModelWord,
     /// What the pool writes for a row before sending it: its action.
@@ -39,15 +40,25 @@ fn cells(count: usize) -> Vec<AtomicU32> {
 }
 
 impl Words {
-    /// A worker with `rows` rows, or two with `rows` rows each.
+    /// A thread with `rows` rows, or two with `rows` rows each.
     pub(crate) fn new(rows: usize, batch_size: usize, open_batches: usize) -> Arc<Self> {
+        Self::of_threads_or_processes(rows, batch_size, open_batches, false)
+    }
+
+    /// Likewise; the workers are processes if `die` is set, which may die.
+    pub(super) fn of_threads_or_processes(
+        rows: usize,
+        batch_size: usize,
+        open_batches: usize,
+        die: bool,
+    ) -> Arc<Self> {
         let entries = || (0..ring_places(rows)).map(|_| Entry::default()).collect();
         Arc::new(Self {
             tickets: AtomicU64::new(0),
             ring: (0..open_batches).map(|_| Arrivals::default()).collect(),
             batch_size,
+            owners: die.then(|| (0..open_batches * batch_size).map(|_| Owner::default()).collect()),
             ends: [Ends::default(), Ends::default()],
-            notes: [Notes::default(), Notes::default()],
             entries: [entries(), entries()],
             doorbell: ModelWord::default(),
             actions: cells(4),
@@ -56,12 +67,12 @@ impl Words {
     }
 
     pub(crate) fn queue(&self, worker: usize) -> WorkQueue<'_> {
-        let (ends, notes) = (&self.ends[worker], &self.notes[worker]);
-        WorkQueue { ends, notes, entries: &self.entries[worker] }
+        WorkQueue { ends: &self.ends[worker], entries: &self.entries[worker] }
     }
 
     pub(crate) fn batches(&self) -> OpenBatches<'_> {
-        OpenBatches { tickets: &self.tickets, ring: &self.ring, batch_size: self.batch_size }
+        let (tickets, ring, owners) = (&self.tickets, &self.ring, self.owners.as_deref());
+        OpenBatches { tickets, ring, owners, batch_size: self.batch_size }
     }
 
     /// Gives row `row` an action and sends it to a worker.
@@ -80,13 +91,15 @@ impl Words {
         for (row, action) in rows.clone().zip(action..) {
             self.actions[row].store(action, Ordering::Relaxed);
         }
+        if let Some(place) = place {
+            self.batches().deal(0, place as usize, rows.clone());
+        }
         self.queue(worker).push(&Work { op: Op::Step, flags: 0, rows, place });
     }
 
     /// Clears what a dead worker left, as [`Slot::forget`](super::control::Slot) does.
     pub(crate) fn forget(&self, worker: usize) {
         self.ends[worker].clear();
-        self.notes[worker].clear();
     }
 
     /// Delivers at most `most` rows of a worker's queue as a worker does. Slab `n` begins at place `n`.
@@ -104,10 +117,10 @@ impl Words {
     }
 
     /// Waits, as the pool does, for rows of a batch.
-    fn receive(&self, batch: u64, rows: u32) {
+    fn receive(&self, batch: u64, rows: usize) {
         doorbell_disarm(&self.doorbell);
-        self.batches().want(batch, rows);
-        while self.batches().arrived(batch) < rows {
+        self.batches().want(batch, u32::try_from(rows).expect("a few"));
+        while !self.batches().arrived(batch, rows) {
             if park(&self.doorbell, Duration::from_millis(1)) == Parked::Ready {
                 doorbell_disarm(&self.doorbell);
             }
@@ -142,6 +155,18 @@ impl Filling for Writing<'_> {
     }
 }
 
+/// Runs `run` in every interleaving, with words of threads and with those of processes.
+fn every_interleaving_of_workers(
+    [rows, batch_size, open_batches]: [usize; 3],
+    run: impl Fn(Arc<Words>) + Copy + Send + Sync + 'static,
+) {
+    for die in [false, true] {
+        every_interleaving(move || {
+            run(Words::of_threads_or_processes(rows, batch_size, open_batches, die));
+        });
+    }
+}
+
 fn start(words: &Arc<Words>, worker: usize, rows: usize) -> thread::JoinHandle<()> {
     let words = Arc::clone(words);
     thread::spawn(move || (0..rows).for_each(|_| words.work(worker)))
@@ -149,8 +174,7 @@ fn start(words: &Arc<Words>, worker: usize, rows: usize) -> thread::JoinHandle<(
 
 #[test]
 fn a_ring_of_one_place_is_used_lap_after_lap() {
-    every_interleaving(|| {
-        let words = Words::new(1, 1, 1);
+    every_interleaving_of_workers([1, 1, 1], |words| {
         let worker = start(&words, 0, 2);
         for (batch, action) in [(0, 7), (1, 8)] {
             words.batches().open(batch, 0);
@@ -164,8 +188,7 @@ fn a_ring_of_one_place_is_used_lap_after_lap() {
 
 #[test]
 fn the_pool_wakes_when_enough_rows_have_arrived_and_sees_them() {
-    every_interleaving(|| {
-        let words = Words::new(1, 2, 1);
+    every_interleaving_of_workers([1, 2, 1], |words| {
         words.batches().open(0, 0);
         words.send(0, 0, 7);
         words.send(1, 1, 8);
@@ -180,8 +203,7 @@ fn the_pool_wakes_when_enough_rows_have_arrived_and_sees_them() {
 
 #[test]
 fn a_batch_that_is_received_short_is_not_waited_for() {
-    every_interleaving(|| {
-        let words = Words::new(1, 2, 1);
+    every_interleaving_of_workers([1, 2, 1], |words| {
         words.batches().open(0, 0);
         let worker = start(&words, 0, 1);
         words.send(0, 0, 7);
@@ -194,8 +216,7 @@ fn a_batch_that_is_received_short_is_not_waited_for() {
 
 #[test]
 fn a_place_of_a_batch_that_was_opened_for_another_worker_is_in_that_batch() {
-    every_interleaving(|| {
-        let words = Words::new(1, 1, 2);
+    every_interleaving_of_workers([1, 1, 2], |words| {
         words.batches().open(0, 2);
         words.send(0, 0, 7);
         let first = start(&words, 0, 1); // sees this send only, and may draw the second ticket

@@ -18,7 +18,7 @@ use crate::memory::{
 };
 use crate::platform::{Access, look_at};
 use crate::space::{Extent, Layout, PAGE, TooLarge};
-use crate::wake::Scope;
+use crate::wake::{Command, Futex, Scope, Sleeper, publish_all};
 
 /// The four mappings of a pool; cheap to clone.
 #[derive(Debug, Clone)]
@@ -125,7 +125,7 @@ impl Memory {
         let [control, actions, infos, slabs] = mappings;
         let plan = Arc::new(plan);
         Self {
-            control: Control::new(control, Arc::clone(&plan)),
+            control: Control::new(control, Arc::clone(&plan), scope),
             actions: ActionArea::new(actions, &plan.actions, plan.rows()),
             infos: InfoArea::new(infos, Arc::clone(&plan)),
             slabs: Arc::new(SlabMemory::new(slabs, layout, plan.max_slabs)),
@@ -143,6 +143,18 @@ impl Memory {
     /// Which processes share it, and so may wait on its words.
     pub(crate) fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// Where worker `worker` waits for commands.
+    pub(crate) fn sleeper(&self, worker: usize) -> Sleeper<Futex<'_>, Futex<'_>> {
+        let (control, scope) = (&self.control, self.scope);
+        let word = Futex::new(&control.slot(worker).word, scope);
+        Sleeper::new(worker, word, Futex::new(control.alarm(worker), scope))
+    }
+
+    /// Hands `command` to these workers, in the order of their numbers, and wakes those that sleep.
+    pub(crate) fn publish(&self, workers: impl IntoIterator<Item = usize>, command: Command) {
+        publish_all(workers.into_iter().map(|worker| self.sleeper(worker)), command);
     }
 
     /// Whether both are clones of one memory.

@@ -8,7 +8,7 @@
 //! | `Delivery` | how a worker delivers them, step by step |
 //! | `OpenBatches`, `Places` | the batches in which they arrive, and the tickets for their places |
 //! | `Receipts` | which rows a batch has |
-//! | `Notes` | a worker's progress with sent rows, which the pool reads when the worker died |
+//! | `Owner` | who has a place of these batches, which the pool reads when a worker process died |
 //! | `Claim` | which pool steps a memory, and which process serves a worker |
 //! | [`Tally`] | the workers' counters |
 
@@ -21,10 +21,9 @@ mod delivery;
 #[cfg(all(loom, test))]
 pub(crate) mod interleavings;
 mod memory;
-mod progress;
+mod owners;
 mod queue;
 mod receipts;
-mod settling;
 mod tally;
 
 pub(crate) use arrivals::Places;
@@ -33,5 +32,4 @@ pub(crate) use delivery::{Delivery, Filling};
 pub use memory::Memory;
 pub use queue::Work;
 pub(crate) use receipts::Receipts;
-pub(crate) use settling::{Left, Settled, Settling};
 pub use tally::{BUCKETS, Tally};

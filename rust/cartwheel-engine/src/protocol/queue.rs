@@ -1,9 +1,8 @@
 //! Rows that were sent and wait for their worker: one ring for each worker.
 //!
 //! The pool pushes rows and the worker takes them (threads of a crew under the lock of the shard).
-//! An entry of the ring does not change after the push, and rows leave the ring only when they are
-//! written and about to be counted as filled, see `progress.rs`. So when the worker dies the pool
-//! finds every row there that was not written.
+//! An entry of the ring does not change after the push, and rows leave the ring when they are
+//! written and about to be committed.
 //!
 //! A ring has at least as many places as its shard has rows. A row is in flight at most once, and
 //! leaves the ring before it is received: so a ring never overflows, and neither side waits for the
@@ -15,7 +14,6 @@
 
 use std::ops::Range;
 
-use super::progress::{MOST_TAKEN, Notes, Run, low};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::Op;
 
@@ -37,10 +35,6 @@ pub struct Work {
 const ON_ARRIVAL: u32 = u32::MAX;
 /// Marks a reset, together with the flags.
 const RESET: u32 = 1 << 31;
-/// The turn of a ring changes whenever rows leave it. A pool has at most 2^31 rows, so the number
-/// of rows that come before one leaves this bit free.
-const TURN: u64 = 1 << 31;
-
 /// Number of places in the ring of a shard with `rows` rows, fewer than twice as many.
 pub(super) const fn ring_places(rows: usize) -> usize {
     rows.next_power_of_two()
@@ -51,7 +45,7 @@ pub(super) const fn ring_places(rows: usize) -> usize {
 #[repr(C)]
 pub(super) struct Ends {
     /// The first row in the ring: the number of its entry in the upper half, and in the lower half
-    /// the number of rows of the entry that come before it, and the turn.
+    /// the number of rows of the entry that come before it.
     first: AtomicU64,
     /// Number of the next entry to push.
     tail: AtomicU32,
@@ -93,7 +87,6 @@ impl Entry {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkQueue<'a> {
     pub(super) ends: &'a Ends,
-    pub(super) notes: &'a Notes,
     pub(super) entries: &'a [Entry],
 }
 
@@ -144,7 +137,7 @@ impl WorkQueue<'_> {
         }
         let entry = self.entry(number);
         let first = entry.first.load(Ordering::Relaxed) + before;
-        let most = u32::try_from(most).unwrap_or(u32::MAX).clamp(1, MOST_TAKEN);
+        let most = u32::try_from(most).unwrap_or(u32::MAX).max(1);
         let count = (entry.count.load(Ordering::Relaxed) - before).min(most);
         let what = entry.what.load(Ordering::Relaxed);
         let op = if what & RESET == 0 { Op::Step } else { Op::Reset };
@@ -152,15 +145,9 @@ impl WorkQueue<'_> {
         Some(Work { op, flags: what & !RESET, rows, place: entry.place(before) })
     }
 
-    /// Notes the places of the first rows in the queue.
-    pub(super) fn note_claimed(&self, run: Run) {
-        self.notes.note_claimed(run, turn(self.ends.first.load(Ordering::Relaxed)));
-    }
-
-    /// Removes rows that are about to be counted as filled: the first `count`, all of one entry.
+    /// Removes rows that are about to be committed: the first `count`, all of one entry.
     pub(super) fn remove(&self, count: usize) {
-        let word = self.ends.first.load(Ordering::Relaxed);
-        let (number, before) = unpack(word);
+        let (number, before) = self.ends.first();
         let before = before + self::number(count);
         let next = if before < self.entry(number).count.load(Ordering::Relaxed) {
             pack(number, before)
@@ -168,28 +155,7 @@ impl WorkQueue<'_> {
             pack(number.wrapping_add(1), 0)
         };
         // `push` reuses this place in the next lap, after the receipt of a row that left it here.
-        self.ends.first.store(next | (!word & TURN), Ordering::Release);
-    }
-
-    /// The rows in the queue when [`taken`](Self::taken) was this number, one `Work` for each row,
-    /// with the places that were given.
-    pub(super) fn work(&self, taken: u64) -> Vec<Work> {
-        let mut all = Vec::new();
-        let (head, mut before) = unpack(taken);
-        let entries = self.ends.tail.load(Ordering::Relaxed).wrapping_sub(head);
-        // Limited to what is possible, whatever a dead worker wrote; the pool checks the rows.
-        let most = number(self.entries.len());
-        for nth in 0..entries.min(most) {
-            let entry = self.entry(head.wrapping_add(nth));
-            let first = entry.first.load(Ordering::Relaxed);
-            for nth in before..entry.count.load(Ordering::Relaxed).min(most) {
-                let row = first.wrapping_add(nth) as usize;
-                let place = entry.place(nth);
-                all.push(Work { op: Op::Step, flags: 0, rows: row..row + 1, place });
-            }
-            before = 0;
-        }
-        all
+        self.ends.first.store(next, Ordering::Release);
     }
 }
 
@@ -198,13 +164,9 @@ const fn pack(entry: u32, before: u32) -> u64 {
 }
 
 /// The number of an entry, and the number of its rows that come before the first row in the ring.
+#[expect(clippy::cast_possible_truncation, reason = "the halves are the result")]
 const fn unpack(first: u64) -> (u32, u32) {
-    (low(first >> u32::BITS), low(first & !TURN))
-}
-
-/// The turn of a ring, from [`WorkQueue::taken`].
-pub(super) const fn turn(first: u64) -> bool {
-    first & TURN != 0
+    ((first >> u32::BITS) as u32, first as u32)
 }
 
 fn number(row: usize) -> u32 {
@@ -221,7 +183,7 @@ mod tests {
             let entries: Vec<_> = (0..ring_places(rows)).map(|_| Entry::default()).collect();
             let start = u32::MAX - 2;
             let ends = Ends { first: AtomicU64::new(pack(start, 0)), tail: AtomicU32::new(start) };
-            let queue = WorkQueue { ends: &ends, notes: &Notes::default(), entries: &entries };
+            let queue = WorkQueue { ends: &ends, entries: &entries };
             for lap in 0..3 {
                 for row in 0..rows {
                     let place = Some(number(lap * rows + row));

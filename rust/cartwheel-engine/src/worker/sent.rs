@@ -2,7 +2,6 @@
 #![expect(unsafe_code, reason = "claims places of mapped memory, see the invariants of the module")]
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::perform::{is_timed, note_time};
@@ -10,7 +9,7 @@ use super::{Report, Shard, Task, guard};
 use crate::failpoint::{Failpoint, die};
 use crate::memory::{ActionRows, InfosAt};
 use crate::protocol::{Delivery, Filling, Memory, Places, Tally, Work};
-use crate::wake::{Futex, Op, Scope};
+use crate::wake::{Futex, Op};
 
 /// Carries out some of the work in the worker's queue; returns how many rows it was, 0 when there
 /// was none.
@@ -110,12 +109,6 @@ impl SentRows<'_> {
         let bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
         let infos_at = if report.spilled { InfosAt::Channel } else { InfosAt::Memory(bytes) };
         task.slab.write_receipts(rows.start, infos_at);
-        if memory.scope() == Scope::Shared {
-            // The pool needs this if this process dies before the batch is received.
-            for (row, place) in rows.zip(task.slab.rows()) {
-                memory.control.phases()[row].store(task.slab.phase(place), Ordering::Release);
-            }
-        }
         report
     }
 }

@@ -8,14 +8,14 @@ use super::{Shard, guard, perform, perform_sent};
 use crate::error::Error;
 use crate::protocol::Memory;
 use crate::schedule::usable_cpus;
-use crate::wake::{Command, Futex, Op, Patience, acknowledge, is_closing, park, ring, take};
+use crate::wake::{Command, Futex, Op, Patience, Word, acknowledge, is_closing, park, ring, take};
 
 /// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
 /// check.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
 
 /// Waits for a command: polls as long as there is patience, then sleeps.
-pub(super) fn next_command(word: &Futex<'_>, patience: &mut Patience) -> Command {
+pub(super) fn next_command(word: &impl Word, patience: &mut Patience) -> Command {
     let mut found = None;
     patience.wait(|| {
         found = take(word);
@@ -51,7 +51,7 @@ pub fn serve(
     memory.claim_worker(worker)?;
     let scope = memory.scope();
     let (slot, header) = (memory.control.slot(worker), memory.control.header());
-    let word = Futex::new(&slot.word, scope);
+    let word = memory.sleeper(worker);
     let doorbell = Futex::new(&header.doorbell, scope);
     let mut patience = Patience::new(memory.control.workers() + 1, usable_cpus(), spin);
     loop {

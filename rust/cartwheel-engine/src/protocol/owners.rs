@@ -1,0 +1,85 @@
+//! Who owns the places of the open batches, where workers are processes.
+//!
+//! ```text
+//! free ──drawn by the worker, or dealt by the pool──▶ claimed ──row written──▶ committed
+//! ```
+//!
+//! A worker process may die between any two instructions. Each place has a word, each step is one
+//! access to it, and the word names the row. So when a worker died, the words of the open batches
+//! say what became of its rows in flight: a row is written if its place is committed, it has a place
+//! if one is claimed for it, and it has none otherwise. That holds at any moment, whatever other
+//! workers do or did, dead ones too: only a row's own worker commits its place, and a place that is
+//! claimed stays claimed.
+//!
+//! The word has the number of the batch too. So a worker that stops while it claims a place of one
+//! batch does not claim the place of a later one.
+//!
+//! # Memory orders
+//!
+//! The claim acquires the pool's `Release` of the free place, and with it the batch that was opened.
+//! It releases what it acquired to workers that find the place claimed, and draw the next one. The
+//! commit releases the row to the pool, which acquires it in [`Owner::holder`].
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// A word whose state is zero is free.
+const FREE: u64 = 0;
+const CLAIMED: u64 = 1;
+const COMMITTED: u64 = 2;
+const STATE_BITS: u32 = 2;
+/// A pool has at most 2^31 rows.
+const ROW_BITS: u32 = 31;
+
+/// The word of a place.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct Owner(AtomicU64);
+
+/// Who has a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub(crate) row: usize,
+    /// Whether the row is written.
+    pub(crate) is_committed: bool,
+}
+
+impl Owner {
+    /// The pool opens batch number `batch`.
+    pub(super) fn free(&self, batch: u64) {
+        self.0.store(free(batch), Ordering::Release);
+    }
+
+    /// The pool deals the place to a row; the queue publishes it.
+    pub(super) fn deal(&self, batch: u64, row: usize) {
+        self.0.store(claimed(batch, row), Ordering::Relaxed);
+    }
+
+    /// A worker claims the place in batch number `batch` for a row; returns whether it was free.
+    pub(super) fn claim(&self, batch: u64, row: usize) -> bool {
+        let (free, claimed) = (free(batch), claimed(batch, row));
+        self.0.compare_exchange(free, claimed, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The worker has written the row for which the place is claimed.
+    pub(super) fn commit(&self) {
+        let claimed = self.0.load(Ordering::Relaxed);
+        self.0.store(claimed - CLAIMED + COMMITTED, Ordering::Release);
+    }
+
+    /// Who has the place.
+    pub(super) fn holder(&self) -> Option<Holder> {
+        let word = self.0.load(Ordering::Acquire);
+        let state = word & ((1 << STATE_BITS) - 1);
+        let row = (word >> STATE_BITS) & ((1 << ROW_BITS) - 1);
+        let row = usize::try_from(row).expect("a row's number fits");
+        (state != FREE).then_some(Holder { row, is_committed: state == COMMITTED })
+    }
+}
+
+const fn free(batch: u64) -> u64 {
+    batch << (ROW_BITS + STATE_BITS)
+}
+
+const fn claimed(batch: u64, row: usize) -> u64 {
+    free(batch) | (row as u64) << STATE_BITS | CLAIMED
+}
