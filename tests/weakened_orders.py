@@ -31,6 +31,7 @@ FILES = (
     "protocol/arrivals.rs",
     "protocol/owners.rs",
     "protocol/queue.rs",
+    "wake/alarm.rs",
     "wake/countdown.rs",
     "worker/handover.rs",
     "worker/share.rs",

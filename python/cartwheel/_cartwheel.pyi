@@ -1259,8 +1259,8 @@ class EpisodeMetrics:
         """Goes on with a state; other entries are ignored."""
 
 #: The places of a batch that ended an episode in ``SAME_STEP``; those among them whose final
-#: observations are known; and these. Places ascend.
-_Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any]
+#: observations are known; and these. Places ascend. ``None``: no place did.
+_Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any] | None
 
 @final
 class ObservationNormalizer:
@@ -1275,19 +1275,14 @@ class ObservationNormalizer:
         """Begins with mean 0, variance 1 and count 1e-4."""
 
     def normalize(
-        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], observations: Any, /
-    ) -> NDArray[np.float32]:
-        """Returns the normalized observations of a batch."""
-
-    def normalize_ended(
         self,
         rows: NDArray[np.int64] | None,
         kinds: NDArray[np.uint8],
         observations: Any,
         ended: _Ended,
         /,
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """As :meth:`normalize`, where episodes ended; returns also the final observations."""
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Returns the normalized observations of a batch, and of ``ended`` the final ones."""
 
     def state(
         self,
@@ -1342,19 +1337,17 @@ class FrameStack:
         """
 
     def advance(
-        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], frames: Any, /
-    ) -> NDArray[Any]:
-        """Returns the stacks of a batch, ``[K, depth, *shape]``, oldest frames first."""
-
-    def advance_ended(
         self,
         rows: NDArray[np.int64] | None,
         kinds: NDArray[np.uint8],
         frames: Any,
         ended: _Ended,
         /,
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """As :meth:`advance`, where episodes ended; returns also the final stacks."""
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Returns the stacks of a batch, and the final ones of ``ended``.
+
+        They are ``[K, depth, *shape]``, oldest frames first.
+        """
 
     def state(self) -> NDArray[Any]:
         """Returns the stacks of all environments, a copy."""

@@ -220,22 +220,24 @@ def test_invalid_arguments_of_parts_are_refused():
         (lambda: rollout.transitions(n_step=0, gamma=0.9), "at least 1, got 0"),
         (lambda: rollout.transitions(gamma=1.5), r"\[0, 1\]"),
         (lambda: rollout.transitions(bootstrap="no", gamma=0.9), "bootstrap"),
-        (lambda: rollout.minibatches(0), "`batch_size` must be at least 1, got 0"),
+        (lambda: rollout.minibatches(0), "`batch_size` must be a positive integer, got 0"),
         (lambda: rollout.minibatches(3, by="time"), "`by` must be one of"),
         (lambda: rollout.minibatches(3, by="sequence"), "`length` goes with by='sequence'"),
         (lambda: rollout.minibatches(3, length=4), "`length` goes with by='sequence'"),
-        (lambda: rollout.minibatches(3, by="sequence", length=0), "`length` must be at least 1"),
-        (lambda: rollout.windows(0), "`length` must be at least 1"),
-        (lambda: rollout.windows(3, 0), "`stride` must be at least 1"),
-        (lambda: rollout.tail(0), "`n` must be at least 1"),
+        (
+            lambda: rollout.minibatches(3, by="sequence", length=0),
+            "`length` must be a positive integer",
+        ),
+        (lambda: rollout.windows(2.5), "`length` must be a positive integer, got 2.5"),
+        (lambda: rollout.windows(0), "`length` must be a positive integer"),
+        (lambda: rollout.windows(3, 0), "`stride` must be a positive integer"),
+        (lambda: rollout.tail(0), "`n` must be a positive integer"),
         (lambda: rollout.tail(STEPS + 1), f"`n` must be at most {STEPS}"),
         (lambda: rollout.to_workspace("t+2"), "`reward_at` must be one of"),
         (lambda: rollout.workspace_transitions("0"), "`reward_at` must be one of"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(TypeError):
-        rollout.windows(2.5)
     rollout.extras["wrong"] = np.zeros((STEPS + 1, 5))
     with pytest.raises(ValueError, match=r"extra `wrong` must have shape \(23, 5, '…'\), got"):
         rollout.flatten()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from cartwheel.envpool.pool import EnvPool
+from cartwheel.envpool.spec import Specs
 from cartwheel.envpool.time_step import Environment, time_step
 
 
-class DMEnvPool(EnvPool, Environment):  # type: ignore[misc]  # dm_env ships no types
+class DMEnvPool(Specs, EnvPool, Environment):  # type: ignore[misc]  # dm_env ships no types
     """A pool whose results are batches of time steps; a ``dm_env.Environment`` if it is installed.
 
     Every method that receives returns a ``TimeStep`` of arrays (of ``dm_env`` if it is installed):
@@ -48,19 +49,3 @@ class DMEnvPool(EnvPool, Environment):  # type: ignore[misc]  # dm_env ships no 
         """Sends and receives: :meth:`send` followed by :meth:`recv`."""
         self.send(action, env_id)
         return self.recv()
-
-    def observation_spec(self) -> Any:
-        """Returns :meth:`EnvSpec.observation_spec`."""
-        return self.spec.observation_spec()
-
-    def action_spec(self) -> Any:
-        """Returns :meth:`EnvSpec.action_spec`."""
-        return self.spec.action_spec()
-
-    def reward_spec(self) -> Any:
-        """Returns :meth:`EnvSpec.reward_spec`."""
-        return self.spec.reward_spec()
-
-    def discount_spec(self) -> Any:
-        """Returns :meth:`EnvSpec.discount_spec`."""
-        return self.spec.discount_spec()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
-from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+from gymnasium.vector.utils import batch_space, create_empty_array, iterate
 
 from cartwheel.arguments import as_integers
 from cartwheel.envpool.actions import checked
@@ -124,10 +124,9 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
     ) -> dict[str, Any]:
         """Returns arrays with an entry for each possible agent; zeros for absent agents."""
         space, names = self._space, self._names
-        rows: Any = create_empty_array(space, n=len(names))
         placed = [observations.get(name, self._blank) for name in names]
         return {
-            "obs": concatenate(space, placed, rows),
+            "obs": nested.stack(space, placed),
             "reward": np.array([rewards.get(name, 0.0) for name in names], np.float64),
             "present": np.array([name in present for name in names], np.int8),
             "terminated": np.array([bool(terminations.get(n)) for n in names], np.int8),

@@ -19,7 +19,52 @@ if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
 
 
-class EnvSpec:
+class Specs:
+    """What has the spaces of a task, and gives their specs in the types of ``dm_env.specs``."""
+
+    observation_space: Space[Any]
+    action_space: Space[Any]
+
+    def observation_spec(self) -> Any:
+        """Returns the spec of a time step's ``observation``, in the types of ``dm_env.specs``.
+
+        Returns:
+            A named tuple of ``env_id``, ``players`` and ``obs``. Nested spaces are dictionaries and
+            tuples. Infos of the environment have no specs.
+
+        Raises:
+            ImportError: ``dm_env`` is not installed.
+            TypeError: No type of ``dm_env`` fits the space.
+        """
+        least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+        env_id = _specs().BoundedArray((), np.int32, least, most, "env_id")
+        players = record("players", {"env_id": env_id})
+        obs = as_dm_spec(self.observation_space, "obs")
+        return record("State", {"env_id": env_id, "players": players, "obs": obs})
+
+    def action_spec(self) -> Any:
+        """Returns the action space in the types of ``dm_env.specs``; integers are ``int32``.
+
+        Raises:
+            ImportError: ``dm_env`` is not installed.
+            TypeError: No type of ``dm_env`` fits the space.
+        """
+        return as_dm_spec(self.action_space, "action")
+
+    def reward_spec(self) -> Any:
+        """Returns the spec of a reward, ``float32``.
+
+        Raises:
+            ImportError: ``dm_env`` is not installed.
+        """
+        return _specs().Array((), np.float32, "reward")
+
+    def discount_spec(self) -> Any:
+        """Returns the spec of a discount, ``float32`` from 0 to 1; see :meth:`reward_spec`."""
+        return _specs().BoundedArray((), np.float32, 0.0, 1.0, "discount")
+
+
+class EnvSpec(Specs):
     """A task's spaces and configuration.
 
     Attributes:
@@ -67,44 +112,6 @@ class EnvSpec:
     def config(self) -> Any:
         """The configuration, a named tuple of the keywords."""
         return record("Config", self._config.as_dict())
-
-    def observation_spec(self) -> Any:
-        """Returns the spec of a time step's ``observation``, in the types of ``dm_env.specs``.
-
-        Returns:
-            A named tuple of ``env_id``, ``players`` and ``obs``. Nested spaces are dictionaries and
-            tuples. Infos of the environment have no specs.
-
-        Raises:
-            ImportError: ``dm_env`` is not installed.
-            TypeError: No type of ``dm_env`` fits the space.
-        """
-        least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
-        env_id = _specs().BoundedArray((), np.int32, least, most, "env_id")
-        players = record("players", {"env_id": env_id})
-        obs = as_dm_spec(self.observation_space, "obs")
-        return record("State", {"env_id": env_id, "players": players, "obs": obs})
-
-    def action_spec(self) -> Any:
-        """Returns the action space in the types of ``dm_env.specs``; integers are ``int32``.
-
-        Raises:
-            ImportError: ``dm_env`` is not installed.
-            TypeError: No type of ``dm_env`` fits the space.
-        """
-        return as_dm_spec(self.action_space, "action")
-
-    def reward_spec(self) -> Any:
-        """Returns the spec of a reward, ``float32``.
-
-        Raises:
-            ImportError: ``dm_env`` is not installed.
-        """
-        return _specs().Array((), np.float32, "reward")
-
-    def discount_spec(self) -> Any:
-        """Returns the spec of a discount, ``float32`` from 0 to 1; see :meth:`reward_spec`."""
-        return _specs().BoundedArray((), np.float32, 0.0, 1.0, "discount")
 
     def __repr__(self) -> str:
         """The task and its configuration."""

@@ -18,7 +18,7 @@ from cartwheel.recorder.extra import load
 from cartwheel.recorder.files import Files, Format, as_folder, finish, make_files
 from cartwheel.recorder.origin import Origins
 from cartwheel.recorder.states import States
-from cartwheel.recorder.trajectory_recorder import FLAGS, TrajectoryRecorder, with_finals
+from cartwheel.recorder.trajectory_recorder import FLAGS, TrajectoryRecorder
 from cartwheel.recorder.video_file import encoder
 from cartwheel.recorder.video_recorder import VideoRecorder
 from cartwheel.recorder.videos import EpisodeVideos, TiledVideo, VideoOutput, free_numbers
@@ -323,7 +323,7 @@ class RecordEpisode(VectorWrapper):
             infos.append((batch.infos, steps & ~begins))
         places: Any = slice(None) if steps.all() else np.flatnonzero(steps)
         here = rows[places]
-        shown = batch.observations if finals is None else with_finals(batch.observations, finals)
+        shown = batch.observations if finals is None else finals.among(batch.observations)
         self._trajectories.add(here, places, shown, batch.rewards, infos, begins[places])
         self._returns[here] += np.asarray(batch.rewards)[places]
 

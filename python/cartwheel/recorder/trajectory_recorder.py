@@ -254,14 +254,3 @@ def _as_bytes(states: NDArray[Any]) -> dict[Path, NDArray[Any]]:
         ("env_states", "bytes"): np.frombuffer(padded, np.uint8).reshape(len(states), longest),
         ("env_states", "length"): lengths,
     }
-
-
-def with_finals(observations: Any, finals: Any) -> Any:
-    """Returns a copy of observations with the true last ones at their places."""
-
-    def replaced(array: Any, last: Any) -> Any:
-        array = array.copy()
-        array[finals.places] = last
-        return array
-
-    return nested.apply(replaced, observations, finals.observations)

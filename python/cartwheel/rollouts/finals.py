@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector.utils import concatenate, create_empty_array
 
 from cartwheel.spaces import nested
+from cartwheel.vector.infos import is_dense
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
@@ -34,7 +34,7 @@ class Finals:
         if "final_obs" not in infos:
             return
         finals, ended = infos["final_obs"], infos["_final_obs"]
-        if not _is_dense(finals):
+        if not is_dense(finals):
             self._infos[step] = {"final_obs": finals, "_final_obs": ended}
         elif ended.any():  # a copy of these rows: kept batches would be as large as the rollout
             self._dense[step] = ended, nested.at(finals, ended)
@@ -45,10 +45,10 @@ class Finals:
         Raises:
             RuntimeError: An observation is missing.
         """
-        if "final_obs" in infos and _is_dense(infos["final_obs"]):
+        if "final_obs" in infos and is_dense(infos["final_obs"]):
             _require(step, envs, infos["_final_obs"])
             return nested.at(infos["final_obs"], envs)
-        return self._batch(_found(step, infos, envs))
+        return nested.stack(self.space, _found(step, infos, envs))
 
     def joined(self, replaced: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
         """Returns all final observations, ``[K, *shape]``, and ``final_index``, ``[K, 2]``.
@@ -68,26 +68,17 @@ class Finals:
             parts = [self._kept(step, replaced[step]) for step in steps]
             if parts:
                 return nested.apply(lambda *batches: np.concatenate(batches), *parts), index
-            return self._batch([]), index
+            return nested.stack(self.space, []), index
         observations: list[Any] = []
         for step in steps:
             observations += _found(step, self._infos.get(step, {}), replaced[step])
-        return self._batch(observations), index
+        return nested.stack(self.space, observations), index
 
     def _kept(self, step: int, envs: NDArray[np.bool_]) -> Any:
         """Returns a batch of dense final observations for the marked environments."""
         ended, batch = self._dense.get(step, (np.zeros_like(envs), None))
         _require(step, envs, ended)
         return nested.at(batch, envs[ended])
-
-    def _batch(self, observations: list[Any]) -> Any:
-        arrays: Any = create_empty_array(self.space, len(observations), fn=np.empty)
-        return concatenate(self.space, observations, arrays) if observations else arrays
-
-
-def _is_dense(finals: Any) -> bool:
-    """Whether final observations are a batch of all rows, and not one object a row."""
-    return not (isinstance(finals, np.ndarray) and finals.dtype == object)
 
 
 def _require(step: int, envs: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:

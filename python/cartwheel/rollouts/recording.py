@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     from cartwheel.rollouts.record import Record
 
+    #: Which rows are transitions, which begin an episode, and which have a final observation that
+    #: the next row does not show.
+    Marks = tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]
+
 #: What ``step`` returns.
 Step: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]
 
@@ -112,12 +116,6 @@ class Recording:
         if not segment.copies and not segment.is_full:
             envs.end_rollout()
 
-    def _without_failed(self, valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Sets the mask to false where environments failed."""
-        for step, envs in self._failed.items():
-            valid[step] &= ~envs
-        return valid
-
     def _settle(self, segment: Segment, step: Step) -> None:
         """Restarts finished rows if the mode is ``DISABLED``, and keeps final observations."""
         self.shown = step[0]
@@ -141,21 +139,28 @@ class Recording:
             ValueError: The flags are impossible in this mode.
         """
         rows = join(self.segments)
-        flags = (rows["terminated"], rows["truncated"])
-        before = self.carry.done
-        replaced = np.zeros((0, self.envs.num_envs), np.bool_)  # NEXT_STEP shows all finals
-        if self.mode != AutoresetMode.NEXT_STEP:
-            replaced = flags[0] | flags[1]
+        valid, is_first, replaced = self._marks(rows["terminated"], rows["truncated"])
+        for step, envs in self._failed.items():
+            valid[step] &= ~envs
         finals, index = self.finals.joined(replaced)
         return Rollout(
             **rows,
             mode=self.mode,
-            valid=self._without_failed(estimators.valid_mask(self.mode, *flags, before)),
-            is_first=estimators.is_first(self.mode, *flags, before, self.carry.is_first),
+            valid=valid,
+            is_first=is_first,
             final_observations=finals,
             final_index=index,
             carry=self.carry,
         )
+
+    def _marks(self, terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> Marks:
+        """Returns the marks of the rollout's rows."""
+        mode, flags, before = self.mode, (terminated, truncated), self.carry.done
+        valid = estimators.valid_mask(mode, *flags, before)
+        is_first = estimators.is_first(mode, *flags, before, self.carry.is_first)
+        if mode == AutoresetMode.NEXT_STEP:  # which shows all final observations
+            return valid, is_first, np.zeros((0, self.envs.num_envs), np.bool_)
+        return valid, is_first, terminated | truncated
 
 
 class EpisodeRecording(Recording):
@@ -257,18 +262,9 @@ class EpisodeRecording(Recording):
         self.segments.append(segment)
         self.shown = nested.at(segment.observations, 0)
 
-    def rollout(self) -> Rollout:
-        """Returns the complete rollout."""
-        finals, index = self.finals.joined(np.array(self._replaced))
-        return Rollout(
-            **join(self.segments),
-            mode=self.mode,
-            valid=self._without_failed(np.array(self._valid)),
-            is_first=np.array(self._first),
-            final_observations=finals,
-            final_index=index,
-            carry=self.carry,
-        )
+    def _marks(self, terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> Marks:
+        del terminated, truncated
+        return np.array(self._valid), np.array(self._first), np.array(self._replaced)
 
 
 def carry_after(rollout: Record) -> Carry:

@@ -5,11 +5,11 @@ This file is above 300 lines because it has the documentation of every public me
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel.arguments import as_integer
 from cartwheel.choices import Part, check_choice
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.episodes import Episodes
@@ -159,7 +159,7 @@ class Rollout(Estimators):
             ValueError: A number is below 1, ``by`` is unknown, or ``length`` does not fit ``by``.
         """
         check_choice("by", by, Part)
-        size = _positive("batch_size", batch_size)
+        size = as_integer("batch_size", batch_size, 1)
         if (by == "sequence") != (length is not None):
             raise ValueError(f"`length` goes with by='sequence', got by={by!r}, length={length}.")
         rows = places = None
@@ -167,7 +167,7 @@ class Rollout(Estimators):
             rows = self.flatten()
             count = len(rows)
         else:
-            length = self.num_steps if length is None else _positive("length", length)
+            length = self.num_steps if length is None else as_integer("length", length, 1)
             places = Places.of(self, length, length, stop_at_done=False)
             count = len(places.starts)
         order = np.arange(count)
@@ -207,8 +207,8 @@ class Rollout(Estimators):
         Raises:
             ValueError: A number is below 1.
         """
-        length = _positive("length", length)
-        stride = length if stride is None else _positive("stride", stride)
+        length = as_integer("length", length, 1)
+        stride = length if stride is None else as_integer("stride", stride, 1)
         return Places.of(self, length, stride, stop_at_done=stop_at_done).windows(self, length)
 
     def tail(self, n: int) -> Rollout:
@@ -217,7 +217,7 @@ class Rollout(Estimators):
         Raises:
             ValueError: ``n`` is below 1, or above ``num_steps``.
         """
-        if _positive("n", n) > self.num_steps:
+        if as_integer("n", n, 1) > self.num_steps:
             raise ValueError(f"`n` must be at most {self.num_steps}, the number of steps; got {n}.")
         cut = self.num_steps - n
         kept = self.final_index[:, 0] >= cut
@@ -295,16 +295,3 @@ class Rollout(Estimators):
             ValueError: ``reward_at`` is unknown.
         """
         return pairs(self, reward_at)
-
-
-def _positive(name: str, number: Any) -> int:
-    """Checks that a number is an integer of at least 1.
-
-    Raises:
-        TypeError: The number is not an integer.
-        ValueError: The number is below 1.
-    """
-    integer = operator.index(number)
-    if integer < 1:
-        raise ValueError(f"`{name}` must be at least 1, got {number}.")
-    return integer

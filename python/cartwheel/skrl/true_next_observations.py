@@ -9,8 +9,7 @@ import torch
 from skrl.utils.spaces.torch import flatten_tensorized_space, tensorize_space
 
 from cartwheel.spaces import nested
-from cartwheel.spaces.describe import batch_opaque
-from cartwheel.vector.infos import failed_rows
+from cartwheel.vector.infos import failed_rows, is_dense
 
 
 class TrueNextObservations:
@@ -118,10 +117,10 @@ class TrueNextObservations:
     def _finals(self, rows: Any, finals: Any) -> torch.Tensor:
         """The final observations of rows, as skrl's wrapper converts observations."""
         space = self.observation_space
-        if isinstance(finals, np.ndarray) and finals.dtype == object:
-            batch = batch_opaque(space, dict(enumerate(finals[rows])), len(rows))
-        else:
+        if is_dense(finals):
             batch = nested.take(space, finals, rows)
+        else:
+            batch = nested.stack(space, finals[rows].tolist())
         tensors = tensorize_space(space, batch, device=self.device)
         flat: torch.Tensor = flatten_tensorized_space(tensors)
         return flat

@@ -5,12 +5,10 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from gymnasium.vector.utils import concatenate, create_empty_array
-
-from cartwheel.spaces.nested import take
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
+    import numpy as np
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
@@ -32,13 +30,12 @@ class Actions:
         last = int(turns.max(initial=0))
         if last >= self._made:
             self._make(2 * last + 64)
-        return take(self._space, self._table, seeds % STREAMS * self._made + turns)
+        return nested.take(self._space, self._table, seeds % STREAMS * self._made + turns)
 
     def _make(self, count: int) -> None:
         samples = []
         for stream in range(STREAMS):
             self._space.seed(stream)
             samples += [self._space.sample() for _ in range(count)]
-        empty: Any = create_empty_array(self._space, len(samples), fn=np.zeros)
-        self._table = concatenate(self._space, samples, empty)
+        self._table = nested.stack(self._space, samples)
         self._made = count

@@ -1,4 +1,4 @@
-"""Infos of a batch: a check of their form, and the rows that failed."""
+"""Infos of a batch: checks of their form, and the rows that failed."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def check_infos(infos: Any) -> None:
             f"environment, got {type(infos)}: remove the wrapper that changes the infos, such as "
             "gymnasium.wrappers.vector.DictInfoToList"
         )
+
+
+def is_dense(finals: Any) -> bool:
+    """Whether final observations are a batch of all rows, and not one object a row."""
+    return not (isinstance(finals, np.ndarray) and finals.dtype == object)
 
 
 def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_autoreset_mode, as_integer, as_reset_rows, as_rows
+from cartwheel.arguments import as_autoreset_mode, as_reset_rows, as_rows
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers.partial_batches import chosen_actions, joined, put
 from cartwheel.wrappers.partial_infos import merged, take
 from cartwheel.wrappers.whole_batches import WholeBatches
-from cartwheel.wrapping.recording import StepRecording
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from cartwheel.arguments import ResetOptions
     from cartwheel.choices import Mode
-    from cartwheel.vector.rollout_arrays import RolloutArrays
 
     #: What ``step`` returns.
     Step = tuple[Any, Any, Any, Any, dict[str, Any]]
@@ -273,25 +271,10 @@ class AutoresetAdapter(WholeBatches):
         taken = nested.take(self.single_observation_space, observations, rows)
         return taken, take(infos, rows)
 
-    # Rollouts
-
-    def rollout(self, num_steps: int) -> RolloutArrays[Any]:
-        """Records the next ``num_steps`` steps into arrays, as copies.
-
-        Raises:
-            TypeError: The wrapped environment has no rollouts.
-            Exception: As for the wrapped environment.
-        """
-        self._source.check_steps_rows("rollout")
-        num_steps = as_integer("num_steps", num_steps, 1, 65534)
+    def _present(self) -> Any:
         present = nested.at(self._inner.rollout(1).observations, 0)
         self._inner.end_rollout()
-        self._recording = StepRecording(self.single_observation_space, present, num_steps)
-        return self._recording.arrays
-
-    def end_rollout(self) -> None:
-        """Ends the present rollout, if there is one; it keeps the steps that it has."""
-        self._recording = None
+        return present
 
     # Names of the wrapped environment
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete, Space, Tuple
 from gymnasium.spaces.utils import flatten, flatten_space
-from gymnasium.vector.utils import concatenate, create_empty_array
 
 from cartwheel.spaces import nested
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
@@ -42,8 +41,7 @@ class FlattenObservation(ObservationWrapper):
             return flatten_batch(self._space_before, observations)
         space, flat = self._space_before, self.single_observation_space
         values = [flatten(space, row) for row in nested.rows(space, observations)]
-        empty: Any = create_empty_array(flat, len(values), fn=np.empty)
-        return concatenate(flat, values, empty)
+        return nested.stack(flat, values)
 
 
 def is_regular(space: Space[Any]) -> bool:

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import FrameStack as Stack
 from cartwheel.arguments import as_integer
 from cartwheel.choices import check_choice
 from cartwheel.spaces import nested
-from cartwheel.wrappers.observation_wrapper import rows_of_batch
 from cartwheel.wrapping.state import KeepsState
 from cartwheel.wrapping.wrapper import VectorWrapper
 
@@ -71,10 +69,7 @@ class FrameStack(KeepsState, VectorWrapper):
         if next(nested.named(frame, "observations"), None) is None:
             raise TypeError(f"the observations {space} have no array that could be stacked.")
         self._space_before = space
-        self.single_observation_space = batch_space(space, self.k)
-        rows = rows_of_batch(envs)
-        self.observation_space = batch_space(self.single_observation_space, rows)
-        self._ends_in_steps = self._source.mode == AutoresetMode.SAME_STEP
+        self._set_observation_space(batch_space(space, self.k))
         repeats = padding == "reset"
         #: One for each leaf, nested like observations.
         self._stacks: Any = nested.apply(
@@ -93,35 +88,14 @@ class FrameStack(KeepsState, VectorWrapper):
         return list(nested.named(self._stacks, "observations"))
 
     def _transform(self, batch: Batch) -> None:
-        rows, kinds = batch.rows, batch.kinds
-        if self._ends_in_steps and batch.infos:
-            ends, places, finals = batch.ended(self._space_before)
-            if len(ends):
-                self._advance_ended(batch, ends, places, finals)
-                return
-        if isinstance(self._stacks, Stack):
-            batch.observations = self._stacks.advance(rows, kinds, batch.observations)
-            return
-        batch.observations = nested.apply(
-            lambda stack, frames: stack.advance(rows, kinds, frames),
-            self._stacks,
-            batch.observations,
-        )
+        ends, finals = batch.ended(self._space_before, self._source.mode)
 
-    def _advance_ended(self, batch: Batch, ends: Any, places: Any, finals: Any) -> None:
-        """Advances the stacks where episodes ended in ``SAME_STEP``."""
-        rows, kinds = batch.rows, batch.kinds
+        def advance(stack: Stack, frames: Any, last: Any) -> _Pair:
+            ended = ends and (*ends, frames[:0] if finals is None else last)
+            return _Pair(*stack.advance(batch.rows, batch.kinds, frames, ended))
+
         last = batch.observations if finals is None else finals.observations
-        pairs = nested.apply(
-            lambda stack, frames, final: _Pair(
-                *stack.advance_ended(
-                    rows, kinds, frames, (ends, places, frames[:0] if finals is None else final)
-                )
-            ),
-            self._stacks,
-            batch.observations,
-            last,
-        )
+        pairs = nested.apply(advance, self._stacks, batch.observations, last)
         batch.observations = nested.apply(lambda pair: pair.shown, pairs)
         if finals is not None:
             finals.observations = nested.apply(lambda pair: pair.last, pairs)
@@ -148,9 +122,7 @@ def _zero(space: Space[Any], path: str) -> Any:
         return tuple(_zero(part, f"{path}/{i}") for i, part in enumerate(space.spaces))
     if isinstance(space, Box):
         return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
-    if isinstance(space, Discrete):
-        return np.array(space.start, space.dtype)
-    if isinstance(space, MultiDiscrete):
+    if isinstance(space, Discrete | MultiDiscrete):
         return np.array(space.start, space.dtype)
     if isinstance(space, MultiBinary):
         return np.zeros(space.shape, space.dtype)

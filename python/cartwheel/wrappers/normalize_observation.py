@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Box
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import ObservationNormalizer
 from cartwheel.arguments import as_positive
 from cartwheel.wrappers.moments import RunningMoments
 from cartwheel.wrappers.normalizer import Normalizer
-from cartwheel.wrappers.observation_wrapper import rows_of_batch
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -69,13 +66,9 @@ class NormalizeObservation(Normalizer):
                 "choose with FilterObservation, or flatten with FlattenObservation."
             )
         self._space_before = space
-        self.single_observation_space = Box(-np.inf, np.inf, space.shape, np.float32)
-        rows = rows_of_batch(envs)
-        self.observation_space = batch_space(self.single_observation_space, rows)
-        mode = self._source.mode
-        self._ends_in_steps = mode == AutoresetMode.SAME_STEP
+        self._set_observation_space(Box(-np.inf, np.inf, space.shape, np.float32))
         self._normalizer = ObservationNormalizer(
-            envs.num_envs, space.shape, self.epsilon, mode.value
+            envs.num_envs, space.shape, self.epsilon, self._source.mode.value
         )
 
     @property
@@ -85,20 +78,10 @@ class NormalizeObservation(Normalizer):
         return RunningMoments(mean, var, count)
 
     def _transform(self, batch: Batch) -> None:
-        if self._ends_in_steps and batch.infos:
-            ends, places, finals = batch.ended(self._space_before)
-            if len(ends):
-                batch.observations, last = self._normalizer.normalize_ended(
-                    batch.rows,
-                    batch.kinds,
-                    batch.observations,
-                    (
-                        ends,
-                        places,
-                        batch.observations[:0] if finals is None else finals.observations,
-                    ),
-                )
-                if finals is not None:
-                    finals.observations = last
-                return
-        batch.observations = self._normalizer.normalize(batch.rows, batch.kinds, batch.observations)
+        ends, finals = batch.ended(self._space_before, self._source.mode)
+        last = batch.observations[:0] if finals is None else finals.observations
+        batch.observations, last = self._normalizer.normalize(
+            batch.rows, batch.kinds, batch.observations, ends and (*ends, last)
+        )
+        if finals is not None:
+            finals.observations = last

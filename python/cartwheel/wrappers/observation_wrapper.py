@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gymnasium.vector.utils import batch_space
-
 from cartwheel.spaces import nested
 from cartwheel.wrapping.wrapper import VectorWrapper
 
@@ -33,11 +31,6 @@ class ObservationWrapper(VectorWrapper):
         """Returns the new observations of a batch; never writes into the old ones."""
         raise NotImplementedError
 
-    def _set_observation_space(self, single: Space[Any]) -> None:
-        """Sets the space of one environment and that of a batch."""
-        self.single_observation_space = single
-        self.observation_space = batch_space(single, rows_of_batch(self.env))
-
     def _transform(self, batch: Batch) -> None:
         finals = batch.finals(self._space_before)
         batch.observations = self._observe(batch.observations)
@@ -49,8 +42,3 @@ class ObservationWrapper(VectorWrapper):
                 else nested.take(space, batch.observations, finals.places)
             )
             finals.space = space
-
-
-def rows_of_batch(envs: Any) -> int:
-    """The rows of a batch, of which the batched spaces are."""
-    return int(getattr(envs, "batch_size", envs.num_envs))

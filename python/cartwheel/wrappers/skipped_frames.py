@@ -6,22 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 
-from cartwheel.arguments import as_integer
 from cartwheel.wrappers.partial_batches import chosen_actions
 from cartwheel.wrappers.partial_infos import merged, take
 from cartwheel.wrappers.whole_batches import WholeBatches
 from cartwheel.wrapping.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch
-from cartwheel.wrapping.recording import StepRecording
 from cartwheel.wrapping.state import KeepsState
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel.arguments import ResetOptions
-    from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrappers.images import Images
     from cartwheel.wrapping.finals import Finals
 
@@ -62,8 +57,8 @@ class SkippedFrames(KeepsState, WholeBatches):
         )
         self._frame_skip, self._image, self._max_pool = frame_skip, images, max_pool
         self._frame_space = envs.single_observation_space
-        self.single_observation_space = space = images.space
-        self.observation_space = batch_space(space, envs.num_envs)
+        space = images.space
+        self._set_observation_space(space)
         #: Whether rows whose episode ended show the next one already.
         self.ends_in_steps = self._source.mode == AutoresetMode.SAME_STEP
         #: The image that each environment last showed, for rows that show it again.
@@ -71,30 +66,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         #: Actions and rows of a pending ``step_async``.
         self._waits_for: tuple[Any, Any] = None, None
 
-    # Resets
-
-    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
-        """Resets every environment, or the rows that ``options`` select.
-
-        Raises:
-            Exception: As for the wrapped environment.
-        """
-        self._check_reset(options)
-        return self._begin_rollout(self._began(self._source.reset(seed, options)))
-
-    def reset_wait(self, timeout: float | None = None) -> Any:
-        """Waits for a reset, at most ``timeout`` seconds."""
-        return self._begin_rollout(self._began(self._source.reset_wait(timeout)))
-
-    def set_state(self, rows: Any, states: Any) -> Any:
-        """Continues rows from states, each showing an image of the one frame there."""
-        if self._recording is not None:
-            self._recording.check_reset(in_parts=True)
-        numbers = np.arange(self.num_envs) if rows is None else np.array(rows, np.int64)
-        restored = self._source.envs.set_state(rows, states)
-        return self._began(self._source.restored(numbers, restored))
-
-    def _began(self, batch: Batch) -> Any:
+    def _as_reset(self, batch: Batch) -> Any:
         """The images of a reset, one frame each."""
         batch = self._pass(batch)
         images = self._image(batch.observations)
@@ -202,19 +174,9 @@ class SkippedFrames(KeepsState, WholeBatches):
             images[again] = self.last_shown(rows)[again]
         self._shown[slice(None) if rows is None else rows] = images
 
-    # Rollouts
-
-    def rollout(self, num_steps: int) -> RolloutArrays[Any]:
-        """Records the next ``num_steps`` steps into arrays, as copies.
-
-        Raises:
-            Exception: As for the wrapped environment.
-        """
-        num_steps = as_integer("num_steps", num_steps, 1, 65534)
-        self.end_rollout()
+    def _present(self) -> Any:
         self._source.present()  # raises what the environments would
-        self._recording = StepRecording(self.single_observation_space, self._shown, num_steps)
-        return self._recording.arrays
+        return self._shown
 
     # The state of the wrapper
 

@@ -10,10 +10,9 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel.spaces import nested
 from cartwheel.spaces.arrays import as_array
-from cartwheel.wrappers.observation_wrapper import rows_of_batch
 from cartwheel.wrappers.single_space import single_space
 from cartwheel.wrappers.space_fit import Fit
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrapping.wrapper import VectorWrapper, rows_of_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

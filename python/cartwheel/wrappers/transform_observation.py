@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.wrappers.observation_wrapper import ObservationWrapper, rows_of_batch
+from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 from cartwheel.wrappers.single_space import single_space
 from cartwheel.wrappers.space_fit import Fit, count
+from cartwheel.wrapping.wrapper import rows_of_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,12 +6,15 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from gymnasium.vector import AutoresetMode
 
 from cartwheel.wrapping.finals import NAMES, Finals
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
+
+    Ended = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 #: The kinds of rows, as :attr:`Batch.kinds` has them.
 #: The environment was stepped.
@@ -88,22 +91,25 @@ class Batch:
         """Sets the final observations, which infos do not have."""
         self._finals = finals
 
-    def ended(self, space: Space[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], Finals | None]:
-        """The places that ended an episode in ``SAME_STEP``; only for this mode.
+    def ended(self, space: Space[Any], mode: AutoresetMode) -> tuple[Ended | None, Finals | None]:
+        """The places that ended an episode in ``SAME_STEP``.
 
         Args:
             space: As for :meth:`finals`.
+            mode: The autoreset mode; in another one than ``SAME_STEP`` there are none.
 
         Returns:
-            The places that show the first observation of the next episode, ascending; those among
-            them whose final observations are known; and these, ``None`` if there are none. Final
-            observations may be lost with a worker.
+            The places that show the first observation of the next episode, ascending, and those
+            among them whose final observations are known; ``None`` if there are none. And these
+            observations; ``None`` if none is known. They may be lost with a worker.
         """
+        if mode != AutoresetMode.SAME_STEP or self.rewards is None or not self.infos:
+            return None, None
         finals = self.finals(space)
-        if self.rewards is None:
-            return NOWHERE, NOWHERE, None
         ends = np.flatnonzero(self.terminations | self.truncations)
-        return ends, NOWHERE if finals is None else finals.places, finals
+        if not len(ends):
+            return None, None
+        return (ends, NOWHERE if finals is None else finals.places), finals
 
     def add_info(self, key: str, values: Any, mask: NDArray[np.bool_]) -> None:
         """Adds an info with its mask, as Gymnasium names it; the dictionary received is kept."""

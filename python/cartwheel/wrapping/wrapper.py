@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.vector.utils import batch_space
 
 from cartwheel.arguments import as_integer, as_rows, names_rows
 from cartwheel.gymnasium_versions import AnyVectorWrapper, keep_open
@@ -14,11 +15,17 @@ from cartwheel.wrapping.source import Source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gymnasium.spaces import Space
     from gymnasium.vector import AutoresetMode, VectorEnv
 
     from cartwheel.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrapping.batch import Batch
+
+
+def rows_of_batch(envs: Any) -> int:
+    """The rows of a batch, of which the batched spaces are."""
+    return int(getattr(envs, "batch_size", envs.num_envs))
 
 
 class VectorWrapper(AnyVectorWrapper):
@@ -64,6 +71,11 @@ class VectorWrapper(AnyVectorWrapper):
         )
         self._recording: StepRecording | None = None
 
+    def _set_observation_space(self, single: Space[Any]) -> None:
+        """Sets the space of one environment and that of a batch."""
+        self.single_observation_space = single
+        self.observation_space = batch_space(single, rows_of_batch(self.env))
+
     # What subclasses override
 
     def _transform(self, batch: Batch) -> None:
@@ -73,6 +85,14 @@ class VectorWrapper(AnyVectorWrapper):
         """Returns the actions for the wrapped environment; ``rows`` are ``None`` for all rows."""
         del rows
         return actions
+
+    def _as_reset(self, batch: Batch) -> Any:
+        """Returns the result of a reset, or of states that were restored."""
+        return self._pass(batch).as_reset()
+
+    def _present(self) -> Any:
+        """Returns the present observations of all rows."""
+        return self._pass(self._source.present()).observations
 
     @classmethod
     def _makes_calls(cls) -> bool:
@@ -96,7 +116,7 @@ class VectorWrapper(AnyVectorWrapper):
             Exception: As for the wrapped environment.
         """
         self._check_reset(options)
-        return self._begin_rollout(self._pass(self._source.reset(seed, options)).as_reset())
+        return self._begin_rollout(self._as_reset(self._source.reset(seed, options)))
 
     def reset_async(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset; :meth:`reset_wait` returns its result."""
@@ -105,7 +125,7 @@ class VectorWrapper(AnyVectorWrapper):
 
     def reset_wait(self, timeout: float | None = None) -> Any:
         """Waits for a reset, at most ``timeout`` seconds."""
-        return self._begin_rollout(self._pass(self._source.reset_wait(timeout)).as_reset())
+        return self._begin_rollout(self._as_reset(self._source.reset_wait(timeout)))
 
     def step(self, actions: Any, env_index: Any = None) -> Any:
         """Steps every environment, or the rows of ``env_index``.
@@ -197,10 +217,9 @@ class VectorWrapper(AnyVectorWrapper):
         """
         if self._recording is not None:
             self._recording.check_reset(in_parts=True)
-        numbers = np.arange(self.num_envs) if rows is None else as_rows(rows, self.num_envs)
+        numbers = np.arange(self.num_envs) if rows is None else as_rows(rows, self.num_envs, "rows")
         restored = self._source.envs.set_state(rows, states)
-        batch = self._source.restored(np.asarray(numbers, np.int64), restored)
-        return self._pass(batch).as_reset()
+        return self._as_reset(self._source.restored(np.asarray(numbers, np.int64), restored))
 
     def rollout(self, num_steps: int) -> RolloutArrays[Any]:
         """Records the next ``num_steps`` steps into contiguous arrays.
@@ -221,10 +240,8 @@ class VectorWrapper(AnyVectorWrapper):
             arrays: RolloutArrays[Any] = self._source.envs.rollout(num_steps)
             return arrays
         num_steps = as_integer("num_steps", num_steps, 1, 65534)
-        present = self._source.present()
-        self._recording = StepRecording(
-            self.single_observation_space, self._pass(present).observations, num_steps
-        )
+        space = self.single_observation_space
+        self._recording = StepRecording(space, self._present(), num_steps)
         return self._recording.arrays
 
     def end_rollout(self) -> None:

@@ -6,19 +6,37 @@
 use std::time::Duration;
 
 use cartwheel_engine::wake::{
-    AtomicU32, Command, Countdown, ModelWord, Op, Parked, Word, acknowledge, dies_after,
-    doorbell_disarm, every_death, every_interleaving, park, publish, take,
+    AtomicU32, Command, Countdown, ModelAlarm, ModelWord, Op, Parked, Sleeper, Word, acknowledge,
+    dies_after, doorbell_disarm, every_death, every_interleaving, park, publish, publish_all, take,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
 use loom::thread;
 
-fn next_command(word: &ModelWord) -> Command {
-    loop {
-        match take(word) {
-            Some(command) => return command,
-            None => {
-                park(word, Duration::from_millis(1));
+/// The words of two workers that share an alarm.
+#[derive(Default)]
+struct Pair {
+    words: [ModelWord; 2],
+    alarm: ModelAlarm,
+}
+
+impl Pair {
+    fn sleeper(&self, worker: usize) -> Sleeper<&ModelWord, &ModelAlarm> {
+        Sleeper::new(worker, &self.words[worker], &self.alarm)
+    }
+
+    fn publish_all(&self, command: Command) {
+        publish_all([0, 1].map(|worker| self.sleeper(worker)), command);
+    }
+
+    fn next_command(&self, worker: usize) -> Command {
+        let word = self.sleeper(worker);
+        loop {
+            match take(&word) {
+                Some(command) => return command,
+                None => {
+                    park(&word, Duration::from_millis(1));
+                }
             }
         }
     }
@@ -27,17 +45,17 @@ fn next_command(word: &ModelWord) -> Command {
 #[test]
 fn a_published_command_always_reaches_its_worker() {
     every_interleaving(|| {
-        let word = Arc::new(ModelWord::default());
+        let pair = Arc::new(Pair::default());
         let worker = thread::spawn({
-            let word = Arc::clone(&word);
-            move || [next_command(&word).op, next_command(&word).op]
+            let pair = Arc::clone(&pair);
+            move || [pair.next_command(0).op, pair.next_command(0).op]
         });
-        publish(&*word, Command { op: Op::Step, task: 1 });
+        publish(&pair.sleeper(0), Command { op: Op::Step, task: 1 });
         // The pool publishes again after the acknowledgement; here, it waits until the command is taken.
-        while word.load() >> 3 == 1 {
+        while pair.words[0].load() >> 3 == 1 {
             thread::yield_now();
         }
-        publish(&*word, Command { op: Op::Close, task: 2 });
+        publish(&pair.sleeper(0), Command { op: Op::Close, task: 2 });
         assert_eq!(worker.join().unwrap(), [Op::Step, Op::Close]);
     });
 }
@@ -45,14 +63,63 @@ fn a_published_command_always_reaches_its_worker() {
 #[test]
 fn a_close_on_top_of_another_command_is_never_lost() {
     every_interleaving(|| {
-        let word = Arc::new(ModelWord::default());
+        let pair = Arc::new(Pair::default());
         let worker = thread::spawn({
-            let word = Arc::clone(&word);
-            move || while next_command(&word).op != Op::Close {}
+            let pair = Arc::clone(&pair);
+            move || while pair.next_command(0).op != Op::Close {}
         });
-        publish(&*word, Command { op: Op::Step, task: 1 });
-        publish(&*word, Command { op: Op::Close, task: 2 });
+        publish(&pair.sleeper(0), Command { op: Op::Step, task: 1 });
+        publish(&pair.sleeper(0), Command { op: Op::Close, task: 2 });
         worker.join().unwrap();
+    });
+}
+
+#[test]
+fn a_command_reaches_every_worker_that_shares_an_alarm() {
+    every_interleaving(|| {
+        let pair = Arc::new(Pair::default());
+        let workers = [0, 1].map(|worker| {
+            let pair = Arc::clone(&pair);
+            thread::spawn(move || pair.next_command(worker))
+        });
+        let command = Command { op: Op::Step, task: 1 };
+        pair.publish_all(command);
+        for worker in workers {
+            assert_eq!(worker.join().unwrap(), command);
+        }
+    });
+}
+
+#[test]
+fn a_wake_up_of_one_worker_takes_none_from_the_other() {
+    every_interleaving(|| {
+        let pair = Arc::new(Pair::default());
+        let workers = [0, 1].map(|worker| {
+            let pair = Arc::clone(&pair);
+            thread::spawn(move || pair.next_command(worker).task)
+        });
+        publish(&pair.sleeper(1), Command { op: Op::Step, task: 1 });
+        publish(&pair.sleeper(0), Command { op: Op::Step, task: 2 });
+        assert_eq!(workers.map(|worker| worker.join().unwrap()), [2, 1]);
+    });
+}
+
+#[test]
+fn a_worker_that_dies_on_its_way_to_sleep_takes_no_wake_up_from_the_other() {
+    every_death(|accesses| {
+        let pair = Arc::new(Pair::default());
+        let mortal = thread::spawn({
+            let pair = Arc::clone(&pair);
+            move || dies_after(accesses, || while pair.next_command(0).op != Op::Step {})
+        });
+        let other = thread::spawn({
+            let pair = Arc::clone(&pair);
+            move || pair.next_command(1)
+        });
+        let command = Command { op: Op::Step, task: 1 };
+        pair.publish_all(command);
+        assert_eq!(other.join().unwrap(), command);
+        mortal.join().unwrap()
     });
 }
 

@@ -215,13 +215,7 @@ impl Env for CartPole {
         Ok(self.outcome(terminated))
     }
 
-    #[cfg(target_arch = "x86_64")]
-    const BLOCK: usize = crate::lanes::BLOCK;
-
-    #[cfg(target_arch = "x86_64")]
-    fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
-        crate::lanes::step_block(block);
-    }
+    in_lanes! {}
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "observations are rounded")]

@@ -190,13 +190,7 @@ impl Env for ContinuousMountainCar {
         Ok(Transition { reward, terminated, truncated: false })
     }
 
-    #[cfg(target_arch = "x86_64")]
-    const BLOCK: usize = crate::lanes::BLOCK;
-
-    #[cfg(target_arch = "x86_64")]
-    fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
-        crate::lanes::step_block(block);
-    }
+    in_lanes! {}
 
     #[inline]
     fn observe(&self, observation: &mut [f32; 2]) {

@@ -9,6 +9,19 @@
 //! Exact results need the right C library: `sin`, `cos` and `pow` must be the functions that NumPy
 //! calls. This is tested on x86-64 Linux with glibc.
 
+/// The items of an `Env` whose rows are stepped in lanes, where the processor has them.
+macro_rules! in_lanes {
+    () => {
+        #[cfg(target_arch = "x86_64")]
+        const BLOCK: usize = $crate::lanes::BLOCK;
+
+        #[cfg(target_arch = "x86_64")]
+        fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
+            $crate::lanes::step_block(block);
+        }
+    };
+}
+
 pub mod acrobot;
 pub mod blackjack;
 pub mod cart_pole;

@@ -112,13 +112,7 @@ impl Env for MountainCar {
         Ok(Transition { reward: -1.0, terminated, truncated: false })
     }
 
-    #[cfg(target_arch = "x86_64")]
-    const BLOCK: usize = crate::lanes::BLOCK;
-
-    #[cfg(target_arch = "x86_64")]
-    fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
-        crate::lanes::step_block(block);
-    }
+    in_lanes! {}
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "observations are rounded")]

@@ -93,9 +93,13 @@ impl Robot for Ant {
     type Options = Options;
     type Info = AntInfo;
 
+    fn hidden(options: &Options) -> usize {
+        2 * usize::from(*options.exclude_current_positions_from_observation)
+    }
+
     fn observation_len(options: &Options, Sizes { nq, nv, nbody, .. }: Sizes) -> usize {
         let forces = if *options.include_cfrc_ext_in_observation { 6 * (nbody - 1) } else { 0 };
-        nq + nv + forces - 2 * usize::from(*options.exclude_current_positions_from_observation)
+        nq + nv + forces - Self::hidden(options)
     }
 
     fn new(options: &Options, model: &Model) -> Result<Self, Error> {
@@ -158,8 +162,7 @@ impl Robot for Ant {
     }
 
     fn observe(&self, options: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
-        let first = 2 * usize::from(*options.exclude_current_positions_from_observation);
-        observation.push(&stepper.qpos()[first..]);
+        observation.push(&stepper.qpos()[Self::hidden(options)..]);
         observation.push(stepper.qvel());
         if *options.include_cfrc_ext_in_observation {
             observation.push_clipped(&stepper.cfrc_ext[6..], options.contact_force_range.ends());

@@ -22,8 +22,16 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// The info.
     type Info: Info + Warned + State + Default + Clone + Debug + Send;
 
-    /// Number of elements of an observation.
-    fn observation_len(options: &Self::Options, sizes: Sizes) -> usize;
+    /// How many of the first positions an observation is without.
+    fn hidden(options: &Self::Options) -> usize {
+        let _ = options;
+        0
+    }
+
+    /// Number of elements of an observation; by default it has positions and velocities.
+    fn observation_len(options: &Self::Options, Sizes { nq, nv, .. }: Sizes) -> usize {
+        nq + nv - Self::hidden(options)
+    }
 
     /// The arrays that [`Robot::observe`] finds in [`Stepper::observed`], besides those that every row
     /// has by name.
@@ -78,8 +86,16 @@ pub trait Robot: Debug + Sized + Send + 'static {
         action: FloatsRef<'_>,
     ) -> Result<Step<Self::Info>, Failure>;
 
-    /// `_get_obs`.
-    fn observe(&self, options: &Self::Options, stepper: &Stepper, observation: Observation<'_>);
+    /// `_get_obs`; by default the positions that are not hidden, and the velocities.
+    fn observe(
+        &self,
+        options: &Self::Options,
+        stepper: &Stepper,
+        mut observation: Observation<'_>,
+    ) {
+        observation.push(&stepper.qpos()[Self::hidden(options)..]);
+        observation.push(stepper.qvel());
+    }
 }
 
 /// What a step gives, besides the observation.

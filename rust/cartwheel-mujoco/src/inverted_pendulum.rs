@@ -13,7 +13,6 @@ use cartwheel::{Error, Failure, FloatsRef};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
-use crate::observation::Observation;
 use crate::options::{NoiseScale, options};
 use crate::scalar::Scalar;
 use crate::stepper::{Stepper, VelocityNoise};
@@ -38,10 +37,6 @@ pub struct InvertedPendulum;
 impl Robot for InvertedPendulum {
     type Options = Options;
     type Info = InvertedPendulumInfo;
-
-    fn observation_len(_: &Options, _: Sizes) -> usize {
-        4
-    }
 
     fn new(_: &Options, model: &Model) -> Result<Self, Error> {
         let Sizes { nq, nv, .. } = model.sizes;
@@ -69,10 +64,5 @@ impl Robot for InvertedPendulum {
             ..self.reset_info(stepper)
         };
         Ok(Step { reward: Scalar::Int(reward).wide(), terminated, info })
-    }
-
-    fn observe(&self, _: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
-        observation.push(stepper.qpos());
-        observation.push(stepper.qvel());
     }
 }

@@ -7,7 +7,7 @@ use cartwheel::{Error, Failure, FloatsRef};
 use serde::de::DeserializeOwned;
 
 use crate::env::{Robot, Step, Weights, info};
-use crate::model::{Model, Sizes};
+use crate::model::Model;
 use crate::observation::Observation;
 use crate::options::Real;
 use crate::registry::NamesModel;
@@ -67,8 +67,8 @@ impl<O: PlanarOptions> Robot for Planar<O> {
     type Options = O;
     type Info = PlanarInfo;
 
-    fn observation_len(options: &O, Sizes { nq, nv, .. }: Sizes) -> usize {
-        nq + nv - options.hidden()
+    fn hidden(options: &O) -> usize {
+        options.hidden()
     }
 
     fn new(_: &O, model: &Model) -> Result<Self, Error> {

@@ -12,8 +12,7 @@
 use cartwheel::{Error, Failure, FloatsRef};
 
 use crate::env::{Robot, Step, info};
-use crate::model::{Model, Sizes};
-use crate::observation::Observation;
+use crate::model::Model;
 use crate::options::{Fixed, NoiseScale, Real, options};
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
@@ -58,8 +57,8 @@ impl Robot for Swimmer {
     type Options = Options;
     type Info = SwimmerInfo;
 
-    fn observation_len(options: &Options, Sizes { nq, nv, .. }: Sizes) -> usize {
-        nq + nv - 2 * usize::from(*options.exclude_current_positions_from_observation)
+    fn hidden(options: &Options) -> usize {
+        2 * usize::from(*options.exclude_current_positions_from_observation)
     }
 
     fn new(_: &Options, model: &Model) -> Result<Self, Error> {
@@ -100,11 +99,5 @@ impl Robot for Swimmer {
             ..self.reset_info(stepper)
         };
         Ok(Step { reward: forward_reward - ctrl_cost.wide(), terminated: false, info })
-    }
-
-    fn observe(&self, options: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
-        let first = 2 * usize::from(*options.exclude_current_positions_from_observation);
-        observation.push(&stepper.qpos()[first..]);
-        observation.push(stepper.qvel());
     }
 }

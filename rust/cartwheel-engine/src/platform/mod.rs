@@ -11,6 +11,7 @@
 //! | returning it | `fallocate` with a hole | with the last mapping |
 //! | making it private in place | a copy on write, moved there in one step | copied out and back, see [`PARTS_AT_ONCE`] |
 //! | waiting for a word | futex | looking at it, in growing intervals (`poll`) |
+//! | waking up to 32 sleepers by one call | futex with a set of bits | nothing: each looks at its own word |
 //! | the end of a process | pidfd | looking for it, by its id (`by_id`) |
 //! | the end of the process that started this one | pidfd | a pipe, and looking for it |
 //! | the id of this process | on a page that forks wipe | `getpid` |
@@ -51,7 +52,7 @@ pub use scope::Scope;
 pub use system::{NAME, process_id};
 pub(crate) use system::{
     PARTS_AT_ONCE, Process, give_back, held_bytes, lifeline, make_private, make_shared, pin_to_cpu,
-    reserve, wait, wait_for_parent, wake,
+    reserve, sleep, wait, wait_for_parent, wake, wake_up,
 };
 
 use std::io;

@@ -39,6 +39,22 @@ pub(crate) fn wait(word: &AtomicU32, _scope: Scope, expected: u32, timeout: Dura
 /// Nobody has to be woken: every sleeper looks at its word.
 pub(crate) fn wake(_word: &AtomicU32, _scope: Scope) {}
 
+/// Sleeps until `is_over`, for at most `timeout`. Does not look at the alarm: it changes when others
+/// are woken, too, and each look at a changed word would make the next intervals short again.
+pub(crate) fn sleep(
+    _word: &AtomicU32,
+    _scope: Scope,
+    _seen: u32,
+    _bit: u32,
+    timeout: Duration,
+    is_over: impl FnMut() -> bool,
+) {
+    poll::until(timeout, is_over);
+}
+
+/// As [`wake`].
+pub(crate) fn wake_up(_word: &AtomicU32, _scope: Scope, _bits: u32) {}
+
 /// Makes shared memory of `bytes` zeros.
 pub(crate) fn make_shared(_name: &str, bytes: usize) -> io::Result<OwnedFd> {
     shm::make(held_bytes(bytes))

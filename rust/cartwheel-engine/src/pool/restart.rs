@@ -19,7 +19,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::protocol::Work;
 use crate::transition::PhaseTag;
-use crate::wake::{Command, Futex, Op, publish};
+use crate::wake::{Command, Op};
 use crate::worker::ProcessHandle;
 
 /// What the rows of a dead worker were doing.
@@ -164,7 +164,7 @@ impl Pool {
             }
             Command::TAKE
         };
-        publish(&Futex::new(&slot.word, self.memory.scope()), command);
+        self.memory.publish([worker], command);
     }
 
     /// Breaks the pool: the dead worker is not replaced, and the batch that it was filling is never

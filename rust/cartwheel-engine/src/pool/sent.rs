@@ -20,7 +20,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, Plan};
 use crate::protocol::{Receipts, Work};
-use crate::wake::{Command, Futex, Op, doorbell_disarm, publish};
+use crate::wake::{Command, Futex, Op, doorbell_disarm};
 use crate::worker::{Limit, perform_sent};
 
 /// The rows in flight.
@@ -198,10 +198,8 @@ impl Pool {
             Workers::Inline(..) => {}
             Workers::Crew(crew) => crew.begin_sent(rows.len()),
             Workers::Threads | Workers::Processes(_) => {
-                for (worker, _) in self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken) {
-                    let word = &self.memory.control.slot(worker).word;
-                    publish(&Futex::new(word, self.memory.scope()), Command::TAKE);
-                }
+                let woken = self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken);
+                self.memory.publish(woken.map(|(worker, _)| worker), Command::TAKE);
             }
         }
         Ok(())

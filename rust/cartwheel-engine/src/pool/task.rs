@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::memory::Lease;
 use crate::space::ActionTag;
-use crate::wake::{Command, Futex, Op, doorbell_disarm, publish};
+use crate::wake::{Command, Futex, Op, doorbell_disarm};
 use crate::worker::{Limit, Report, flush, perform};
 
 /// The call that has begun and not finished.
@@ -122,10 +122,7 @@ impl Pool {
             crew.begin(command);
             return Ok(());
         }
-        for worker in 0..shards {
-            let word = &self.memory.control.slot(worker).word;
-            publish(&Futex::new(word, self.memory.scope()), command);
-        }
+        self.memory.publish(0..shards, command);
         Ok(())
     }
 

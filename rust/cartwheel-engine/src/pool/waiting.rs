@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::{Pool, Workers};
 use crate::error::Error;
 use crate::protocol::Control;
-use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
+use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park};
 use crate::worker::{Limit, close};
 
 /// First and longest time between two checks of the workers' health and the caller's interrupts.
@@ -268,10 +268,7 @@ impl Pool {
             Workers::Crew(crew) => return crew.close(command.task, grace),
             Workers::Threads | Workers::Processes(_) => {}
         }
-        for worker in 0..self.memory.control.workers() {
-            let word = &self.memory.control.slot(worker).word;
-            publish(&Futex::new(word, self.memory.scope()), command);
-        }
+        self.memory.publish(0..self.memory.control.workers(), command);
         let deadline = Instant::now() + grace;
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
         if let Workers::Processes(handles) = &self.workers {

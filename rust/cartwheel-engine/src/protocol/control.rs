@@ -1,5 +1,5 @@
-//! The control words: a line for the pool, one for each worker, one for each open batch, the
-//! workers' queues, and the workers' counters.
+//! The control words: a line for the pool, one for each worker, the workers' alarms, a line for each
+//! open batch, the workers' queues, and the workers' counters.
 //!
 //! The pool's line and each worker's line take up 128 bytes, two cache lines, because processors
 //! prefetch lines in pairs.
@@ -23,11 +23,11 @@ use super::tally::{RowCounts, SentCount, ShardCounts, Tally};
 use crate::error::Error;
 use crate::memory::{Mapping, Plan};
 use crate::space::{Extent, Layout};
-use crate::wake::{Countdown, IDLE, Scope};
+use crate::wake::{Countdown, IDLE, SLEEPERS, Scope};
 
 /// "cwhl" and the version of the layout of shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 
 /// The pool's own line.
 #[derive(Debug)]
@@ -74,6 +74,11 @@ impl Slot {
     }
 }
 
+/// The alarm of up to [`SLEEPERS`] workers.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct AlarmLine(AtomicU32);
+
 /// Written behind the batches of a rollout, to identify it.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -86,6 +91,7 @@ struct Signature {
 #[derive(Debug, Clone, Copy)]
 struct Offsets {
     slots: usize,
+    alarms: usize,
     batches: usize,
     owners: usize,
     queues: usize,
@@ -104,6 +110,7 @@ impl Offsets {
         extent.take_array::<Header>(1)?;
         Some(Self {
             slots: extent.take_array::<Slot>(shards)?,
+            alarms: extent.take_array::<AlarmLine>(shards.div_ceil(SLEEPERS))?,
             batches: extent.take_array::<Arrivals>(plan.open_batches())?,
             owners: extent
                 .take_array::<Owner>(plan.open_batches().checked_mul(plan.batch_size)?)?,
@@ -241,6 +248,21 @@ impl Control {
         debug_assert!(place.is_aligned(), "slots lie on multiples of their alignment");
         // SAFETY: as in `header`, for a `Slot`.
         unsafe { place.as_ref() }
+    }
+
+    /// The alarm of worker `worker`, see [`crate::wake`].
+    ///
+    /// # Panics
+    ///
+    /// When the worker does not exist.
+    pub(super) fn alarm(&self, worker: usize) -> &AtomicU32 {
+        assert!(worker < self.workers(), "there is no worker {worker}");
+        let start = self.offsets.alarms + worker / SLEEPERS * size_of::<AlarmLine>();
+        let place = self.mapping.at(start..start + size_of::<AlarmLine>()).cast::<AlarmLine>();
+        debug_assert!(place.is_aligned(), "alarms lie on multiples of their alignment");
+        // SAFETY: as in `header`, for an `AlarmLine`.
+        let AlarmLine(alarm) = unsafe { place.as_ref() };
+        alarm
     }
 
     /// The open batches, with the tickets for their places.

@@ -19,7 +19,7 @@ use crate::memory::{
 };
 use crate::platform::{Access, look_at};
 use crate::space::{Extent, Layout, PAGE, TooLarge};
-use crate::wake::Scope;
+use crate::wake::{Command, Futex, Scope, Sleeper, publish_all};
 
 /// The four mappings of a pool; cheap to clone, because a view steps nothing: see
 /// [`Tokens`](super::Tokens).
@@ -133,6 +133,18 @@ impl Memory {
     /// Which processes share it, and so may wait on its words.
     pub(crate) fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// Where worker `worker` waits for commands.
+    pub(crate) fn sleeper(&self, worker: usize) -> Sleeper<Futex<'_>, Futex<'_>> {
+        let (control, scope) = (&self.control, self.scope);
+        let word = Futex::new(&control.slot(worker).word, scope);
+        Sleeper::new(worker, word, Futex::new(control.alarm(worker), scope))
+    }
+
+    /// Hands `command` to these workers, in the order of their numbers, and wakes those that sleep.
+    pub(crate) fn publish(&self, workers: impl IntoIterator<Item = usize>, command: Command) {
+        publish_all(workers.into_iter().map(|worker| self.sleeper(worker)), command);
     }
 
     /// Whether both are clones of one memory.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::alarm::Alarm;
 use crate::failpoint::Failpoint;
 use crate::platform::{self, Scope};
 
@@ -67,12 +68,42 @@ impl Word for Futex<'_> {
     }
 
     fn wake(&self) {
-        if Failpoint::DropWake.hit() {
+        if comes() {
+            platform::wake(self.word, self.scope);
+        }
+    }
+}
+
+impl Alarm for Futex<'_> {
+    fn load(self, order: Ordering) -> u32 {
+        self.word.load(order)
+    }
+
+    fn add_one(self, order: Ordering) {
+        self.word.fetch_add(1, order);
+    }
+
+    fn sleep(self, seen: u32, bit: u32, slice: Duration, is_over: impl FnMut() -> bool) {
+        if Failpoint::SpuriousWake.hit() {
             return;
         }
-        if Failpoint::DelayWake.hit() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        platform::wake(self.word, self.scope);
+        platform::sleep(self.word, self.scope, seen, bit, slice, is_over);
     }
+
+    fn wake_up(self, bits: u32) {
+        if comes() {
+            platform::wake_up(self.word, self.scope, bits);
+        }
+    }
+}
+
+/// Whether a wake-up comes: always, except in tests of faults, where it may also be late.
+fn comes() -> bool {
+    if Failpoint::DropWake.hit() {
+        return false;
+    }
+    if Failpoint::DelayWake.hit() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
 }

@@ -1,5 +1,6 @@
 //! When a worker sleeps, and what wakes it. `README.md` beside this file explains the protocol.
 
+mod alarm;
 mod command;
 mod countdown;
 mod futex;
@@ -9,11 +10,12 @@ mod parker;
 mod patience;
 mod trials;
 
+pub use alarm::{Alarm, SLEEPERS, Sleeper, publish_all};
 pub use command::{Command, Op};
 pub use countdown::{Countdown, acknowledge};
 pub use futex::{Futex, Word};
 #[cfg(loom)]
-pub use model::{ModelWord, every_death, every_interleaving};
+pub use model::{ModelAlarm, ModelWord, every_death, every_interleaving};
 pub(crate) use parker::IDLE;
 pub use parker::{PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take};
 pub use patience::Patience;

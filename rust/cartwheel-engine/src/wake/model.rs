@@ -1,12 +1,14 @@
-//! Only for loom: a word on the heap, with a model of the kernel's sleepers.
+//! Only for loom: words on the heap, with a model of the kernel's sleepers.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use loom::sync::{Condvar, Mutex};
+use loom::sync::{Condvar, Mutex, atomic};
 
+use super::alarm::Alarm;
 use super::futex::Word;
+use crate::failpoint::before_access;
 use crate::sync::{AtomicU32, Ordering};
 
 /// A word whose sleepers are modelled by a condition variable, with the kernel's rules: checking
@@ -48,6 +50,71 @@ impl Word for ModelWord {
     fn wake(&self) {
         let _guard = self.sleepers.lock().expect("nobody panics with it");
         self.woken.notify_one();
+    }
+}
+
+impl<W: Word> Word for &W {
+    fn load(&self) -> u32 {
+        (**self).load()
+    }
+
+    fn swap(&self, value: u32) -> u32 {
+        (**self).swap(value)
+    }
+
+    fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
+        (**self).compare_exchange(current, new)
+    }
+
+    fn wait(&self, expected: u32, slice: Duration) {
+        (**self).wait(expected, slice);
+    }
+
+    fn wake(&self) {
+        (**self).wake();
+    }
+}
+
+/// An alarm, as [`ModelWord`]: only those sleepers wake whose bits are named.
+#[derive(Debug)]
+pub struct ModelAlarm {
+    /// Not mortal: the kernel looks at it too.
+    word: atomic::AtomicU32,
+    sleepers: Mutex<u32>,
+    woken: Condvar,
+}
+
+impl Default for ModelAlarm {
+    fn default() -> Self {
+        Self { word: atomic::AtomicU32::new(0), sleepers: Mutex::new(0), woken: Condvar::new() }
+    }
+}
+
+impl Alarm for &ModelAlarm {
+    fn load(self, order: Ordering) -> u32 {
+        before_access();
+        self.word.load(order)
+    }
+
+    fn add_one(self, order: Ordering) {
+        before_access();
+        self.word.fetch_add(1, order);
+    }
+
+    fn sleep(self, seen: u32, bit: u32, _slice: Duration, _is_over: impl FnMut() -> bool) {
+        let mut sleepers = self.sleepers.lock().expect("nobody panics with it");
+        if self.word.load(Ordering::Relaxed) != seen {
+            return;
+        }
+        *sleepers |= bit;
+        while *sleepers & bit != 0 {
+            sleepers = self.woken.wait(sleepers).expect("nobody panics with it");
+        }
+    }
+
+    fn wake_up(self, bits: u32) {
+        *self.sleepers.lock().expect("nobody panics with it") &= !bits;
+        self.woken.notify_all();
     }
 }
 

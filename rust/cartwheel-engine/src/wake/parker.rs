@@ -12,14 +12,16 @@ pub const PARKED: u32 = 1;
 /// The doorbell was rung.
 const RUNG: u32 = 2;
 
-/// Hands `command` to the owner of `word` and wakes the owner if it sleeps. Returns whether it
-/// slept.
-pub fn publish(word: &impl Word, command: Command) -> bool {
-    let slept = word.swap(command.to_word()) == PARKED;
-    if slept {
+/// Hands `command` to the owner of `word` and wakes the owner if it sleeps.
+pub fn publish(word: &impl Word, command: Command) {
+    if hand(word, command) {
         word.wake();
     }
-    slept
+}
+
+/// Hands `command` to the owner of `word`; returns whether the owner sleeps and has to be woken.
+pub(super) fn hand(word: &impl Word, command: Command) -> bool {
+    word.swap(command.to_word()) == PARKED
 }
 
 /// Takes the command in `word`, if there is one.

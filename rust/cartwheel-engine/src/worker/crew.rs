@@ -42,7 +42,7 @@ use crate::platform::pin_to_cpu;
 use crate::protocol::{Memory, WorkerToken};
 use crate::schedule::{shards as deal, usable_cpus};
 use crate::sync::Mutex;
-use crate::wake::{Command, Futex, Op, PARKED, Scope, Trials, Word, publish};
+use crate::wake::{Command, Op, PARKED, SLEEPERS, Trials, Word, publish, publish_all};
 
 /// The time that handing work to a thread takes, measured when a crew is made.
 #[derive(Debug, Clone, Copy)]
@@ -118,6 +118,7 @@ impl Crew {
                 .map(|share| Line(Share::new(share)))
                 .collect(),
             words: (1..threads).map(|_| Line::default()).collect(),
+            alarms: (1..threads).step_by(SLEEPERS).map(|_| Line::default()).collect(),
             served: (1..threads).map(|_| Line::default()).collect(),
             row_cost: AtomicU64::new(0),
         });
@@ -172,8 +173,7 @@ impl Crew {
         let mut ask = || {
             task += 1;
             let start = Instant::now();
-            let word = Futex::new(&self.shared.words[0].0, Scope::Private);
-            publish(&word, Command { op: Op::Call, task });
+            publish(&self.shared.sleeper(0), Command { op: Op::Call, task });
             while self.shared.served[0].0.load(Ordering::Acquire) != task {
                 std::hint::spin_loop();
             }
@@ -194,23 +194,29 @@ impl Crew {
     pub(crate) fn begin(&mut self, command: Command) {
         self.shared.shares.iter().for_each(|share| share.0.begin(command.task));
         let seconds = self.seconds();
-        for at in 0..self.shared.words.len() {
-            let asleep = is_parked(&self.word(at));
-            let wakes = match (command.op, seconds) {
-                (Op::Step, Some(seconds)) => self.wakes(seconds, at + 1, asleep),
-                (Op::Step, None) | (Op::Judge, _) => false, // a judgement copies rows and resets few
-                _ => true, // the cost of a reset or a call is not measured
-            };
-            if !wakes {
-                break;
-            }
-            publish(&self.word(at), command);
-        }
+        let others = self.shared.words.len();
+        let more = match (command.op, seconds) {
+            (Op::Step, Some(seconds)) => self.paying(seconds),
+            (Op::Step, None) | (Op::Judge, _) => 0, // a judgement copies rows and resets few
+            _ => others,                            // the cost of a reset or a call is not measured
+        };
+        self.publish(more, command);
     }
 
-    /// The command word of a thread other than the caller.
-    fn word(&self, at: usize) -> Futex<'_> {
-        Futex::new(&self.shared.words[at].0, Scope::Private)
+    /// Hands `command` to the first `more` threads other than the caller.
+    fn publish(&self, more: usize, command: Command) {
+        publish_all((0..more).map(|at| self.shared.sleeper(at)), command);
+    }
+
+    /// Number of further threads that pay for themselves in `seconds` of work.
+    fn paying(&mut self, seconds: f64) -> usize {
+        for at in 0..self.shared.words.len() {
+            let asleep = is_parked(&self.shared.sleeper(at));
+            if !self.wakes(seconds, at + 1, asleep) {
+                return at;
+            }
+        }
+        self.shared.words.len()
     }
 
     /// Time that a step of all rows takes one thread, in seconds; `None` until one was measured.
@@ -252,13 +258,9 @@ impl Crew {
     pub(crate) fn begin_sent(&mut self, rows: usize) {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let seconds = self.shared.row_cost().map(|cost| cost * rows as f64);
-        for at in 0..self.shared.words.len() {
-            let asleep = is_parked(&self.word(at));
-            if !seconds.is_none_or(|seconds| self.wakes(seconds, at + 1, asleep)) {
-                break;
-            }
-            publish(&self.word(at), Command::TAKE);
-        }
+        let others = self.shared.words.len();
+        let more = seconds.map_or(others, |seconds| self.paying(seconds));
+        self.publish(more, Command::TAKE);
     }
 
     /// Steps sent rows on the calling thread until none is left to take or `stop` returns `true`;
@@ -287,9 +289,7 @@ impl Crew {
     /// Each of them keeps the shard that it is stepping until it ends, and takes no other one.
     pub(crate) fn close(&mut self, task: u32, grace: Duration) -> Vec<usize> {
         self.shared.shares.iter().for_each(|share| share.0.close(task));
-        for word in &self.shared.words {
-            publish(&Futex::new(&word.0, Scope::Private), Command { op: Op::Close, task });
-        }
+        self.publish(self.shared.words.len(), Command { op: Op::Close, task });
         let deadline = Instant::now() + grace;
         let mut late = Vec::new();
         for (thread, handle) in self.threads.drain(..).enumerate() {
@@ -317,7 +317,7 @@ impl Crew {
     }
 }
 
-fn is_parked(word: &Futex<'_>) -> bool {
+fn is_parked(word: &impl Word) -> bool {
     word.load() == PARKED
 }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::{Shard, guard, perform, perform_sent};
 use crate::protocol::WorkerToken;
 use crate::schedule::usable_cpus;
-use crate::wake::{Command, Futex, Op, Patience, acknowledge, is_closing, park, ring, take};
+use crate::wake::{Command, Futex, Op, Patience, Word, acknowledge, is_closing, park, ring, take};
 
 /// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
 /// check.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
 
 /// Waits for a command: polls as long as there is patience, then sleeps.
-pub(super) fn next_command(word: &Futex<'_>, patience: &mut Patience) -> Command {
+pub(super) fn next_command(word: &impl Word, patience: &mut Patience) -> Command {
     let mut found = None;
     patience.wait(|| {
         found = take(word);
@@ -35,7 +35,7 @@ pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
     let memory = token.memory().clone();
     let scope = memory.scope();
     let (slot, header) = (memory.control.slot(token.worker()), memory.control.header());
-    let word = Futex::new(&slot.word, scope);
+    let word = memory.sleeper(token.worker());
     let doorbell = Futex::new(&header.doorbell, scope);
     let mut patience = Patience::new(memory.control.workers() + 1, usable_cpus(), spin);
     loop {

@@ -12,7 +12,9 @@ use super::{Limit, OwnShard, flush, perform, perform_sent};
 use crate::protocol::{Memory, WorkerToken};
 use crate::schedule::usable_cpus;
 use crate::sync::Mutex;
-use crate::wake::{Command, Futex, Op, Patience, Scope, acknowledge, is_closing};
+use crate::wake::{
+    Command, Futex, Op, Patience, SLEEPERS, Scope, Sleeper, acknowledge, is_closing,
+};
 
 /// Weight of the newest measurement in the mean cost of a shard or a row.
 pub(super) const NEWEST: f64 = 0.125;
@@ -32,8 +34,9 @@ pub(super) struct Shared {
     pub(super) shards: Vec<Mutex<Option<Served>>>,
     /// One for each thread, the caller's first.
     pub(super) shares: Vec<Line<Share>>,
-    /// Command words of the threads other than the caller.
+    /// Command words of the threads other than the caller, and their alarms.
     pub(super) words: Vec<Line<AtomicU32>>,
+    pub(super) alarms: Vec<Line<AtomicU32>>,
     /// The task that each of them served last, for measuring.
     pub(super) served: Vec<Line<AtomicU32>>,
     /// The bits of the mean cost of a sent row, in seconds; 0 until one was measured.
@@ -110,9 +113,16 @@ impl Shared {
         empty_queue(&self.shards[shard], taken, || queue.is_empty(), stop, perform)
     }
 
+    /// Where the thread with command word number `at` waits.
+    pub(super) fn sleeper(&self, at: usize) -> Sleeper<Futex<'_>, Futex<'_>> {
+        let futex = |word| Futex::new(word, Scope::Private);
+        let alarm = &self.alarms[at / SLEEPERS].0;
+        Sleeper::new(at, futex(&self.words[at].0), futex(alarm))
+    }
+
     /// The loop of thread `thread`, counted from 1; the caller is number 0.
     pub(super) fn serve(&self, thread: usize, spin: bool) {
-        let word = Futex::new(&self.words[thread - 1].0, Scope::Private);
+        let word = self.sleeper(thread - 1);
         let mut patience = Patience::new(self.shares.len(), usable_cpus(), spin);
         loop {
             let command = next_command(&word, &mut patience);

@@ -38,48 +38,6 @@ pub(crate) struct PyFrameStack {
     work: Locked<Work>,
 }
 
-impl PyFrameStack {
-    fn advance_any<'py>(
-        &self,
-        py: Python<'py>,
-        rows: Option<&Bound<'py, PyAny>>,
-        kinds: &Bound<'py, PyAny>,
-        frames: &Bound<'py, PyAny>,
-        ended: Option<&EndedArrays<'py>>,
-    ) -> PyResult<WithFinals<'py>> {
-        let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        let count = columns.len();
-        let frames = Rows::new("observations", frames, self.dtype, count, &self.frame)?;
-        let ended = EndedColumns::new(ended, self.dtype, &self.frame)?;
-        let ends = ended.read(count)?;
-        let work = &mut *self.work.lock(py);
-        let places = columns.read(&mut work.kinds);
-        let stacks = &mut work.stacks;
-        work.finals.clear();
-        if let Some(finals) = &ended.finals {
-            finals.copy_bytes_to(ends.num_finals() * stacks.frame_bytes(), &mut work.finals);
-        }
-        let mut last = None;
-        let fill = |room: &mut [MaybeUninit<u8>]| {
-            let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
-                let read = |room: &mut [u8]| frames.read(room);
-                stacks.advance(places, read, ends, &work.finals, room, final_room);
-            };
-            if ended.finals.is_some() {
-                let count = ends.num_finals();
-                // SAFETY: `advance` writes every byte (invariant 1).
-                last = Some(unsafe { written(py, self.dtype, count, &self.stack, advance) });
-            } else {
-                advance(&mut []);
-            }
-        };
-        // SAFETY: as above; without room for final stacks nobody gets this array.
-        let shown = unsafe { written(py, self.dtype, count, &self.stack, fill) }?;
-        let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
-        Ok((shown, last))
-    }
-}
-
 #[pymethods]
 impl PyFrameStack {
     #[new]
@@ -109,27 +67,45 @@ impl PyFrameStack {
         Ok(Self { num_envs, dtype, frame, stack, work })
     }
 
-    #[pyo3(signature = (rows, kinds, frames, /))]
+    #[pyo3(signature = (rows, kinds, frames, ended, /))]
     fn advance<'py>(
         &self,
         py: Python<'py>,
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         frames: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Ok(self.advance_any(py, rows, kinds, frames, None)?.0)
-    }
-
-    #[pyo3(signature = (rows, kinds, frames, ended, /))]
-    fn advance_ended<'py>(
-        &self,
-        py: Python<'py>,
-        rows: Option<&Bound<'py, PyAny>>,
-        kinds: &Bound<'py, PyAny>,
-        frames: &Bound<'py, PyAny>,
-        ended: EndedArrays<'py>,
+        ended: Option<EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
-        self.advance_any(py, rows, kinds, frames, Some(&ended))
+        let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
+        let count = columns.len();
+        let frames = Rows::new("observations", frames, self.dtype, count, &self.frame)?;
+        let ended = EndedColumns::new(ended.as_ref(), self.dtype, &self.frame)?;
+        let ends = ended.read(count)?;
+        let work = &mut *self.work.lock(py);
+        let places = columns.read(&mut work.kinds);
+        let stacks = &mut work.stacks;
+        work.finals.clear();
+        if let Some(finals) = &ended.finals {
+            finals.copy_bytes_to(ends.num_finals() * stacks.frame_bytes(), &mut work.finals);
+        }
+        let mut last = None;
+        let fill = |room: &mut [MaybeUninit<u8>]| {
+            let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
+                let read = |room: &mut [u8]| frames.read(room);
+                stacks.advance(places, read, ends, &work.finals, room, final_room);
+            };
+            if ended.finals.is_some() {
+                let count = ends.num_finals();
+                // SAFETY: `advance` writes every byte (invariant 1).
+                last = Some(unsafe { written(py, self.dtype, count, &self.stack, advance) });
+            } else {
+                advance(&mut []);
+            }
+        };
+        // SAFETY: as above; without room for final stacks nobody gets this array.
+        let shown = unsafe { written(py, self.dtype, count, &self.stack, fill) }?;
+        let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
+        Ok((shown, last))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -101,28 +101,6 @@ impl PyObservationNormalizer {
         }
         Ok((from_numbers(py, count, &self.shape, out)?, last))
     }
-
-    /// As [`Self::normalize_as`] for the numbers of these arrays.
-    fn normalize_any<'py>(
-        &self,
-        py: Python<'py>,
-        rows: Option<&Bound<'py, PyAny>>,
-        kinds: &Bound<'py, PyAny>,
-        observations: &Bound<'py, PyAny>,
-        ended: Option<&EndedArrays<'py>>,
-    ) -> PyResult<WithFinals<'py>> {
-        let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        let observations = as_array(observations)?;
-        let (found, any) = (observations.dtype(), observations.as_any());
-        // float32 has every value of the small types.
-        if dtype::is(&found, f32::DTYPE)
-            || dtype::from_descr(&found).is_some_and(|it| it.size() <= 2)
-        {
-            self.normalize_as::<f32>(py, &places, any, ended)
-        } else {
-            self.normalize_as::<f64>(py, &places, any, ended)
-        }
-    }
 }
 
 #[pymethods]
@@ -156,27 +134,26 @@ impl PyObservationNormalizer {
         self.work.lock(py).normalizer.updates = updates;
     }
 
-    #[pyo3(signature = (rows, kinds, observations, /))]
+    #[pyo3(signature = (rows, kinds, observations, ended, /))]
     fn normalize<'py>(
         &self,
         py: Python<'py>,
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         observations: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Ok(self.normalize_any(py, rows, kinds, observations, None)?.0)
-    }
-
-    #[pyo3(signature = (rows, kinds, observations, ended, /))]
-    fn normalize_ended<'py>(
-        &self,
-        py: Python<'py>,
-        rows: Option<&Bound<'py, PyAny>>,
-        kinds: &Bound<'py, PyAny>,
-        observations: &Bound<'py, PyAny>,
-        ended: EndedArrays<'py>,
+        ended: Option<EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
-        self.normalize_any(py, rows, kinds, observations, Some(&ended))
+        let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
+        let observations = as_array(observations)?;
+        let (found, any) = (observations.dtype(), observations.as_any());
+        // float32 has every value of the small types.
+        if dtype::is(&found, f32::DTYPE)
+            || dtype::from_descr(&found).is_some_and(|it| it.size() <= 2)
+        {
+            self.normalize_as::<f32>(py, &places, any, ended.as_ref())
+        } else {
+            self.normalize_as::<f64>(py, &places, any, ended.as_ref())
+        }
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {

@@ -7,7 +7,7 @@ mod process_id;
 mod shared;
 
 pub(crate) use affinity::pin_to_cpu;
-pub(crate) use futex::{wait, wake};
+pub(crate) use futex::{sleep, wait, wake, wake_up};
 pub(crate) use process::{Process, lifeline, wait_for_parent};
 pub use process_id::process_id;
 pub(crate) use shared::{PARTS_AT_ONCE, give_back, held_bytes, make_private, make_shared, reserve};

@@ -1,12 +1,13 @@
-"""What the stable ABI costs: the instructions of a step, of two builds of cartwheel.
+"""The instructions of a step, of two builds of cartwheel.
 
-Each build is a folder with a ``cartwheel`` in it, as ``pip install --target FOLDER`` makes it::
+Each build is a folder with a ``cartwheel`` in it, as ``pip install --target FOLDER`` makes it. What
+the stable ABI costs::
 
     maturin build --release --out dist/abi3
     maturin build --release --out dist/own --no-default-features
     pip install --no-deps --target target/abi3 dist/abi3/*.whl
     pip install --no-deps --target target/own dist/own/*.whl
-    python -m release.abi3_cost target/own target/abi3
+    python -m release.instructions target/abi3 target/own
 
 valgrind's callgrind counts. Counts are the same in every run, whatever else the machine does. Steps
 that wait for other threads or processes have no such count.
@@ -152,17 +153,16 @@ def counted(build: Path, pattern: str) -> dict[str, float]:
 def main() -> None:
     """Prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("own", type=Path, help="the build for one Python")
-    parser.add_argument("stable", type=Path, help="the build with the stable ABI")
+    parser.add_argument("builds", nargs=2, type=Path, metavar="build")
     parser.add_argument("--only", default="", help="a pattern of names of cases")
     parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run:
         run(given.only)
-    own, stable = (counted(build, given.only) for build in (given.own, given.stable))
-    print("| a step of | for one Python | stable ABI | ratio |\n|---|--:|--:|--:|")
-    for name, count in own.items():
-        print(f"| {name} | {count:,.0f} | {stable[name]:,.0f} | {stable[name] / count:.3f} |")
+    first, second = (counted(build, given.only) for build in given.builds)
+    print("| a step of | {} | {} | ratio |\n|---|--:|--:|--:|".format(*given.builds))
+    for name, count in first.items():
+        print(f"| {name} | {count:,.0f} | {second[name]:,.0f} | {count / second[name]:.3f} |")
 
 
 if __name__ == "__main__":
