@@ -65,7 +65,7 @@ impl Pool {
             slot.slab.store(slab, Ordering::Relaxed); // published by the command word
             slot.flags.store(flags, Ordering::Relaxed);
         }
-        if matches!(self.workers, Workers::Inline(_)) {
+        if matches!(self.workers, Workers::Inline(..)) {
             return Ok(());
         }
         let header = self.memory.control.header();
@@ -109,10 +109,9 @@ impl Pool {
         if !pending.own_done {
             let command = pending.command;
             pending.own_done = match &mut self.workers {
-                Workers::Inline(own) => {
-                    // SAFETY: the pool serves this worker itself, see `Workers::claim`, and
-                    // acknowledges the command below (invariant 1).
-                    let report = unsafe { perform(&self.memory, 0, command, own.as_mut()) };
+                Workers::Inline(token, own) => {
+                    // SAFETY: the command is pending, and is acknowledged below (invariant 1).
+                    let report = unsafe { perform(token, command, own.as_mut()) };
                     // No other thread is counted or woken.
                     self.memory.control.slot(0).done.store(task, Ordering::Relaxed);
                     flush(own.as_mut(), report);
@@ -203,8 +202,9 @@ mod tests {
         let (refuse_over, refuse_unstarted, spin, judges) = (false, false, false, false);
         let on_death = OnDeath::Break;
         let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, judges };
-        let memory = Memory::new(plan, Scope::Private).unwrap();
-        let mut pool = Pool::new(memory, Workers::Inline(Box::new(Silent)), policy).unwrap();
+        let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
+        let own = Workers::Inline(tokens.workers.remove(0), Box::new(Silent));
+        let mut pool = Pool::new(tokens.pool, own, policy).unwrap();
         pool.sending(Call::Reset, None).unwrap().send(0).unwrap();
         pool.finish(Call::Reset, None, &mut || false).unwrap();
         let before = pool.task;
