@@ -747,11 +747,15 @@ class Pool:
                 does, and the rows that were stepped need a reset.
         """
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps every row: :meth:`step_async` and :meth:`step_wait` in one."""
+    def step(self, actions: Any, rows: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps rows: :meth:`step_async` and :meth:`step_wait` in one."""
 
-    def step_async(self, actions: Any) -> None:
-        """Checks and copies the actions and begins a step."""
+    def step_async(self, actions: Any, rows: Any = None) -> None:
+        """Checks and copies the actions and begins a step of ``rows``, by default of all rows.
+
+        Raises:
+            ValueError: No rows are named, and batches have fewer than all rows.
+        """
 
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
@@ -879,9 +883,6 @@ class Pool:
         self, timeout: float | None = None, calling: str = "reset_wait"
     ) -> tuple[Any, dict[str, Any]]:
         """Waits for the next batch of rows that were reset; raises if steps are in flight."""
-
-    def step_rows(self, actions: Any, rows: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Sends actions to some rows and receives a batch."""
 
     def in_flight(self) -> list[int]:
         """Returns the rows that were sent and not received, by :meth:`send` without rows too."""

@@ -106,7 +106,6 @@ class Shown:
 
     _RESULTS = (
         "step",
-        "step_rows",
         "step_by_row",
         "step_wait",
         "step_wait_by_row",

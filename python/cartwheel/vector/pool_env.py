@@ -79,8 +79,6 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     final_obs: FinalObs
     #: A ``Link`` or a ``NativeLink``.
     _link: Any
-    #: Whether the last :meth:`step_async` had an ``env_index``.
-    _steps_rows = False
     #: Whether resets load states, see ``cartwheel.wrappers.CachedReset``.
     _caches_resets = False
     _pool: Pool
@@ -333,13 +331,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             Exception: The environment of the lowest failing row raised it. The other rows were
                 stepped; the rows that raised must be reset.
         """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]]
-        if env_index is not None:
-            result = self._pool.step_rows(actions, env_index)
-        elif self.batch_size < self.num_envs:
-            raise self._rows_missing("step")
-        else:
-            result = self._pool.step(actions)
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step(actions, env_index)
         return result
 
     def step_async(self, actions: ActType, env_index: Any = None) -> None:
@@ -349,22 +341,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             ValueError: As for :meth:`step`.
             gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
         """
-        if env_index is not None:
-            self._pool.send(actions, env_index)
-            self._steps_rows = True
-        elif self.batch_size < self.num_envs:
-            raise self._rows_missing("step_async")
-        else:
-            self._pool.step_async(actions)
-            self._steps_rows = False
-
-    def _rows_missing(self, calling: str) -> ValueError:
-        """Returns the error for a missing ``env_index``."""
-        self._pool.check(calling, idle=False)  # on a closed environment, raise that error first
-        return ValueError(
-            f"`env_index` is required, because batch_size={self.batch_size} of "
-            f'num_envs={self.num_envs}: pass `infos["env_index"]` of the last batch'
-        )
+        self._pool.step_async(actions, env_index)
 
     def step_wait(
         self, timeout: float | None = None
@@ -379,9 +356,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
         seconds = as_timeout(timeout)
-        in_parts = self._steps_rows or self.batch_size < self.num_envs
-        wait = self._pool.recv if in_parts else self._pool.step_wait
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = wait(seconds)
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(seconds)
         return result
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:

@@ -83,7 +83,7 @@ impl Fixture {
 
     /// Sends rows, and waits until all have arrived.
     fn send(&mut self, rows: &[usize]) {
-        self.pool.sending(Call::Step, rows).unwrap().send(0).unwrap();
+        self.pool.sending(Call::Step, Some(rows)).unwrap().send(0).unwrap();
         for _ in rows {
             self.arrived.recv_timeout(LIMIT).unwrap();
         }
@@ -109,10 +109,11 @@ impl Fixture {
     /// Receives a batch and the infos that it announces, as a binding does.
     fn receive(&mut self) -> Result<Received, Error> {
         let received = self.pool.receive(Some(LIMIT), &mut || false)?;
-        for (row, told) in received.infos.iter().map(|&(place, told)| (received.rows[place], told))
+        for (row, told) in
+            received.infos.iter().map(|&(place, told)| (received.rows.at(place), told))
         {
             if let InfosAt::Memory(bytes) = told {
-                self.pool.load_received_infos(row, bytes, &mut Vec::new());
+                self.pool.load_infos(row, bytes, &mut Vec::new());
             }
         }
         Ok(received)
@@ -135,7 +136,7 @@ impl Fixture {
         assert!(!pool.can_resume(), "no worker died");
         let again = [
             pool.receive(None, &mut || false).map(drop),
-            pool.sending(Call::Reset, &[0]).map(drop),
+            pool.sending(Call::Reset, Some(&[0])).map(drop),
             pool.begin(Call::Reset, 0),
             pool.finish(Call::Reset, None, &mut || false).map(drop),
         ];
@@ -201,7 +202,7 @@ fn infos_of_neighbouring_rows_that_arrive_together_are_accepted() {
     let mut fixture = Fixture::new(ROWS);
     fixture.send(&[1, 2, 3]);
     fixture.announce_infos(0, 2 * (4096 / 3));
-    assert_eq!(fixture.receive().unwrap().rows, [1, 2, 3]);
+    assert_eq!(fixture.receive().unwrap().rows.sent().unwrap(), [1, 2, 3]);
     fixture.pool.close(LIMIT);
     fixture.threads.into_iter().for_each(|thread| thread.join().unwrap());
 }

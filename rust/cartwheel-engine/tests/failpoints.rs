@@ -14,7 +14,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use cartwheel_engine::memory::{Lease, Plan};
-use cartwheel_engine::pool::{Finished, OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::schedule::shards;
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
@@ -84,14 +84,19 @@ fn policy(on_death: OnDeath) -> Policy {
     Policy { refuse_over: false, refuse_unstarted: false, on_death, spin: false, judges: false }
 }
 
-fn finish(pool: &mut Pool, call: Call) -> Result<Finished, Error> {
+fn finish(pool: &mut Pool, call: Call) -> Result<Received, Error> {
     pool.finish(call, Some(Duration::from_secs(10)), &mut || false)
 }
 
 /// Begins the step with these actions.
 fn begin(pool: &mut Pool, actions: &[i64; ROWS]) {
-    pool.store_actions(0, ActionTag::Integers, &bytes(actions)).unwrap();
-    pool.begin(Call::Step, 0).unwrap();
+    let mut sending = pool.sending(Call::Step, None).unwrap();
+    let fill = |_, room: &mut [u8]| {
+        room.copy_from_slice(&bytes(actions));
+        Ok(())
+    };
+    sending.fill_actions(0, ActionTag::Integers, fill).unwrap();
+    sending.send(0).unwrap();
 }
 
 fn assert_shows(lease: &Lease, actions: &[i64; ROWS]) {
@@ -321,7 +326,7 @@ fn step_thrice(batch_size: usize, failpoints: [&str; 2]) -> Fate {
     let mut envs = Processes::with_failpoints(batch_size, failpoints, OnDeath::Resume);
     let (mut fate, mut held) = (Fate::Lived, Vec::new());
     for actions in [[1, 2, 3, 4], [10, 20, 30, 40]] {
-        let mut sending = envs.pool.sending(Call::Step, &[0, 1, 2, 3]).unwrap();
+        let mut sending = envs.pool.sending(Call::Step, Some(&[0, 1, 2, 3])).unwrap();
         let fill = |rows: Range<usize>, room: &mut [u8]| {
             room.copy_from_slice(&bytes(&actions[rows]));
             Ok(())
@@ -332,8 +337,8 @@ fn step_thrice(batch_size: usize, failpoints: [&str; 2]) -> Fate {
         while envs.pool.is_flying() {
             match envs.pool.receive(Some(Duration::from_secs(10)), &mut || false) {
                 Ok(received) => {
-                    arrived.extend(&received.rows);
-                    held.push((received.lease, received.rows, actions));
+                    arrived.extend(received.rows.iter());
+                    held.push((received, actions));
                 }
                 Err(Error::WorkerDied { worker, .. }) if envs.pool.can_resume() => {
                     envs.follow(worker);
@@ -354,10 +359,11 @@ fn step_thrice(batch_size: usize, failpoints: [&str; 2]) -> Fate {
             fate = Fate::Followed;
             finished = finish(&mut envs.pool, Call::Step);
         }
-        held.push((finished.unwrap().lease.unwrap(), vec![0, 1, 2, 3], actions));
+        held.push((finished.unwrap(), actions));
     }
-    for (lease, rows, actions) in &held {
-        assert_shows_rows(lease, rows, actions);
+    for (received, actions) in &held {
+        let rows: Vec<usize> = received.rows.iter().collect();
+        assert_shows_rows(received.lease.as_ref().unwrap(), &rows, actions);
     }
     envs.close();
     fate
@@ -393,12 +399,12 @@ fn step_beside_a_stopped_worker(batch_size: usize, access: u32) -> Fate {
         [0, 1].map(|worker| Pid::from_raw(envs.children[worker].id().cast_signed()).unwrap());
     let has_died =
         || std::fs::read_to_string(format!("/proc/{dying}/stat")).unwrap().contains(") Z ");
-    envs.pool.sending(Call::Reset, &[0, 1, 2, 3]).unwrap().send(0).unwrap();
+    envs.pool.sending(Call::Reset, Some(&[0, 1, 2, 3])).unwrap().send(0).unwrap();
     let (mut arrived, mut fate, mut was_dead) = (Vec::new(), Fate::Lived, false);
     while envs.pool.is_flying() {
         // Long enough to notice a death.
         match envs.pool.receive(Some(Duration::from_millis(200)), &mut || false) {
-            Ok(received) => arrived.extend(received.rows),
+            Ok(received) => arrived.extend(received.rows.iter()),
             Err(Error::WorkerDied { worker: 1, .. }) => {
                 envs.follow(1);
                 fate = Fate::Followed;
@@ -435,7 +441,7 @@ fn a_death_is_settled_while_the_worker_beside_it_is_stopped() {
 
 /// Sends all rows, and receives them.
 fn send_and_receive(pool: &mut Pool, rows: &[usize]) -> Result<usize, Error> {
-    let mut sending = pool.sending(Call::Step, rows).unwrap();
+    let mut sending = pool.sending(Call::Step, Some(rows)).unwrap();
     sending
         .fill_actions(0, ActionTag::Integers, |_, room| {
             room.fill(0);

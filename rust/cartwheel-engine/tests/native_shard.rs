@@ -427,7 +427,8 @@ fn actions_that_are_refused_while_they_are_stored_are_not_stepped() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     let start = envs.seed(2).integers(0);
     let tag = cartwheel_engine::space::ActionTag::Array(cartwheel_engine::space::DType::I64);
-    let refused = envs.pool.fill_actions(0, tag, |room| {
+    let mut sending = envs.pool.sending(cartwheel_engine::Call::Step, None).unwrap();
+    let refused = sending.fill_actions(0, tag, |_, room| {
         room.fill(77);
         Err(cartwheel_engine::Error::BadRows("seventy-seven".to_owned()))
     });
@@ -441,11 +442,11 @@ fn actions_of_another_dtype_are_refused_and_nothing_is_stepped() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     let start = envs.seed(2).integers(0);
     let tag = cartwheel_engine::space::ActionTag::Array(cartwheel_engine::space::DType::F32);
-    envs.pool.store_actions(0, tag, &[0; 8]).unwrap();
+    support::store_actions(&mut envs.pool, 0, tag, &[0; 8]).unwrap();
     envs.pool.begin(cartwheel_engine::Call::Step, 0).unwrap();
     let step = cartwheel_engine::Call::Step;
     let finished = envs.pool.finish(step, None, &mut || false).unwrap();
-    assert!(envs.pool.reports().all(|report| report.failed));
+    assert_eq!(finished.failed, [0]);
     drop(finished);
     let fault = envs.mailboxes[0].take_faults().remove(0).error.to_string();
     assert_eq!(fault, "actions of leaf 0 must be int64, got float32");

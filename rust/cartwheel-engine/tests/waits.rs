@@ -104,7 +104,7 @@ impl Running {
 
 fn send(pool: &mut Pool, call: Call) {
     let rows: Vec<usize> = (0..ROWS).collect();
-    pool.sending(call, &rows).unwrap().send(0).unwrap();
+    pool.sending(call, Some(&rows)).unwrap().send(0).unwrap();
 }
 
 /// Receives all rows, which are in flight, with a zero timeout; returns the number of calls.
@@ -114,7 +114,7 @@ fn poll(pool: &mut Pool) -> usize {
         assert!(start.elapsed() < LIMIT, "{received:?} of {ROWS} rows after {polls} calls");
         polls += 1;
         match pool.receive(Some(Duration::ZERO), &mut || false) {
-            Ok(batch) => received.extend(batch.rows),
+            Ok(batch) => received.extend(batch.rows.iter()),
             Err(Error::Timeout { .. }) => {}
             Err(error) => panic!("{error}"),
         }
@@ -247,7 +247,7 @@ fn sent_rows_of_a_dead_process_are_finished_by_its_replacement() {
         pool.resume(0, ProcessHandle::new(next.id()).unwrap());
         let mut received = Vec::new();
         while received.len() < ROWS {
-            received.extend(pool.receive(Some(LIMIT), &mut || false).unwrap().rows);
+            received.extend(pool.receive(Some(LIMIT), &mut || false).unwrap().rows.iter());
         }
         received.sort_unstable();
         assert_eq!(received, (0..ROWS).collect::<Vec<_>>());

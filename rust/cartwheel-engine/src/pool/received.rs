@@ -1,24 +1,63 @@
-//! A received batch of rows.
+//! What a call returned: a batch, its rows, and what these announce.
 
 use crate::memory::{InfosAt, Lease};
 
-/// A received batch of rows.
+/// What a call returned. A task announces for whole shards, at the place of their first row; rows
+/// that were sent announce for themselves.
 #[derive(Debug)]
 pub struct Received {
-    /// The batch; its first `rows.len()` places are filled.
-    pub lease: Lease,
+    /// The batch, whose first `rows.len()` places are filled; `None` after a control call.
+    pub lease: Option<Lease>,
     /// The rows, in the order of their places.
-    pub rows: Vec<usize>,
-    /// Places that announce infos: each covers the rows from that place to the next one listed.
+    pub rows: Rows,
+    /// Places that announce infos: each covers the rows from that place to the next one listed. After
+    /// a control call, they announce answers.
     pub infos: Vec<(usize, InfosAt)>,
     /// Places of rows that failed.
     pub failed: Vec<usize>,
 }
 
+/// The rows of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rows {
+    /// All of them, this many, each in the place of its own number: the call was a task.
+    All(usize),
+    /// These, which were sent.
+    Sent(Vec<usize>),
+}
+
+impl Rows {
+    /// The rows, in the order of their places.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = usize> + Clone + '_ {
+        let (all, sent) = match self {
+            Self::All(rows) => (*rows, &[][..]),
+            Self::Sent(rows) => (rows.len(), &rows[..]),
+        };
+        (0..all).map(|place| sent.get(place).copied().unwrap_or(place))
+    }
+
+    /// The row in a place.
+    ///
+    /// # Panics
+    ///
+    /// When rows were sent and the place is not filled.
+    pub fn at(&self, place: usize) -> usize {
+        self.sent().map_or(place, |rows| rows[place])
+    }
+
+    /// The rows, if they were sent.
+    pub fn sent(&self) -> Option<&[usize]> {
+        match self {
+            Self::All(_) => None,
+            Self::Sent(rows) => Some(rows),
+        }
+    }
+}
+
 /// What a received row announces besides its place in the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// This row failed.
+    /// This row failed; after a task, rows of the shard that begins with it.
     Failed(usize),
     /// Infos begin with this row.
     Infos(usize, InfosAt),
@@ -33,11 +72,11 @@ impl Received {
             let place = |&(place, _): &(usize, InfosAt)| place;
             match (failed.peek(), infos.peek()) {
                 (Some(&&failing), next) if next.is_none_or(|next| failing <= place(next)) => {
-                    failed.next().map(|&place| Event::Failed(self.rows[place]))
+                    failed.next().map(|&place| Event::Failed(self.rows.at(place)))
                 }
-                _ => {
-                    infos.next().map(|&(place, infos_at)| Event::Infos(self.rows[place], infos_at))
-                }
+                _ => infos
+                    .next()
+                    .map(|&(place, infos_at)| Event::Infos(self.rows.at(place), infos_at)),
             }
         })
     }

@@ -1,7 +1,10 @@
 //! Rows that are about to be sent, between their check and their send.
 #![expect(unsafe_code, reason = "accesses mapped memory, see the invariants of the module")]
 
+use std::borrow::Cow;
 use std::ops::Range;
+
+use cartwheel_core::Error as EnvError;
 
 use super::Pool;
 use crate::call::Call;
@@ -13,10 +16,16 @@ use crate::space::ActionTag;
 pub struct Sending<'a> {
     pub(super) pool: &'a mut Pool,
     pub(super) call: Call,
-    pub(super) rows: &'a [usize],
+    /// `None`: all rows, as a task.
+    pub(super) rows: Option<Cow<'a, [usize]>>,
 }
 
 impl Sending<'_> {
+    /// Whether all rows are sent, as a task.
+    pub fn is_task(&self) -> bool {
+        self.rows.is_none()
+    }
+
     /// Whether actions with this tag fit those of the steps in flight: the tag determines the
     /// offset of a row's elements, so all rows in flight share one tag. Floats of every dtype fit
     /// each other.
@@ -27,12 +36,13 @@ impl Sending<'_> {
 
     /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, once
     /// for each run of neighbours: with their positions among the rows that are sent, and the
-    /// memory for their elements, where the workers will read them. They take effect only at
-    /// [`Sending::send`].
+    /// memory for their elements, where the workers will read them. It can check them before any
+    /// worker reads them: they take effect only at [`Sending::send`].
     ///
     /// # Errors
     ///
-    /// The first error of `fill`, which is not called again.
+    /// The first error of `fill`, which is not called again. A row in it counts from the first of the
+    /// run, and is replaced by its number.
     ///
     /// # Panics
     ///
@@ -45,12 +55,18 @@ impl Sending<'_> {
     ) -> Result<(), Error> {
         assert!(self.fits(leaf, tag), "the dtype of the actions in flight");
         let actions = &self.pool.memory.actions;
+        let Some(rows) = &self.rows else {
+            let all = actions.all_rows();
+            // SAFETY: nothing is pending or in flight, as was checked (invariant 2).
+            return unsafe { actions.store(leaf, tag, all.clone(), |room| fill(all, room)) };
+        };
         let mut at = 0;
-        for run in runs(self.rows) {
-            let end = at + run.len();
+        for run in runs(rows) {
+            let (first, end) = (run.start, at + run.len());
             // SAFETY: none of these rows is in flight, and the tag fits those of the rows that are,
             // as was just checked (invariant 2).
-            unsafe { actions.store(leaf, tag, run, |room| fill(at..end, room)) }?;
+            let stored = unsafe { actions.store(leaf, tag, run, |room| fill(at..end, room)) };
+            stored.map_err(|error| of_run(error, first))?;
             at = end;
         }
         Ok(())
@@ -63,7 +79,20 @@ impl Sending<'_> {
     ///
     /// [`Error::SlabsHeld`] while batches are held that must be copied; then nothing was sent.
     pub fn send(self, flags: u32) -> Result<(), Error> {
-        self.pool.send(self.call, self.rows, flags)
+        match &self.rows {
+            None => self.pool.begin_checked(self.call, flags),
+            Some(rows) => self.pool.send(self.call, rows, flags),
+        }
+    }
+}
+
+/// The error of an action in a run of rows, with the number of its row.
+fn of_run(error: Error, first: usize) -> Error {
+    match error {
+        Error::Env(EnvError::ActionOutOfRange { row, value, space }) => {
+            EnvError::ActionOutOfRange { row: first + row, value, space }.into()
+        }
+        other => other,
     }
 }
 

@@ -9,13 +9,14 @@
 //! A row is in flight from its send to its receipt, and cannot be sent meanwhile.
 #![expect(unsafe_code, reason = "accesses mapped memory, see the invariants of the module")]
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
 use super::sending::{Sending, runs};
 use super::waiting::Awaited;
-use super::{Pool, Received, Workers};
+use super::{Pool, Received, Rows, Workers};
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, Plan};
@@ -145,20 +146,35 @@ impl Pool {
         self.sent.any()
     }
 
-    /// Checks that rows can be sent. `call` is [`Call::Step`] or [`Call::Reset`].
+    /// Checks that rows can be sent; `None` means all of them. `call` is [`Call::Step`] or
+    /// [`Call::Reset`]. All rows are sent as a task if a batch has room for them: [`Pool::finish`]
+    /// then returns them.
     ///
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`],
     /// [`Error::BadRows`], [`Error::InFlight`], [`Error::Recording`]; for a step also
     /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
-    pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
+    pub fn sending<'a>(
+        &'a mut self,
+        call: Call,
+        rows: Option<&'a [usize]>,
+    ) -> Result<Sending<'a>, Error> {
+        let all = self.phases.len();
+        let rows = match rows {
+            Some(rows) => Cow::Borrowed(rows),
+            None if self.batch_size() < all => Cow::Owned((0..all).collect()),
+            None => {
+                self.check(call)?;
+                return Ok(Sending { pool: self, call, rows: None });
+            }
+        };
         self.check_usable()?;
         if let Some(pending) = self.pending() {
             let rows = self.unanswered();
             return Err(Error::AlreadyPending { pending, rows });
         }
-        self.sent.check(rows)?;
+        self.sent.check(&rows)?;
         self.check_sent(call)?;
         if self.policy.judges && call == Call::Step {
             return Err(Error::JudgedTogether);
@@ -166,7 +182,7 @@ impl Pool {
         if call == Call::Step {
             self.check_rows(rows.iter().copied())?;
         }
-        Ok(Sending { pool: self, call, rows })
+        Ok(Sending { pool: self, call, rows: Some(rows) })
     }
 
     pub(super) fn send(&mut self, call: Call, rows: &[usize], flags: u32) -> Result<(), Error> {
@@ -320,16 +336,16 @@ impl Pool {
             self.memory.control.batches().skip_to(self.sent.batch);
             self.sent.given = 0;
         }
-        Ok(Received { lease, rows, infos, failed })
+        Ok(Received { lease: Some(lease), rows: Rows::Sent(rows), infos, failed })
     }
 
-    /// Copies the `bytes` bytes of infos that begin with received row `row` to `into`.
+    /// Copies the `bytes` bytes of infos that a received batch announces at row `row` to `into`.
     ///
     /// # Panics
     ///
     /// When a worker may be writing there: one of the rows to which the infos belong is in flight
     /// again, a call is pending, or the pool is closed or broken. When the row does not exist.
-    pub fn load_received_infos(&self, row: usize, bytes: u32, into: &mut Vec<u8>) {
+    pub fn load_infos(&self, row: usize, bytes: u32, into: &mut Vec<u8>) {
         let (shard, bytes) = (self.shard_of(row), bytes as usize);
         let rows = self.memory.infos.rows_of(shard, row, bytes);
         assert!(self.is_open() && !self.sent.any_of(rows), "infos are those of rows that arrived");

@@ -4,12 +4,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::received::{Received, Rows};
 use super::waiting::Awaited;
 use super::{Pool, Workers};
 use crate::call::Call;
 use crate::error::Error;
-use crate::memory::Lease;
-use crate::space::ActionTag;
+use crate::memory::{InfosAt, Lease};
 use crate::wake::{Command, Futex, Op, doorbell_disarm};
 use crate::worker::{Limit, Report, flush, perform};
 
@@ -23,59 +23,8 @@ pub(super) struct Pending {
     pub(super) own_done: bool,
 }
 
-/// The result of a finished call.
-#[derive(Debug)]
-pub struct Finished {
-    /// The batch of a step or reset.
-    pub lease: Option<Lease>,
-    /// Number of the task; later messages of the shards carry it.
-    pub task: u32,
-}
-
 impl Pool {
-    /// Stores the actions of the next step, one leaf at a time: `rows * row_len` elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::check`] for a step.
-    ///
-    /// # Panics
-    ///
-    /// When the number of elements is not that of a batch.
-    pub fn store_actions(
-        &mut self,
-        leaf: usize,
-        tag: ActionTag,
-        elements: &[u8],
-    ) -> Result<(), Error> {
-        self.fill_actions(leaf, tag, |room| {
-            assert_eq!(room.len(), elements.len(), "one action per row");
-            room.copy_from_slice(elements);
-            Ok(())
-        })
-    }
-
-    /// Stores the actions of the next step, one leaf at a time: `fill` writes the `rows * row_len`
-    /// elements to where the workers will read them, and can check them before any worker reads
-    /// them. They take effect only at [`Pool::begin`]: a step whose actions are refused has not
-    /// happened.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::check`] for a step, and the error of `fill`.
-    pub fn fill_actions(
-        &mut self,
-        leaf: usize,
-        tag: ActionTag,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.check(Call::Step)?;
-        let area = &self.memory.actions;
-        // SAFETY: nothing is pending or in flight, as was just checked (invariant 2).
-        unsafe { area.store(leaf, tag, area.all_rows(), fill) }
-    }
-
-    /// Begins a call: publishes its task to every worker. The shards get `flags` unchanged.
+    /// Begins a call of all rows: publishes its task to every worker. The shards get `flags` unchanged.
     ///
     /// # Errors
     ///
@@ -84,6 +33,11 @@ impl Pool {
     /// while a batch is held that must be copied. In these cases nothing was published.
     pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
         self.check(call)?;
+        self.begin_checked(call, flags)
+    }
+
+    /// The same, after [`Pool::check`].
+    pub(super) fn begin_checked(&mut self, call: Call, flags: u32) -> Result<(), Error> {
         if call == Call::Reset {
             self.check_recording()?;
         }
@@ -143,7 +97,7 @@ impl Pool {
         call: Call,
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<Finished, Error> {
+    ) -> Result<Received, Error> {
         self.check_usable()?;
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
@@ -173,10 +127,11 @@ impl Pool {
             }
         }
         self.half_done = self.policy.judges && call == Call::Step;
-        if self.recording.is_some() && self.reports().any(|report| report.failed) {
+        let (infos, failed) = self.announced();
+        if !failed.is_empty() {
             self.recording = None; // the following steps do not continue it
         }
-        Ok(Finished { lease, task })
+        Ok(Received { lease, rows: Rows::All(self.phases.len()), infos, failed })
     }
 
     /// Whether no task is pending, nor running without a wait for its end.
@@ -184,23 +139,76 @@ impl Pool {
         self.pending.is_none() && self.broken.is_none() && !self.closed
     }
 
-    /// The report of each shard on the call that finished last, until the next one begins.
-    pub fn reports(&self) -> impl Iterator<Item = Report> + '_ {
-        let control = &self.memory.control;
-        let status = |shard| control.slot(shard).status.load(Ordering::Relaxed);
-        (0..control.workers()).map(move |shard| Report::from_word(status(shard)))
+    /// What the shards report on the call that finished last: the places of their first rows where
+    /// they have infos or an answer, and where rows failed.
+    fn announced(&self) -> (Vec<(usize, InfosAt)>, Vec<usize>) {
+        let (mut infos, mut failed) = (Vec::new(), Vec::new());
+        for (shard, rows) in self.shards().iter().enumerate() {
+            let slot = self.memory.control.slot(shard);
+            let report = Report::from_word(slot.status.load(Ordering::Relaxed));
+            let bytes = slot.info_bytes.load(Ordering::Relaxed);
+            if report.failed {
+                failed.push(rows.start);
+            }
+            if report.spilled {
+                infos.push((rows.start, InfosAt::Channel));
+            } else if bytes > 0 {
+                infos.push((rows.start, InfosAt::Memory(bytes)));
+            }
+        }
+        (infos, failed)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::Plan;
+    use crate::pool::{OnDeath, Policy};
+    use crate::protocol::Memory;
+    use crate::wake::Scope;
+    use crate::worker::{Report, Shard, Task};
+
+    /// Environments that show nothing.
+    #[derive(Debug)]
+    struct Silent;
+
+    impl Shard for Silent {
+        fn run(&mut self, _: &mut Task<'_>) -> Report {
+            Report::default()
+        }
+
+        fn flush(&mut self, _: Report) {}
+
+        fn close(&mut self) {}
     }
 
-    /// Copies the info stream of shard `shard` for the call that finished last to `into`.
-    ///
-    /// # Panics
-    ///
-    /// When a worker may be writing infos: a call is pending, rows are in flight, or the pool is
-    /// closed or broken, which late workers may not have noticed.
-    pub fn load_infos(&self, shard: usize, into: &mut Vec<u8>) {
-        assert!(self.is_open() && !self.sent.any(), "infos are those of a call that finished");
-        let bytes = self.memory.control.slot(shard).info_bytes.load(Ordering::Relaxed);
-        // SAFETY: the call has finished, and no worker runs, as was just checked (invariant 4).
-        unsafe { self.memory.infos.load(shard, None, bytes as usize, into) }
+    #[test]
+    fn sends_use_up_no_task_numbers() {
+        // Numbers repeat after 2^29 tasks. If sends counted, a task after many of them could have the
+        // number of the task before, and pass for acknowledged before any row was stepped.
+        let plan = Plan {
+            observations: vec![],
+            actions: vec![],
+            shards: crate::schedule::shards(2, 1),
+            batch_size: 2,
+            max_slabs: 4,
+            info_bytes: 8,
+            dense_finals: false,
+        };
+        let (refuse_over, refuse_unstarted, spin, judges) = (false, false, false, false);
+        let on_death = OnDeath::Break;
+        let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, judges };
+        let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
+        let own = Workers::Inline(tokens.workers.remove(0), Box::new(Silent));
+        let mut pool = Pool::new(tokens.pool, own, policy).unwrap();
+        pool.sending(Call::Reset, None).unwrap().send(0).unwrap();
+        pool.finish(Call::Reset, None, &mut || false).unwrap();
+        let before = pool.task;
+        for _ in 0..3 {
+            pool.sending(Call::Reset, Some(&[0, 1])).unwrap().send(0).unwrap();
+            drop(pool.receive(None, &mut || false).unwrap());
+        }
+        assert_eq!(pool.task, before);
     }
 }

@@ -101,7 +101,7 @@ impl<const BLOCK: usize> Env for Gated<BLOCK> {
 }
 
 fn send(envs: &mut Envs, rows: &[usize], action: i64) {
-    let mut sending = envs.pool.sending(Call::Step, rows).unwrap();
+    let mut sending = envs.pool.sending(Call::Step, Some(rows)).unwrap();
     let fill = |sent: std::ops::Range<usize>, room: &mut [u8]| {
         room.copy_from_slice(&bytes_of(&vec![action; sent.len()]));
         Ok(())
@@ -111,7 +111,7 @@ fn send(envs: &mut Envs, rows: &[usize], action: i64) {
 }
 
 fn receive(envs: &mut Envs) -> Vec<usize> {
-    envs.pool.receive(Some(Duration::from_secs(60)), &mut || false).unwrap().rows
+    envs.pool.receive(Some(Duration::from_secs(60)), &mut || false).unwrap().rows.iter().collect()
 }
 
 /// Rows 0 and 1 belong to one worker, rows 2 and 3 to another one; batches have two rows.
@@ -119,7 +119,7 @@ fn others_arrive(id: &str, gate: usize, mode: AutoresetMode) {
     let kind = kind(&PLUGIN, id, &format!("{{\"gate\": {gate}}}")).unwrap();
     let gate = &GATES[gate];
     let mut envs = Envs::with_batches(&kind, 4, 2, settings(mode), 2);
-    envs.pool.sending(Call::Reset, &[0, 1, 2, 3]).unwrap().send(0).unwrap();
+    envs.pool.sending(Call::Reset, Some(&[0, 1, 2, 3])).unwrap().send(0).unwrap();
     (0..2).for_each(|_| drop(receive(&mut envs)));
     // Many quick rows first: then rows are stepped together.
     for _ in 0..50 {
@@ -132,7 +132,7 @@ fn others_arrive(id: &str, gate: usize, mode: AutoresetMode) {
     }
     gate.set(State::Closed);
     if mode == AutoresetMode::Disabled {
-        envs.pool.sending(Call::Reset, &[0]).unwrap().send(0).unwrap();
+        envs.pool.sending(Call::Reset, Some(&[0])).unwrap().send(0).unwrap();
     } else {
         send(&mut envs, &[0], i64::from(mode == AutoresetMode::SameStep));
     }

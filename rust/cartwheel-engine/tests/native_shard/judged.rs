@@ -8,7 +8,7 @@ use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::{Call, Error};
 
 use super::{infos, key, recipe};
-use crate::support::{Batch, Envs, bytes_of, limited, settings};
+use crate::support::{Batch, Envs, bytes_of, limited, settings, store_actions};
 
 const MODES: [AutoresetMode; 3] =
     [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
@@ -188,12 +188,12 @@ fn there_is_no_second_half_without_a_first_one_and_no_half_of_rows_that_are_sent
     assert!(matches!(none, Error::NotPending { expected: Call::Judge }));
     envs.seed(3);
     assert!(envs.pool.begin(Call::Judge, 0).is_err());
-    let refused = envs.pool.sending(Call::Step, &[0, 1]).map(|_| ()).unwrap_err().to_string();
+    let refused = envs.pool.sending(Call::Step, Some(&[0, 1])).map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("judged are stepped all together"), "{refused}");
-    assert!(envs.pool.sending(Call::Reset, &[0]).is_ok());
+    assert!(envs.pool.sending(Call::Reset, Some(&[0])).is_ok());
     let mut plain = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     plain.seed(3);
-    plain.pool.store_actions(0, ActionTag::Array(DType::I64), &bytes_of(&[0; 2])).unwrap();
+    store_actions(&mut plain.pool, 0, ActionTag::Array(DType::I64), &bytes_of(&[0; 2])).unwrap();
     plain.step(&[0; 2]).unwrap();
     assert!(plain.pool.begin(Call::Judge, 0).is_err());
 }

@@ -59,17 +59,22 @@ fn structs_see_the_leaves_of_a_dict_in_place() {
     envs.seed(0);
     let tag = |dtype| cartwheel_engine::space::ActionTag::Array(dtype);
     let grid = [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2];
-    envs.pool.store_actions(0, tag(cartwheel_engine::space::DType::U8), &grid).unwrap();
+    let mut store = |leaf, tag, elements: &[u8]| {
+        support::store_actions(&mut envs.pool, leaf, tag, elements).unwrap();
+    };
+    store(0, tag(cartwheel_engine::space::DType::U8), &grid);
     let rest = [0.0_f32, 1.5, 0.0, 2.5].map(f32::to_ne_bytes);
     let tag_of_rest = tag(cartwheel_engine::space::DType::F32);
-    envs.pool.store_actions(1, tag_of_rest, rest.as_flattened()).unwrap();
+    store(1, tag_of_rest, rest.as_flattened());
     let count = support::bytes_of(&[3, 4]);
-    envs.pool.store_actions(2, cartwheel_engine::space::ActionTag::Integers, &count).unwrap();
+    store(2, cartwheel_engine::space::ActionTag::Integers, &count);
     let step = cartwheel_engine::Call::Step;
     envs.pool.begin(step, 0).unwrap();
     let finished = envs.pool.finish(step, None, &mut || false).unwrap();
     let mut stream = Vec::new();
-    envs.pool.load_infos(0, &mut stream);
+    if let [(_, cartwheel_engine::memory::InfosAt::Memory(bytes))] = finished.infos[..] {
+        envs.pool.load_infos(0, bytes, &mut stream);
+    }
     let batch = support::Batch { lease: finished.lease.unwrap(), faults: vec![], infos: stream };
     assert_eq!(batch.rewards(), [1.5, 2.5]);
     assert_eq!(batch.leaf(0), [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]);

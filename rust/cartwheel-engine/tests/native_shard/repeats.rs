@@ -187,7 +187,7 @@ fn rows_that_are_sent_repeat_their_action_as_in_a_step() {
         let actions: Vec<i64> = (0..4).map(|row| (row + step) % 4).collect();
         let batch = together.step(&actions).expect("a step");
         let rows = [3, 1, 0, 2];
-        let mut sending = apart.pool.sending(Call::Step, &rows).expect("idle rows");
+        let mut sending = apart.pool.sending(Call::Step, Some(&rows)).expect("idle rows");
         sending
             .fill_actions(0, ActionTag::Array(DType::I64), |sent, room| {
                 let own: Vec<_> = rows[sent].iter().map(|&row| actions[row]).collect();
@@ -200,8 +200,9 @@ fn rows_that_are_sent_repeat_their_action_as_in_a_step() {
             .pool
             .receive(Some(std::time::Duration::from_secs(30)), &mut || false)
             .expect("a batch");
-        let (lease, layout) = (&received.lease, received.lease.layout());
-        for (place, &row) in received.rows.iter().enumerate() {
+        let lease = received.lease.as_ref().unwrap();
+        let layout = lease.layout();
+        for (place, row) in received.rows.iter().enumerate() {
             let mut bytes = [0; 8];
             lease.read(layout.rewards_offset() + 8 * place, &mut bytes);
             assert_eq!(bytes, batch.rewards()[row].to_ne_bytes());

@@ -50,13 +50,14 @@ fn receive(envs: &mut Envs) -> Received {
 }
 
 fn frames(received: &Received) -> Vec<(usize, Frame)> {
-    let (lease, layout) = (&received.lease, received.lease.layout());
+    let lease = received.lease.as_ref().unwrap();
+    let layout = lease.layout();
     let read = |offset: usize, size: usize, place: usize| {
         let mut bytes = [0; 8];
         lease.read(offset + size * place, &mut bytes[..size]);
         bytes
     };
-    let frame = |(place, &row): (usize, &usize)| {
+    let frame = |(place, row): (usize, usize)| {
         let observation = i64::from_ne_bytes(read(layout.leaf_offset(0), 8, place));
         let reward = u64::from_ne_bytes(read(layout.rewards_offset(), 8, place));
         let terminated = read(layout.terminations_offset(), 1, place)[0] != 0;
@@ -67,7 +68,7 @@ fn frames(received: &Received) -> Vec<(usize, Frame)> {
 }
 
 fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Error> {
-    let mut sending = envs.pool.sending(Call::Step, rows)?;
+    let mut sending = envs.pool.sending(Call::Step, Some(rows))?;
     sending.fill_actions(0, ActionTag::Array(DType::I64), |sent, room| {
         room.copy_from_slice(&bytes_of(&actions[sent]));
         Ok(())
@@ -76,7 +77,7 @@ fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Er
 }
 
 fn send_resets(envs: &mut Envs, rows: &[usize]) {
-    envs.pool.sending(Call::Reset, rows).unwrap().send(0).unwrap();
+    envs.pool.sending(Call::Reset, Some(rows)).unwrap().send(0).unwrap();
 }
 
 /// Steps every row `STEPS` times; sends received rows again, some at once and some later.
@@ -93,7 +94,7 @@ fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<Frame
     while envs.pool.in_flight().len() + held.len() > 0 {
         if !envs.pool.in_flight().is_empty() {
             let received = receive(&mut envs);
-            assert!(received.rows.len() <= batch_size, "no more than a batch");
+            assert!(received.rows.iter().len() <= batch_size, "no more than a batch");
             for (row, frame) in frames(&received) {
                 seen[row].push(frame);
                 held.push(row);
@@ -137,7 +138,7 @@ fn actions_that_are_refused_while_they_are_stored_are_not_sent() {
     let mut envs = Envs::with_batches(&recipe(), 5, 0, limited(AutoresetMode::NextStep, 100), 5);
     let start = envs.seed(3).integers(0);
     let (rows, actions) = ([4, 1, 2], [1_i64, 1, 7]);
-    let mut sending = envs.pool.sending(Call::Step, &rows).unwrap();
+    let mut sending = envs.pool.sending(Call::Step, Some(&rows)).unwrap();
     let mut filled = Vec::new();
     let refused = sending.fill_actions(0, ActionTag::Array(DType::I64), |sent, room| {
         filled.push(sent.clone());
@@ -161,16 +162,16 @@ fn rows_are_in_the_order_of_their_sends_if_a_batch_has_room_for_all() {
     envs.seed(1);
     send_steps(&mut envs, &[5, 0, 1], &[1; 3]).unwrap();
     send_steps(&mut envs, &[3], &[1]).unwrap();
-    assert_eq!(receive(&mut envs).rows, [5, 0, 1, 3]);
+    assert_eq!(receive(&mut envs).rows.sent().unwrap(), [5, 0, 1, 3]);
     send_steps(&mut envs, &[2, 4], &[1; 2]).unwrap();
-    assert_eq!(receive(&mut envs).rows, [2, 4]);
+    assert_eq!(receive(&mut envs).rows.sent().unwrap(), [2, 4]);
 }
 
 #[test]
 fn invalid_sends_are_refused_and_change_nothing() {
     let mut envs = Envs::with_batches(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 9), 2);
     send_resets(&mut envs, &[0, 1, 2, 3]);
-    let flying = envs.pool.sending(Call::Step, &[2]);
+    let flying = envs.pool.sending(Call::Step, Some(&[2]));
     assert!(matches!(flying, Err(Error::InFlight { rows }) if rows == [2]));
     assert!(matches!(envs.pool.begin(Call::Step, 0), Err(Error::InFlight { .. })));
     receive(&mut envs);
@@ -178,11 +179,11 @@ fn invalid_sends_are_refused_and_change_nothing() {
     let nothing = envs.pool.receive(None, &mut || false);
     assert!(matches!(nothing, Err(Error::NothingInFlight)));
     for rows in [vec![4], vec![1, 0, 1]] {
-        assert!(matches!(envs.pool.sending(Call::Step, &rows), Err(Error::BadRows(_))));
+        assert!(matches!(envs.pool.sending(Call::Step, Some(&rows)), Err(Error::BadRows(_))));
     }
     assert!(envs.pool.in_flight().is_empty());
     send_steps(&mut envs, &[1, 0], &[1, 1]).unwrap();
-    assert_eq!(receive(&mut envs).rows, [1, 0]);
+    assert_eq!(receive(&mut envs).rows.sent().unwrap(), [1, 0]);
 }
 
 #[test]
@@ -195,7 +196,7 @@ fn a_row_that_panics_is_named_and_the_others_arrive() {
     let mut failed = HashMap::new();
     for _ in 0..2 {
         let received = receive(&mut envs);
-        for (place, &row) in received.rows.iter().enumerate() {
+        for (place, row) in received.rows.iter().enumerate() {
             failed.insert(row, received.failed.contains(&place));
         }
     }
@@ -204,7 +205,7 @@ fn a_row_that_panics_is_named_and_the_others_arrive() {
     assert!(matches!(fault.error, Error::Panicked { row: 1, .. }));
     assert!(matches!(send_steps(&mut envs, &[1], &[0]), Err(Error::NeedsReset { .. })));
     send_resets(&mut envs, &[1]);
-    assert_eq!(receive(&mut envs).rows, [1]);
+    assert_eq!(receive(&mut envs).rows.sent().unwrap(), [1]);
 }
 
 #[test]
@@ -233,11 +234,11 @@ fn a_row_that_was_never_reset_is_not_sent() {
     let refused = send_steps(&mut envs, &[1, 2], &[0; 2]).unwrap_err();
     assert!(matches!(refused, Error::NeverReset { rows } if rows == [2]));
     send_steps(&mut envs, &[1], &[0]).unwrap();
-    assert_eq!(receive(&mut envs).rows, [1]);
+    assert_eq!(receive(&mut envs).rows.sent().unwrap(), [1]);
     send_resets(&mut envs, &[2]);
     receive(&mut envs);
     send_steps(&mut envs, &[2, 1], &[0; 2]).unwrap();
-    assert_eq!(receive(&mut envs).rows, [2, 1]);
+    assert_eq!(receive(&mut envs).rows.sent().unwrap(), [2, 1]);
 }
 
 #[test]
@@ -305,7 +306,7 @@ fn the_steps_of_each_episode_are_counted_as_they_are_received() {
                 send_steps(&mut envs, second, &actions[5..]).unwrap();
                 send_steps(&mut envs, first, &actions[..5]).unwrap();
                 let received = receive(&mut envs);
-                episodes.received(&received.lease, &received.rows);
+                episodes.received(received.lease.as_ref().unwrap(), received.rows.sent().unwrap());
             } else {
                 episodes.stepped(&envs.step(&actions).unwrap().lease);
             }
@@ -322,7 +323,7 @@ fn rows_without_an_episode_are_refused_until_they_are_reset() {
         send_resets(envs, rows);
         episodes.resets_sent(rows);
         let received = receive(envs);
-        episodes.received(&received.lease, &received.rows);
+        episodes.received(received.lease.as_ref().unwrap(), received.rows.sent().unwrap());
     };
     let refused = |episodes: &Episodes, rows: &[usize]| match episodes.check(rows.iter().copied()) {
         Err(Error::NoEpisode { rows }) => rows,
@@ -335,9 +336,9 @@ fn rows_without_an_episode_are_refused_until_they_are_reset() {
     assert!(refused(&episodes, &[1, 3, 4]).is_empty(), "the pool refuses row 4, not `check`");
     send_steps(&mut envs, &[1, 3], &[0, 0]).unwrap();
     let received = receive(&mut envs);
-    episodes.received(&received.lease, &received.rows);
+    episodes.received(received.lease.as_ref().unwrap(), received.rows.sent().unwrap());
     assert_eq!(episodes.elapsed(), [0, 1, 0, 1]);
-    episodes.lose(received.rows.into_iter());
+    episodes.lose(received.rows.iter());
     assert_eq!(refused(&episodes, &[0, 1, 2, 3]), [0, 1, 2, 3]);
     reset(&mut envs, &mut episodes, &[0, 1, 2, 3]);
     assert_eq!(episodes.elapsed(), [0; 4]);
@@ -351,7 +352,7 @@ fn sends_that_would_be_missing_in_a_rollout_are_refused() {
     let first = envs.seed(7);
     let rollout = envs.pool.new_rollout(2).unwrap().rollout;
     envs.pool.record(rollout).unwrap();
-    let refused = |envs: &mut Envs, call: Call| match envs.pool.sending(call, &[1]) {
+    let refused = |envs: &mut Envs, call: Call| match envs.pool.sending(call, Some(&[1])) {
         Err(Error::Recording { call: named, done, steps: 2 }) if named == call => Some(done),
         Err(error) => panic!("{error}"),
         Ok(_) => None,
@@ -380,15 +381,19 @@ fn rows_are_not_sent_if_their_batch_needs_a_slab_that_is_held() {
         held.push(receive(&mut envs));
     }
     // One slab is left, and four rows need two.
-    assert_eq!(held.iter().filter(|received| received.lease.must_copy()).count(), 2);
+    assert_eq!(
+        held.iter().filter(|received| received.lease.as_ref().unwrap().must_copy()).count(),
+        2
+    );
     held.pop();
     let refused = send_steps(&mut envs, &[0, 1, 2, 3], &[0; 4]).unwrap_err();
     assert!(matches!(refused, Error::SlabsHeld { slabs: 3 }), "{refused}");
     assert!(envs.pool.in_flight().is_empty());
     send_steps(&mut envs, &[2, 3], &[0; 2]).unwrap();
-    assert_eq!(receive(&mut envs).rows, [2, 3]);
+    assert_eq!(receive(&mut envs).rows.sent().unwrap(), [2, 3]);
     held.clear();
     send_steps(&mut envs, &[0, 1, 2, 3], &[0; 4]).unwrap();
-    let rows: Vec<usize> = (0..2).flat_map(|_| receive(&mut envs).rows).collect();
+    let rows: Vec<usize> =
+        (0..2).flat_map(|_| receive(&mut envs).rows.sent().unwrap().to_vec()).collect();
     assert_eq!(rows, [0, 1, 2, 3]);
 }

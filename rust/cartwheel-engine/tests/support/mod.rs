@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
-use cartwheel_engine::memory::{Lease, Plan};
+use cartwheel_engine::memory::{InfosAt, Lease, Plan};
 use cartwheel_engine::native::{
     Answer, Fault, Mailbox, NativeShard, Request, RowReset, RowState, ShardSettings,
 };
 use cartwheel_engine::plugin::{Kind, ResetOptions, find, register};
-use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::pool::{Event, OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::schedule::shards;
 use cartwheel_engine::space::{ActionTag, DType};
@@ -140,24 +140,26 @@ impl Envs {
         self.pool.begin(call, flags)?;
         let finished = self.pool.finish(call, None, &mut || false)?;
         let (mut faults, mut infos) = (Vec::new(), Vec::new());
-        for (shard, report) in self.pool.reports().enumerate() {
-            if report.failed {
-                faults.extend(self.mailboxes[shard].take_faults());
+        let mut stream = Vec::new();
+        for event in finished.events() {
+            let (Event::Failed(row) | Event::Infos(row, _)) = event;
+            let mailbox = &self.mailboxes[self.pool.shard_of(row)];
+            match event {
+                Event::Failed(_) => faults.extend(mailbox.take_faults()),
+                Event::Infos(_, InfosAt::Channel) => {
+                    infos.extend(mailbox.take_spilled(row).unwrap());
+                }
+                Event::Infos(_, InfosAt::Memory(bytes)) => {
+                    self.pool.load_infos(row, bytes, &mut stream);
+                    infos.extend_from_slice(&stream);
+                }
             }
-            let mut stream = Vec::new();
-            if report.spilled {
-                let first = self.pool.shards()[shard].start;
-                stream = self.mailboxes[shard].take_spilled(first).unwrap();
-            } else {
-                self.pool.load_infos(shard, &mut stream);
-            }
-            infos.extend(stream);
         }
         Ok(Batch { lease: finished.lease.unwrap(), faults, infos })
     }
 
     pub(crate) fn step(&mut self, actions: &[i64]) -> Result<Batch, Error> {
-        self.pool.store_actions(0, ActionTag::Array(DType::I64), &bytes_of(actions))?;
+        store_actions(&mut self.pool, 0, ActionTag::Array(DType::I64), &bytes_of(actions))?;
         self.call(Call::Step, 0)
     }
 
@@ -212,6 +214,19 @@ impl Envs {
         self.pool.finish(Call::Call, None, &mut || false).unwrap();
         self.mailboxes[0].take_answer().unwrap()
     }
+}
+
+/// Stores elements for the next step of all rows, one leaf at a time.
+pub(crate) fn store_actions(
+    pool: &mut Pool,
+    leaf: usize,
+    tag: ActionTag,
+    elements: &[u8],
+) -> Result<(), Error> {
+    pool.sending(Call::Step, None)?.fill_actions(leaf, tag, |_, room| {
+        room.copy_from_slice(elements);
+        Ok(())
+    })
 }
 
 impl Drop for Envs {

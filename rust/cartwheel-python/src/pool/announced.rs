@@ -10,7 +10,6 @@ use std::collections::HashMap;
 
 use cartwheel_engine::memory::InfosAt;
 use cartwheel_engine::pool::{Event, Pool, Received};
-use cartwheel_engine::worker::Report;
 
 /// A message: its worker, its row (`None` for a task's message, which concerns all rows), and its
 /// number.
@@ -45,10 +44,10 @@ impl Announced {
         Self { counts: vec![0; workers], dead: Vec::new(), left: HashMap::new() }
     }
 
-    /// The number of the next message of a worker, about this row or about a task; the first number
-    /// is 1.
-    fn next(&mut self, worker: usize, row: Option<usize>) -> u64 {
-        let dead = row.and_then(|row| self.left.get(&row));
+    /// The number of the next message of a worker, about this row or a task that begins with it; the
+    /// first number is 1.
+    fn next(&mut self, worker: usize, row: usize) -> u64 {
+        let dead = self.left.get(&row);
         let count = dead.map_or(&mut self.counts[worker], |&process| &mut self.dead[process]);
         *count += 1;
         *count
@@ -80,41 +79,24 @@ impl Announced {
         }
     }
 
-    /// The messages of the task that finished last.
-    pub(crate) fn with_task(&mut self, pool: &Pool) -> Messages {
-        let mut messages = Messages::default();
-        for (worker, report) in pool.reports().enumerate() {
-            if report == Report::default() {
-                continue;
-            }
-            if report.failed {
-                messages.faults.push((worker, None, self.next(worker, None)));
-            }
-            if report.spilled {
-                let first = pool.shards()[worker].start;
-                messages.rests.push((worker, Some(first), self.next(worker, None)));
-            }
-        }
-        messages
-    }
-
-    /// The messages of rows that were sent and received.
-    pub(crate) fn with_rows(&mut self, pool: &Pool, received: &Received) -> Messages {
+    /// The messages that were announced with what a call returned.
+    pub(crate) fn with(&mut self, pool: &Pool, received: &Received) -> Messages {
         let mut messages = Messages::default();
         for event in received.events() {
             match event {
                 Event::Failed(row) => {
                     let worker = pool.shard_of(row);
-                    messages.faults.push((worker, Some(row), self.next(worker, Some(row))));
+                    let of = received.rows.sent().map(|_| row);
+                    messages.faults.push((worker, of, self.next(worker, row)));
                 }
                 Event::Infos(row, InfosAt::Channel) => {
                     let worker = pool.shard_of(row);
-                    messages.rests.push((worker, Some(row), self.next(worker, Some(row))));
+                    messages.rests.push((worker, Some(row), self.next(worker, row)));
                 }
                 Event::Infos(_, InfosAt::Memory(_)) => {}
             }
         }
-        self.forget(&received.rows);
+        self.forget(received.rows.sent().unwrap_or_default());
         messages
     }
 }

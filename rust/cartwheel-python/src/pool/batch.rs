@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::info::{InfoWriter, Kind};
 use cartwheel_engine::memory::{InfosAt, Lease};
-use cartwheel_engine::pool::{Finished, Pool, Received};
+use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::space::DType;
-use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -69,48 +69,8 @@ impl Batches {
         Self { observations, narrow_rewards: false, form, warned: AtomicBool::new(false) }
     }
 
-    /// Makes Python's results of a finished step or reset, or raises the exceptions of its
-    /// environments.
-    pub(crate) fn collect<'py>(
-        &self,
-        link: &Bound<'py, PyAny>,
-        pool: &Pool,
-        infos: &mut Infos,
-        finished: Finished,
-        messages: &Messages,
-    ) -> PyResult<Outputs<'py>> {
-        let lease = load_finished(link, pool, infos, finished, messages)?;
-        self.outputs(link, lease, infos)
-    }
-
-    /// Makes Python's results of a received batch of rows, or raises the exceptions of their
-    /// environments.
-    pub(crate) fn collect_received<'py>(
-        &self,
-        link: &Bound<'py, PyAny>,
-        pool: &Pool,
-        infos: &mut Infos,
-        episodes: &mut Option<Episodes>,
-        received: Received,
-        messages: &Messages,
-    ) -> PyResult<Outputs<'py>> {
-        let loaded = load_received(link, pool, infos, &received, messages);
-        let outputs = loaded.and_then(|()| self.outputs(link, received.lease, infos));
-        match outputs {
-            Ok(outputs) => {
-                name_rows(&outputs.infos, episodes.as_ref(), received.rows.into_iter())?;
-                Ok(outputs)
-            }
-            Err(error) => {
-                if let Some(episodes) = episodes {
-                    episodes.lose(received.rows.into_iter());
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn outputs<'py>(
+    /// Makes Python's results of a filled slab whose infos were [loaded](load).
+    pub(super) fn outputs<'py>(
         &self,
         link: &Bound<'py, PyAny>,
         lease: Lease,
@@ -179,62 +139,33 @@ impl Batches {
     }
 }
 
-/// Loads the infos of a finished step or reset, or raises the exceptions of its environments.
-pub(super) fn load_finished(
-    link: &Bound<'_, PyAny>,
-    pool: &Pool,
-    infos: &mut Infos,
-    finished: Finished,
-    messages: &Messages,
-) -> PyResult<Lease> {
-    let lease = finished.lease;
-    let lease = lease.ok_or_else(|| PyValueError::new_err("the call has no batch"))?;
-    infos.begin_task(pool.shards().len());
-    raise_faults(link, messages, None)?;
-    let mut rests = messages.rests.iter();
-    for (shard, report) in pool.reports().enumerate() {
-        if report.spilled {
-            let rows = pool.shards()[shard].clone();
-            infos.streams[shard] = receive_rest(link, rests.next(), rows)?;
-        } else {
-            pool.load_infos(shard, &mut infos.streams[shard]);
-        }
-    }
-    Ok(lease)
-}
-
-/// Loads the infos of received rows, or raises the exceptions of their environments.
-fn load_received(
+/// Loads the infos of a batch, or raises the exception of the lowest row that failed.
+pub(super) fn load(
     link: &Bound<'_, PyAny>,
     pool: &Pool,
     infos: &mut Infos,
     received: &Received,
     messages: &Messages,
 ) -> PyResult<()> {
-    infos.begin_received(&received.rows, received.infos.len());
-    raise_faults(link, messages, Some(&received.rows))?;
+    let rows = &received.rows;
+    infos.begin(rows, received.infos.len());
+    if !messages.faults.is_empty() {
+        let arguments = (messages.faults.clone(), rows.sent());
+        link.call_method1(intern!(link.py(), "raise_faults"), arguments)?;
+    }
     let mut rests = messages.rests.iter();
     for (&(place, infos_at), stream) in received.infos.iter().zip(&mut infos.streams) {
+        let row = rows.at(place);
         match infos_at {
-            InfosAt::Memory(bytes) => pool.load_received_infos(received.rows[place], bytes, stream),
+            InfosAt::Memory(bytes) => pool.load_infos(row, bytes, stream),
             InfosAt::Channel => {
-                let row = received.rows[place]; // with a channel, each row is announced alone
-                *stream = receive_rest(link, rests.next(), row..row + 1)?;
+                let message = rests.next().expect("one for each that was announced");
+                // With a channel, each row that was sent is announced alone.
+                let alone = rows.sent().map(|_| row..row + 1);
+                let rows = alone.unwrap_or_else(|| pool.shards()[pool.shard_of(row)].clone());
+                *stream = receive_rest(link, *message, rows)?;
             }
         }
-    }
-    Ok(())
-}
-
-/// Raises the fault of the lowest row that failed, if any; `rows` are the rows of the batch.
-fn raise_faults(
-    link: &Bound<'_, PyAny>,
-    messages: &Messages,
-    rows: Option<&[usize]>,
-) -> PyResult<()> {
-    if !messages.faults.is_empty() {
-        let arguments = (messages.faults.clone(), rows);
-        link.call_method1(intern!(link.py(), "raise_faults"), arguments)?;
     }
     Ok(())
 }
@@ -243,11 +174,10 @@ fn raise_faults(
 /// their worker.
 fn receive_rest(
     link: &Bound<'_, PyAny>,
-    message: Option<&Message>,
+    message: Message,
     rows: Range<usize>,
 ) -> PyResult<Vec<u8>> {
-    let message = message.expect("one for each that was announced");
-    let rest = link.call_method1(intern!(link.py(), "receive_rest"), (*message,))?;
+    let rest = link.call_method1(intern!(link.py(), "receive_rest"), (message,))?;
     if !rest.is_none() {
         return rest.extract();
     }

@@ -66,8 +66,8 @@ impl State {
         timeout: Option<f64>,
         calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let finished = self.finish(py, Call::Reset, calling, timeout)?;
-        self.collect(py, finished)?.into_observations(py)
+        let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
+        self.collect(py, &mut received)?.into_observations(py)
     }
 
     /// The result of `reset`, with the infos of each row.
@@ -77,8 +77,8 @@ impl State {
         timeout: Option<f64>,
         calling: &str,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let finished = self.finish(py, Call::Reset, calling, timeout)?;
-        let lease = self.load(py, finished)?;
+        let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
+        let lease = self.load(py, &mut received)?;
         let Self { link, batches, infos, by_row, .. } = self;
         let dicts = by_row.reset(py, infos)?;
         let (observations, _) = batches.observations(link.bind(py), lease, infos)?;
@@ -94,8 +94,8 @@ impl State {
     ) -> PyResult<Bound<'py, PyAny>> {
         let received = PyDict::new(py); // of the workers that answered before others died
         loop {
-            self.finish(py, Call::Call, calling, timeout)?;
-            let announced = self.announced.with_task(&self.pool).rests;
+            let asked = self.finish(py, Some(Call::Call), calling, timeout)?;
+            let announced = self.announced.with(&self.pool, &asked).rests;
             let (link, arguments) = (self.link.bind(py), (&received, announced, &self.called_rows));
             let answers = link.call_method1(intern!(py, "receive_answers"), arguments)?;
             if !answers.is_none() {

@@ -1,6 +1,7 @@
 //! Infos of a batch: from the streams of shards or rows to Gymnasium's dictionary of arrays.
 
 use cartwheel_engine::info::{Content, InfoColumns, InfoReader, Irregular, Kind, ObjectAt, Record};
+use cartwheel_engine::pool::Rows;
 use cartwheel_engine::space::DType;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -24,8 +25,8 @@ pub(crate) struct Infos {
     /// Number of rows of the batch.
     pub(crate) rows: usize,
     columns: InfoColumns,
-    /// One stream for each shard; for sent rows, one for each row that announces infos. The streams
-    /// of this batch come first.
+    /// One stream for each shard that has infos; for sent rows, one for each row that announces some.
+    /// The streams of this batch come first.
     pub(crate) streams: Vec<Vec<u8>>,
     /// Number of streams that belong to this batch.
     pub(super) num_streams: usize,
@@ -57,15 +58,17 @@ impl Infos {
         }
     }
 
-    /// Begins a batch of all rows, with one stream for each shard.
-    pub(crate) fn begin_task(&mut self, shards: usize) {
-        self.begin(self.objects.len(), shards);
-        self.places = None;
-    }
-
-    /// Begins a batch of these sent rows, with this many streams.
-    pub(crate) fn begin_received(&mut self, rows: &[usize], streams: usize) {
-        self.begin(rows.len(), streams);
+    /// Begins a batch of these rows, with this many streams.
+    pub(crate) fn begin(&mut self, rows: &Rows, streams: usize) {
+        self.rows = rows.iter().len();
+        self.num_streams = streams;
+        if self.streams.len() < streams {
+            self.streams.resize(streams, Vec::new());
+        }
+        let Some(rows) = rows.sent() else {
+            self.places = None;
+            return;
+        };
         let places = self.places.get_or_insert_default();
         places.resize(self.objects.len(), 0);
         if streams == 0 {
@@ -73,14 +76,6 @@ impl Infos {
         }
         for (place, &row) in rows.iter().enumerate() {
             places[row] = place;
-        }
-    }
-
-    fn begin(&mut self, rows: usize, streams: usize) {
-        self.rows = rows;
-        self.num_streams = streams;
-        if self.streams.len() < streams {
-            self.streams.resize(streams, Vec::new());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use cartwheel_engine::Call;
 use cartwheel_engine::native::Verdict;
-use cartwheel_engine::pool::Finished;
+use cartwheel_engine::pool::Received;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -30,13 +30,13 @@ impl State {
     pub(super) fn judged(
         &mut self,
         py: Python<'_>,
-        first: Finished,
+        mut first: Received,
         calling: &str,
-    ) -> PyResult<Finished> {
+    ) -> PyResult<Received> {
         let Some(judge) = &mut self.judge else { return Ok(first) };
         let (callable, actions) = (judge.callable.clone_ref(py), judge.actions.take());
         let before = PyBytes::new(py, &judge.before);
-        let observations = self.collect(py, first)?.observations;
+        let observations = self.collect(py, &mut first)?.observations;
         let verdict = callable
             .bind(py)
             .call1((before, actions, observations))
@@ -44,10 +44,10 @@ impl State {
             .and_then(|verdict| self.post_verdict(py, verdict));
         let explain = |error| self.link.explain(py, error, Call::Judge, calling);
         self.pool.begin(Call::Judge, 0).map_err(explain)?;
-        let second = self.finish(py, Call::Judge, calling, None)?;
+        let second = self.finish(py, Some(Call::Judge), calling, None)?;
         if let Err(raised) = verdict {
             self.lose(0..self.rows);
-            let messages = self.announced.with_task(&self.pool);
+            let messages = self.announced.with(&self.pool, &second);
             self.link.discard(py, messages)?;
             return Err(raised);
         }

@@ -13,7 +13,7 @@ impl State {
         self.link.late |= self.pool.pending().is_some() || self.pool.is_flying();
     }
 
-    /// Waits for a call that was given up, and drops its result.
+    /// Waits for a call that was given up, or for everything in flight, and drops the results.
     /// `calling` is the method that the user called.
     pub(super) fn discard_late(
         &mut self,
@@ -21,31 +21,16 @@ impl State {
         timeout: Option<f64>,
         calling: &str,
     ) -> PyResult<()> {
-        if self.link.late && self.pool.pending().is_none() {
-            return self.discard_received(py, timeout, calling);
-        }
-        let Some(call) = self.pool.pending().filter(|_| self.link.late) else {
+        if !self.link.late {
             return Ok(());
-        };
-        self.finish(py, call, calling, timeout)?;
-        if call == Call::Step {
-            self.lose(0..self.rows);
         }
-        let messages = self.announced.with_task(&self.pool);
-        self.link.discard(py, messages)
-    }
-
-    /// Receives everything that is in flight and drops it.
-    fn discard_received(
-        &mut self,
-        py: Python<'_>,
-        timeout: Option<f64>,
-        calling: &str,
-    ) -> PyResult<()> {
-        while self.pool.is_flying() {
-            let received = self.wait_for_rows(py, calling, timeout)?;
-            self.lose(received.rows.iter().copied());
-            let messages = self.announced.with_rows(&self.pool, &received);
+        while self.pool.pending().is_some() || self.pool.is_flying() {
+            let call = self.pool.pending();
+            let received = self.finish(py, call, calling, timeout)?;
+            if call != Some(Call::Call) {
+                self.lose(received.rows.iter());
+            }
+            let messages = self.announced.with(&self.pool, &received);
             self.link.discard(py, messages)?;
         }
         Ok(())

@@ -144,29 +144,42 @@ impl PyPool {
             next_resets: BTreeMap::new(),
             called_rows: None,
             episodes: None,
+            steps_rows: false,
         };
         Ok(Self { door: Door::new(state, closing, class_name), sharing, meter })
     }
 
-    /// `step_async` and `step_wait` in one.
+    /// `send` and `recv` in one; `None` means all rows, whose batch does not name them.
+    #[pyo3(signature = (actions, rows = None))]
     fn step<'py>(
         &self,
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
+        rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Step, "step", |state| state.step(py, actions))
+        self.door.enter(py, Call::Step, "step", |state| state.step(py, actions, rows))
     }
 
-    fn step_async<'py>(&self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (actions, rows = None))]
+    fn step_async<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        rows: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
         self.door.enter(py, Call::Step, "step_async", |state| {
-            state.begin_step(py, actions, "step_async")
+            state.send_steps(py, actions, rows, "step_async")?;
+            state.steps_rows = rows.is_some();
+            Ok(())
         })
     }
 
     #[pyo3(signature = (timeout = None))]
     fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.door.enter(py, Call::Step, "step_wait", |state| {
-            state.finish_step(py, "step_wait", timeout)?.into_tuple(py)
+            let in_parts = state.steps_rows || state.pool.batch_size() < state.rows;
+            let call = (!in_parts).then_some(Call::Step);
+            state.receive(py, call, timeout, "step_wait")
         })
     }
 
@@ -379,7 +392,7 @@ impl PyPool {
     /// The next batch of sent rows: the results of `step`, with `env_index` in the infos.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Step, "recv", |state| state.receive(py, timeout, "recv"))
+        self.door.enter(py, Call::Step, "recv", |state| state.receive(py, None, timeout, "recv"))
     }
 
     /// The next batch of rows that were reset: the results of `reset`, with `env_index` in the
@@ -393,19 +406,6 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.door
             .enter(py, Call::Reset, calling, |state| state.receive_resets(py, timeout, calling))
-    }
-
-    /// `send` and `recv` in one.
-    fn step_rows<'py>(
-        &self,
-        py: Python<'py>,
-        actions: &Bound<'py, PyAny>,
-        rows: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Step, "step", |state| {
-            state.send_steps(py, actions, Some(rows), "step")?;
-            state.receive(py, state.timeout, "step")
-        })
     }
 
     /// The rows that were sent and not received.

@@ -1,9 +1,7 @@
 //! Rows that are sent and received in parts, as Python sees them.
 
-use cartwheel_core::Error as EnvError;
-use cartwheel_engine::pool::Received;
+use cartwheel_engine::Call;
 use cartwheel_engine::space::DType;
-use cartwheel_engine::{Call, Error};
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -13,14 +11,14 @@ use crate::array::dtype;
 use crate::array::{as_array, copy_bytes};
 use crate::error::{in_flight, not_pending, to_py_err};
 use crate::pool::actions::{Checked, Rows, shown};
-use crate::pool::batch::{Outputs, name_rows};
+use crate::pool::batch::name_rows;
 use crate::pool::next_reset::flags_of;
 use crate::pool::posted::{To, leave};
 use crate::pool::state::{State, cast_for, check_values};
 use crate::worker::shard::ACTIONS_BY_CHANNEL;
 
 impl State {
-    /// Sends actions to `rows`; `None` means all of them.
+    /// Sends actions to `rows`; `None` means all of them. `calling` is the method that the user called.
     pub(super) fn send_steps<'py>(
         &mut self,
         py: Python<'py>,
@@ -28,50 +26,58 @@ impl State {
         rows: Option<&Bound<'py, PyAny>>,
         calling: &str,
     ) -> PyResult<()> {
-        let all = rows.is_none();
-        let explain = |error| self.link.explain_for(py, error, Call::Step, calling, all);
-        let idle = !self.pool.is_flying();
-        let rows = match rows {
-            // Nothing is in flight and a batch has room for all rows: a task is faster.
-            None if idle && self.pool.batch_size() == self.rows => {
-                return self.begin_step(py, actions, calling);
+        let explain = |error| self.link.explain_for(py, error, Call::Step, calling, rows.is_none());
+        let named = rows.map(to_rows).transpose()?;
+        let count = named.as_ref().map_or(self.rows, Vec::len);
+        let each = (0..count).map(|at| named.as_ref().map_or(at, |rows| rows[at]));
+        if rows.is_none() {
+            if calling != "send" && self.pool.batch_size() < self.rows {
+                return Err(rows_missing(self.pool.batch_size(), self.rows));
             }
-            None => (0..self.rows).collect(),
-            Some(rows) => to_rows(rows)?,
+            // A pool that can begin no call says so first.
+            self.pool.check(Call::Call).map_err(explain)?;
+        }
+        self.check_episodes(each.clone()).map_err(explain)?;
+        let next = self.pack_next_resets(py, each.clone())?;
+        let (native, link) = (self.native.as_ref(), self.link.bind(py));
+        let mut sending = self.pool.sending(Call::Step, named.as_deref()).map_err(explain)?;
+        let to = if sending.is_task() { To::All } else { To::Some };
+        let pack = |actions: &Bound<'py, PyAny>| match to {
+            To::All => link.call_method1(intern!(py, "pack_actions"), (actions,)),
+            To::Some => {
+                let arguments = (actions, each.clone().collect::<Vec<_>>());
+                link.call_method1(intern!(py, "pack_sent_actions"), arguments)
+            }
         };
-        let named = if all { Rows::All(rows.len()) } else { Rows::Named(rows.len()) };
-        self.check_episodes(rows.iter().copied()).map_err(explain)?;
-        let next = self.pack_next_resets(py, rows.iter().copied())?;
-        let flags = flags_of(next.as_ref());
-        let native = self.native.as_ref();
-        let mut sending = self.pool.sending(Call::Step, &rows).map_err(explain)?;
-        let by_channel = |actions: &Bound<'py, PyAny>| {
-            let arguments = (actions, rows.clone());
-            self.link.bind(py).call_method1(intern!(py, "pack_sent_actions"), arguments)
-        };
+        let (mut checked, mut messages) = (None, None);
         if self.actions.opaque > 0 {
-            let messages = by_channel(actions)?;
-            sending.send(ACTIONS_BY_CHANNEL | flags).map_err(to_py_err)?;
-            self.post(py, To::Some, &messages)?;
-            return self.send_next_resets(py, next);
+            messages = Some(pack(actions)?);
+        } else {
+            let of = if rows.is_some() { Rows::Named(count) } else { Rows::All(count) };
+            let checked =
+                checked.insert(Checked::new(&self.actions, actions, of, cast_for(native))?);
+            if checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
+                for (leaf, part) in checked.parts() {
+                    let filled = sending.fill_actions(leaf, part.tag(), |sent, room| {
+                        part.copy_to(sent.start * (room.len() / sent.len()), room);
+                        check_values(native, leaf, part.tag(), room)
+                    });
+                    filled.map_err(explain)?;
+                }
+            } else {
+                // Their dtype differs from that of the actions in flight, which is rare.
+                messages = Some(pack(&checked.batch(&self.actions, py)?)?);
+            }
         }
-        let checked = Checked::new(&self.actions, actions, named, cast_for(native))?;
-        if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
-            // Their dtype differs from that of the actions in flight, which is rare.
-            let messages = by_channel(&checked.batch(&self.actions, py)?)?;
-            sending.send(ACTIONS_BY_CHANNEL | flags).map_err(to_py_err)?;
-            self.post(py, To::Some, &messages)?;
-            return self.send_next_resets(py, next);
+        let by_channel = if messages.is_some() { ACTIONS_BY_CHANNEL } else { 0 };
+        sending.send(flags_of(next.as_ref()) | by_channel).map_err(explain)?;
+        self.link.all_sent = calling == "send";
+        if let Some(checked) = &checked {
+            self.keep_judged(checked, py)?;
         }
-        for (leaf, part) in checked.parts() {
-            let filled = sending.fill_actions(leaf, part.tag(), |sent, room| {
-                part.copy_to(sent.start * (room.len() / sent.len()), room);
-                check_values(native, leaf, part.tag(), room)
-                    .map_err(|error| of_row(error, &rows[sent]))
-            });
-            filled.map_err(to_py_err)?;
+        if let Some(messages) = &messages {
+            self.post(py, to, messages)?;
         }
-        sending.send(flags).map_err(to_py_err)?;
         self.send_next_resets(py, next)
     }
 
@@ -88,7 +94,7 @@ impl State {
         let rows = to_rows(rows)?;
         let all = rows.len() == self.rows;
         let explain = |error| self.link.explain_for(py, error, Call::Reset, calling, all);
-        let sending = self.pool.sending(Call::Reset, &rows).map_err(explain)?;
+        let sending = self.pool.sending(Call::Reset, Some(&rows)).map_err(explain)?;
         if self.native.is_some() {
             leave(self.link.bind(py), To::Some, messages)?;
         }
@@ -100,21 +106,6 @@ impl State {
             self.next_resets.remove(row);
         }
         if self.native.is_some() { Ok(()) } else { self.post(py, To::Some, messages) }
-    }
-
-    /// The next batch: observations, rewards, flags, infos.
-    pub(super) fn receive<'py>(
-        &mut self,
-        py: Python<'py>,
-        timeout: Option<f64>,
-        calling: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if self.pool.pending() == Some(Call::Step) {
-            let outputs = self.finish_step(py, calling, timeout)?;
-            name_rows(&outputs.infos, self.episodes.as_ref(), 0..self.rows)?;
-            return outputs.into_tuple(py);
-        }
-        self.collect_rows(py, calling, timeout)?.into_tuple(py)
     }
 
     /// The next batch, whose rows were all reset: observations and infos.
@@ -131,50 +122,19 @@ impl State {
         if !self.pool.is_flying() {
             return Err(not_pending(py, Call::Reset));
         }
-        self.collect_rows(py, calling, timeout)?.into_observations(py)
-    }
-
-    fn collect_rows<'py>(
-        &mut self,
-        py: Python<'py>,
-        calling: &str,
-        timeout: Option<f64>,
-    ) -> PyResult<Outputs<'py>> {
-        let received = self.wait_for_rows(py, calling, timeout)?;
-        let messages = self.announced.with_rows(&self.pool, &received);
-        let Self { batches, link, pool, infos, episodes, .. } = self;
-        batches.collect_received(link.bind(py), pool, infos, episodes, received, &messages)
-    }
-
-    /// Waits for the next batch of sent rows.
-    pub(super) fn wait_for_rows(
-        &mut self,
-        py: Python<'_>,
-        calling: &str,
-        timeout: Option<f64>,
-    ) -> PyResult<Received> {
-        let received =
-            self.wait(py, Call::Step, calling, timeout, |pool, timeout, interrupted| {
-                pool.receive(timeout, interrupted)
-            })?;
-        if let Some(episodes) = &mut self.episodes {
-            episodes.received(&received.lease, &received.rows);
-        }
-        if let Some(judge) = &mut self.judge {
-            judge.remember(&received.lease, received.rows.iter().copied());
-        }
-        Ok(received)
+        let mut received = self.finish(py, None, calling, timeout)?;
+        let outputs = self.collect_or_lose(py, &mut received)?;
+        name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
+        outputs.into_observations(py)
     }
 }
 
-/// The error of an action, with the row to which the action belongs.
-fn of_row(error: Error, rows: &[usize]) -> Error {
-    match error {
-        Error::Env(EnvError::ActionOutOfRange { row, value, space }) => {
-            EnvError::ActionOutOfRange { row: rows[row], value, space }.into()
-        }
-        other => other,
-    }
+/// The error for a step of all rows of a pool whose batches have fewer.
+fn rows_missing(batch_size: usize, rows: usize) -> PyErr {
+    PyValueError::new_err(format!(
+        "`env_index` is required, because batch_size={batch_size} of num_envs={rows}: pass \
+         `infos[\"env_index\"]` of the last batch"
+    ))
 }
 
 /// Rows from an array of integers, or from a list of integers.

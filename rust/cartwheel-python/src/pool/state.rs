@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::memory::Lease;
-use cartwheel_engine::pool::{Finished, Pool};
+use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::space::ActionTag;
 use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyValueError;
@@ -16,7 +16,7 @@ use crate::native::PyNativeEnvs;
 use crate::pool::actions::Cast;
 use crate::pool::announced::Announced;
 use crate::pool::attachment::Attachment;
-use crate::pool::batch::{Batches, Outputs, load_finished};
+use crate::pool::batch::{Batches, Outputs, load};
 use crate::pool::by_row::ByRow;
 use crate::pool::door::{Close, Closing};
 use crate::pool::infos::Infos;
@@ -50,6 +50,8 @@ pub(super) struct State {
     pub(super) next_resets: BTreeMap<usize, Py<PyAny>>,
     /// The rows whose answers the pending control call returns; `None` for all rows.
     pub(super) called_rows: Option<Py<PyAny>>,
+    /// Whether the last `step_async` named its rows.
+    pub(super) steps_rows: bool,
     /// Counted on request.
     pub(super) episodes: Option<Episodes>,
 }
@@ -79,22 +81,22 @@ impl State {
         }
     }
 
-    /// Makes Python's results of a step or reset of all rows.
+    /// Makes Python's results of a batch, or raises the exceptions of its environments.
     pub(super) fn collect<'py>(
         &mut self,
         py: Python<'py>,
-        finished: Finished,
+        received: &mut Received,
     ) -> PyResult<Outputs<'py>> {
-        let messages = self.announced.with_task(&self.pool);
-        let Self { batches, link, pool, infos, .. } = self;
-        batches.collect(link.bind(py), pool, infos, finished, &messages)
+        let lease = self.load(py, received)?;
+        self.batches.outputs(self.link.bind(py), lease, &mut self.infos)
     }
 
-    /// Loads the infos of a step or reset of all rows.
-    pub(super) fn load(&mut self, py: Python<'_>, finished: Finished) -> PyResult<Lease> {
-        let messages = self.announced.with_task(&self.pool);
+    /// Loads the infos of a batch, and takes its lease.
+    pub(super) fn load(&mut self, py: Python<'_>, received: &mut Received) -> PyResult<Lease> {
+        let messages = self.announced.with(&self.pool, received);
         let Self { link, pool, infos, .. } = self;
-        load_finished(link.bind(py), pool, infos, finished, &messages)
+        load(link.bind(py), pool, infos, received, &messages)?;
+        received.lease.take().ok_or_else(|| PyValueError::new_err("the call has no batch"))
     }
 }
 

@@ -1,26 +1,24 @@
-//! Steps of all rows.
+//! Steps of all rows, or of some.
 
 use cartwheel_engine::Call;
-use pyo3::intern;
+use cartwheel_engine::pool::Received;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::pool::actions::{Checked, Rows};
-use crate::pool::batch::{Outputs, narrow_rewards};
-use crate::pool::next_reset::flags_of;
-use crate::pool::posted::To;
-use crate::pool::state::{State, cast_for, check_values};
-use crate::worker::shard::ACTIONS_BY_CHANNEL;
+use crate::pool::batch::{Outputs, name_rows, narrow_rewards};
+use crate::pool::state::State;
 
 impl State {
-    /// `step_async` and `step_wait` in one.
+    /// `send` and `recv` in one. Only a batch of `rows` says which rows it has.
     pub(super) fn step<'py>(
         &mut self,
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
+        rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.begin_step(py, actions, "step")?;
-        self.finish_step(py, "step", self.timeout)?.into_tuple(py)
+        self.send_steps(py, actions, rows, "step")?;
+        let call = rows.is_none().then_some(Call::Step);
+        self.receive(py, call, self.timeout, "step")
     }
 
     /// `step_async` and `step_wait_by_row` in one.
@@ -30,58 +28,50 @@ impl State {
         actions: &Bound<'py, PyAny>,
         reset_infos: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        self.begin_step(py, actions, "step")?;
+        self.send_steps(py, actions, None, "step")?;
         self.finish_step_by_row(py, "step", self.timeout, reset_infos)
     }
 
-    /// Begins a step. `calling` is the method that the user called.
-    pub(super) fn begin_step<'py>(
+    /// Waits for the step of all rows if `call` is one; otherwise for the next batch of rows that were
+    /// sent, and names its rows.
+    pub(super) fn receive<'py>(
         &mut self,
         py: Python<'py>,
-        actions: &Bound<'py, PyAny>,
+        call: Option<Call>,
+        timeout: Option<f64>,
         calling: &str,
-    ) -> PyResult<()> {
-        let explain = |error| self.link.explain_for(py, error, Call::Step, calling, true);
-        // A pool that can begin no call says so first.
-        let checked = self.pool.check(Call::Call).and_then(|()| self.check_episodes(0..self.rows));
-        checked.and_then(|()| self.pool.check(Call::Step)).map_err(explain)?;
-        let next = self.pack_next_resets(py, 0..self.rows)?;
-        if self.actions.opaque > 0 {
-            let link = self.link.bind(py);
-            let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
-            let begun = self.pool.begin(Call::Step, ACTIONS_BY_CHANNEL | flags_of(next.as_ref()));
-            begun.map_err(explain)?;
-            self.link.all_sent = calling == "send";
-            self.post(py, To::All, &messages)?;
-            return self.send_next_resets(py, next);
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut received = self.finish_step(py, call, calling, timeout)?;
+        let outputs = self.collect_or_lose(py, &mut received)?;
+        if call.is_none() {
+            name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
         }
-        let (pool, native) = (&mut self.pool, self.native.as_ref());
-        let rows = Rows::All(self.rows);
-        let checked = Checked::new(&self.actions, actions, rows, cast_for(native))?;
-        for (leaf, part) in checked.parts() {
-            let filled = pool.fill_actions(leaf, part.tag(), |room| {
-                part.copy_to(0, room);
-                check_values(native, leaf, part.tag(), room)
-            });
-            filled.map_err(explain)?;
-        }
-        pool.begin(Call::Step, flags_of(next.as_ref())).map_err(explain)?;
-        self.keep_judged(&checked, py)?;
-        self.link.all_sent = calling == "send";
-        self.send_next_resets(py, next)
+        outputs.into_tuple(py)
     }
 
-    pub(super) fn finish_step<'py>(
+    /// Both halves of a step, if it has two.
+    fn finish_step(
         &mut self,
-        py: Python<'py>,
+        py: Python<'_>,
+        call: Option<Call>,
         calling: &str,
         timeout: Option<f64>,
+    ) -> PyResult<Received> {
+        // `send` may have begun a step of all rows.
+        let call = call.or_else(|| self.pool.pending().filter(|call| *call == Call::Step));
+        let received = self.finish(py, call, calling, timeout)?;
+        if call.is_some() { self.judged(py, received, calling) } else { Ok(received) }
+    }
+
+    /// Makes Python's results of a batch. If that raises, nobody sees what its rows returned.
+    pub(super) fn collect_or_lose<'py>(
+        &mut self,
+        py: Python<'py>,
+        received: &mut Received,
     ) -> PyResult<Outputs<'py>> {
-        let finished = self.finish(py, Call::Step, calling, timeout)?;
-        let finished = self.judged(py, finished, calling)?;
-        let outputs = self.collect(py, finished);
+        let outputs = self.collect(py, received);
         if outputs.is_err() {
-            self.lose(0..self.rows);
+            self.lose(received.rows.iter());
         }
         outputs
     }
@@ -95,9 +85,8 @@ impl State {
         timeout: Option<f64>,
         reset_infos: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let finished = self.finish(py, Call::Step, calling, timeout)?;
-        let finished = self.judged(py, finished, calling)?;
-        let lease = self.load(py, finished)?;
+        let mut received = self.finish_step(py, Some(Call::Step), calling, timeout)?;
+        let lease = self.load(py, &mut received)?;
         let Self { link, batches, infos, by_row, rows, .. } = self;
         let rewards = narrow_rewards(py, &lease, *rows)?;
         let [dones, dicts] = by_row.step(py, infos, &lease, reset_infos)?;

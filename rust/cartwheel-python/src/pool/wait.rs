@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cartwheel_engine::pool::{Finished, Pool};
+use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,28 +11,32 @@ use crate::pool::judge::Judge;
 use crate::pool::state::State;
 
 impl State {
-    /// Waits for the pending call. `calling` is the method that the user called.
+    /// Waits for the pending call; `None`: for the next batch of rows that were sent. `calling` is the
+    /// method that the user called.
     pub(super) fn finish(
         &mut self,
         py: Python<'_>,
-        call: Call,
+        call: Option<Call>,
         calling: &str,
         timeout: Option<f64>,
-    ) -> PyResult<Finished> {
-        let finished = self.wait(py, call, calling, timeout, |pool, timeout, interrupted| {
-            pool.finish(call, timeout, interrupted)
-        })?;
-        if let (Some(judge), Some(lease), Call::Reset | Call::Judge) =
-            (&mut self.judge, &finished.lease, call)
-        {
-            judge.remember(lease, 0..self.rows);
+    ) -> PyResult<Received> {
+        let waited = call.unwrap_or(Call::Step);
+        let received =
+            self.wait(py, waited, calling, timeout, |pool, timeout, interrupted| match call {
+                Some(call) => pool.finish(call, timeout, interrupted),
+                None => pool.receive(timeout, interrupted),
+            })?;
+        let Some(lease) = &received.lease else { return Ok(received) };
+        if let Some(judge) = self.judge.as_mut().filter(|_| call != Some(Call::Step)) {
+            judge.remember(lease, received.rows.iter());
         }
-        let last = Judge::last_call(self.judge.as_ref());
-        let stepped = finished.lease.as_ref().filter(|_| call == last);
-        if let (Some(episodes), Some(lease)) = (&mut self.episodes, stepped) {
-            episodes.stepped(lease);
+        let is_step = call == Some(Judge::last_call(self.judge.as_ref()));
+        match (&mut self.episodes, received.rows.sent()) {
+            (Some(episodes), Some(rows)) => episodes.received(lease, rows),
+            (Some(episodes), None) if is_step => episodes.stepped(lease),
+            _ => {}
         }
-        Ok(finished)
+        Ok(received)
     }
 
     /// Waits with `wait`. A worker that died in the meantime is replaced, if that is the policy.

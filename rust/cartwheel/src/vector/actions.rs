@@ -3,43 +3,19 @@
 use std::ops::Range;
 
 use cartwheel_core::space::Space;
-use cartwheel_engine::pool::{Pool, Sending};
+use cartwheel_engine::pool::Sending;
 use cartwheel_engine::space::ActionTag;
 
 use super::error::VectorError;
 use crate::Error;
 use crate::env::{Cell, Store, bytes_of};
 
-/// Stores the actions of all rows.
-pub(super) struct AllActions<'p> {
-    pub(super) pool: &'p mut Pool,
-    pub(super) space: &'p Space,
-    pub(super) rows: usize,
-    /// The next leaf.
-    pub(super) leaf: usize,
-}
-
 /// Stores the actions of rows that are about to be sent.
 pub(super) struct SentActions<'p, 's> {
     pub(super) sending: &'s mut Sending<'p>,
     pub(super) space: &'s Space,
-    pub(super) rows: &'s [usize],
     /// The next leaf.
     pub(super) leaf: usize,
-}
-
-impl Store for AllActions<'_> {
-    type Error = VectorError;
-
-    fn leaf<'v, C: Cell>(
-        &mut self,
-        mut values: impl Iterator<Item = &'v [C]>,
-    ) -> Result<(), VectorError> {
-        let (leaf, rows, space) = (self.leaf, self.rows, self.space);
-        self.leaf += 1;
-        let fill = |room: &mut [u8]| Ok(store(&mut values, rows, space, leaf, room)?);
-        Ok(self.pool.fill_actions(leaf, ActionTag::Array(C::DTYPE), fill)?)
-    }
 }
 
 impl Store for SentActions<'_, '_> {
@@ -49,16 +25,10 @@ impl Store for SentActions<'_, '_> {
         &mut self,
         mut values: impl Iterator<Item = &'v [C]>,
     ) -> Result<(), VectorError> {
-        let (leaf, rows, space) = (self.leaf, self.rows, self.space);
+        let (leaf, space) = (self.leaf, self.space);
         self.leaf += 1;
         let fill = |sent: Range<usize>, room: &mut [u8]| {
-            let stored = store(&mut values, sent.len(), space, leaf, room);
-            Ok(stored.map_err(|error| match error {
-                Error::ActionOutOfRange { row, value, space } => {
-                    Error::ActionOutOfRange { row: rows[sent.start + row], value, space }
-                }
-                other => other,
-            })?)
+            Ok(store(&mut values, sent.len(), space, leaf, room)?)
         };
         Ok(self.sending.fill_actions(leaf, ActionTag::Array(C::DTYPE), fill)?)
     }

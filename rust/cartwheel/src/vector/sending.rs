@@ -1,8 +1,10 @@
 //! Rows that are sent and received in parts: any rows, at any time, several sends in flight.
 
+use std::sync::Arc;
+
 use cartwheel_engine::Call;
 use cartwheel_engine::memory::InfosAt;
-use cartwheel_engine::pool::Event;
+use cartwheel_engine::pool::{Event, Received};
 
 use super::actions::SentActions;
 use super::batch::Batch;
@@ -29,10 +31,21 @@ impl<E: Env> VectorEnv<E> {
             let (actions, rows) = (actions.len(), rows.len());
             return Err(VectorError::refused(format!("{actions} actions for {rows} rows")));
         }
+        self.send_steps(Some(rows), actions)
+    }
+
+    /// Sends actions to `rows`; `None` means all of them.
+    pub(super) fn send_steps(
+        &mut self,
+        rows: Option<&[usize]>,
+        actions: &[<E::Action as View>::Owned],
+    ) -> Result<(), VectorError> {
         let mut sending = self.pool.sending(Call::Step, rows)?;
         let space = &self.kind.spaces().action;
-        let mut into = SentActions { sending: &mut sending, space, rows, leaf: 0 };
-        E::Action::store(actions.iter(), &mut into)?;
+        E::Action::store(
+            actions.iter(),
+            &mut SentActions { sending: &mut sending, space, leaf: 0 },
+        )?;
         Ok(sending.send(0)?)
     }
 
@@ -49,12 +62,12 @@ impl<E: Env> VectorEnv<E> {
         let (plan, flags) = (reset.plan(self.len())?, reset.flags());
         let options = reset.options.map(|options| border::reset_options::<E>(&self.kind, options));
         let rows: Vec<usize> = plan.iter().map(|(row, _)| *row).collect();
-        self.pool.sending(Call::Reset, &rows)?; // refuses what cannot be sent before it is posted
+        self.pool.sending(Call::Reset, Some(&rows))?; // refuses what cannot be sent before it is posted
         for (row, how) in plan {
             let mailbox = &self.mailboxes[self.pool.shard_of(row)];
             mailbox.post_row_reset(row, how, options.clone());
         }
-        Ok(self.pool.sending(Call::Reset, &rows)?.send(flags)?)
+        Ok(self.pool.sending(Call::Reset, Some(&rows))?.send(flags)?)
     }
 
     /// The next batch of rows that were sent: the first `batch_size` rows that are done, or all rows
@@ -66,24 +79,33 @@ impl<E: Env> VectorEnv<E> {
     /// [`VectorError::Engine`] when nothing is in flight.
     pub fn recv(&mut self) -> Result<Batch<E>, VectorError> {
         let received = self.pool.receive(self.timeout, &mut || false)?;
+        self.batch_of(received)
+    }
+
+    /// The batch that a call returned, or the faults of its rows.
+    pub(super) fn batch_of(&mut self, received: Received) -> Result<Batch<E>, VectorError> {
         let (mut faults, mut infos) = (Vec::new(), Vec::new());
         let mut stream = Vec::new();
         for event in received.events() {
+            let (Event::Failed(row) | Event::Infos(row, _)) = event;
+            let mailbox = &self.mailboxes[self.pool.shard_of(row)];
             match event {
-                Event::Failed(row) => {
-                    faults.extend(self.mailboxes[self.pool.shard_of(row)].take_fault(row));
+                Event::Failed(row) if received.rows.sent().is_some() => {
+                    faults.extend(mailbox.take_fault(row));
                 }
-                Event::Infos(row, InfosAt::Memory(bytes)) => {
-                    self.pool.load_received_infos(row, bytes, &mut stream);
+                Event::Failed(_) => faults.extend(mailbox.take_faults()),
+                Event::Infos(_, InfosAt::Memory(bytes)) => {
+                    self.pool.load_infos(row, bytes, &mut stream);
                     infos.extend_from_slice(&stream);
                 }
-                Event::Infos(row, InfosAt::Channel) => {
-                    let mailbox = &self.mailboxes[self.pool.shard_of(row)];
+                Event::Infos(_, InfosAt::Channel) => {
                     infos.extend(mailbox.take_spilled(row).unwrap_or_default());
                 }
             }
         }
-        self.finish(received.lease, received.rows.into(), infos, faults)
+        let lease = received.lease.expect("a step or a reset fills a batch");
+        let rows = received.rows.sent().map_or_else(|| Arc::clone(&self.all), Arc::from);
+        self.finish(lease, rows, infos, faults)
     }
 
     /// The rows that are in flight.

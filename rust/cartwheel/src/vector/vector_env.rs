@@ -13,7 +13,6 @@ use cartwheel_engine::native::{Mailbox, RowReset, ShardSettings};
 use cartwheel_engine::plugin::{Kind, ResetOptions};
 use cartwheel_engine::pool::Pool;
 
-use super::actions::AllActions;
 use super::batch::Batch;
 use super::border::{self, Frame};
 use super::error::{Fault, VectorError};
@@ -39,7 +38,7 @@ pub struct VectorEnv<E: Env> {
     pub(super) settings: ShardSettings,
     pub(super) timeout: Option<Duration>,
     /// All rows, for batches that have them all.
-    all: Arc<[usize]>,
+    pub(super) all: Arc<[usize]>,
     space: Arc<Space>,
     rest: Option<Batch<E>>,
     env: PhantomData<fn() -> E>,
@@ -140,10 +139,7 @@ impl<E: Env> VectorEnv<E> {
             return Err(VectorError::refused(format!("{} actions for {rows} rows", actions.len())));
         }
         self.check(Call::Step)?;
-        let space = &self.kind.spaces().action;
-        let mut into = AllActions { pool: &mut self.pool, space, rows, leaf: 0 };
-        E::Action::store(actions.iter(), &mut into)?;
-        self.pool.begin(Call::Step, 0)?;
+        self.send_steps(None, actions)?;
         self.wait()
     }
 
@@ -160,23 +156,7 @@ impl<E: Env> VectorEnv<E> {
     pub fn wait(&mut self) -> Result<Batch<E>, VectorError> {
         let call = self.pool.pending().unwrap_or(Call::Step);
         let finished = self.pool.finish(call, self.timeout, &mut || false)?;
-        let (mut faults, mut infos) = (Vec::new(), Vec::new());
-        let mut stream = Vec::new();
-        for (shard, report) in self.pool.reports().enumerate() {
-            if report.failed {
-                faults.extend(self.mailboxes[shard].take_faults());
-            }
-            if report.spilled {
-                let first = self.pool.shards()[shard].start;
-                infos.extend(self.mailboxes[shard].take_spilled(first).unwrap_or_default());
-            } else {
-                self.pool.load_infos(shard, &mut stream);
-                infos.extend_from_slice(&stream);
-            }
-        }
-        let lease = finished.lease.expect("a step or a reset fills a batch");
-        let all = Arc::clone(&self.all);
-        self.finish(lease, all, infos, faults)
+        self.batch_of(finished)
     }
 
     /// The batch of the last call that was [`VectorError::Faults`], for the rows that did not fail.
