@@ -267,10 +267,14 @@ class Memory:
         max_batches: int,
         info_bytes: int,
         dense_finals: bool = False,
+        worker: int | None = None,
         descriptors: Sequence[Descriptor] | None = None,
         shared: bool = False,
     ) -> Memory:
-        """Makes the memory, or attaches in a worker the memory of :meth:`descriptors`.
+        """Makes the memory, or attaches in a worker process the memory of :meth:`descriptors`.
+
+        A pool is made of the memory once, and each worker is served once: by a thread of the process
+        that made it, or, if it is shared, by the process that attaches it for this worker.
 
         Args:
             observations: The single observation space.
@@ -281,7 +285,8 @@ class Memory:
                 filled at the same time.
             info_bytes: Bytes for the infos of each worker.
             dense_finals: Whether each batch has the true next observation of every row.
-            descriptors: Four descriptors.
+            worker: The index of the worker that this process serves.
+            descriptors: Four descriptors, with ``worker``.
             shared: Whether workers are processes.
 
         Raises:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import Pool
     from cartwheel.arguments import ResetOptions
+    from cartwheel.choices import FinalObs
 
 #: Observations: an array, unless the space is nested: ``VectorEnv[dict[str, NDArray[Any]]]``.
 ObsType = TypeVar("ObsType", default=NDArray[Any])
@@ -74,6 +75,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     batch_size: int
     #: Whether a reset with row numbers returns the full batch of all rows.
     full_batch: bool = False
+    #: The form of final observations.
+    final_obs: FinalObs
     #: A ``Link`` or a ``NativeLink``.
     _link: Any
     #: Whether the last :meth:`step_async` had an ``env_index``.

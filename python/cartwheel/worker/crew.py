@@ -229,8 +229,8 @@ class Crew:
     def bury(self, worker: int) -> None:
         """Ends the process of a worker that is restarted or found dead, and waits for its end.
 
-        The process may be alive if its start was interrupted after it had begun to serve. Native
-        code lets no other process serve the worker until this one has ended.
+        The process may be alive if its start was interrupted after it had begun to serve. Native code
+        relies on its end: two processes that serve one worker would write the same rows.
         """
         process = self.processes[worker]
         if process.is_alive():
@@ -325,7 +325,7 @@ class Crew:
         assert self.setup is not None, "there is memory to hand over"
         memory, plan, _ = self.setup
         channel = self.channels[worker]
-        message = channel.pack((plan, shard, resumed))
+        message = channel.pack(({**plan, "worker": worker}, shard, resumed))
         channel.post((message, [*memory.descriptors(), *further]))
 
     def _received_in_restart(self, worker: int, deadline: Deadline) -> dict[str, Any]:

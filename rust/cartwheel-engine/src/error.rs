@@ -73,15 +73,6 @@ pub enum Error {
         /// The value in the memory.
         got: usize,
     },
-    /// A worker was to be served that is already served, or was served until it was closed.
-    #[error("worker {worker} is served already: one thread or process serves it, once")]
-    AlreadyServed {
-        /// The worker's index.
-        worker: usize,
-    },
-    /// A pool was to be made over memory that has, or had, a pool.
-    #[error("the memory has a pool already: every pool needs memory of its own")]
-    AlreadyPooled,
     /// A call was begun while another one is pending.
     #[error("a call to `{pending}` is pending")]
     AlreadyPending {

@@ -63,11 +63,11 @@ fn while_one_thread_is_busy_with_a_row_the_other_takes_all_other_rows() {
         dense_finals: false,
     };
     assert_eq!(plan.shards.len(), ROWS, "a shard for each row");
-    let memory = Memory::new(plan, Scope::Private).unwrap();
+    let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
     let shared = Arc::new((Mutex::new(Batch::default()), Condvar::new()));
     let shards = (0..ROWS).map(|_| Box::new(Row(Arc::clone(&shared))) as Box<dyn OwnShard>);
     let settings = CrewSettings { threads: 2, spin: true, affinity_offset: None };
-    let crew = Crew::new(memory.clone(), shards.collect(), settings).unwrap();
+    let crew = Crew::new(tokens.workers, shards.collect(), settings).unwrap();
     let policy = Policy {
         refuse_over: false,
         refuse_unstarted: false,
@@ -75,7 +75,7 @@ fn while_one_thread_is_busy_with_a_row_the_other_takes_all_other_rows() {
         spin: true,
         judges: false,
     };
-    let mut pool = Pool::new(memory, Workers::Crew(crew), policy).unwrap();
+    let mut pool = Pool::new(tokens.pool, Workers::Crew(crew), policy).unwrap();
     // Resets are shared like steps, and wake every thread whatever a wake-up costs on this machine.
     for longest in 0..ROWS {
         *shared.0.lock().unwrap() = Batch { longest, done: 0 };

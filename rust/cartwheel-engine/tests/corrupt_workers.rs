@@ -59,16 +59,17 @@ impl Fixture {
             info_bytes: 64,
             dense_finals: false,
         };
-        let memory = Memory::new(plan, Scope::Shared).unwrap();
+        let (memory, tokens) = Memory::new(plan, Scope::Shared).unwrap();
         // SAFETY: the test writes numbers and words, for which any bits are valid, as a corrupt
         // worker would.
         let [.., slabs] = unsafe { memory.descriptors() }.unwrap();
         let slabs = File::from(slabs.try_clone_to_owned().unwrap());
         let (tell, arrived) = channel();
-        let threads = [0, 1].map(|worker| {
-            let (memory, mut shard) = (memory.clone(), Telling(tell.clone()));
-            std::thread::spawn(move || serve(&memory, worker, &mut shard, false).unwrap())
+        let threads = tokens.workers.into_iter().map(|token| {
+            let mut shard = Telling(tell.clone());
+            std::thread::spawn(move || serve(token, &mut shard, false))
         });
+        let threads = threads.collect();
         let policy = Policy {
             refuse_over: false,
             refuse_unstarted: false,
@@ -76,8 +77,8 @@ impl Fixture {
             spin: false,
             judges: false,
         };
-        let pool = Pool::new(memory, Workers::Threads, policy).unwrap();
-        Self { pool, slabs, arrived, threads: threads.into() }
+        let pool = Pool::new(tokens.pool, Workers::Threads, policy).unwrap();
+        Self { pool, slabs, arrived, threads }
     }
 
     /// Sends rows, and waits until all have arrived.

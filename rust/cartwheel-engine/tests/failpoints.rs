@@ -140,20 +140,18 @@ fn start_worker(memory: &Memory, worker: usize, failpoints: &str) -> Child {
 #[test]
 #[ignore = "a worker process of other tests"]
 fn a_worker() {
-    let (worker, memory) = attach(plan());
-    serve(&memory, worker, &mut Adding, false).unwrap();
+    serve(attach(plan()), &mut Adding, false);
 }
 
 // Wake-ups
 
 /// Steps two threads, with pauses so that every wait sleeps, and returns the longest step.
 fn step_threads() -> Duration {
-    let memory = Memory::new(plan(), Scope::Private).unwrap();
-    let threads = [0, 1].map(|worker| {
-        let memory = memory.clone();
-        std::thread::spawn(move || serve(&memory, worker, &mut Adding, false).unwrap())
-    });
-    let mut pool = Pool::new(memory, Workers::Threads, policy(OnDeath::Break)).unwrap();
+    let (_, tokens) = Memory::new(plan(), Scope::Private).unwrap();
+    let threads = tokens.workers.into_iter();
+    let threads = threads.map(|token| std::thread::spawn(move || serve(token, &mut Adding, false)));
+    let threads: Vec<_> = threads.collect();
+    let mut pool = Pool::new(tokens.pool, Workers::Threads, policy(OnDeath::Break)).unwrap();
     let mut longest = Duration::ZERO;
     for step in 0..20 {
         std::thread::sleep(Duration::from_millis(3)); // workers fall asleep
@@ -218,12 +216,12 @@ impl Processes {
 
     /// Each worker has its failpoints.
     fn with_failpoints(batch_size: usize, failpoints: [&str; 2], on_death: OnDeath) -> Self {
-        let memory = Memory::new(plan_of(batch_size), Scope::Shared).unwrap();
+        let (memory, tokens) = Memory::new(plan_of(batch_size), Scope::Shared).unwrap();
         let [first, second] = failpoints;
         let children = vec![start_worker(&memory, 0, first), start_worker(&memory, 1, second)];
         let handles = children.iter().map(|child| ProcessHandle::new(child.id()).unwrap());
         let workers = Workers::Processes(handles.collect());
-        let pool = Pool::new(memory.clone(), workers, policy(on_death)).unwrap();
+        let pool = Pool::new(tokens.pool, workers, policy(on_death)).unwrap();
         Self { pool, memory, children }
     }
 
@@ -247,8 +245,8 @@ impl Processes {
 
     /// Starts a process in the place of a worker that died.
     fn follow(&mut self, worker: usize) {
-        self.pool.lost(worker).unwrap();
         self.children[worker].wait().unwrap();
+        self.pool.lost(worker);
         self.children[worker] = start_worker(&self.memory, worker, "");
         self.pool.resume(worker, ProcessHandle::new(self.children[worker].id()).unwrap());
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::pool::{Finished, OnDeath, Policy, Pool, Workers};
-use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
 use cartwheel_engine::schedule::{fine_shards, shards};
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use cartwheel_engine::wake::{Op, Scope};
@@ -84,26 +84,24 @@ impl Fixture {
             info_bytes: 64,
             dense_finals: false,
         };
-        let memory = Memory::new(plan, Scope::Private).unwrap();
+        let (memory, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
         let (mut threads, mut open, mut entered) = (Vec::new(), Vec::new(), Vec::new());
         if workers == 0 {
             let shard = Box::new(Counting { steps: vec![0; rows], gate: None });
-            let pool = Pool::new(memory, Workers::Inline(shard), POLICY).unwrap();
+            let workers = Workers::Inline(tokens.workers.remove(0), shard);
+            let pool = Pool::new(tokens.pool, workers, POLICY).unwrap();
             return Self { pool, threads, gates: open, entered };
         }
-        for (worker, rows) in memory.plan().shards.iter().enumerate() {
+        for (token, rows) in tokens.workers.into_iter().zip(&memory.plan().shards) {
             let (open_gate, gate) = channel();
             let (enter, has_entered) = channel();
             open.push(open_gate);
             entered.push(has_entered);
             let gate = blocking.then_some((enter, gate));
             let mut shard = Counting { steps: vec![0; rows.len()], gate };
-            let memory = memory.clone();
-            threads.push(std::thread::spawn(move || {
-                serve(&memory, worker, &mut shard, true).unwrap();
-            }));
+            threads.push(std::thread::spawn(move || serve(token, &mut shard, true)));
         }
-        let pool = Pool::new(memory, Workers::Threads, POLICY).unwrap();
+        let pool = Pool::new(tokens.pool, Workers::Threads, POLICY).unwrap();
         Self { pool, threads, gates: open, entered }
     }
 
@@ -118,14 +116,14 @@ impl Fixture {
             info_bytes: 64,
             dense_finals: false,
         };
-        let memory = Memory::new(plan, Scope::Private).unwrap();
+        let (memory, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let shard = |rows: &std::ops::Range<usize>| -> Box<dyn OwnShard> {
             Box::new(Counting { steps: vec![0; rows.len()], gate: None })
         };
         let shards = memory.plan().shards.iter().map(shard).collect();
         let settings = CrewSettings { threads, spin: true, affinity_offset: Some(0) };
-        let crew = Crew::new(memory.clone(), shards, settings).unwrap();
-        let pool = Pool::new(memory, Workers::Crew(crew), POLICY).unwrap();
+        let crew = Crew::new(tokens.workers, shards, settings).unwrap();
+        let pool = Pool::new(tokens.pool, Workers::Crew(crew), POLICY).unwrap();
         Self { pool, threads: Vec::new(), gates: Vec::new(), entered: Vec::new() }
     }
 
@@ -294,7 +292,7 @@ fn rows_that_are_over_are_refused_before_anything_is_published() {
         info_bytes: 64,
         dense_finals: false,
     };
-    let memory = Memory::new(plan, Scope::Private).unwrap();
+    let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
     let policy = Policy {
         refuse_over: true,
         refuse_unstarted: false,
@@ -302,7 +300,8 @@ fn rows_that_are_over_are_refused_before_anything_is_published() {
         spin: false,
         judges: false,
     };
-    let mut pool = Pool::new(memory, Workers::Inline(Box::new(Over)), policy).unwrap();
+    let workers = Workers::Inline(tokens.workers.remove(0), Box::new(Over));
+    let mut pool = Pool::new(tokens.pool, workers, policy).unwrap();
     pool.begin(Call::Step, 0).unwrap();
     drop(pool.finish(Call::Step, None, &mut || false).unwrap());
     let outcome = pool.begin(Call::Step, 0);
@@ -379,13 +378,13 @@ fn shared_memory_is_attached_only_with_its_own_plan() {
         info_bytes: 64,
         dense_finals: false,
     };
-    let memory = Memory::new(plan(600), Scope::Shared).unwrap();
+    let (memory, _) = Memory::new(plan(600), Scope::Shared).unwrap();
     let attached = |plan| {
         // SAFETY: they are only attached.
         let descriptors = unsafe { memory.descriptors() }.unwrap();
         let descriptors = descriptors.map(|descriptor| descriptor.try_clone_to_owned().unwrap());
-        // SAFETY: they are those of one memory.
-        unsafe { Memory::attach(plan, descriptors) }
+        // SAFETY: they are those of one memory, and the token is not used.
+        unsafe { WorkerToken::attach(plan, descriptors, 0) }
     };
     assert!(attached(plan(600)).is_ok());
     assert!(matches!(attached(plan(6000)), Err(Error::Mismatch { .. })));
@@ -411,8 +410,8 @@ impl Shard for Slow {
     fn close(&mut self) {}
 }
 
-/// Memory for 16 shards of one row each.
-fn memory_of_a_crew() -> Memory {
+/// The tokens of memory for 16 shards of one row each.
+fn tokens_of_a_crew() -> Tokens {
     let plan = Plan {
         observations: vec![],
         actions: vec![],
@@ -422,18 +421,18 @@ fn memory_of_a_crew() -> Memory {
         info_bytes: 64,
         dense_finals: false,
     };
-    Memory::new(plan, Scope::Private).unwrap()
+    Memory::new(plan, Scope::Private).unwrap().1
 }
 
 #[test]
 fn no_thread_is_woken_before_a_step_was_measured_and_long_steps_are_shared() {
-    let memory = memory_of_a_crew();
+    let tokens = tokens_of_a_crew();
     let (tell, stepped) = channel();
     let slow = || Box::new(Slow(Duration::from_millis(2), tell.clone())) as Box<dyn OwnShard>;
     let shards = (0..16).map(|_| slow()).collect();
     let settings = CrewSettings { threads: 2, spin: true, affinity_offset: None };
-    let crew = Crew::new(memory.clone(), shards, settings).unwrap();
-    let mut pool = Pool::new(memory, Workers::Crew(crew), POLICY).unwrap();
+    let crew = Crew::new(tokens.workers, shards, settings).unwrap();
+    let mut pool = Pool::new(tokens.pool, Workers::Crew(crew), POLICY).unwrap();
     let mut step = || {
         pool.begin(Call::Step, 0).unwrap();
         pool.finish(Call::Step, None, &mut || false).unwrap();
@@ -470,7 +469,7 @@ impl Shard for Heavy {
 
 #[test]
 fn a_thread_that_is_late_at_the_close_of_its_crew_finishes_its_shard_and_begins_no_other() {
-    let memory = memory_of_a_crew();
+    let tokens = tokens_of_a_crew();
     let (enter, entered) = channel();
     let mut gates = Vec::new();
     let shards = (0..16).map(|_| {
@@ -481,8 +480,8 @@ fn a_thread_that_is_late_at_the_close_of_its_crew_finishes_its_shard_and_begins_
     let shards = shards.collect();
     drop(enter);
     let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
-    let crew = Crew::new(memory.clone(), shards, settings).unwrap();
-    let mut pool = Pool::new(memory, Workers::Crew(crew), POLICY).unwrap();
+    let crew = Crew::new(tokens.workers, shards, settings).unwrap();
+    let mut pool = Pool::new(tokens.pool, Workers::Crew(crew), POLICY).unwrap();
     pool.begin(Call::Reset, 0).unwrap(); // the caller runs no shard
     let at = entered.recv().unwrap();
     assert_eq!(pool.close(Duration::ZERO), [1], "the thread is inside an environment");
@@ -523,22 +522,19 @@ fn a_panic_fails_its_rows_and_hangs_no_call_with_any_kind_of_workers() {
             info_bytes: 64,
             dense_finals: false,
         };
-        let memory = Memory::new(plan, Scope::Private).unwrap();
+        let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let mut serving = Vec::new();
         let workers = if let Some(threads) = threads {
             let own = (0..4).map(|_| Box::new(Broken) as Box<dyn OwnShard>).collect();
             let settings = CrewSettings { threads, spin: false, affinity_offset: None };
-            Workers::Crew(Crew::new(memory.clone(), own, settings).unwrap())
+            Workers::Crew(Crew::new(tokens.workers, own, settings).unwrap())
         } else {
-            serving.extend((0..4).map(|worker| {
-                let memory = memory.clone();
-                std::thread::spawn(move || {
-                    serve(&memory, worker, &mut Broken, false).unwrap();
-                })
-            }));
+            let threads = tokens.workers.into_iter();
+            let serve = |token| std::thread::spawn(move || serve(token, &mut Broken, false));
+            serving.extend(threads.map(serve));
             Workers::Threads
         };
-        let mut pool = Pool::new(memory, workers, POLICY).unwrap();
+        let mut pool = Pool::new(tokens.pool, workers, POLICY).unwrap();
         for _ in 0..3 {
             for call in [Call::Reset, Call::Step] {
                 pool.begin(call, 0).unwrap();

@@ -53,8 +53,9 @@ fn pool(scope: Scope) -> Pool {
         spin: false,
         judges: false,
     };
-    let memory = Memory::new(plan, scope).unwrap();
-    Pool::new(memory, Workers::Inline(Box::<Counting>::default()), policy).unwrap()
+    let (_, mut tokens) = Memory::new(plan, scope).unwrap();
+    let own = tokens.workers.remove(0);
+    Pool::new(tokens.pool, Workers::Inline(own, Box::<Counting>::default()), policy).unwrap()
 }
 
 fn call(pool: &mut Pool, call: Call) -> i64 {

@@ -67,28 +67,30 @@ struct Running {
 
 impl Running {
     fn inline(batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
-        let memory = Memory::new(plan(1, batch_size), Scope::Private).unwrap();
-        let pool = Pool::new(memory, Workers::Inline(make()), POLICY).unwrap();
+        let (_, mut tokens) = Memory::new(plan(1, batch_size), Scope::Private).unwrap();
+        let workers = Workers::Inline(tokens.workers.remove(0), make());
+        let pool = Pool::new(tokens.pool, workers, POLICY).unwrap();
         Self { pool, threads: Vec::new() }
     }
 
     /// A crew of the calling thread and `others`.
     fn crew(others: usize, batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
-        let memory = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
+        let (_, tokens) = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
         let settings = CrewSettings { threads: 1 + others, spin: false, affinity_offset: None };
-        let crew = Crew::new(memory.clone(), (0..3).map(|_| make()).collect(), settings).unwrap();
-        let pool = Pool::new(memory, Workers::Crew(crew), POLICY).unwrap();
+        let own = (0..3).map(|_| make()).collect();
+        let crew = Crew::new(tokens.workers, own, settings).unwrap();
+        let pool = Pool::new(tokens.pool, Workers::Crew(crew), POLICY).unwrap();
         Self { pool, threads: Vec::new() }
     }
 
     fn threads(batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
-        let memory = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
-        let threads = (0..3).map(|worker| {
-            let (memory, mut shard) = (memory.clone(), make());
-            std::thread::spawn(move || serve(&memory, worker, shard.as_mut(), false).unwrap())
+        let (_, tokens) = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
+        let threads = tokens.workers.into_iter().map(|token| {
+            let mut shard = make();
+            std::thread::spawn(move || serve(token, shard.as_mut(), false))
         });
         let threads = threads.collect();
-        Self { pool: Pool::new(memory, Workers::Threads, POLICY).unwrap(), threads }
+        Self { pool: Pool::new(tokens.pool, Workers::Threads, POLICY).unwrap(), threads }
     }
 
     /// Closes the pool, whose threads end by themselves.
@@ -218,15 +220,15 @@ const DIES: &str = "CARTWHEEL_TEST_DIES";
 #[ignore = "a worker process of other tests"]
 fn a_worker() {
     let batch_size = std::env::var(BATCH_SIZE).unwrap().parse().unwrap();
-    let (worker, memory) = worker_process::attach(plan(1, batch_size));
+    let token = worker_process::attach(plan(1, batch_size));
     let mut shard = Several { dies: std::env::var_os(DIES).is_some() };
-    serve(&memory, worker, &mut shard, false).unwrap();
+    serve(token, &mut shard, false);
 }
 
 #[test]
 fn sent_rows_of_a_dead_process_are_finished_by_its_replacement() {
     for batch_size in [1, 4, ROWS] {
-        let memory = Memory::new(plan(1, batch_size), Scope::Shared).unwrap();
+        let (memory, tokens) = Memory::new(plan(1, batch_size), Scope::Shared).unwrap();
         let start = || {
             let mut process = worker_process::worker(&memory, 0);
             process.env(BATCH_SIZE, batch_size.to_string());
@@ -235,11 +237,11 @@ fn sent_rows_of_a_dead_process_are_finished_by_its_replacement() {
         let mut dying = start().env(DIES, "").spawn().unwrap();
         let workers = Workers::Processes(vec![ProcessHandle::new(dying.id()).unwrap()]);
         let policy = Policy { on_death: OnDeath::Resume, ..POLICY };
-        let mut pool = Pool::new(memory.clone(), workers, policy).unwrap();
+        let mut pool = Pool::new(tokens.pool, workers, policy).unwrap();
         send(&mut pool, Call::Step);
         let died = pool.receive(Some(LIMIT), &mut || false);
         assert!(matches!(died, Err(Error::WorkerDied { worker: 0, .. })), "{died:?}");
-        pool.lost(0).unwrap();
+        pool.lost(0);
         dying.wait().unwrap();
         let mut next = start().spawn().unwrap();
         pool.resume(0, ProcessHandle::new(next.id()).unwrap());

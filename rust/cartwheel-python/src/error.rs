@@ -70,9 +70,7 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         Error::Corrupt { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,)))
         }
-        // The pool adds context to the other errors; without it they are bugs of this package. So
-        // are a worker that is `AlreadyServed` and memory that is `AlreadyPooled`: users never see
-        // either.
+        // The pool adds context to the other errors; without it they are bugs of this package.
         _ => PyRuntimeError::new_err(text),
     }
 }

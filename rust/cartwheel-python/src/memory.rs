@@ -4,19 +4,22 @@
 //!
 //! 1. Descriptors that Python gets here are only sent to worker processes of the memory's pool, where
 //!    they come back to [`PyMemory`]; `python/cartwheel/worker` does it. So they are what
-//!    [`Memory::descriptors`] demands.
+//!    [`Memory::descriptors`] demands. It starts one process for each worker, and another one when that
+//!    has ended (`Crew.bury`). So the token of a process is what [`WorkerToken::attach`] demands: those
+//!    that the caller of shared memory got are dropped.
 //! 2. Python calls [`fork_begins`] before each fork, and one of the two others once after it, as
 //!    `python/cartwheel/vector/forks.py` registers them.
 #![expect(unsafe_code, reason = "descriptors go to other processes, see the invariants")]
 
 use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use cartwheel_engine::memory::{Plan, forks};
-use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::protocol::{Memory, PoolToken, Tokens, WorkerToken};
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::descriptor::PyDescriptor;
@@ -28,6 +31,33 @@ use crate::space::Tree;
 #[derive(Debug)]
 pub(crate) struct PyMemory {
     pub(crate) memory: Memory,
+    /// Until a pool is made.
+    pool: Mutex<Option<PoolToken>>,
+    /// Of the workers that this process may serve and does not serve yet.
+    workers: Mutex<Vec<WorkerToken>>,
+}
+
+impl PyMemory {
+    /// The right to make the pool.
+    pub(crate) fn pool_token(&self) -> PyResult<PoolToken> {
+        let token = self.pool.lock().unwrap_or_else(PoisonError::into_inner).take();
+        token.ok_or_else(|| PyRuntimeError::new_err("the memory has a pool already"))
+    }
+
+    /// The right to serve worker `worker`.
+    pub(crate) fn worker_token(&self, worker: usize) -> PyResult<WorkerToken> {
+        let mut tokens = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = tokens.iter().position(|token| token.worker() == worker);
+        let at = at.ok_or_else(|| {
+            PyRuntimeError::new_err(format!("worker {worker} is served already, or elsewhere"))
+        })?;
+        Ok(tokens.remove(at))
+    }
+
+    /// The right to serve all workers.
+    pub(crate) fn worker_tokens(&self) -> Vec<WorkerToken> {
+        std::mem::take(&mut self.workers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 #[pymethods]
@@ -36,7 +66,7 @@ impl PyMemory {
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         observations, actions, shards, *, batch_size, max_batches, info_bytes, dense_finals = false,
-        descriptors = None, shared = false
+        worker = None, descriptors = None, shared = false
     ))]
     fn new(
         observations: &Bound<'_, PyAny>,
@@ -46,6 +76,7 @@ impl PyMemory {
         max_batches: usize,
         info_bytes: usize,
         dense_finals: bool,
+        worker: Option<usize>,
         descriptors: Option<Vec<Bound<'_, PyDescriptor>>>,
         shared: bool,
     ) -> PyResult<Self> {
@@ -58,18 +89,22 @@ impl PyMemory {
             info_bytes,
             dense_finals,
         };
-        if let Some(descriptors) = descriptors {
+        if let (Some(worker), Some(descriptors)) = (worker, descriptors) {
             let own = descriptors.iter().map(|descriptor| descriptor.get().try_clone());
             let own = <[OwnedFd; 4]>::try_from(own.collect::<PyResult<Vec<_>>>()?);
             let descriptors = own.map_err(|got| {
                 PyValueError::new_err(format!("expected 4 descriptors, got {}", got.len()))
             })?;
-            // SAFETY: they are those of a pool's memory (invariant 1).
-            let memory = unsafe { Memory::attach(plan, descriptors) }.map_err(to_py_err)?;
-            return Ok(Self { memory });
+            // SAFETY: they are those of a pool's memory, for this process's worker (invariant 1).
+            let token = unsafe { WorkerToken::attach(plan, descriptors, worker) };
+            let token = token.map_err(to_py_err)?;
+            let memory = token.memory().clone();
+            return Ok(Self { memory, pool: Mutex::default(), workers: Mutex::new(vec![token]) });
         }
         let scope = if shared { Scope::Shared } else { Scope::Private };
-        Ok(Self { memory: Memory::new(plan, scope).map_err(to_py_err)? })
+        let (memory, Tokens { pool, workers }) = Memory::new(plan, scope).map_err(to_py_err)?;
+        let workers = if shared { Vec::new() } else { workers };
+        Ok(Self { memory, pool: Mutex::new(Some(pool)), workers: Mutex::new(workers) })
     }
 
     /// Maps, in a worker process, a rollout that the pool made.

@@ -19,9 +19,10 @@
 //!    filled again: the pool is then waiting, broken or closed, and acquires no slab.
 //! 4. **Rows.** While a slab is filling, each place is written by one shard alone. A task gives
 //!    each shard the places of its own rows, and one worker serves the shard (invariant 9). Tickets,
-//!    or where workers are processes the places themselves, are drawn once, and given places are dealt once. A [`SlabRows`] refuses places outside its
-//!    range. It lives only between taking a task and acknowledging it, or between claiming the
-//!    places and counting them as filled. The pool reads a slab only after that.
+//!    or where workers are processes the places themselves, are drawn once, and given places are
+//!    dealt once. A [`SlabRows`] refuses places outside its range. It lives only between taking a
+//!    task and acknowledging it, or between claiming the places and counting them as filled. The
+//!    pool reads a slab only after that.
 //! 5. **Actions** of a row are written by the pool while no task is pending and the row is not in
 //!    flight. They are read by the row's worker between taking a task and acknowledging it, or
 //!    between taking the row from its queue and counting its place as filled. The same holds of a
@@ -41,11 +42,13 @@
 //!    nothing waits any longer for what a worker writes: in a forked child, and when a pool has
 //!    ended its workers. Where another thread might read zeros meanwhile
 //!    (`platform::PARTS_AT_ONCE`), only in a forked child, before it starts a thread.
-//! 9. **Claims.** A memory, with all its clones and attachments, has one pool; each worker has one
-//!    server, which is the pool itself where it steps the worker's rows. Both claims are words of
-//!    the control memory that are taken once, see `protocol/claim.rs`. A worker's claim is free
-//!    again only when its process has ended and the pool has cleared what it left. Every process
-//!    that attaches the memory deals its rows by the same plan.
+//! 9. **Tokens.** A memory, with all its clones and attachments, has one pool; each worker has one
+//!    server, which is the pool itself where it steps the worker's rows. Both are the holders of
+//!    tokens that are made once and cannot be cloned, see `protocol/tokens.rs`. A worker's token is
+//!    made anew only in another process, by [`WorkerToken::attach`], whose caller promises that
+//!    none is left. Every process that attaches the memory deals its rows by the same plan.
+//!
+//! [`WorkerToken::attach`]: crate::protocol::WorkerToken::attach
 //!
 //! Code outside this crate cannot reach a control word, and reaches the other areas only through a
 //! [`Lease`] or a task. So safe code that embeds this crate cannot break these invariants. The

@@ -63,8 +63,3 @@ pub(crate) fn look_at(shared: &OwnedFd) -> io::Result<(usize, u64)> {
     let status = rustix::fs::fstat(shared)?;
     Ok((usize::try_from(status.st_size).unwrap_or(0), status.st_ino))
 }
-
-/// Whether [`Process::watch`] found no process.
-pub(crate) fn is_no_such_process(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
-}

@@ -17,7 +17,7 @@
 //! These rest on the invariants of [`memory`](crate::memory), cited as "memory 4" and so on, and of
 //! [`worker`](crate::worker). Every call takes `&mut Pool`, and a memory has one pool (memory 9).
 //!
-//! 1. **Own workers.** The pool has the claims on the workers that it steps itself (worker 1 and 2).
+//! 1. **Own workers.** The pool has the tokens of the workers that it steps itself (worker 1 and 2).
 //! 2. **Actions** are stored after a check that no task is pending and none of the rows is in
 //!    flight. [`Sending`] borrows the pool mutably from the check to the send, and stores a tag
 //!    that differs only while no row that steps is in flight (memory 5).
@@ -49,7 +49,7 @@ use std::time::Duration;
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::SlabPool;
-use crate::protocol::Memory;
+use crate::protocol::{Memory, PoolToken};
 use crate::schedule::usable_cpus;
 use crate::transition::PhaseTag;
 use crate::wake::Patience;
@@ -126,15 +126,14 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool over new memory, whose workers are running or will be started.
+    /// The pool of a memory, whose workers are running or will be started.
     ///
     /// # Errors
     ///
     /// [`Error::BadPlan`] when the workers do not match the memory's shards.
-    /// [`Error::AlreadyPooled`] when the memory has, or had, a pool; [`Error::AlreadyServed`] when
-    /// a worker that this pool is to step itself is already served.
-    pub fn new(memory: Memory, mut workers: Workers, policy: Policy) -> Result<Self, Error> {
-        if let Err(error) = workers.claim(&memory) {
+    pub fn new(token: PoolToken, mut workers: Workers, policy: Policy) -> Result<Self, Error> {
+        let PoolToken { memory } = token;
+        if let Err(error) = workers.check(&memory) {
             workers.dismiss();
             return Err(error);
         }

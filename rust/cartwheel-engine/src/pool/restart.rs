@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::protocol::Work;
 use crate::transition::PhaseTag;
 use crate::wake::{Command, Op};
-use crate::worker::{ProcessHandle, has_ended};
+use crate::worker::ProcessHandle;
 
 /// What the rows of a dead worker were doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,12 +103,17 @@ impl Pool {
     /// What the dead worker's rows lost. Afterwards its queue and its command word are empty, and
     /// another process may [serve](crate::worker::serve) it.
     ///
-    /// # Errors
+    /// A replacement process that was started and abandoned has to end first, as
+    /// [`WorkerToken::attach`](crate::protocol::WorkerToken::attach) demands.
     ///
-    /// [`Error::AlreadyServed`] when the process that serves the worker has not ended, or no death
-    /// of it was noticed: a replacement process that was started and abandoned has to end first.
-    pub fn lost(&mut self, worker: usize) -> Result<Lost, Error> {
-        self.clear(worker)?;
+    /// # Panics
+    ///
+    /// When no death of the worker was noticed, or it was replaced.
+    pub fn lost(&mut self, worker: usize) -> Lost {
+        let mut dead = self.interrupted.iter_mut();
+        let dead = dead.find(|dead| dead.worker == worker).expect("a worker that died");
+        dead.is_cleared = true;
+        self.memory.control.slot(worker).forget();
         let rows = self.shards()[worker].clone();
         let mut lost = Lost { over: Vec::new(), resetting: Vec::new(), filled: Vec::new() };
         let mut phases = self.phases[rows.clone()].to_vec();
@@ -122,28 +127,7 @@ impl Pool {
             }
         }
         lost.over = phases.into_iter().map(|phase| phase == PhaseTag::Over as u8).collect();
-        Ok(lost)
-    }
-
-    /// Clears the words that a dead worker left, and frees its claim.
-    fn clear(&mut self, worker: usize) -> Result<(), Error> {
-        let mut interrupted = self.interrupted.iter_mut();
-        let interrupted = interrupted.find(|interrupted| interrupted.worker == worker);
-        let handle = match &self.workers {
-            Workers::Processes(handles) => handles.get(worker),
-            Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => None,
-        };
-        // The process that took the claim may be another one than the process that the pool was
-        // given.
-        let is_dead = |pid: u32| {
-            let known = handle.filter(|handle| handle.pid() == pid);
-            known.map_or_else(|| has_ended(pid), |handle| !handle.is_alive())
-        };
-        match interrupted {
-            Some(dead) if self.memory.control.slot(worker).clear(is_dead) => dead.is_cleared = true,
-            _ => return Err(Error::AlreadyServed { worker }),
-        }
-        Ok(())
+        lost
     }
 
     /// Lets a new process finish what the dead worker owes.

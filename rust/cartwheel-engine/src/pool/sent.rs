@@ -195,7 +195,7 @@ impl Pool {
             }
         }
         match &mut self.workers {
-            Workers::Inline(_) => {}
+            Workers::Inline(..) => {}
             Workers::Crew(crew) => crew.begin_sent(rows.len()),
             Workers::Threads | Workers::Processes(_) => {
                 let woken = self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken);
@@ -268,15 +268,14 @@ impl Pool {
         // Whether the calling thread, which has itself stepped `taken` rows, should stop. However
         // short the limit is, it steps some rows: polling with a zero timeout eventually finishes.
         let enough = |taken: usize| {
-            control.batches().arrived(batch, rows)
+            control.batches().counted(batch) >= rows
                 || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
         };
         match &mut self.workers {
-            Workers::Inline(own) => {
+            Workers::Inline(worker, own) => {
                 let mut taken = 0;
                 while !enough(taken) {
-                    // SAFETY: the pool serves this worker itself, see `Workers::claim` (invariant 1).
-                    match unsafe { perform_sent(&self.memory, 0, own.as_mut()) } {
+                    match perform_sent(worker, own.as_mut()) {
                         0 => break,
                         rows => taken += rows,
                     }

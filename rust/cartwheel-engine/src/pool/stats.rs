@@ -223,7 +223,7 @@ mod tests {
             info_bytes: 64,
             dense_finals: false,
         };
-        let memory = Memory::new(plan, Scope::Private).expect("a little memory");
+        let (memory, _) = Memory::new(plan, Scope::Private).expect("a little memory");
         let open = memory.plan().open_batches();
         let slabs = Arc::new(SlabPool::new(Arc::clone(&memory.slabs), open));
         let meter = Meter::new(&memory, slabs, false);

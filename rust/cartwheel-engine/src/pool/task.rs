@@ -111,7 +111,7 @@ impl Pool {
             slot.slab.store(slab, Ordering::Relaxed); // published by the command word
             slot.flags.store(flags, Ordering::Relaxed);
         }
-        if matches!(self.workers, Workers::Inline(_)) {
+        if matches!(self.workers, Workers::Inline(..)) {
             return Ok(());
         }
         let header = self.memory.control.header();
@@ -152,10 +152,9 @@ impl Pool {
         if !pending.own_done {
             let command = pending.command;
             pending.own_done = match &mut self.workers {
-                Workers::Inline(own) => {
-                    // SAFETY: the pool serves this worker itself, see `Workers::claim`, and
-                    // acknowledges the command below (invariant 1).
-                    let report = unsafe { perform(&self.memory, 0, command, own.as_mut()) };
+                Workers::Inline(token, own) => {
+                    // SAFETY: the command is pending, and is acknowledged below (invariant 1).
+                    let report = unsafe { perform(token, command, own.as_mut()) };
                     // No other thread is counted or woken.
                     self.memory.control.slot(0).done.store(task, Ordering::Relaxed);
                     flush(own.as_mut(), report);

@@ -236,14 +236,14 @@ impl Pool {
     pub(super) fn is_alive(&self, worker: usize) -> bool {
         match &self.workers {
             Workers::Processes(handles) => handles[worker].is_alive(),
-            Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => true,
+            Workers::Inline(..) | Workers::Threads | Workers::Crew(_) => true,
         }
     }
 
     pub(super) fn died(&self, worker: usize) -> Error {
         let pid = match &self.workers {
             Workers::Processes(handles) => handles[worker].pid(),
-            Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => self.owner,
+            Workers::Inline(..) | Workers::Threads | Workers::Crew(_) => self.owner,
         };
         Error::WorkerDied { worker, pid, rows: self.shards()[worker].clone() }
     }
@@ -261,7 +261,7 @@ impl Pool {
         self.task = Command::next(self.task);
         let command = Command { op: Op::Close, task: self.task };
         match &mut self.workers {
-            Workers::Inline(own) => {
+            Workers::Inline(_, own) => {
                 close(own.as_mut());
                 return Vec::new();
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::protocol::Memory;
+use crate::protocol::{Memory, WorkerToken};
 use crate::wake::Command;
 use crate::worker::{Crew, OwnShard, ProcessHandle, close};
 
@@ -11,7 +11,7 @@ use crate::worker::{Crew, OwnShard, ProcessHandle, close};
 #[derive(Debug)]
 pub enum Workers {
     /// The calling thread.
-    Inline(Box<dyn OwnShard>),
+    Inline(WorkerToken, Box<dyn OwnShard>),
     /// One thread for each shard, running [`crate::worker::serve`].
     Threads,
     /// One process for each shard, running [`crate::worker::serve`].
@@ -21,39 +21,32 @@ pub enum Workers {
 }
 
 impl Workers {
-    /// Claims memory for a pool with these workers, and claims each worker whose rows the pool
-    /// steps itself.
+    /// Checks that these are workers of a memory.
     ///
     /// # Errors
     ///
-    /// The errors of [`Pool::new`](super::Pool::new); then nothing is claimed.
-    pub(super) fn claim(&self, memory: &Memory) -> Result<(), Error> {
+    /// [`Error::BadPlan`].
+    pub(super) fn check(&self, memory: &Memory) -> Result<(), Error> {
         let shards = memory.plan().shards.len();
         if u32::try_from(shards).is_err() {
             return Err(Error::BadPlan(format!("{shards} workers are too many")));
         }
-        let (expected, own) = match self {
-            Self::Inline(_) => (1, shards),
-            Self::Crew(_) => (shards, shards),
-            Self::Threads => (shards, 0),
-            Self::Processes(handles) => (handles.len(), 0),
-        };
-        if memory.slab_backing().is_none() {
-            return Err(Error::BadPlan("a pool's memory is made, not attached".to_owned()));
+        match self {
+            Self::Inline(token, _) => WorkerToken::check_all(memory, std::slice::from_ref(token)),
+            Self::Processes(handles) if handles.len() != shards => {
+                Err(Error::BadPlan(format!("{} workers for {shards} shards", handles.len())))
+            }
+            Self::Crew(crew) if !crew.is_for(memory) => {
+                Err(Error::BadPlan("a crew steps the memory that it was made for".to_owned()))
+            }
+            Self::Threads | Self::Processes(_) | Self::Crew(_) => Ok(()),
         }
-        if expected != shards {
-            return Err(Error::BadPlan(format!("{expected} workers for {shards} shards")));
-        }
-        if matches!(self, Self::Crew(crew) if !crew.is_for(memory)) {
-            return Err(Error::BadPlan("a crew steps the memory that it was made for".to_owned()));
-        }
-        memory.claim_pool(own)
     }
 
     /// Ends workers that no pool will use: a crew's threads would wait for tasks forever.
     pub(super) fn dismiss(&mut self) {
         match self {
-            Self::Inline(own) => close(own.as_mut()),
+            Self::Inline(_, own) => close(own.as_mut()),
             Self::Crew(crew) => drop(crew.close(Command::next(0), Duration::ZERO)),
             Self::Threads | Self::Processes(_) => {}
         }
@@ -63,7 +56,7 @@ impl Workers {
     /// calling thread.
     pub(super) fn threads(&self, shards: usize) -> usize {
         match self {
-            Self::Inline(_) => 1,
+            Self::Inline(..) => 1,
             Self::Threads | Self::Processes(_) => shards + 1,
             Self::Crew(crew) => crew.threads(),
         }
@@ -100,16 +93,15 @@ mod tests {
             info_bytes: 64,
             dense_finals: false,
         };
-        let memory = Memory::new(plan, Scope::Private).expect("a little memory");
+        let (memory, tokens) = Memory::new(plan, Scope::Private).expect("a little memory");
         let shards = memory.plan().shards.len();
         assert!(shards > 2);
         let own = (0..shards).map(|_| Box::new(Idle) as Box<dyn OwnShard>).collect();
         let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
-        let mut crew = Crew::new(memory, own, settings).expect("a thread");
+        let mut crew = Crew::new(tokens.workers, own, settings).expect("a thread");
         assert_eq!(crew.threads(), 2);
         crew.close(1, std::time::Duration::from_secs(5));
         assert_eq!(Workers::Crew(crew).threads(shards), 2);
         assert_eq!(Workers::Threads.threads(shards), shards + 1);
-        assert_eq!(Workers::Inline(Box::new(Idle)).threads(1), 1);
     }
 }

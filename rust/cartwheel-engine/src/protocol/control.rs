@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::arrivals::{Arrivals, OpenBatches, Tickets};
-use super::claim::Claim;
 use super::owners::Owner;
 use super::queue::{Ends, Entry, WorkQueue, ring_places};
 use super::tally::{RowCounts, SentCount, ShardCounts, Tally};
@@ -39,8 +38,6 @@ pub(crate) struct Header {
     workers: AtomicU32,
     /// Distinguishes memories and plans, see [`Control::initialise`].
     identity: AtomicU32,
-    /// Whether a pool steps this memory.
-    pub(super) pool: Claim,
     /// The doorbell: the pool waits on it, and the last worker to finish rings it.
     pub(crate) doorbell: AtomicU32,
     /// Workers that have not acknowledged the pending task; the last one to count itself rings.
@@ -67,20 +64,11 @@ pub(crate) struct Slot {
     pub(crate) info_bytes: AtomicU32,
     /// The ends of its queue.
     pub(super) queue: Ends,
-    /// The process that serves the worker.
-    pub(super) server: Claim,
 }
 
 impl Slot {
-    /// Frees a worker whose server has ended, or never began, for another server, and clears what
-    /// the dead one left. Returns whether that was possible. `has_ended` says whether the process
-    /// with a number has ended.
-    pub(crate) fn clear(&self, has_ended: impl FnOnce(u32) -> bool) -> bool {
-        self.server.free(has_ended, || self.forget())
-    }
-
     /// Clears what a dead worker left: its command and its queue.
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.word.store(IDLE, Ordering::Release);
         self.queue.clear();
     }

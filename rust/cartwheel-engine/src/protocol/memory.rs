@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. The descriptors of a memory reach nothing but [`Memory::attach`] and [`Memory::attach_rollout`]
-//!    in worker processes, so all that maps the memory is this code, with the same plan.
+//! 1. The descriptors of a memory reach nothing but [`WorkerToken::attach`](super::WorkerToken::attach) and
+//!    [`Memory::attach_rollout`] in worker processes, so all that maps the memory is this code, with
+//!    the same plan.
 #![expect(unsafe_code, reason = "shares mapped memory with other processes, see the invariants")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,7 +21,8 @@ use crate::platform::{Access, look_at};
 use crate::space::{Extent, Layout, PAGE, TooLarge};
 use crate::wake::{Command, Futex, Scope, Sleeper, publish_all};
 
-/// The four mappings of a pool; cheap to clone.
+/// The four mappings of a pool; cheap to clone, because a view steps nothing: see
+/// [`Tokens`](super::Tokens).
 #[derive(Debug, Clone)]
 pub struct Memory {
     plan: Arc<Plan>,
@@ -38,15 +40,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Makes the memory for `plan`, private to this process or shared with workers.
-    ///
-    /// Shared memory is reserved here, so that a machine without enough memory gives an error now
-    /// and not a signal later; slabs beyond the first few are reserved when needed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`], [`Error::OutOfMemory`] or [`Error::Os`].
-    pub fn new(plan: Plan, scope: Scope) -> Result<Self, Error> {
+    /// Makes the memory for `plan`: see [`Memory::new`].
+    pub(super) fn make(plan: Plan, scope: Scope) -> Result<Self, Error> {
         let layout = check(&plan)?;
         let make = |name: &'static str, bytes: usize, reserved: usize| {
             let (mapping, backing) = Mapping::new(name, bytes, scope)?;
@@ -70,19 +65,14 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Maps, in a worker, the memory that [`Memory::new`] made from the same plan. `descriptors`
-    /// are those of [`Memory::descriptors`], in the same order.
+    /// Maps the memory that another process made: see
+    /// [`WorkerToken::attach`](super::WorkerToken::attach).
     ///
     /// # Safety
     ///
     /// The descriptors come from [`Memory::descriptors`], so that nothing but a pool and its workers
     /// accesses the memory (invariant 1).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Mismatch`] when the memory was made by another version or from another plan, or the
-    /// descriptors are not those of one memory in the right order; or [`Error::Os`].
-    pub unsafe fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
+    pub(super) unsafe fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
         let layout = check(&plan)?;
         let sizes = Self::sizes(&plan, &layout)?;
         let identity = identity(&plan, descriptors.each_ref().map(Some))?;
@@ -162,13 +152,13 @@ impl Memory {
         Arc::ptr_eq(&self.plan, &other.plan)
     }
 
-    /// The descriptors of shared memory, for a worker's [`Memory::attach`]; `None` for private memory
-    /// and in workers.
+    /// The descriptors of shared memory, for [`WorkerToken::attach`](super::WorkerToken::attach); `None` for private memory and in
+    /// workers.
     ///
     /// # Safety
     ///
-    /// They are only passed to [`Memory::attach`], in worker processes of the pool that this memory
-    /// has or will have. Nobody else may read, write or map them (invariant 1).
+    /// They are only passed to [`WorkerToken::attach`](super::WorkerToken::attach), in worker processes of the pool that this
+    /// memory has or will have. Nobody else may read, write or map them (invariant 1).
     pub unsafe fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
         let [control, actions, infos, slabs] = &self.sharing.as_ref()?.backings;
         Some([
@@ -282,38 +272,6 @@ impl Memory {
     /// The descriptors and rollouts, as long as the pool keeps them; `None` in workers.
     pub fn sharing(&self) -> Option<&Arc<Sharing>> {
         self.sharing.as_ref()
-    }
-}
-
-impl Memory {
-    /// Makes the caller the only server of worker `worker`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyServed`]; then nothing was changed.
-    pub(crate) fn claim_worker(&self, worker: usize) -> Result<(), Error> {
-        let taken = self.control.slot(worker).server.take();
-        if taken { Ok(()) } else { Err(Error::AlreadyServed { worker }) }
-    }
-
-    /// Makes the caller the only pool of this memory, and the server of the first `own` workers.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyPooled`] or [`Error::AlreadyServed`]; then nothing was changed.
-    pub(crate) fn claim_pool(&self, own: usize) -> Result<(), Error> {
-        let pool = &self.control.header().pool;
-        if !pool.take() {
-            return Err(Error::AlreadyPooled);
-        }
-        for worker in 0..own {
-            if let Err(error) = self.claim_worker(worker) {
-                (0..worker).for_each(|worker| self.control.slot(worker).server.give_back());
-                pool.give_back();
-                return Err(error);
-            }
-        }
-        Ok(())
     }
 }
 

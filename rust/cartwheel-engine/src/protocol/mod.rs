@@ -9,11 +9,10 @@
 //! | `OpenBatches`, `Places` | the batches in which they arrive, and the tickets for their places |
 //! | `Receipts` | which rows a batch has |
 //! | `Owner` | who has a place of these batches, which the pool reads when a worker process died |
-//! | `Claim` | which pool steps a memory, and which process serves a worker |
+//! | [`PoolToken`], [`WorkerToken`] | the rights to make the pool of a memory, and to serve its workers |
 //! | [`Tally`] | the workers' counters |
 
 mod arrivals;
-mod claim;
 mod control;
 #[cfg(all(loom, test))]
 mod deaths;
@@ -25,6 +24,7 @@ mod owners;
 mod queue;
 mod receipts;
 mod tally;
+mod tokens;
 
 pub(crate) use arrivals::Places;
 pub(crate) use control::Control;
@@ -33,3 +33,4 @@ pub use memory::Memory;
 pub use queue::Work;
 pub(crate) use receipts::Receipts;
 pub use tally::{BUCKETS, Tally};
+pub use tokens::{PoolToken, Tokens, WorkerToken};

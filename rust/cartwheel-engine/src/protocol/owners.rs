@@ -16,9 +16,10 @@
 //!
 //! # Memory orders
 //!
-//! The claim acquires the pool's `Release` of the free place, and with it the batch that was opened.
-//! It releases what it acquired to workers that find the place claimed, and draw the next one. The
-//! commit releases the row to the pool, which acquires it in [`Owner::holder`].
+//! A free place is published as the rest of its batch: by the queues, and by the chain of draws
+//! (`arrivals.rs`). The claim is a link of that chain: it releases what its worker has acquired to
+//! workers that find the place claimed, and move the ticket on. The commit releases the row to the
+//! pool, which acquires it in [`Owner::holder`].
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -46,7 +47,7 @@ pub(crate) struct Holder {
 impl Owner {
     /// The pool opens batch number `batch`.
     pub(super) fn free(&self, batch: u64) {
-        self.0.store(free(batch), Ordering::Release);
+        self.0.store(free(batch), Ordering::Relaxed); // published like the batch
     }
 
     /// The pool deals the place to a row; the queue publishes it.
@@ -57,7 +58,7 @@ impl Owner {
     /// A worker claims the place in batch number `batch` for a row; returns whether it was free.
     pub(super) fn claim(&self, batch: u64, row: usize) -> bool {
         let (free, claimed) = (free(batch), claimed(batch, row));
-        self.0.compare_exchange(free, claimed, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.0.compare_exchange(free, claimed, Ordering::Release, Ordering::Acquire).is_ok()
     }
 
     /// The worker has written the row for which the place is claimed.

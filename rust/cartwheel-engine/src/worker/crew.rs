@@ -39,7 +39,7 @@ use super::threads::{Line, NEWEST, Shared};
 use super::{Limit, OwnShard, close};
 use crate::error::Error;
 use crate::platform::pin_to_cpu;
-use crate::protocol::Memory;
+use crate::protocol::{Memory, WorkerToken};
 use crate::schedule::{shards as deal, usable_cpus};
 use crate::sync::Mutex;
 use crate::wake::{Command, Op, PARKED, SLEEPERS, Trials, Word, publish, publish_all};
@@ -87,18 +87,24 @@ pub struct CrewSettings {
 }
 
 impl Crew {
-    /// Starts the threads for `shards`, one for each shard of the memory's plan.
+    /// Starts the threads for `shards`, one for each shard of the memory's plan; `tokens` are those
+    /// of all its workers.
     ///
     /// # Errors
     ///
-    /// [`Error::BadPlan`] when the shards do not match the plan, [`Error::Os`] when a thread cannot
-    /// be started.
+    /// [`Error::BadPlan`] when the shards or the tokens do not match the plan, [`Error::Os`] when a
+    /// thread cannot be started.
     pub fn new(
-        memory: Memory,
+        tokens: Vec<WorkerToken>,
         shards: Vec<Box<dyn OwnShard>>,
         settings: CrewSettings,
     ) -> Result<Self, Error> {
-        let expected = memory.plan().shards.len();
+        let Some(first) = tokens.first() else {
+            return Err(Error::BadPlan("a crew serves at least one worker".to_owned()));
+        };
+        let memory = first.memory().clone();
+        WorkerToken::check_all(&memory, &tokens)?;
+        let expected = tokens.len();
         if shards.len() != expected {
             return Err(Error::BadPlan(format!("{} shards, {expected} planned", shards.len())));
         }
@@ -106,7 +112,7 @@ impl Crew {
         let spin = settings.spin && threads <= usable_cpus();
         let shared = Arc::new(Shared {
             memory,
-            shards: shards.into_iter().map(|own| Mutex::new(Some(own))).collect(),
+            shards: tokens.into_iter().zip(shards).map(|own| Mutex::new(Some(own))).collect(),
             shares: deal(expected, threads)
                 .into_iter()
                 .map(|share| Line(Share::new(share)))
@@ -303,7 +309,7 @@ impl Crew {
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
                 Err(TryLockError::WouldBlock) => None, // it ends with the late thread
             };
-            if let Some(mut own) = own {
+            if let Some((_, mut own)) = own {
                 close(own.as_mut());
             }
         }

@@ -12,14 +12,13 @@
 //!
 //! These rest on the invariants of [`memory`](crate::memory), cited as "memory 4" and so on.
 //!
-//! 1. **A task** is carried out once for each worker, by the worker's only server (memory 9): after
-//!    the server took the command and before it acknowledges it. For this time the worker's rows of
-//!    the slab that the command announces are the server's alone (memory 3 and 4), and the actions
-//!    of these rows are at rest (memory 5). In a crew, the server is the thread that took the shard
-//!    from a share and holds its lock.
-//! 2. **Rows that were sent** are taken from the worker's queue by the worker's only server; in a
-//!    crew, by the thread that holds the shard's lock. Places are claimed once each, and belong to
-//!    the server until it counts them as filled; until then the actions of the rows are at rest
+//! 1. **A task** is carried out once for each worker, by whoever holds the worker's token (memory 9):
+//!    after it took the command and before it acknowledges it. For this time the worker's rows of
+//!    the slab that the command announces are its own alone (memory 3 and 4), and the actions of
+//!    these rows are at rest (memory 5). In a crew, the token lies with its shard behind a lock, and a
+//!    thread takes the shard from a share.
+//! 2. **Rows that were sent** are taken from the worker's queue by whoever holds its token. Places are
+//!    claimed once each, and belong to the worker until it counts them as filled; until then the actions of the rows are at rest
 //!    (memory 4 and 5). `protocol/delivery.rs` has the order of the steps.
 //! 3. **Infos** of a task, or of rows that were sent, are stored through the [`Task`], which is
 //!    dropped before the acknowledgement or the count (memory 6).
@@ -43,7 +42,6 @@ pub use crew::{Crew, CrewSettings};
 pub(crate) use guard::{close, flush};
 pub(crate) use limit::Limit;
 pub(crate) use perform::perform;
-pub(crate) use process::has_ended;
 pub use process::{ProcessHandle, exit_with_parent, lifeline};
 pub(crate) use sent::perform_sent;
 pub use serve::serve;

@@ -8,21 +8,20 @@ use std::time::{Duration, Instant};
 use super::{Report, Shard, Task, guard};
 use crate::failpoint::{Failpoint, die};
 use crate::memory::ActionRows;
-use crate::protocol::{Memory, Tally};
+use crate::protocol::{Tally, WorkerToken};
 use crate::wake::{Command, Op};
 
 /// Carries out the task that `command` announces; the caller has to acknowledge it.
 ///
 /// # Safety
 ///
-/// The caller is the only server of `worker` at this moment, the pool has published `command` to
-/// it, and the worker has not acknowledged it (invariant 1).
+/// The pool has published `command` to this worker, which has not acknowledged it (invariant 1).
 pub(crate) unsafe fn perform(
-    memory: &Memory,
-    worker: usize,
+    token: &mut WorkerToken,
     command: Command,
     shard: &mut dyn Shard,
 ) -> Report {
+    let (memory, worker) = (token.memory(), token.worker());
     let slot = memory.control.slot(worker);
     let rows: Range<usize> = memory.plan().shards[worker].clone();
     let slab = slot.slab.load(Ordering::Relaxed); // ordered by the command word

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::platform::{self, Process, kill_this_process, process_id};
+use crate::platform::{self, Process, kill_this_process};
 
 /// A pool's handle to one worker process.
 #[derive(Debug)]
@@ -45,22 +45,6 @@ impl ProcessHandle {
     /// Kills the process.
     pub fn kill(&self) {
         self.process.kill();
-    }
-}
-
-/// How long a killed process may take to disappear.
-const DYING: Duration = Duration::from_secs(1);
-
-/// Whether no process with this id exists, or it is a zombie or about to end. False where that
-/// cannot be determined.
-pub(crate) fn has_ended(pid: u32) -> bool {
-    if pid == process_id() {
-        return false;
-    }
-    let Some(id) = platform::pid(pid) else { return true };
-    match Process::watch(id) {
-        Ok(process) => process.wait(DYING),
-        Err(error) => platform::is_no_such_process(&error),
     }
 }
 

@@ -8,16 +8,13 @@ use super::perform::{is_timed, note_time};
 use super::{Report, Shard, Task, guard};
 use crate::failpoint::{Failpoint, die};
 use crate::memory::{ActionRows, InfosAt};
-use crate::protocol::{Delivery, Filling, Memory, Places, Tally, Work};
+use crate::protocol::{Delivery, Filling, Memory, Places, Tally, Work, WorkerToken};
 use crate::wake::{Futex, Op};
 
 /// Carries out some of the work in the worker's queue; returns how many rows it was, 0 when there
 /// was none.
-///
-/// # Safety
-///
-/// The caller is the only server of `worker` at this moment (invariant 2).
-pub(crate) unsafe fn perform_sent(memory: &Memory, worker: usize, shard: &mut dyn Shard) -> usize {
+pub(crate) fn perform_sent(token: &mut WorkerToken, shard: &mut dyn Shard) -> usize {
+    let (memory, worker) = (token.memory(), token.worker());
     let control = &memory.control;
     let (queue, batches) = (control.queue(worker), control.batches());
     let doorbell = Futex::new(&control.header().doorbell, memory.scope());

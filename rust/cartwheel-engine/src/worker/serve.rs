@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Shard, guard, perform, perform_sent};
-use crate::error::Error;
-use crate::protocol::Memory;
+use crate::protocol::WorkerToken;
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, Word, acknowledge, is_closing, park, ring, take};
 
@@ -29,29 +28,14 @@ pub(super) fn next_command(word: &impl Word, patience: &mut Patience) -> Command
     }
 }
 
-/// Serves worker `worker` until the pool closes it: the loop of a worker thread or process.
+/// Serves a worker until the pool closes it: the loop of a worker thread or process.
 ///
 /// `spin` allows polling for the next task before sleeping.
-///
-/// # Errors
-///
-/// [`Error::AlreadyServed`] when this worker is or was already served; then nothing was done. A
-/// worker is served once, unless its process died and the pool [asked what was
-/// lost](crate::pool::Pool::lost).
-///
-/// # Panics
-///
-/// When the worker does not exist.
-pub fn serve(
-    memory: &Memory,
-    worker: usize,
-    shard: &mut dyn Shard,
-    spin: bool,
-) -> Result<(), Error> {
-    memory.claim_worker(worker)?;
+pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
+    let memory = token.memory().clone();
     let scope = memory.scope();
-    let (slot, header) = (memory.control.slot(worker), memory.control.header());
-    let word = memory.sleeper(worker);
+    let (slot, header) = (memory.control.slot(token.worker()), memory.control.header());
+    let word = memory.sleeper(token.worker());
     let doorbell = Futex::new(&header.doorbell, scope);
     let mut patience = Patience::new(memory.control.workers() + 1, usable_cpus(), spin);
     loop {
@@ -60,17 +44,15 @@ pub fn serve(
             guard::close(shard);
             slot.done.store(command.task, Ordering::Release);
             ring(&doorbell);
-            return Ok(());
+            return;
         }
         if command.op == Op::Take {
             // Rows that are pushed after the last check come with their own command.
-            // SAFETY: this code has the claim on the worker (invariant 2).
-            while !is_closing(&word) && unsafe { perform_sent(memory, worker, shard) } > 0 {}
+            while !is_closing(&word) && perform_sent(&mut token, shard) > 0 {}
             continue;
         }
-        // SAFETY: this code has the claim on the worker, and acknowledges the command below
-        // (invariant 1).
-        let report = unsafe { perform(memory, worker, command, shard) };
+        // SAFETY: the command was just taken, and is acknowledged below (invariant 1).
+        let report = unsafe { perform(&mut token, command, shard) };
         acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
         guard::flush(shard, report);
     }

@@ -9,7 +9,7 @@ use super::handover::empty_queue;
 use super::serve::next_command;
 use super::share::Share;
 use super::{Limit, OwnShard, flush, perform, perform_sent};
-use crate::protocol::Memory;
+use crate::protocol::{Memory, WorkerToken};
 use crate::schedule::usable_cpus;
 use crate::sync::Mutex;
 use crate::wake::{
@@ -24,11 +24,14 @@ pub(super) const NEWEST: f64 = 0.125;
 #[derive(Debug, Default)]
 pub(super) struct Line<T>(pub(super) T);
 
+/// A worker that a crew serves, with its rows.
+pub(super) type Served = (WorkerToken, Box<dyn OwnShard>);
+
 /// What the threads of a crew share, the calling thread included.
 pub(super) struct Shared {
     pub(super) memory: Memory,
     /// `None` once closed: a late thread may have taken a shard that it has not locked yet.
-    pub(super) shards: Vec<Mutex<Option<Box<dyn OwnShard>>>>,
+    pub(super) shards: Vec<Mutex<Option<Served>>>,
     /// One for each thread, the caller's first.
     pub(super) shares: Vec<Line<Share>>,
     /// Command words of the threads other than the caller, and their alarms.
@@ -66,10 +69,10 @@ impl Shared {
         // Never contended: only this thread took the shard, and the thread that had it for the last
         // task released the lock before acknowledging.
         let mut locked = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(own) = locked.as_mut() else { return };
-        // SAFETY: this thread took the shard for this task, holds its lock, and acknowledges the
-        // task below (invariant 1).
-        let report = unsafe { perform(&self.memory, shard, command, own.as_mut()) };
+        let Some((token, own)) = locked.as_mut() else { return };
+        // SAFETY: this thread took the shard for this task, and acknowledges the task below
+        // (invariant 1).
+        let report = unsafe { perform(token, command, own.as_mut()) };
         flush(own.as_mut(), report);
         drop(locked);
         let (header, slot) = (self.memory.control.header(), self.memory.control.slot(shard));
@@ -106,10 +109,7 @@ impl Shared {
     /// took to `taken`, and returns the sum.
     fn empty_queue(&self, shard: usize, taken: usize, stop: &impl Fn(usize) -> bool) -> usize {
         let queue = self.memory.control.queue(shard);
-        let perform = |own: &mut Box<dyn OwnShard>| {
-            // SAFETY: `empty_queue` calls this under the shard's lock (invariant 2).
-            unsafe { perform_sent(&self.memory, shard, own.as_mut()) }
-        };
+        let perform = |(token, own): &mut Served| perform_sent(token, own.as_mut());
         empty_queue(&self.shards[shard], taken, || queue.is_empty(), stop, perform)
     }
 

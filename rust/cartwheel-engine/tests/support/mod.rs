@@ -13,7 +13,7 @@ use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::schedule::shards;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{OwnShard, serve};
+use cartwheel_engine::worker::serve;
 use cartwheel_engine::{Call, Error};
 
 /// The kind of an environment in a table, with these options.
@@ -114,21 +114,18 @@ impl Envs {
         };
         let made: Vec<_> =
             plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();
-        let memory = Memory::new(plan, Scope::Private).unwrap();
+        let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let (mut mailboxes, mut threads, mut own) = (Vec::new(), Vec::new(), None);
-        for (worker, made) in made.into_iter().enumerate() {
+        for (token, made) in tokens.workers.into_iter().zip(made) {
             let (mut shard, mailbox) = made.unwrap();
             mailboxes.push(mailbox);
             if workers == 0 {
-                own = Some(Box::new(shard) as Box<dyn OwnShard>);
+                own = Some(Workers::Inline(token, Box::new(shard)));
             } else {
-                let memory = memory.clone();
-                threads.push(std::thread::spawn(move || {
-                    serve(&memory, worker, &mut shard, false).unwrap();
-                }));
+                threads.push(std::thread::spawn(move || serve(token, &mut shard, false)));
             }
         }
-        let workers = own.map_or(Workers::Threads, Workers::Inline);
+        let workers = own.unwrap_or(Workers::Threads);
         let policy = Policy {
             refuse_over: false,
             refuse_unstarted: true,
@@ -136,7 +133,7 @@ impl Envs {
             spin: false,
             judges: settings.is_judged,
         };
-        Self { pool: Pool::new(memory, workers, policy).unwrap(), mailboxes, threads }
+        Self { pool: Pool::new(tokens.pool, workers, policy).unwrap(), mailboxes, threads }
     }
 
     pub(crate) fn call(&mut self, call: Call, flags: u32) -> Result<Batch, Error> {

@@ -7,7 +7,7 @@ use std::os::unix::process::parent_id;
 use std::process::{Command, Stdio};
 
 use cartwheel_engine::memory::Plan;
-use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::protocol::{Memory, WorkerToken};
 use cartwheel_engine::worker::exit_with_parent;
 
 /// The environment variable with the number of a worker process and its descriptors.
@@ -30,8 +30,8 @@ pub(crate) fn worker(memory: &Memory, worker: usize) -> Command {
     command
 }
 
-/// In such a process: the number of the worker, and its memory. The process ends with its parent.
-pub(crate) fn attach(plan: Plan) -> (usize, Memory) {
+/// In such a process: the token of the worker. The process ends with its parent.
+pub(crate) fn attach(plan: Plan) -> WorkerToken {
     let given = std::env::var(WORKER).unwrap();
     let mut numbers = given.split(' ');
     let worker = numbers.next().unwrap().parse().unwrap();
@@ -41,6 +41,7 @@ pub(crate) fn attach(plan: Plan) -> (usize, Memory) {
         let path = format!("/proc/{pool}/fd/{}", numbers.next().unwrap());
         OwnedFd::from(OpenOptions::new().read(true).write(true).open(path).unwrap())
     });
-    // SAFETY: they are those of the parent's memory, see `worker`.
-    (worker, unsafe { Memory::attach(plan, descriptors) }.unwrap())
+    // SAFETY: they are those of the parent's memory, see `worker`. The tests use no token of a worker
+    // for which they start a process, and start the next one when they have waited for its end.
+    unsafe { WorkerToken::attach(plan, descriptors, worker) }.unwrap()
 }

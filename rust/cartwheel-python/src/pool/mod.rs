@@ -110,17 +110,18 @@ impl PyPool {
         maniskill_names: bool,
         judge: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let memory = memory.get().memory.clone();
+        let made = memory.get();
+        let (memory, token) = (&made.memory, made.pool_token()?);
         let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
         let sharing = memory.sharing().map(Arc::downgrade);
         let rows = memory.plan().rows();
         let objects = objects_by_row(py, objects, rows)?;
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
-        let Made { workers, native, refuse_over } = Made::new(&memory, shard, &pids, inline, crew)?;
+        let Made { workers, native, refuse_over } = Made::new(made, shard, &pids, inline, crew)?;
         let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
         let (refuse_unstarted, judges) = (native.is_some(), judge.is_some());
         let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, judges };
-        let mut pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
+        let mut pool = Pool::new(token, workers, policy).map_err(to_py_err)?;
         pool.remind_after(as_duration(reminder)?);
         pool.kill_hung_after(as_duration(hang_limit)?);
         let meter = Arc::downgrade(pool.meter());

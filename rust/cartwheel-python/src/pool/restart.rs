@@ -60,7 +60,7 @@ impl State {
         let py = link.py();
         link.call_method1(intern!(py, "bury"), (worker,))?;
         // Before every attempt: a new process that died may already have begun to serve.
-        let Lost { over, resetting, filled } = pool.lost(worker).map_err(to_py_err)?;
+        let Lost { over, resetting, filled } = pool.lost(worker);
         let arguments = (worker, call.to_string(), hung, over, resetting, announced, attempt);
         let pid = link.call_method1(intern!(py, "restart"), arguments)?;
         let Some(pid) = pid.extract()? else { return Ok(None) };

@@ -1,11 +1,11 @@
 //! The workers that step the rows: the core's workers, from Python's description.
 
 use cartwheel_engine::pool::Workers;
-use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::worker::{Crew, CrewSettings, ProcessHandle};
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;
+use crate::memory::PyMemory;
 use crate::native::PyNativeEnvs;
 use crate::worker::serve::PyShardParts;
 
@@ -23,7 +23,7 @@ impl Made {
     /// A crew steps native environments. Python environments are stepped by the caller (`inline`),
     /// by the processes with these ids, or, if there are none, by threads.
     pub(crate) fn new(
-        memory: &Memory,
+        memory: &PyMemory,
         shard: &Bound<'_, PyAny>,
         pids: &[u32],
         inline: bool,
@@ -31,13 +31,14 @@ impl Made {
     ) -> PyResult<Self> {
         if let Ok(envs) = shard.cast::<PyNativeEnvs>() {
             let refuse_over = envs.get().refuses_over();
-            let crew = Crew::new(memory.clone(), envs.get().take_shards()?, crew);
+            let crew = Crew::new(memory.worker_tokens(), envs.get().take_shards()?, crew);
             let workers = Workers::Crew(crew.map_err(to_py_err)?);
             return Ok(Self { workers, native: Some(envs.clone().unbind()), refuse_over });
         }
         let parts = shard.cast::<PyShardParts>()?.get();
         let workers = if inline {
-            Workers::Inline(Box::new(parts.build(shard.py())?))
+            let token = memory.worker_token(0)?;
+            Workers::Inline(token, Box::new(parts.build(shard.py())?))
         } else if pids.is_empty() {
             Workers::Threads
         } else {

@@ -7,7 +7,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::error::to_py_err;
 use crate::memory::PyMemory;
 use crate::mode::mode;
 use crate::rules::GivenRules;
@@ -110,9 +109,10 @@ pub(crate) fn serve(
     shard: &Bound<'_, PyShardParts>,
     spin: bool,
 ) -> PyResult<()> {
-    let memory = &memory.get().memory;
+    let token = memory.get().worker_token(index)?;
     let parts = shard.get();
     let mut shard = parts.build(py)?.served();
     parts.worker.call_method0(py, intern!(py, "ready"))?;
-    py.detach(|| serve_shard(memory, index, &mut shard, spin)).map_err(to_py_err)
+    py.detach(|| serve_shard(token, &mut shard, spin));
+    Ok(())
 }

@@ -222,12 +222,13 @@ impl<E: Env> Builder<E> {
             own.push(Box::new(shard) as Box<dyn OwnShard>);
             mailboxes.push(mailbox);
         }
-        let memory = Memory::new(plan, Scope::Private)?;
+        let (_, mut tokens) = Memory::new(plan, Scope::Private)?;
         let workers = if self.threads == 1 {
-            Workers::Inline(own.pop().expect("one thread has one shard"))
+            let token = tokens.workers.remove(0);
+            Workers::Inline(token, own.pop().expect("one thread has one shard"))
         } else {
             let crew = CrewSettings { threads: self.threads, spin: true, affinity_offset: None };
-            Workers::Crew(Crew::new(memory.clone(), own, crew)?)
+            Workers::Crew(Crew::new(tokens.workers, own, crew)?)
         };
         let policy = Policy {
             refuse_over: self.settings.autoreset == AutoresetMode::Disabled
@@ -237,7 +238,7 @@ impl<E: Env> Builder<E> {
             spin: true,
             judges: false,
         };
-        let pool = Pool::new(memory, workers, policy)?;
+        let pool = Pool::new(tokens.pool, workers, policy)?;
         Ok(VectorEnv::new(pool, mailboxes, kind, leaves, self.settings, self.timeout))
     }
 }

@@ -1,4 +1,5 @@
-//! Memory has one pool, and each of its workers is served once: further attempts are errors.
+//! Tokens, memory and rollouts fit only the memory that they were made for. That each token is used
+//! once is the compiler's business: see `protocol::Tokens`.
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
@@ -7,12 +8,11 @@ mod worker_process;
 use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::Arc;
-use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
-use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
 use cartwheel_engine::schedule::shards;
 use cartwheel_engine::space::{DType, Leaf};
 use cartwheel_engine::wake::Scope;
@@ -59,28 +59,24 @@ fn policy(on_death: OnDeath) -> Policy {
     Policy { refuse_over: false, refuse_unstarted: false, on_death, spin: false, judges: false }
 }
 
-fn pool(memory: &Memory, workers: Workers) -> Result<Pool, Error> {
-    Pool::new(memory.clone(), workers, policy(OnDeath::Resume))
+fn inline(token: WorkerToken) -> Workers {
+    Workers::Inline(token, Box::new(Numbered))
 }
 
-fn inline() -> Workers {
-    Workers::Inline(Box::new(Numbered))
+/// The pool that steps all rows of a memory by itself.
+fn pool(mut tokens: Tokens) -> Pool {
+    let workers = inline(tokens.workers.remove(0));
+    Pool::new(tokens.pool, workers, policy(OnDeath::Resume)).unwrap()
 }
 
-fn crew(memory: &Memory) -> Crew {
-    let own = memory.plan().shards.iter().map(|_| Box::new(Numbered) as Box<dyn OwnShard>);
+fn crew(tokens: Vec<WorkerToken>) -> Result<Crew, Error> {
+    let own = tokens.iter().map(|_| Box::new(Numbered) as Box<dyn OwnShard>).collect();
     let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
-    Crew::new(memory.clone(), own.collect(), settings).unwrap()
+    Crew::new(tokens, own, settings)
 }
 
-fn private(workers: usize) -> Memory {
-    Memory::new(plan(workers), Scope::Private).unwrap()
-}
-
-/// A thread that tries to serve worker `worker`.
-fn serving(memory: &Memory, worker: usize) -> JoinHandle<Result<(), Error>> {
-    let memory = memory.clone();
-    spawn(move || serve(&memory, worker, &mut Numbered, false))
+fn private(workers: usize) -> Tokens {
+    Memory::new(plan(workers), Scope::Private).unwrap().1
 }
 
 /// Copies of the descriptors of shared memory.
@@ -97,20 +93,13 @@ fn attach_rollout(memory: &Memory, index: usize, descriptor: &OwnedFd) -> Result
 }
 
 /// Attaches memory to this process once more.
-fn attached(memory: &Memory, plan: Plan) -> Result<Memory, Error> {
-    // SAFETY: they are those of one memory.
-    unsafe { Memory::attach(plan, descriptors(memory)) }
+fn attached(memory: &Memory, plan: Plan, worker: usize) -> Result<WorkerToken, Error> {
+    // SAFETY: they are those of one memory, and no worker is served.
+    unsafe { WorkerToken::attach(plan, descriptors(memory), worker) }
 }
 
-fn assert_served(outcome: Result<(), Error>, worker: usize) {
-    assert!(
-        matches!(outcome, Err(Error::AlreadyServed { worker: at }) if at == worker),
-        "{outcome:?}"
-    );
-}
-
-fn assert_pooled(outcome: &Result<Pool, Error>) {
-    assert!(matches!(outcome, Err(Error::AlreadyPooled)), "{outcome:?}");
+fn assert_refused<T: std::fmt::Debug>(outcome: &Result<T, Error>) {
+    assert!(matches!(outcome, Err(Error::BadPlan(_))), "{outcome:?}");
 }
 
 fn assert_steps(pool: &mut Pool) {
@@ -127,92 +116,31 @@ fn assert_shows_numbers(lease: &cartwheel_engine::memory::Lease) {
 }
 
 #[test]
-fn a_second_pool_over_the_same_memory_is_refused() {
-    let memory = private(1);
-    let mut first = pool(&memory, inline()).unwrap();
-    for workers in [Workers::Threads, inline(), Workers::Crew(crew(&memory))] {
-        assert_pooled(&pool(&memory, workers));
-    }
-    assert_steps(&mut first);
-    drop(first);
-    // A late worker of the first pool may still be writing.
-    assert_pooled(&pool(&memory, inline()));
-}
-
-#[test]
-fn a_worker_is_served_only_once() {
-    let memory = private(2);
-    // Two threads for each worker: the first one to come serves it.
-    let threads: Vec<_> =
-        (0..2).flat_map(|worker| [worker; 2]).map(|at| serving(&memory, at)).collect();
-    let mut only = pool(&memory, Workers::Threads).unwrap();
-    assert_steps(&mut only);
-    assert_eq!(only.close(LIMIT), [] as [usize; 0]);
-    let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-    for (worker, outcomes) in outcomes.chunks(2).enumerate() {
-        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
-        // A worker that was closed stays closed.
-        assert_served(serving(&memory, worker).join().unwrap(), worker);
-    }
-}
-
-#[test]
-fn a_worker_is_served_only_once_by_all_that_attach_its_memory() {
-    let memory = Memory::new(plan(2), Scope::Shared).unwrap();
-    let (one, other) = (attached(&memory, plan(2)).unwrap(), attached(&memory, plan(2)).unwrap());
-    let threads = [serving(&one, 0), serving(&other, 1)];
-    let mut only = pool(&memory, Workers::Threads).unwrap();
-    assert_steps(&mut only);
-    for memory in [&memory, &one, &other] {
-        (0..2).for_each(|worker| assert_served(serving(memory, worker).join().unwrap(), worker));
-    }
-    assert_steps(&mut only);
-    assert_eq!(only.close(LIMIT), [] as [usize; 0]);
-    for thread in threads {
-        thread.join().unwrap().unwrap();
-    }
-}
-
-#[test]
-fn a_worker_that_the_pool_steps_itself_cannot_be_served() {
-    for workers in [1, 2] {
-        let memory = private(workers);
-        let own = if workers == 1 { inline() } else { Workers::Crew(crew(&memory)) };
-        let mut pool = pool(&memory, own).unwrap();
-        (0..workers).for_each(|at| assert_served(serving(&memory, at).join().unwrap(), at));
-        assert_steps(&mut pool);
-    }
-}
-
-#[test]
-fn a_pool_that_is_refused_does_not_claim_the_memory() {
-    let memory = private(2);
-    let mut second = vec![serving(&memory, 1), serving(&memory, 1)];
-    // As soon as one of them is refused, the other one serves.
-    let refused = loop {
-        if let Some(at) = second.iter().position(JoinHandle::is_finished) {
-            break second.swap_remove(at);
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    assert_served(refused.join().unwrap(), 1);
-    let refused = pool(&memory, Workers::Crew(crew(&memory)));
-    assert!(matches!(refused, Err(Error::AlreadyServed { worker: 1 })), "{refused:?}");
-    let first = serving(&memory, 0);
-    let mut only = pool(&memory, Workers::Threads).unwrap();
-    assert_steps(&mut only);
-    assert_eq!(only.close(LIMIT), [] as [usize; 0]);
-    for thread in second.into_iter().chain([first]) {
-        thread.join().unwrap().unwrap();
-    }
-}
-
-#[test]
-fn a_crew_steps_only_its_own_memory() {
+fn a_pool_steps_only_workers_of_its_own_memory() {
+    let (own, mut other) = (private(1), private(1));
+    let refused = inline(other.workers.remove(0));
+    assert_refused(&Pool::new(own.pool, refused, policy(OnDeath::Break)));
     let (own, other) = (private(2), private(2));
-    let refused = pool(&other, Workers::Crew(crew(&own)));
-    assert!(matches!(refused, Err(Error::BadPlan(_))), "{refused:?}");
-    assert_steps(&mut pool(&other, Workers::Crew(crew(&other))).unwrap());
+    let refused = Workers::Crew(crew(own.workers).unwrap());
+    assert_refused(&Pool::new(other.pool, refused, policy(OnDeath::Break)));
+    let Tokens { pool, workers } = private(2);
+    let crew = Workers::Crew(crew(workers).unwrap());
+    assert_steps(&mut Pool::new(pool, crew, policy(OnDeath::Break)).unwrap());
+}
+
+#[test]
+fn a_crew_has_the_tokens_of_all_workers_of_one_memory_in_order() {
+    assert_refused(&crew(Vec::new()));
+    let mut tokens = private(2).workers;
+    tokens.swap(0, 1);
+    assert_refused(&crew(tokens));
+    let mut tokens = private(2).workers;
+    tokens.truncate(1);
+    assert_refused(&crew(tokens));
+    let [mut tokens, other] = [private(2), private(2)].map(|tokens| tokens.workers);
+    tokens.truncate(1);
+    tokens.extend(other.into_iter().skip(1));
+    assert_refused(&crew(tokens));
 }
 
 /// Rows whose drop shows that a crew has released them.
@@ -235,47 +163,47 @@ fn a_crew_that_is_refused_is_ended() {
     let held = Arc::new(());
     let shards = [(); 2].map(|()| Box::new(Held(Arc::clone(&held))) as Box<dyn OwnShard>);
     let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
-    let crew = Crew::new(own, shards.into(), settings).unwrap();
+    let crew = Crew::new(own.workers, shards.into(), settings).unwrap();
     assert_eq!(Arc::strong_count(&held), 3);
-    assert!(pool(&other, Workers::Crew(crew)).is_err());
+    assert_refused(&Pool::new(other.pool, Workers::Crew(crew), policy(OnDeath::Break)));
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
 #[test]
 fn memory_is_attached_only_with_its_own_shards_and_slabs() {
-    let memory = Memory::new(plan(2), Scope::Shared).unwrap();
+    let (memory, _) = Memory::new(plan(2), Scope::Shared).unwrap();
+    assert_refused(&attached(&memory, plan(2), 2));
     let uneven = Plan { shards: vec![0..1, 1..ROWS], ..plan(2) };
-    let refused = attached(&memory, uneven);
+    let refused = attached(&memory, uneven, 0);
     assert!(matches!(refused, Err(Error::Mismatch { .. })), "{refused:?}");
     // The slabs of a different memory.
-    let other = Memory::new(plan(2), Scope::Shared).unwrap();
+    let (other, _) = Memory::new(plan(2), Scope::Shared).unwrap();
     let [control, actions, infos, _] = descriptors(&memory);
     let [.., slabs] = descriptors(&other);
     // SAFETY: only this test knows them.
-    let refused = unsafe { Memory::attach(plan(2), [control, actions, infos, slabs]) };
+    let refused = unsafe { WorkerToken::attach(plan(2), [control, actions, infos, slabs], 0) };
     assert!(matches!(refused, Err(Error::Mismatch { .. })), "{refused:?}");
 }
 
 #[test]
 fn a_rollout_is_attached_only_in_a_worker_and_under_its_own_number() {
-    let memory = Memory::new(plan(1), Scope::Shared).unwrap();
-    let worker = attached(&memory, plan(1)).unwrap();
-    let mut pool = pool(&memory, inline()).unwrap();
+    let (memory, tokens) = Memory::new(plan(1), Scope::Shared).unwrap();
+    let worker = attached(&memory, plan(1), 0).unwrap();
+    let mut pool = pool(tokens);
     let [first, second] = [(); 2].map(|()| pool.new_rollout(2).unwrap());
     // SAFETY: they are only attached.
     let [first, second] = [first, second].map(|made| unsafe { made.into_parts() }.1.unwrap());
     let made = attach_rollout(&memory, 1, &first);
     assert!(matches!(made, Err(Error::BadPlan(_))), "{made:?}");
-    let wrong = attach_rollout(&worker, 1, &first);
+    let wrong = attach_rollout(worker.memory(), 1, &first);
     assert!(matches!(wrong, Err(Error::Mismatch { expected: 1, got: 0, .. })), "{wrong:?}");
-    attach_rollout(&worker, 0, &first).unwrap();
-    attach_rollout(&worker, 1, &second).unwrap();
+    attach_rollout(worker.memory(), 0, &first).unwrap();
+    attach_rollout(worker.memory(), 1, &second).unwrap();
 }
 
 #[test]
 fn a_rollout_is_recorded_once_and_by_its_own_pool() {
-    let pools = [(); 2].map(|()| private(1));
-    let [mut own, mut other] = pools.map(|memory| pool(&memory, inline()).unwrap());
+    let [mut own, mut other] = [(); 2].map(|()| pool(private(1)));
     let rollout = own.new_rollout(2).unwrap().rollout;
     let refused = other.record(rollout.clone());
     assert!(matches!(refused, Err(Error::BadPlan(_))), "{refused:?}");
@@ -289,8 +217,7 @@ fn a_rollout_is_recorded_once_and_by_its_own_pool() {
 
 #[test]
 fn the_first_batch_of_a_rollout_is_not_filled_again_while_it_is_leased() {
-    let memory = private(1);
-    let mut pool = pool(&memory, inline()).unwrap();
+    let mut pool = pool(private(1));
     let rollout = pool.new_rollout(2).unwrap().rollout;
     pool.record(rollout).unwrap();
     let reset = |pool: &mut Pool| {
@@ -313,8 +240,7 @@ fn the_first_batch_of_a_rollout_is_not_filled_again_while_it_is_leased() {
 #[test]
 #[ignore = "a worker process of another test"]
 fn a_worker() {
-    let (worker, memory) = attach(plan(1));
-    serve(&memory, worker, &mut Numbered, false).unwrap();
+    serve(attach(plan(1)), &mut Numbered, false);
 }
 
 fn start_worker(memory: &Memory) -> (Child, ProcessHandle) {
@@ -324,27 +250,32 @@ fn start_worker(memory: &Memory) -> (Child, ProcessHandle) {
 }
 
 #[test]
-fn a_dead_worker_process_can_be_replaced_once_its_claim_is_cleared() {
-    let memory = Memory::new(plan(1), Scope::Shared).unwrap();
+fn a_dead_worker_process_can_be_replaced_once_its_words_are_cleared() {
+    let (memory, tokens) = Memory::new(plan(1), Scope::Shared).unwrap();
     let (mut first, handle) = start_worker(&memory);
-    let mut pool = pool(&memory, Workers::Processes(vec![handle])).unwrap();
+    let workers = Workers::Processes(vec![handle]);
+    let mut pool = Pool::new(tokens.pool, workers, policy(OnDeath::Resume)).unwrap();
     assert_steps(&mut pool);
-    let refused = pool.lost(0);
-    assert!(matches!(refused, Err(Error::AlreadyServed { worker: 0 })), "{refused:?}");
     first.kill().unwrap();
     first.wait().unwrap();
     pool.begin(Call::Step, 0).unwrap();
     let died = pool.finish(Call::Step, Some(LIMIT), &mut || false);
     assert!(matches!(died, Err(Error::WorkerDied { worker: 0, .. })), "{died:?}");
-    // The claim of the dead process is not cleared yet.
-    assert_served(serving(&memory, 0).join().unwrap(), 0);
-    pool.lost(0).unwrap();
+    pool.lost(0);
     let (mut second, handle) = start_worker(&memory);
     pool.resume(0, handle);
     let finished = pool.finish(Call::Step, Some(LIMIT), &mut || false).unwrap();
     assert_shows_numbers(finished.lease.as_ref().unwrap());
-    assert_served(serving(&memory, 0).join().unwrap(), 0);
     assert_steps(&mut pool);
     assert_eq!(pool.close(LIMIT), [] as [usize; 0]);
     assert!(second.wait().unwrap().success());
+}
+
+#[test]
+#[should_panic(expected = "a worker that died")]
+fn a_living_worker_has_lost_nothing() {
+    let (memory, tokens) = Memory::new(plan(1), Scope::Shared).unwrap();
+    let (_, handle) = start_worker(&memory);
+    let workers = Workers::Processes(vec![handle]);
+    Pool::new(tokens.pool, workers, policy(OnDeath::Resume)).unwrap().lost(0);
 }
