@@ -10,7 +10,7 @@
 //!
 //! 1. **One of each.** [`Memory::new`] makes the tokens of new memory, one of each, and no token can be
 //!    cloned. Others are made by [`WorkerToken::attach`] only, whose caller promises that no token of
-//!    the worker is left: invariant 9 of [`crate::memory`].
+//!    the worker is left. [`crate::memory`] relies on it.
 //! 2. **Descriptors** are what that caller promises: invariant 1 of `memory.rs`.
 #![expect(unsafe_code, reason = "attaches memory of another process, see the invariants")]
 
