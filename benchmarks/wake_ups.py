@@ -125,7 +125,8 @@ def main() -> None:
         print(*step(int(workers), int(batches), float(pause_s)))
         return
     if shutil.which("strace") is None:
-        parser.error("needs strace, which counts the calls: apt install strace")
+        print("skipped: strace, which counts the calls, is not on PATH")
+        return
     batches = arguments.batches
     print(f"{machine_line()}\n{NUM_ENVS} environments that do nothing, {batches} batches each\n")
     print(f"{'':7}  {'futex calls a batch':>24}  {'context switches a batch':>26}")

@@ -273,8 +273,8 @@ class Memory:
     ) -> Memory:
         """Makes the memory, or attaches in a worker process the memory of :meth:`descriptors`.
 
-        A pool is made of the memory once, and each worker is served once: by a thread of the process
-        that made it, or, if it is shared, by the process that attaches it for this worker.
+        A pool is made of the memory once, and each worker is served once: by a thread of the
+        process that made it, or, if it is shared, by the process that attaches it for this worker.
 
         Args:
             observations: The single observation space.
