@@ -229,8 +229,8 @@ class Crew:
     def bury(self, worker: int) -> None:
         """Ends the process of a worker that is restarted or found dead, and waits for its end.
 
-        The process may be alive if its start was interrupted after it had begun to serve. Native code
-        relies on its end: two processes that serve one worker would write the same rows.
+        The process may be alive if its start was interrupted after it had begun to serve. Native
+        code relies on its end: two processes that serve one worker would write the same rows.
         """
         process = self.processes[worker]
         if process.is_alive():
