@@ -16,6 +16,9 @@ OLDEST_GYM_VENV := $(GYM_VENV)$(firstword $(GYMNASIUMS))
 MUJOCOS := 3.2.0 3.3.7 3.10.0 3.17.0 4.0.0
 MUJOCO_VENV := .venv-mujoco-
 RELEASE_VENV := .venv-release
+DOCS_VENV := .venv-docs
+LINT_VENV := .venv-lint
+SCHEMAS := $(LINT_VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.
 EXAMPLES := target/examples
 
 # One interpreter for maturin, clippy and the tests, so that no build invalidates another.
@@ -55,7 +58,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons matrix matrix-mujoco loom orders sanitize sanitize-core sanitize-python parity soak faults zoo lint fmt bench bench-trainers wheel wheels sdist reproduce test-wheels test-extras
+.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons test-oldest matrix matrix-mujoco loom orders sanitize sanitize-core sanitize-python parity soak faults zoo docs docs-serve lint fmt bench compare bench-trainers wheel wheels sdist reproduce test-wheels test-extras
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -117,6 +120,10 @@ test-pythons: build $(RELEASE_VENV)/.installed ## run TESTS (tests) on each of P
 	@$(RELEASE_VENV)/bin/python -m release.wheels --here --untried --unprofiled
 	@$(BIN)/python -m release.python_matrix --tests $(TESTS) -- $(PYTHONS)
 
+test-oldest: build $(RELEASE_VENV)/.installed ## run the chosen tests on the oldest Python, beside the oldest packages that pyproject.toml allows
+	@$(RELEASE_VENV)/bin/python -m release.wheels --here --untried --unprofiled
+	@PIP_CONSTRAINT= $(BIN)/python -m release.python_matrix --oldest $(firstword $(PYTHONS))
+
 matrix: build $(GYMNASIUMS:%=$(GYM_VENV)%/.installed) ## run the tests that concern Gymnasium beside each version of it that is supported
 	@$(BIN)/python -m tests.matrix $(GYMNASIUMS)
 
@@ -145,7 +152,7 @@ orders: setup ## weaken each memory order of the protocols in a copy of the sour
 
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
-	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES) examples/pure-rust; do \
+	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES) examples/pure-rust docs/tutorials/docking; do \
 		cargo fmt --check --manifest-path $$crate/Cargo.toml \
 			&& cargo clippy --quiet --all-targets --manifest-path $$crate/Cargo.toml -- -D warnings \
 			&& cargo test --quiet --manifest-path $$crate/Cargo.toml || exit 1; done
@@ -192,7 +199,14 @@ zoo: build $(ZOO_VENV)/.installed ## step real environments of other packages be
 	@echo '==> the table of docs/environments.md'
 	@$(ZOO_VENV)/bin/python -m tests.zoo.table --write docs/environments.md
 
-lint: build ## check formatting, lints and types; changes nothing
+docs: build $(DOCS_VENV)/.installed ## build the site of docs/ in docs/_build/html: runs its tutorials, checks its links; warnings are errors
+	@$(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build/html
+	@echo '==> docs/_build/html/index.html'
+
+docs-serve: docs ## build the site and show it on http://127.0.0.1:8000
+	@$(DOCS_VENV)/bin/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+lint: build $(LINT_VENV)/.installed ## check formatting, lints, types and workflows; changes nothing
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
 		|| rustup component add rustfmt clippy
 	@echo '==> cargo fmt'
@@ -207,6 +221,14 @@ lint: build ## check formatting, lints and types; changes nothing
 	@$(BIN)/python -m mypy
 	@echo '==> stubtest'
 	@$(BIN)/python -m mypy.stubtest cartwheel._cartwheel
+	@echo '==> check-jsonschema and zizmor, .github and CITATION.cff'
+	@$(SCHEMAS)github-workflows .github/workflows/*.yml
+	@$(SCHEMAS)github-actions .github/actions/*/action.yml
+	@$(SCHEMAS)github-issue-forms .github/ISSUE_TEMPLATE/[0-9]*.yml
+	@$(SCHEMAS)github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	@$(SCHEMAS)dependabot .github/dependabot.yml
+	@$(SCHEMAS)citation-file-format CITATION.cff
+	@$(LINT_VENV)/bin/zizmor --offline --quiet --no-progress .github
 
 fmt: build ## format the code and apply safe fixes
 	@cargo fmt --all
@@ -217,6 +239,11 @@ bench: build ## measure every claim of benchmarks/, then draw the chart of this 
 	@for claim in benchmarks/*.py; do echo "==> $$claim"; $(BIN)/python "$$claim" || exit 1; done
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --json target/bench.json --plot target/bench.png
+
+BASE ?= HEAD~1
+
+compare: build ## count the instructions of a step at the commit BASE (HEAD~1) and at HEAD; needs valgrind
+	@$(BIN)/python -m release.compare $(BASE)
 
 bench-trainers: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed .venv-pufferlib/.installed $(ZOO_VENV)/.installed ## measure every claim of benchmarks/trainers/
 	@for claim in $(TORCH_VENV)/sb3_vec_env $(TORCH_VENV)/torchrl_collector $(TORCH_VENV)/tianshou_and_skrl \
@@ -292,6 +319,14 @@ $(ZOO_VENV)/.installed: tests/requirements/zoo.txt constraints.txt
 	@$(ZOO_VENV)/bin/python -m pip install --quiet -r $<
 	@touch $@
 
+# What builds the site. The layer comes first: what $(VENV) has is not installed again.
+$(DOCS_VENV)/.installed: docs/requirements.txt constraints.txt
+	@echo '==> virtual environment in $(DOCS_VENV)'
+	@test -x $(DOCS_VENV)/bin/pip || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(call layer,$(DOCS_VENV),$(VENV))
+	@$(DOCS_VENV)/bin/python -m pip install --quiet -r $<
+	@touch $@
+
 # What builds and checks the packages of a release, for other machines too.
 $(RELEASE_VENV)/.installed: release/requirements.txt pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import tomllib' 2>/dev/null \
@@ -299,6 +334,13 @@ $(RELEASE_VENV)/.installed: release/requirements.txt pyproject.toml constraints.
 	@echo '==> virtual environment in $(RELEASE_VENV)'
 	@test -x $(RELEASE_VENV)/bin/pip || $(PYTHON) -m venv $(RELEASE_VENV)
 	@$(RELEASE_VENV)/bin/python -m pip install --quiet '$(MATURIN)' -r $<
+	@touch $@
+
+# What checks workflows. pip's constraints are for $(VENV); these packages have pins of their own.
+$(LINT_VENV)/.installed: tests/requirements/lint.txt
+	@echo '==> virtual environment in $(LINT_VENV)'
+	@test -x $(LINT_VENV)/bin/pip || $(PYTHON) -m venv $(LINT_VENV)
+	@PIP_CONSTRAINT= $(LINT_VENV)/bin/python -m pip install --quiet -r $<
 	@touch $@
 
 # Everything in $(VENV), with another version of Gymnasium. Its extras are those of $(VENV).

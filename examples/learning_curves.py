@@ -7,7 +7,7 @@ with a dot if the environment is solved, which means that the evaluation of the 
 
 Run it from the root of the repository with ``python -m examples.learning_curves``; it needs torch
 and matplotlib. With ``--output docs/learning_curves.png`` it draws the picture of
-``docs/guide.md``.
+``docs/rollouts.md``.
 """
 
 from __future__ import annotations

@@ -12,9 +12,6 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from packaging.tags import sys_tags
-from packaging.utils import parse_wheel_filename
-
 ROUNDS = 9
 CODE = (
     "import gymnasium, numpy, time; began = time.perf_counter(); import cartwheel;"
@@ -34,6 +31,9 @@ def import_ms(python: str) -> float:
 
 def main() -> None:
     """Writes the report."""
+    from packaging.tags import sys_tags  # not where a trial only imports this file
+    from packaging.utils import parse_wheel_filename
+
     name, report = sys.argv[1:]
     if parse_wheel_filename(name)[3].isdisjoint(sys_tags()):
         first = next(iter(sys_tags()))

@@ -1,9 +1,10 @@
 """Runs the tests on every Python, with the wheel, and prints a line for each.
 
-    python -m release.python_matrix [--tests tests/vector …] 3.10 3.14t
+    python -m release.python_matrix [--tests tests/vector …] [--oldest] 3.10 3.14t
 
 :mod:`release.pythons` finds or builds the Pythons. Each gets an environment below
-``target/pythons`` with the wheel of ``dist/`` and its extra ``test``.
+``target/pythons`` with the wheel of ``dist/`` and its extra ``test``; or, for ``--oldest``, with
+the oldest versions that the wheel allows and what `release.chosen_tests` needs.
 The exit status is 1 if a test failed, or if pytest could not run.
 """
 
@@ -16,6 +17,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from release.chosen_tests import REQUIREMENTS, chosen
 from release.pythons import FOLDER, SOURCES, find
 from tests.matrix import COUNTS, ROOT, run
 
@@ -24,28 +26,33 @@ if TYPE_CHECKING:
 
 DIST = ROOT / "dist"
 FREE_THREADED = ROOT / "tests" / "requirements" / "free-threaded.txt"
+OLDEST = ROOT / "tests" / "requirements" / "oldest.txt"
 
 
 def main() -> None:
     """Prints a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", default=list(SOURCES), choices=list(SOURCES))
-    parser.add_argument("--tests", nargs="+", default=["tests"], help="folders and files")
+    parser.add_argument("--tests", nargs="+", help="folders and files")
+    parser.add_argument(
+        "--oldest", action="store_true", help="the chosen tests, the oldest versions"
+    )
     given = parser.parse_args()
+    tests = given.tests or (chosen(is_emulated=False) if given.oldest else ["tests"])
     lines = [f"| Python | wheel | {' | '.join(COUNTS)} | minutes |"]
     lines.append("|---|---" + "|--:" * (len(COUNTS) + 1) + "|")
     fine = True
     for name in given.names:
         python = find(name)
         wheel = _wheel(name)
-        inside = _environment(name, python, wheel)
+        inside = _environment(name, python, wheel, oldest=given.oldest)
         version = _said(inside, "import platform; print(platform.python_version())")
         print(f"==> pytest, Python {version} with {wheel.name}", flush=True)
         began = time.monotonic()
         # Tests compile plugins: for this Python, which for a free-threaded one is another ABI, and
         # as extension modules, which do not link its library.
         plugins = {"PYO3_PYTHON": str(inside), "PYO3_BUILD_EXTENSION_MODULE": "1"}
-        counts = run(inside, FOLDER / f"{name}.xml", given.tests, **plugins)
+        counts = run(inside, FOLDER / f"{name}.xml", tests, **plugins)
         minutes = (time.monotonic() - began) / 60
         fine &= counts is not None and not counts["failed"]
         cells = ["stopped"] * len(COUNTS) if counts is None else [f"{counts[n]:,}" for n in COUNTS]
@@ -65,14 +72,19 @@ def _wheel(name: str) -> Path:
     return found[0]
 
 
-def _environment(name: str, python: Path, wheel: Path) -> Path:
+def _environment(name: str, python: Path, wheel: Path, *, oldest: bool) -> Path:
     """The interpreter of an environment in which this wheel is installed, with what tests need."""
-    inside = FOLDER / f"venv-{name}" / "bin" / "python"
+    inside = FOLDER / f"venv-{name}{'-oldest' * oldest}" / "bin" / "python"
     if not inside.exists():
         subprocess.run([python, "-m", "venv", inside.parents[1]], check=True)
     print(f"==> pip install {wheel.name}, with what the tests need", flush=True)
     pip = [str(inside), "-m", "pip", "install", "--quiet"]
-    extra = [str(wheel), "-r", str(FREE_THREADED)] if name.endswith("t") else [f"{wheel}[test]"]
+    if oldest:
+        extra = [str(wheel), "-r", str(OLDEST), *REQUIREMENTS, "pytest-xdist>=3.6"]
+    elif name.endswith("t"):
+        extra = [str(wheel), "-r", str(FREE_THREADED)]
+    else:
+        extra = [f"{wheel}[test]"]
     subprocess.run([*pip, *extra], check=True)
     subprocess.run([*pip, "--force-reinstall", "--no-deps", str(wheel)], check=True)
     return inside

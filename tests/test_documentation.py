@@ -4,6 +4,8 @@ import doctest
 import importlib
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,10 @@ import cartwheel
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in sorted((ROOT / "docs").glob("**/*.md")) if "_build" not in page.parts),
+]
 #: Modules and pages that need packages of other environments, and the mark of those environments.
 MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "sb3": pytest.mark.torch,
@@ -125,6 +130,27 @@ def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(page, tmp_path,
         line = text.count("\n", 0, block.start(1))
         code = "\n" * line + block.group(1)  # so that a traceback names the line of the page
         exec(compile(code, str(page), "exec"), namespace)
+
+
+def test_the_pictures_are_those_that_their_script_draws(tmp_path):
+    pictures = ROOT / "docs/pictures"
+    subprocess.run([sys.executable, str(pictures / "draw.py"), str(tmp_path)], check=True)
+    drawn = {file.name: file.read_text(encoding="utf-8") for file in tmp_path.iterdir()}
+    assert drawn == {file.name: file.read_text(encoding="utf-8") for file in pictures.glob("*.svg")}
+
+
+def test_no_code_of_a_page_is_left_out():
+    """Python runs here, the cells of tutorials in `make docs`; the others are not Python."""
+    others = {"c", "diff", "rust", "sh", "text", "toml", "{eval-rst}", "{include}"}
+    others |= {"{literalinclude}", "{toctree}"}
+    cells = {page for page in PAGES if "{code-cell}" in page.read_text(encoding="utf-8")}
+    assert {page.parent.name for page in cells} == {"tutorials"}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        opened = re.findall(r"^ *```+ *([^\s`]+)", text, re.MULTILINE)
+        known = others | {"{code-cell}" if page in cells else "python"}
+        assert set(opened) <= known, page
+        assert page not in cells or "file_format: mystnb" in text.partition("\n# ")[0]
 
 
 @pytest.mark.parametrize("page", sorted(TRAINERS), ids=lambda page: page.name)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
+from release.compare import table
 from release.targets import ABI3, INTERPRETERS, of_this_machine
 
 tomllib = pytest.importorskip("tomllib")  # in Python from 3.11 on, as `make wheels` needs
@@ -30,6 +32,8 @@ def test_every_crate_and_the_package_have_one_version():
         package = toml(manifest)["package"]
         stated[package["name"]] = package["version"]
     stated["the package"] = importlib.metadata.version("cartwheel")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (stated["CITATION.cff"],) = re.findall(r"^version: (.*)$", citation, re.MULTILINE)
     inherited = {"workspace": True}
     version = workspace["package"]["version"]
     assert {name: said for name, said in stated.items() if said not in (version, inherited)} == {}
@@ -55,6 +59,27 @@ def test_the_pinned_tools_are_versions_that_the_sdist_allows():
     assert pins[build.name] in build.specifier
 
 
+def test_the_oldest_versions_that_are_tested_are_the_oldest_that_are_allowed():
+    allowed = {
+        requirement.name: Version(bound.version)
+        for requirement in map(Requirement, toml("pyproject.toml")["project"]["dependencies"])
+        for bound in requirement.specifier
+        if bound.operator == ">="
+    }
+    pins = (ROOT / "tests/requirements/oldest.txt").read_text(encoding="utf-8").splitlines()
+    tested = (line.split("==") for line in pins if not line.startswith("#"))
+    assert {name: Version(version) for name, version in tested} == allowed
+
+
 def test_the_wheel_for_this_machine_is_built_for_the_host_of_rustc():
     said = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     assert f"host: {of_this_machine().triple}\n" in said
+
+
+def test_a_step_that_needs_more_instructions_is_named():
+    before = {"slower": 1000.0, "as before": 2000.0, "faster": 500.0}
+    after = {"slower": 1011.0, "as before": 2010.0, "faster": 400.0, "new": 7.0}
+    text, worse = table(before, after, at_most=1.01)
+    assert worse == ["slower"]
+    assert "| slower | 1,000 | 1,011 | 1.011 |" in text
+    assert "| new | – | 7 | – |" in text

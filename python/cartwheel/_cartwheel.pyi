@@ -46,6 +46,7 @@ __all__ = [
     "load_plugin",
     "masked_mean",
     "masked_normalize",
+    "memory_left",
     "n_step",
     "native_envs",
     "next_values",
@@ -1038,6 +1039,12 @@ def draw_cached(key: int, count: int, states: int) -> int:
 
 def usable_cpus() -> int:
     """Returns the number of processors for this process, by affinity and cgroup quota."""
+
+def memory_left() -> int | None:
+    """Returns the bytes that this process may still take, by control groups and the machine.
+
+    ``None`` where the system does not say.
+    """
 
 def plain_loop(
     env_id: str,

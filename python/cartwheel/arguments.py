@@ -6,6 +6,7 @@ This file is above 400 lines because it has the documentation of every check.
 from __future__ import annotations
 
 import functools
+import inspect
 import multiprocessing
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -164,6 +165,22 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
                 f"got {type(function)}."
             )
     return functions
+
+
+def misfit(function: Callable[..., Any], *arguments: Any) -> inspect.Signature | None:
+    """Returns the signature of a function that cannot be called with these arguments.
+
+    ``None``: it can be, or it is written in C and does not tell.
+    """
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return None
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return signature
+    return None
 
 
 def as_executor(executor: Executor, num_envs: int, *, on_timeout: OnTimeout = "raise") -> Executor:

@@ -55,6 +55,7 @@ def test_shortcuts_make_the_same_as_make(make):
 
 
 def test_every_listed_native_id_can_be_specified():
+    pytest.importorskip("mujoco")  # some of the ids are those of its environments
     listed = envpool.list_all_envs()
     assert {NATIVE, "cartwheel/CartPole-v1", TRANSCRIPT, "CarRacing-v3"} <= set(listed)
     assert listed == sorted(set(listed))

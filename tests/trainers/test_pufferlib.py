@@ -9,6 +9,7 @@ import pytest
 
 import cartwheel
 from cartwheel.wrappers import RecordEpisodeStatistics
+from tests.support.migrations import scripts
 from tests.support.processes import run_script
 
 
@@ -77,3 +78,18 @@ def test_its_ppo_learns(tmp_path):
     text = run_script("examples/trainers/pufferlib_ppo.py", folder=tmp_path)
     means = [int(mean) for mean in re.findall(r"\d+", text.rpartition("epochs: ")[2])]
     assert max(means) > 4 * means[0]
+
+
+@pytest.mark.trainers
+def test_the_old_script_of_the_migration_guide_says_what_the_new_one_says(tmp_path):
+    ((before, after),) = scripts("pufferlib")
+    said = []
+    for script in (before, after):
+        path = tmp_path / "script.py"
+        path.write_text(script, encoding="utf-8")
+        said += re.findall(
+            r"^(\d+) to (\d+) steps$", run_script(path, folder=tmp_path), re.MULTILINE
+        )
+    assert len(said) == 2
+    for shortest, longest in said:
+        assert 5 < int(shortest) <= int(longest) < 11

@@ -26,6 +26,9 @@ from cartwheel.bench.envpool import why_not
 from cartwheel.bench.machine import machine, machine_line
 from cartwheel.bench.plot import can_plot, formats, plot
 from cartwheel.bench.race import Measurement, parts, race
+from cartwheel.bench.scaling import SIZES, Run
+from cartwheel.bench.scaling_chart import scaling_chart
+from cartwheel.bench.scaling_table import scaling_table
 from cartwheel.bench.table import records, table
 from cartwheel.native.registration import NAMESPACE, NATIVE_ENTRY_POINT
 from cartwheel.native.simulated import is_simulated
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
     from cartwheel.choices import Executor
 
+NUM_ENVS = (1, 8, 32)
 DESCRIPTION = """\
 Measures cartwheel's executors beside Gymnasium's SyncVectorEnv and AsyncVectorEnv and beside the
 ceiling, bare loops on all cores at once; native environments beside EnvPool, if it is installed,
@@ -55,20 +59,23 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--num-envs",
         type=positive(int),
         nargs="+",
-        default=[1, 8, 32],
         metavar="N",
-        help="numbers of environments, a race for each (1 8 32)",
+        help="numbers of environments, a race for each (1 8 32; --scaling: 1 to 65536)",
     )
     add(
         "--executors",
         nargs="+",
         choices=EXECUTORS,
-        default=EXECUTORS,
         metavar="NAME",
         help=f"cartwheel's executors that take part ({' '.join(EXECUTORS)})",
     )
     add("--seconds", type=positive(float), default=2.0, help="per contender and N (%(default)s)")
     add("--rounds", type=positive(int), default=5, help="slices of the seconds (%(default)s)")
+    add(
+        "--scaling",
+        action="store_true",
+        help="measure what grows: steps per second by rows and by workers, memory, start-up",
+    )
     add("--json", type=output_file, metavar="FILE", help="write every round to FILE")
     add("--plot", type=output_file, metavar="FILE.png", help="draw a chart; needs matplotlib")
     parser.set_defaults(run=functools.partial(run, parser))
@@ -87,19 +94,48 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         env.close()
     except (gym.error.Error, ModuleNotFoundError) as error:
         parser.error(f"--env {arguments.env}: {error}")
+    if arguments.scaling and arguments.executors is not None:
+        parser.error("--scaling measures process and native: leave --executors out")
     print(machine_line())
     print(
         f"work: {env_id}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n", flush=True
     )
-    measurements = _measure(env_fn, contenders_of(env.spec, arguments.executors), arguments)
+    if arguments.scaling:
+        _run_scaling(env_id, env.spec, arguments)
+        return 0
+    contenders = contenders_of(env.spec, arguments.executors or EXECUTORS)
+    measurements = _measure(env_fn, contenders, arguments)
     print(table(measurements))
-    if arguments.json:
-        outcome = {"machine": machine(), "env": env_id, "records": records(measurements)}
-        arguments.json.write_text(json.dumps(outcome, indent=2) + "\n", encoding="utf-8")
+    _write_json(env_id, arguments, records=records(measurements))
     if arguments.plot:
         title = f"{env_id}: steps per second, and × gymnasium async"
         plot(measurements, title, machine_line(), arguments.plot)
     return 0
+
+
+def _run_scaling(env_id: str, spec: EnvSpec | None, arguments: argparse.Namespace) -> None:
+    """Measures what grows, prints the tables and writes the files that were asked for."""
+    native_id = env_id.removeprefix(NAMESPACE)
+    has_native = spec is not None and NAMESPACE + native_id in gym.registry
+    run = Run(
+        env_id,
+        native_id if has_native else None,
+        sorted(set(arguments.num_envs or SIZES)),
+        arguments.seconds,
+        arguments.rounds,
+    )
+    scaling = run.measure()
+    print(scaling_table(scaling))
+    _write_json(env_id, arguments, records=scaling.records(), left_out=scaling.left_out)
+    if arguments.plot:
+        scaling_chart(scaling, f"{env_id}: what grows", machine_line(), arguments.plot)
+
+
+def _write_json(env_id: str, arguments: argparse.Namespace, **outcome: Any) -> None:
+    """Writes what was measured, if that was asked for."""
+    if arguments.json:
+        whole = {"machine": machine(), "env": env_id, **outcome}
+        arguments.json.write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
 
 
 def raced_id(env_id: str) -> str:
@@ -140,7 +176,7 @@ def _measure(
     env_fn: Callable[[], Any], contenders: Sequence[Contender], arguments: argparse.Namespace
 ) -> list[Measurement]:
     """Runs one race for each number of environments and shows how far it is."""
-    sizes = dict.fromkeys(arguments.num_envs)
+    sizes = dict.fromkeys(arguments.num_envs or NUM_ENVS)
     total = parts(len(contenders), arguments.rounds) * len(sizes)
     with contextlib.closing(Progress(total)) as progress:
 

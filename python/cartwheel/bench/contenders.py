@@ -55,10 +55,11 @@ def _vector(name: str, make: Callable[[Sequence[EnvFn]], AnyVectorEnv]) -> Conte
     return Contender(name, build)
 
 
-def cartwheel_with(executor: Executor) -> Contender:
+def cartwheel_with(executor: Executor, num_workers: int | None = None) -> Contender:
     """``cartwheel.VectorEnv`` with ``executor``, everything else at its default."""
     return _vector(
-        f"cartwheel {executor}", lambda env_fns: cartwheel.VectorEnv(env_fns, executor=executor)
+        f"cartwheel {executor}",
+        lambda env_fns: cartwheel.VectorEnv(env_fns, executor=executor, num_workers=num_workers),
     )
 
 

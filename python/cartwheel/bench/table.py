@@ -68,12 +68,6 @@ def table(measurements: Sequence[Measurement]) -> str:
         lines += [
             tuple(_cell(key, record[key]) for key in columns) for record in records([measurement])
         ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    lines.insert(1, tuple("─" * width for width in widths))
-    text = "\n".join(
-        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
-        for line in lines
-    )
     footer = [FOOTER]
     if NATIVE_CEILING in names:
         footer.append(NATIVE_FOOTER)
@@ -82,7 +76,16 @@ def table(measurements: Sequence[Measurement]) -> str:
         for measurement in measurements
         for name, note in measurement.notes.items()
     ]
-    return "\n".join([text, "", *footer])
+    return "\n".join([aligned(lines), "", *footer])
+
+
+def aligned(lines: Sequence[tuple[str, ...]]) -> str:
+    """Lines of cells as text, the first below a rule; the first column to the left."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
+        for line in (lines[0], tuple("─" * width for width in widths), *lines[1:])
+    )
 
 
 def _cell(key: str, value: Any) -> str:

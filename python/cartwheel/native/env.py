@@ -173,7 +173,7 @@ class NativeEnv(gym.Env[Any, Any]):
 
     @property
     def np_random(self) -> np.random.Generator:
-        """The random number generator of the environment: drawing from it advances both.
+        """The random number generator of the environment; drawing from it advances both.
 
         After the first access, every step copies the state of the generator to the environment and
         back, until the next seed.

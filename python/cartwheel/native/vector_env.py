@@ -46,9 +46,8 @@ from cartwheel.native.simulated import HIDDEN, Simulated, is_simulated
 from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.near_misses import keywords_of, near_miss
-from cartwheel.spaces.describe import check_fixed_shape, describe
 from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
-from cartwheel.vector.room import plan_room, spins
+from cartwheel.vector.room import plan_memory, spins
 from cartwheel.vector.rules import Rules
 from cartwheel.worker.recovery import Recovery
 
@@ -269,24 +268,14 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self.action_space = batch_space(self.single_action_space, self.batch_size)
         self.metadata = {**self._renderer.metadata, "autoreset_mode": self.autoreset_mode}
 
-        observations = describe(self.single_observation_space)
-        dense = self.final_obs == "dense"
-        if dense:
-            check_fixed_shape(observations, self.single_observation_space)
-        actions = describe(self.single_action_space)
-        memory = Memory(
-            observations,
-            actions,
-            shards,
-            **plan_room(observations, shards, self.batch_size, max_batches, dense_finals=dense),
-        )
+        plan = plan_memory(self, shards, max_batches)
         link = NativeLink(self, self.env_id, envs, shards, timeout)
         link.draw_kept = self._renderer.draw_kept
         self._link = link
         self._pool = Pool(
-            memory,
-            observations,
-            actions,
+            Memory(**plan),
+            plan["observations"],
+            plan["actions"],
             shard=envs,
             pids=[],
             objects=[None] * len(shards),
@@ -322,8 +311,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             env_index: Row numbers, in any order: only these rows are drawn. By default all rows.
 
         Returns:
-            One frame for each of these rows, in this order: arrays of ``uint8`` and shape
-            ``(height, width, 3)`` for ``"rgb_array"``, text for ``"ansi"``, and ``None`` for
+            One frame for each of these rows, in this order. Frames are arrays of ``uint8`` and
+            shape ``(height, width, 3)`` for ``"rgb_array"``, text for ``"ansi"``, and ``None`` for
             ``"human"``. Without a render mode also ``None``, with a warning.
 
         Raises:

@@ -6,7 +6,6 @@ This file is above 300 lines because it has the documentation of every argument.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import numpy as np
 import ray
 from gymnasium.error import ClosedEnvironmentError
 
-from cartwheel.arguments import as_integer, as_timeout, check_dictionary
+from cartwheel.arguments import as_integer, as_timeout, check_dictionary, misfit
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.near_misses import shown
 from cartwheel.ray.remote_worker import RemoteWorker
@@ -184,7 +183,7 @@ class RolloutWorkers:
         plan = Plan(make_env, policy, self.num_workers, seed, collector)
         self._plan: bytes = cloudpickle.dumps(plan)
         self._new_weights = weights
-        #: The version of the newest weights: 0 before the first :meth:`update`.
+        #: The version of the newest weights, 0 before the first :meth:`update`.
         self.policy_version = 0
         self._weights: tuple[Any, ...] = ()  # the reference to the weights of this version
         self._workers: list[RemoteWorker] = []
@@ -468,14 +467,9 @@ def _check_function(name: str, function: Any, purpose: str) -> None:
     wanted = f"`{name}` must be a function without arguments that {purpose}"
     if not callable(function):
         raise TypeError(f"{wanted}, got {type(function)}.")
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # a builtin that does not tell
-        return
-    try:
-        signature.bind()
-    except TypeError:
-        raise TypeError(f"{wanted}, but {shown(function)} takes {signature}.") from None
+    signature = misfit(function)
+    if signature is not None:
+        raise TypeError(f"{wanted}, but {shown(function)} takes {signature}.")
 
 
 def _as_options(num_cpus: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def joined(rollouts: Sequence[WorkerRollout]) -> WorkerRollout:
     for name in _TIMED:
         length = num_steps + (name in _WITH_LAST)
         parts = [_lengthened(rollout, name, length) for rollout in rollouts]
-        fields[name] = nested.apply(lambda *arrays: np.concatenate(arrays, axis=1), *parts)
+        fields[name] = nested.concat(parts, axis=1)
     carries = [vars(rollout.carry) for rollout in rollouts]
     before = {name: np.concatenate([carry[name] for carry in carries]) for name in carries[0]}
     rows = np.cumsum([0, *(rollout.num_envs for rollout in rollouts)])
@@ -79,7 +79,7 @@ def joined(rollouts: Sequence[WorkerRollout]) -> WorkerRollout:
     finals = [rollout.final_observations for rollout in rollouts]
     return WorkerRollout(
         **fields,
-        final_observations=nested.apply(lambda *arrays: np.concatenate(arrays)[order], *finals),
+        final_observations=nested.at(nested.concat(finals), order),
         final_index=index[order],
         mode=rollouts[0].mode,
         carry=Carry(**before),

@@ -106,7 +106,7 @@ class TrajectoryDataset:
     def _join(self, trajectories: list[dict[str, Any]], lengths: list[int]) -> None:
         pairs = [*zip(trajectories, lengths, strict=True)]
         tracks = {
-            name: _joined([one[name] for one in trajectories])
+            name: nested.concat([one[name] for one in trajectories])
             for name in STEPS
             if trajectories and all(name in one for one in trajectories)
         }
@@ -121,9 +121,11 @@ class TrajectoryDataset:
         #: The last observation of each episode.
         self.last_obs: Any = None
         if has_obs:
-            self.obs = _joined([_entries(one["obs"], slice(length)) for one, length in pairs])
-            lasts = [_entries(one["obs"], slice(length, None)) for one, length in pairs]
-            self.last_obs = _joined(lasts)
+            self.obs = nested.concat(
+                [nested.at(one["obs"], slice(length)) for one, length in pairs]
+            )
+            lasts = [nested.at(one["obs"], slice(length, None)) for one, length in pairs]
+            self.last_obs = nested.concat(lasts)
 
     def _move(self, device: Any) -> None:
         torch = load("torch")
@@ -155,7 +157,9 @@ class TrajectoryDataset:
         names |= {"truncated": "truncated", "reward": "rewards", "success": "success"}
         names["fail"] = "fail"
         values = {name: getattr(self, source) for name, source in names.items()}
-        return {name: _entries(value, index) for name, value in values.items() if value is not None}
+        return {
+            name: nested.at(value, index) for name, value in values.items() if value is not None
+        }
 
     def episode(self, number: int) -> dict[str, Any]:
         """Returns an episode: observations with ``T + 1`` entries, the rest with ``T``.
@@ -169,13 +173,13 @@ class TrajectoryDataset:
         number = range(len(self.episodes))[number]
         steps = slice(int(self.starts[number]), int(self.starts[number + 1]))
         episode = {
-            name: _entries(getattr(self, name), steps)
+            name: nested.at(getattr(self, name), steps)
             for name in STEPS
             if getattr(self, name) is not None
         }
         if self.obs is not None:
-            last = _entries(self.last_obs, slice(number, number + 1))
-            episode["obs"] = nested.apply(_appended, _entries(self.obs, steps), last)
+            last = nested.at(self.last_obs, slice(number, number + 1))
+            episode["obs"] = nested.apply(_appended, nested.at(self.obs, steps), last)
         return episode
 
 
@@ -246,15 +250,7 @@ def _tree(node: Any, kind: Any) -> Any:
     return tree
 
 
-def _entries(tree: Any, index: Any) -> Any:
-    return nested.apply(lambda array: array[index], tree)
-
-
 def _appended(steps: Any, last: Any) -> Any:
     if isinstance(steps, np.ndarray):
         return np.concatenate([steps, last])
     return load("torch").cat([steps, last])
-
-
-def _joined(trees: list[Any]) -> Any:
-    return nested.apply(lambda *arrays: np.concatenate(arrays), trees[0], *trees[1:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -12,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
-from cartwheel.arguments import as_autoreset_mode
+from cartwheel.arguments import as_autoreset_mode, misfit
 from cartwheel.choices import Executor, check_choice
 from cartwheel.native.plugins import without_module
 from cartwheel.near_misses import check_keywords, keywords_of, shown
@@ -90,17 +89,12 @@ def _check_function(function: Callable[..., Any]) -> None:
             f"{function.__name__} has several agents: register it by ray.tune.register_env, and "
             "step it by config.env_runners(env_runner_cls=cartwheel.rllib.AsyncMultiAgentEnvRunner)"
         )
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # a builtin that does not tell
-        return
-    try:
-        signature.bind({})
-    except TypeError:
+    signature = misfit(function, {})
+    if signature is not None:
         raise TypeError(
             "`env` must be a function of one argument, the env_config, such as "
             f"`lambda env_config: MyEnv(**env_config)`, but {shown(function)} takes {signature}."
-        ) from None
+        )
 
 
 def _check(keywords: dict[str, Any]) -> None:

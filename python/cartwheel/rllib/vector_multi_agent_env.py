@@ -56,7 +56,8 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
     attributes and call methods by :meth:`get_attr` and :meth:`call`.
     """
 
-    closed = True  # until there is something to close
+    #: Whether there is nothing to close, before environments are made and after ``close``.
+    closed = True
 
     @explains_keywords
     def __init__(

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
 
 class Episode(NamedTuple):
-    """One entry of :class:`Episodes`, which describes the attributes."""
+    """One entry of :class:`Episodes`.
+
+    Attributes:
+        env_index: The environment.
+        start: The episode's first row in the rollout.
+        stop: The row after its last row.
+        terminated: Whether it was terminated.
+        truncated: Whether it was truncated.
+        episode_return: The sum of its rewards, including earlier rollouts.
+        length: The number of its steps, including earlier rollouts.
+    """
 
     env_index: int
     start: int

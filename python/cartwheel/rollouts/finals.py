@@ -62,12 +62,12 @@ class Finals:
         flat = np.flatnonzero(replaced)
         index = np.stack(np.divmod(flat, replaced.shape[1]), axis=1)
         if self._batches:
-            return nested.apply(lambda *parts: np.concatenate(parts), *self._batches), index
+            return nested.concat(self._batches), index
         steps = np.flatnonzero(replaced.any(axis=1)).tolist()
         if self._dense:
             parts = [self._kept(step, replaced[step]) for step in steps]
             if parts:
-                return nested.apply(lambda *batches: np.concatenate(batches), *parts), index
+                return nested.concat(parts), index
             return nested.stack(self.space, []), index
         observations: list[Any] = []
         for step in steps:

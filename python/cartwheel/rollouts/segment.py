@@ -144,7 +144,4 @@ def join(segments: list[Segment]) -> dict[str, Any]:
     for part in parts[1:]:
         part["observations"] = nested.at(part["observations"], slice(1, None))
     names = ("observations", "actions", "rewards", "terminated", "truncated", "extras")
-    return {
-        name: nested.apply(lambda *arrays: np.concatenate(arrays), *(part[name] for part in parts))
-        for name in names
-    }
+    return {name: nested.concat([part[name] for part in parts]) for name in names}

@@ -45,6 +45,11 @@ def at(tree: Any, index: Any) -> Any:
     return apply(lambda array: array[index], tree)
 
 
+def concat(trees: Sequence[Any], axis: int = 0) -> Any:
+    """Joins the arrays of each place of the trees, along an axis."""
+    return apply(lambda *arrays: np.concatenate(arrays, axis), *trees)
+
+
 def assign(tree: Any, index: Any, source: Any) -> None:
     """Writes ``source`` to ``tree[index]``, array by array."""
     if isinstance(tree, np.ndarray):

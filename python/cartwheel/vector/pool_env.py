@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import Pool
     from cartwheel.arguments import ResetOptions
+    from cartwheel.choices import FinalObs
 
 #: Observations: an array, unless the space is nested: ``VectorEnv[dict[str, NDArray[Any]]]``.
 ObsType = TypeVar("ObsType", default=NDArray[Any])
@@ -74,6 +75,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     batch_size: int
     #: Whether a reset with row numbers returns the full batch of all rows.
     full_batch: bool = False
+    #: The form of final observations.
+    final_obs: FinalObs
     #: A ``Link`` or a ``NativeLink``.
     _link: Any
     #: Whether the last :meth:`step_async` had an ``env_index``.
@@ -620,9 +623,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             states: One state for each of these rows.
 
         Returns:
-            Observations and infos of these rows, in their order, as from a reset with row numbers:
-            the observations that the saved rows showed (zeros for rows that were never reset), and
-            ``infos["env_index"]``.
+            Observations and infos of these rows, in their order, as from a reset with row numbers.
+            They are the observations that the saved rows showed (zeros for rows that were never
+            reset), and ``infos["env_index"]``.
 
         Raises:
             ValueError: There is no such row, a row is named twice, or the number of states is

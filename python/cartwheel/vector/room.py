@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from cartwheel.spaces.describe import row_bytes
+from cartwheel.spaces.describe import check_fixed_shape, describe, describe_actions, row_bytes
 
 if TYPE_CHECKING:
-    from cartwheel.spaces.describe import Description
+    from cartwheel.vector.pool_env import PoolVectorEnv
 
 #: The default memory of slabs, and the bounds of their number. `ARCHITECTURE.md` has the reasons.
 _SLAB_BYTES, _FEWEST_SLABS, _MOST_SLABS = 1 << 30, 8, 1024
@@ -18,34 +18,25 @@ _LEAST_INFO_BYTES, _MOST_INFO_BYTES = 1 << 16, 1 << 24
 _INFO_BYTES_A_ROW = 2048
 
 
-class Room(TypedDict):
-    """The sizes that ``Memory`` takes."""
-
-    batch_size: int
-    max_batches: int
-    info_bytes: int
-    dense_finals: bool
-
-
-def plan_room(
-    observations: Description,
-    shards: list[tuple[int, int]],
-    batch_size: int,
-    max_batches: int | None,
-    *,
-    dense_finals: bool = False,
-) -> Room:
-    """Computes the sizes of a pool's memory.
+def plan_memory(
+    envs: PoolVectorEnv[Any, Any], shards: list[tuple[int, int]], max_batches: int | None
+) -> dict[str, Any]:
+    """Computes the keywords of ``Memory``: what a pool's memory is for, and its sizes.
 
     Args:
-        observations: The single observation space.
+        envs: The vector environment, which has its spaces.
         shards: For each shard, its first row and the row after its last.
-        batch_size: Rows of a batch.
         max_batches: The most batches that may be kept as views; ``None`` for as many as fit in
             1 GiB, at least 8 and at most 1024.
-        dense_finals: Whether batches have final observations, too.
+
+    Raises:
+        ValueError: Final observations are dense, and observations have no fixed shape.
     """
-    bytes_a_row, num_envs = row_bytes(observations), shards[-1][1]
+    observations = describe(envs.single_observation_space)
+    batch_size, dense_finals = envs.batch_size, envs.final_obs == "dense"
+    if dense_finals:
+        check_fixed_shape(observations, envs.single_observation_space)
+    bytes_a_row = row_bytes(observations)
     if max_batches is None:
         halves = 2 if dense_finals else 1
         fitting = _SLAB_BYTES // max(1, bytes_a_row * batch_size * halves)
@@ -54,8 +45,11 @@ def plan_room(
     info_bytes = rows * (bytes_a_row + _INFO_BYTES_A_ROW)
     # More slabs are needed than can be kept: one for each other batch that is filled at the same
     # time, and for each batch one in reserve, from which copies are made.
-    filled = -(-num_envs // batch_size)
+    filled = -(-envs.num_envs // batch_size)
     return {
+        "observations": observations,
+        "actions": describe_actions(envs.single_action_space),
+        "shards": shards,
         "batch_size": batch_size,
         "max_batches": max_batches + 2 * filled - 1,
         "info_bytes": min(max(info_bytes, _LEAST_INFO_BYTES), _MOST_INFO_BYTES),

@@ -31,10 +31,9 @@ from cartwheel.choices import OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.near_misses import explains_keywords
 from cartwheel.spaces.batching import Batching
-from cartwheel.spaces.describe import check_fixed_shape, describe, describe_actions
 from cartwheel.vector.forks import part_on_fork
 from cartwheel.vector.pool_env import LAST_GRACE, ActType, ObsType, PoolVectorEnv
-from cartwheel.vector.room import plan_room, spins
+from cartwheel.vector.room import plan_memory, spins
 from cartwheel.vector.rules import Rules
 from cartwheel.worker import launch
 from cartwheel.worker.deadline import Deadline
@@ -95,8 +94,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     failure truncates the episodes that it concerns, and the other rows go on. ``docs/faults.md``
     says what each row then shows.
 
-    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (``docs/guide.md`` has
-    all): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
+    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (``docs/wrappers.md``
+    has all): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
     ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the caller's ``options``.
 
     Row numbers and wrappers. Gymnasium's own vector wrappers understand ``"reset_mask"`` only. With
@@ -355,33 +354,22 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             self.observation_space = batch_space(self.single_observation_space, self.batch_size)
             self.action_space = batch_space(self.single_action_space, self.batch_size)
 
-        observations = describe(self.single_observation_space)
-        dense = self.final_obs == "dense"
-        if dense:
-            check_fixed_shape(observations, self.single_observation_space)
-        actions = describe_actions(self.single_action_space)
-        shards = self._crew.shards
-        plan = {
-            "observations": observations,
-            "actions": actions,
-            "shards": shards,
-            **plan_room(observations, shards, self.batch_size, max_batches, dense_finals=dense),
-        }
+        plan = plan_memory(self, self._crew.shards, max_batches)
         shard = {
-            "observations": observations,
-            "actions": actions,
+            "observations": plan["observations"],
+            "actions": plan["actions"],
             "autoreset_mode": self.autoreset_mode.value,
             "freeze": self.on_done == "freeze",
             "rules": self._rules.as_dict(),
-            "dense_finals": dense,
+            "dense_finals": plan["dense_finals"],
         }
         memory, own_shard = launch.set_up(self._crew, plan, shard)
         link: _WorkersLink = Link(self, self._crew, self.action_space, self.recovery.call_timeout)
         self._link = link
         self._pool = Pool(
             memory,
-            observations,
-            actions,
+            plan["observations"],
+            plan["actions"],
             shard=own_shard,
             pids=[process.pid for process in self._crew.processes],
             objects=self._crew.objects,

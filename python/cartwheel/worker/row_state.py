@@ -12,7 +12,6 @@ be unknown to the caller's process.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import pickle
 import struct
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
+from cartwheel.arguments import misfit
 from cartwheel.worker.channel import pickled
 
 if TYPE_CHECKING:
@@ -138,21 +138,14 @@ def _methods(env: Any, row: int) -> tuple[Callable[[], Any], Callable[[Any], Any
                 f"`{name}`. Give it `get_state()`, which returns anything that can be pickled, and "
                 "`set_state(state)`, which takes that."
             )
-        try:
-            signature = inspect.signature(method)
-        except ValueError:  # written in C
-            signature = inspect.Signature(
-                [inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)]
-            )
-        try:
-            signature.bind(*arguments)
-        except TypeError:
+        signature = misfit(method, *arguments)
+        if signature is not None:
             form = "set_state(state)" if arguments else "get_state()"
             raise ValueError(
                 f"the environment of row {row}, {_kind(env)}, cannot be saved: its "
                 f"`{name}{signature}` must be callable as `{form}`. Give the environment, or a "
                 "wrapper around it, methods of that form."
-            ) from None
+            )
         found.append(method)
     return found[0], found[1]
 

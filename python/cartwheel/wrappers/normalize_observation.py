@@ -73,7 +73,7 @@ class NormalizeObservation(Normalizer):
 
     @property
     def obs_rms(self) -> RunningMoments:
-        """Mean, variance and count of the observations so far: copies."""
+        """Mean, variance and count of the observations so far, as copies."""
         mean, var, count, _ = self._normalizer.state()
         return RunningMoments(mean, var, count)
 

@@ -62,7 +62,7 @@ class NormalizeReward(Normalizer):
 
     @property
     def return_rms(self) -> RunningMoments:
-        """Mean, variance and count of the discounted returns so far: copies."""
+        """Mean, variance and count of the discounted returns so far, as copies."""
         mean, var, count, _ = self._normalizer.state()
         return RunningMoments(np.array(mean), np.array(var), count)
 

@@ -54,7 +54,7 @@ mod _cartwheel {
         next_values, retrace, valid_mask, vtrace,
     };
     #[pymodule_export]
-    use crate::schedule::{fine_shards, shards, usable_cpus};
+    use crate::schedule::{fine_shards, memory_left, shards, usable_cpus};
     #[pymodule_export]
     use crate::worker::serve::{PyShardParts, serve};
     #[pymodule_export]

@@ -1,5 +1,6 @@
-//! The division of rows among workers, for Python.
+//! The division of rows among workers, for Python, and what this process may use.
 
+use cartwheel_engine::memory::Headroom;
 use cartwheel_engine::schedule;
 use pyo3::prelude::*;
 
@@ -25,4 +26,10 @@ pub(crate) fn fine_shards(
 #[pyfunction]
 pub(crate) fn usable_cpus() -> usize {
     schedule::usable_cpus()
+}
+
+/// Bytes of memory that this process may still take; documented in the stub.
+#[pyfunction]
+pub(crate) fn memory_left() -> Option<u64> {
+    Headroom::now().map(|headroom| headroom.bytes)
 }

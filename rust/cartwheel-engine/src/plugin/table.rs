@@ -12,17 +12,11 @@ use serde_json::{Map, Value};
 use super::text::text;
 use crate::error::Error;
 
-/// Name and version of a plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) name: String,
-    pub(super) version: String,
-}
-
 /// One environment of a plugin.
 #[derive(Debug)]
 pub struct EnvTable {
-    pub(super) plugin: Arc<Named>,
+    /// The name of the plugin.
+    plugin: Arc<str>,
     /// The table, with null for functions that the plugin's version does not have.
     pub(super) functions: Env,
     pub(super) required: Required,
@@ -86,9 +80,8 @@ impl EnvTable {
     ///
     /// When a function is missing that the contract does not call optional.
     pub unsafe fn of_program(functions: Env, name: &str) -> Arc<Self> {
-        let plugin = Named { name: name.to_owned(), version: String::new() };
         Arc::new(Self {
-            plugin: Arc::new(plugin),
+            plugin: name.into(),
             required: Required::of(&functions).expect("a function that is not optional"),
             functions,
             address: 0,
@@ -106,12 +99,7 @@ impl EnvTable {
 
     /// The name of the plugin.
     pub fn plugin(&self) -> &str {
-        &self.plugin.name
-    }
-
-    /// The version of the plugin.
-    pub fn plugin_version(&self) -> &str {
-        &self.plugin.version
+        &self.plugin
     }
 
     /// The module or file that offers the plugin.
@@ -231,11 +219,11 @@ pub(super) unsafe fn read(plugin: *const Plugin, source: &str) -> Result<Vec<Env
     if head.num_envs > 0 && (head.envs.is_null() || stride < size_of::<usize>()) {
         return Err(of_plugin(format!("has {} environments and no table of them", head.num_envs)));
     }
-    let named = Arc::new(Named { name: name.to_owned(), version: version.to_owned() });
+    let plugin = name.into();
     let env = |number: usize| {
         let address = head.envs.wrapping_byte_add(number * stride);
         // SAFETY: the plugin has as many tables at this distance (abi 1).
-        unsafe { read_env(address, stride, &named, source) }.map_err(of_plugin)
+        unsafe { read_env(address, stride, &plugin, source) }.map_err(of_plugin)
     };
     (0..head.num_envs).map(env).collect()
 }
@@ -248,7 +236,7 @@ pub(super) unsafe fn read(plugin: *const Plugin, source: &str) -> Result<Vec<Env
 unsafe fn read_env(
     table: *const Env,
     stride: usize,
-    named: &Arc<Named>,
+    plugin: &Arc<str>,
     source: &str,
 ) -> Result<EnvTable, String> {
     // SAFETY: every table begins with its size (abi 1).
@@ -271,13 +259,12 @@ unsafe fn read_env(
         .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;
     let required = Required::of(&functions);
     let required = required.map_err(|missing| format!("has no function {missing} for {id}"))?;
-    let (plugin, source) = (Arc::clone(named), source.to_owned());
     Ok(EnvTable {
-        plugin,
+        plugin: Arc::clone(plugin),
         functions,
         required,
         address: table.addr(),
-        source,
+        source: source.to_owned(),
         id,
         default_options,
         defaults,

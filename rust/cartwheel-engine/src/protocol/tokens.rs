@@ -10,8 +10,8 @@
 //!
 //! 1. **One of each.** [`Memory::new`] makes the tokens of new memory, one of each, and no token can be
 //!    cloned. Others are made by [`WorkerToken::attach`] only, whose caller promises that no token of
-//!    the worker is left. [`crate::memory`] relies on it.
-//! 2. **Descriptors** are what that caller promises: invariant 1 of `memory.rs`.
+//!    the worker is left (memory 9).
+//! 2. **Descriptors** are what that caller promises (`memory.rs` 1).
 #![expect(unsafe_code, reason = "attaches memory of another process, see the invariants")]
 
 use std::os::fd::OwnedFd;

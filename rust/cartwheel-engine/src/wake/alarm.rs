@@ -8,30 +8,12 @@
 use std::time::Duration;
 
 use super::command::Command;
-use super::futex::Word;
 use super::parker::hand;
+use super::word::{Alarm, Word};
 use crate::sync::Ordering;
 
 /// Most workers that share an alarm: a futex knows 32 bits.
 pub const SLEEPERS: usize = u32::BITS as usize;
-
-/// A word on which several sleep, each with a bit. Implemented by [`Futex`](super::Futex), and by a
-/// model in the loom tests.
-pub trait Alarm: Copy {
-    /// Loads the number of wake-ups.
-    fn load(self, order: Ordering) -> u32;
-
-    /// Adds one to it.
-    fn add_one(self, order: Ordering);
-
-    /// Sleeps while the alarm is `seen`, until the sleepers with `bit` are woken, for at most `slice`.
-    /// May return early. `is_over` says whether there is nothing to wait for any more, for systems
-    /// without alarms.
-    fn sleep(self, seen: u32, bit: u32, slice: Duration, is_over: impl FnMut() -> bool);
-
-    /// Wakes the sleepers with these bits.
-    fn wake_up(self, bits: u32);
-}
 
 /// A worker's word, with its place at the alarm that it shares.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The end of a task: which workers have acknowledged it, and which of them wakes the pool.
 
-use super::futex::Word;
 use super::parker::ring;
+use super::word::Word;
 use crate::failpoint::{Failpoint, die};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 

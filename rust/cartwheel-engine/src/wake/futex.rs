@@ -1,37 +1,11 @@
-//! A word that can be waited on.
+//! Words in memory that can be waited on.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::alarm::Alarm;
+use super::word::{Alarm, Word};
 use crate::failpoint::Failpoint;
 use crate::platform::{self, Scope};
-
-/// A 32-bit word with the operations that the parker needs. Implemented by [`Futex`], and by a
-/// model in the loom tests.
-///
-/// Every operation is on a single location, so orders weaker than sequential consistency are
-/// enough: loads acquire, exchanges acquire and release.
-pub trait Word {
-    /// Loads with `Acquire`.
-    fn load(&self) -> u32;
-
-    /// Swaps with `AcqRel`.
-    fn swap(&self, value: u32) -> u32;
-
-    /// Compares and exchanges with `AcqRel`, and `Acquire` on failure.
-    ///
-    /// # Errors
-    ///
-    /// The value that was found, when it is not `current`.
-    fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32>;
-
-    /// Sleeps while the word is `expected`, until woken, for at most `slice`. May return early.
-    fn wait(&self, expected: u32, slice: Duration);
-
-    /// Wakes one sleeper.
-    fn wake(&self);
-}
 
 /// A word in memory and the scope in which it is waited on: a futex, where the system has one.
 #[derive(Debug, Clone, Copy)]

@@ -9,17 +9,19 @@ mod model;
 mod parker;
 mod patience;
 mod trials;
+mod word;
 
-pub use alarm::{Alarm, SLEEPERS, Sleeper, publish_all};
+pub use alarm::{SLEEPERS, Sleeper, publish_all};
 pub use command::{Command, Op};
 pub use countdown::{Countdown, acknowledge};
-pub use futex::{Futex, Word};
+pub use futex::Futex;
 #[cfg(loom)]
 pub use model::{ModelAlarm, ModelWord, every_death, every_interleaving};
 pub(crate) use parker::IDLE;
 pub use parker::{PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take};
 pub use patience::Patience;
 pub(crate) use trials::Trials;
+pub use word::{Alarm, Word};
 
 pub use crate::platform::Scope;
 #[cfg(loom)]

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use loom::sync::{Condvar, Mutex, atomic};
 
-use super::alarm::Alarm;
-use super::futex::Word;
+use super::word::{Alarm, Word};
 use crate::failpoint::before_access;
 use crate::sync::{AtomicU32, Ordering};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::command::{Command, Op};
-use super::futex::Word;
+use super::word::Word;
 
 /// Nothing to do, no sleeper.
 pub(crate) const IDLE: u32 = 0;

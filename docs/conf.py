@@ -1,0 +1,81 @@
+"""The site of the documentation; ``make docs`` builds it, with warnings as errors.
+
+Nothing is loaded from a network, neither by the build nor by a reader's browser, and the search is
+Sphinx's own. The Markdown is also read on Git hosts, so its links are those of the repository.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import _tuplegetter  # type: ignore[attr-defined] # the type of such a field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+project = "cartwheel"
+author = "cartwheel developers"
+copyright = author
+html_title = project
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "checked_html",
+    "cross_references",
+    "public_names",
+    "repository_links",
+]
+exclude_patterns = ["_build"]
+root_doc = "index"
+
+myst_heading_anchors = 3  # as on Git hosts: [text](page.md#a-heading)
+myst_enable_extensions = ["colon_fence"]
+
+napoleon_attr_annotations = False  # the text of an attribute names its dtype
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 80
+# The trainers need not be installed: their adapters are documented without them.
+autodoc_mock_imports = [
+    "ale_py",
+    "ray",
+    "skrl",
+    "stable_baselines3",
+    "tensordict",
+    "tianshou",
+    "torch",
+    "torchrl",
+]
+
+nitpicky = True
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 240
+nb_execution_show_tb = True
+nb_merge_streams = True
+
+html_theme = "furo"
+html_theme_options = {"navigation_with_keys": True}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
+
+
+def setup(app: Sphinx) -> None:
+    """Leaves out the fields of named tuples: the sections ``Attributes`` document them."""
+
+    def skip(_: Sphinx, __: str, ___: str, member: object, *____: object) -> bool | None:
+        return True if type(member) is _tuplegetter else None
+
+    app.connect("autodoc-skip-member", skip)

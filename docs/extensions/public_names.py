@@ -1,0 +1,75 @@
+"""Checks that the reference has every public name, and that each is documented.
+
+Public are the names in ``__all__`` of ``cartwheel`` and of its rooms, and what their classes have
+without a leading underscore.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from sphinx.ext.autodoc.mock import mock
+from sphinx.util import logging
+
+import cartwheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+LOG = logging.getLogger(__name__)
+#: The rooms that ``cartwheel`` loads when they are used, and those whose classes its names return.
+ROOMS = ["", *sorted(cartwheel._LAZY_ROOMS), "evaluation", "recorder", "rollouts"]
+
+
+@functools.cache
+def public() -> dict[int, tuple[Any, list[str]]]:
+    """The public objects, and the names of each: some belong to two rooms."""
+    found: dict[int, tuple[Any, list[str]]] = {}
+    for room in ROOMS:
+        module = importlib.import_module(f"cartwheel.{room}".rstrip("."))
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not inspect.ismodule(value) and name != "__version__":
+                found.setdefault(id(value), (value, []))[1].append(f"{module.__name__}.{name}")
+    return found
+
+
+def is_documented(value: Any) -> bool:
+    """Whether there is text about an object; constants are documented beside their names."""
+    needs_text = inspect.isroutine(value) or inspect.isclass(value) or isinstance(value, property)
+    return bool(inspect.getdoc(value)) or not needs_text
+
+
+def faults(documented: set[str]) -> Iterator[str]:
+    """What the reference lacks, given the names that it has."""
+    for value, names in public().values():
+        shown = next((name for name in names if name in documented), None)
+        if shown is None:
+            yield f"{names[0]} is not in the reference"
+            continue
+        own = inspect.isclass(value) and value.__module__.startswith("cartwheel")
+        members = [name for name in vars(value) if not name.startswith("_")] if own else []
+        for name, one in [(shown, value), *((f"{shown}.{m}", getattr(value, m)) for m in members)]:
+            if not is_documented(one):
+                yield f"{name} has no documentation"
+            elif name not in documented:
+                yield f"{name} is not in the reference"
+
+
+def check(app: Sphinx, env: BuildEnvironment) -> None:
+    """Warns of each fault; the build ends with an error, as for every warning."""
+    with mock(app.config.autodoc_mock_imports):
+        for fault in faults(set(env.domains["py"].data["objects"])):
+            LOG.warning(fault)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Checks when all pages are read."""
+    app.connect("env-check-consistency", check)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,88 @@
+"""Counts the instructions of a step at two commits; the exit status is 1 if a step needs more.
+
+    python -m release.compare BASE [COMMIT] [--at-most RATIO] [--only PATTERN]
+
+Builds both from their files as git has them, below ``target/compare``. The counts, and the cases,
+are those of :mod:`release.instructions`: the same in every run, also on a machine that others use.
+They say nothing of waits, caches and branches; `benchmarks/` measures time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from release.command import ROOT, output_of
+from release.instructions import counted
+
+FOLDER = ROOT / "target" / "compare"
+#: What a step may need more without a failure: hashes of addresses and the like.
+AT_MOST = 1.01
+
+
+def build(commit: str) -> Path:
+    """A folder with the cartwheel of a commit, as ``pip install --target`` makes it."""
+    print(f"==> {commit}", file=sys.stderr, flush=True)
+    source, installed = (FOLDER / commit / name for name in ("source", "installed"))
+    for folder in (source, installed):
+        shutil.rmtree(folder, ignore_errors=True)
+    source.mkdir(parents=True)
+    archive = subprocess.run(
+        ["git", "archive", commit], cwd=ROOT, check=True, stdout=subprocess.PIPE
+    ).stdout
+    subprocess.run(["tar", "--extract"], cwd=source, input=archive, check=True)
+    wheels = FOLDER / commit / "wheels"
+    tools = Path(sys.executable).parent
+    command: list[str | Path] = [tools / "maturin", "build", "--quiet", "--release", "--locked"]
+    command += ["--out", wheels, "--interpreter", sys.executable]
+    # One folder for both: what they depend on is compiled once.
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(FOLDER / "cargo")}
+    subprocess.run(command, cwd=source, env=environment, check=True, stdout=sys.stderr)
+    (wheel,) = wheels.glob("*.whl")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+    subprocess.run([*command, installed, wheel], check=True)
+    return installed
+
+
+def table(base: dict[str, float], new: dict[str, float], at_most: float) -> tuple[str, list[str]]:
+    """The counts as a table, and the cases whose ratio is above `at_most`."""
+    lines = ["| instructions of a step of | before | after | ratio |", "|---|--:|--:|--:|"]
+    worse = []
+    for name, count in new.items():
+        if name not in base:
+            lines.append(f"| {name} | – | {count:,.0f} | – |")
+            continue
+        ratio = count / base[name]
+        lines.append(f"| {name} | {base[name]:,.0f} | {count:,.0f} | {ratio:.3f} |")
+        if ratio > at_most:
+            worse.append(name)
+    return "\n".join(lines), worse
+
+
+def main() -> None:
+    """Prints a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("base", help="the commit before")
+    parser.add_argument("commit", nargs="?", default="HEAD", help="the commit after (HEAD)")
+    parser.add_argument("--at-most", type=float, default=AT_MOST, help=f"a ratio ({AT_MOST})")
+    parser.add_argument("--only", default="", help="a pattern of names of cases")
+    given = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        parser.error("it counts with valgrind, which is not on PATH")
+    commits = [
+        output_of("git", "rev-parse", "--verify", "--short=12", f"{name}^{{commit}}")
+        for name in (given.base, given.commit)
+    ]
+    before, after = (counted(build(commit), given.only) for commit in commits)
+    text, worse = table(before, after, given.at_most)
+    print(f"{commits[0]} and {commits[1]}:\n\n{text}")
+    if worse:
+        raise SystemExit(f"more than {given.at_most} times the instructions: {', '.join(worse)}")
+
+
+if __name__ == "__main__":
+    main()

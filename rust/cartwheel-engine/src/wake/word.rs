@@ -1,0 +1,49 @@
+//! Words that can be waited on: one worker's, and one that several share.
+
+use std::time::Duration;
+
+use crate::sync::Ordering;
+
+/// A 32-bit word with the operations that the parker needs. Implemented by [`Futex`](super::Futex), and by a
+/// model in the loom tests.
+///
+/// Every operation is on a single location, so orders weaker than sequential consistency are
+/// enough: loads acquire, exchanges acquire and release.
+pub trait Word {
+    /// Loads with `Acquire`.
+    fn load(&self) -> u32;
+
+    /// Swaps with `AcqRel`.
+    fn swap(&self, value: u32) -> u32;
+
+    /// Compares and exchanges with `AcqRel`, and `Acquire` on failure.
+    ///
+    /// # Errors
+    ///
+    /// The value that was found, when it is not `current`.
+    fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32>;
+
+    /// Sleeps while the word is `expected`, until woken, for at most `slice`. May return early.
+    fn wait(&self, expected: u32, slice: Duration);
+
+    /// Wakes one sleeper.
+    fn wake(&self);
+}
+
+/// A word on which several sleep, each with a bit. Implemented by [`Futex`](super::Futex), and by a
+/// model in the loom tests.
+pub trait Alarm: Copy {
+    /// Loads the number of wake-ups.
+    fn load(self, order: Ordering) -> u32;
+
+    /// Adds one to it.
+    fn add_one(self, order: Ordering);
+
+    /// Sleeps while the alarm is `seen`, until the sleepers with `bit` are woken, for at most `slice`.
+    /// May return early. `is_over` says whether there is nothing to wait for any more, for systems
+    /// without alarms.
+    fn sleep(self, seen: u32, bit: u32, slice: Duration, is_over: impl FnMut() -> bool);
+
+    /// Wakes the sleepers with these bits.
+    fn wake_up(self, bits: u32);
+}
