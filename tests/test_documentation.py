@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import logging
 import pkgutil
 import re
 import subprocess
@@ -43,6 +44,15 @@ OVERVIEWS = [
 TRAINERS = [page for page in (ROOT / "docs/trainers").glob("*.md") if page.name != "README.md"]
 #: Others may stand between them.
 SECTIONS = ["Install", "What to change", "Modes", "What is equal", "Speed", "Limits"]
+
+
+@pytest.fixture
+def _level_of_its_own():
+    """A page may set the level of cartwheel's logger, which later tests look at."""
+    logger = logging.getLogger("cartwheel")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +132,7 @@ def test_the_classes_that_users_start_with_have_an_example():
         if page != APART
     ],
 )
+@pytest.mark.usefixtures("_level_of_its_own")
 def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {}
