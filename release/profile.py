@@ -1,7 +1,7 @@
 """Records how often each branch of the module is taken, for the builds of a release.
 
-The wheel of this machine is built with counters, installed into an empty environment, and steps
-what `release.profiled_steps` steps. The compiler lays out and inlines code by these counts;
+The wheel of this machine is built with counters, installed into an empty environment, and does
+what `release.profiled_steps` does. The compiler lays out and inlines code by these counts;
 `docs/release.md` says what that is worth.
 
 A profile serves the wheel that was counted alone. Counts have the names of symbols, which contain
@@ -52,7 +52,9 @@ def record(profile: Path) -> None:
         wheel = build(of_this_machine(), ABI3, folder / "wheel", flags, audit="skip")
         venv.create(folder / "venv", with_pip=True)
         python = folder / "venv" / "bin" / "python"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], cwd=folder, check=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", f"{wheel}[mujoco]"], cwd=folder, check=True
+        )
         steps = ROOT / "release" / "profiled_steps.py"
         environment = {**os.environ, "LLVM_PROFILE_FILE": f"{counts}/%p.profraw"}
         subprocess.run([python, "-I", steps], cwd=folder, env=environment, check=True)
