@@ -95,10 +95,16 @@ class FrameStack(KeepsState, VectorWrapper):
             return _Pair(*stack.advance(batch.rows, batch.kinds, frames, ended))
 
         last = batch.observations if finals is None else finals.observations
-        pairs = nested.apply(advance, self._stacks, batch.observations, last)
-        batch.observations = nested.apply(lambda pair: pair.shown, pairs)
+        if isinstance(self._stacks, Stack):  # walks of a tree would take as long as the copies
+            pair = advance(self._stacks, batch.observations, last)
+            shown, last = pair.shown, pair.last
+        else:
+            pairs = nested.apply(advance, self._stacks, batch.observations, last)
+            shown = nested.apply(lambda pair: pair.shown, pairs)
+            last = nested.apply(lambda pair: pair.last, pairs)
+        batch.observations = shown
         if finals is not None:
-            finals.observations = nested.apply(lambda pair: pair.last, pairs)
+            finals.observations = last
 
 
 class _Pair:
