@@ -21,10 +21,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
-import gymnasium as gym
 import numpy as np
+from budget import Idle  # type: ignore[import-not-found]  # in the same folder
 
 import cartwheel
 from cartwheel.bench.arguments import positive
@@ -36,22 +35,6 @@ SHORT = 20
 """The first batches, which are not counted."""
 
 
-class Nothing(gym.Env[Any, Any]):
-    """Steps without doing anything."""
-
-    observation_space = gym.spaces.Box(-1, 1, (4,), np.float32)
-    action_space = gym.spaces.Discrete(2)
-    observation = np.zeros(4, np.float32)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
-        """Returns zeros."""
-        return self.observation, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
-        """Returns zeros."""
-        return self.observation, 0.0, False, False, {}
-
-
 def switches(pid: int) -> int:
     """Context switches of the main thread of a process so far."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
@@ -60,7 +43,7 @@ def switches(pid: int) -> int:
 
 def step(workers: int, batches: int, pause_s: float) -> list[int]:
     """Steps; returns the context switches of this thread and of all workers together."""
-    envs = cartwheel.VectorEnv([Nothing] * NUM_ENVS, executor="process", num_workers=workers)
+    envs = cartwheel.VectorEnv([Idle] * NUM_ENVS, executor="process", num_workers=workers)
     envs.reset(seed=0)
     actions = np.zeros(NUM_ENVS, np.int64)
 

@@ -7,9 +7,8 @@ Sphinx's own. The Markdown is also read on Git hosts, so its links are those of 
 from __future__ import annotations
 
 import sys
-from collections import _tuplegetter  # type: ignore[attr-defined] # the type of such a field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -72,10 +71,16 @@ pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 
 
+class Named(NamedTuple):
+    """Has a field, whose type is that of the fields of all named tuples."""
+
+    field: int
+
+
 def setup(app: Sphinx) -> None:
     """Leaves out the fields of named tuples: the sections ``Attributes`` document them."""
 
     def skip(_: Sphinx, __: str, ___: str, member: object, *____: object) -> bool | None:
-        return True if type(member) is _tuplegetter else None
+        return True if type(member) is type(Named.field) else None
 
     app.connect("autodoc-skip-member", skip)

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from release.command import ROOT, output_of
-from release.instructions import counted
+from release.instructions import counted, table
 
 FOLDER = ROOT / "target" / "compare"
 #: What a step may need more without a failure: hashes of addresses and the like.
@@ -48,19 +48,9 @@ def build(commit: str) -> Path:
     return installed
 
 
-def table(base: dict[str, float], new: dict[str, float], at_most: float) -> tuple[str, list[str]]:
-    """The counts as a table, and the cases whose ratio is above `at_most`."""
-    lines = ["| instructions of a step of | before | after | ratio |", "|---|--:|--:|--:|"]
-    worse = []
-    for name, count in new.items():
-        if name not in base:
-            lines.append(f"| {name} | – | {count:,.0f} | – |")
-            continue
-        ratio = count / base[name]
-        lines.append(f"| {name} | {base[name]:,.0f} | {count:,.0f} | {ratio:.3f} |")
-        if ratio > at_most:
-            worse.append(name)
-    return "\n".join(lines), worse
+def worse(before: dict[str, float], after: dict[str, float], at_most: float) -> list[str]:
+    """The cases of both whose ratio is above `at_most`."""
+    return [name for name in before if after.get(name, 0) > at_most * before[name]]
 
 
 def main() -> None:
@@ -78,10 +68,9 @@ def main() -> None:
         for name in (given.base, given.commit)
     ]
     before, after = (counted(build(commit), given.only) for commit in commits)
-    text, worse = table(before, after, given.at_most)
-    print(f"{commits[0]} and {commits[1]}:\n\n{text}")
-    if worse:
-        raise SystemExit(f"more than {given.at_most} times the instructions: {', '.join(worse)}")
+    print(f"{commits[0]} and {commits[1]}:\n\n{table(before, after)}")
+    if slower := worse(before, after, given.at_most):
+        raise SystemExit(f"more than {given.at_most} times the instructions: {', '.join(slower)}")
 
 
 if __name__ == "__main__":

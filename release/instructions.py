@@ -7,7 +7,7 @@ the stable ABI costs::
     maturin build --release --out dist/own --no-default-features
     pip install --no-deps --target target/abi3 dist/abi3/*.whl
     pip install --no-deps --target target/own dist/own/*.whl
-    python -m release.instructions target/abi3 target/own
+    python -m release.instructions target/own target/abi3
 
 valgrind's callgrind counts. Counts are the same in every run, whatever else the machine does. Steps
 that wait for other threads or processes have no such count.
@@ -150,19 +150,30 @@ def counted(build: Path, pattern: str) -> dict[str, float]:
         return dict(zip(names, counts, strict=True))
 
 
+def table(before: dict[str, float], after: dict[str, float]) -> str:
+    """The counts of two builds, and by what the second multiplies those of the first."""
+    lines = ["| instructions of a step of | before | after | ratio |", "|---|--:|--:|--:|"]
+    for name, count in after.items():
+        if name in before:
+            ratio = count / before[name]
+            lines.append(f"| {name} | {before[name]:,.0f} | {count:,.0f} | {ratio:.3f} |")
+        else:
+            lines.append(f"| {name} | – | {count:,.0f} | – |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("builds", nargs=2, type=Path, metavar="build")
+    parser.add_argument("before", type=Path, help="the folder of a build")
+    parser.add_argument("after", type=Path, help="the folder of another build")
     parser.add_argument("--only", default="", help="a pattern of names of cases")
     parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run:
         run(given.only)
-    first, second = (counted(build, given.only) for build in given.builds)
-    print("| a step of | {} | {} | ratio |\n|---|--:|--:|--:|".format(*given.builds))
-    for name, count in first.items():
-        print(f"| {name} | {count:,.0f} | {second[name]:,.0f} | {count / second[name]:.3f} |")
+    before, after = (counted(build, given.only) for build in (given.before, given.after))
+    print(f"{given.before} and {given.after}:\n\n{table(before, after)}")
 
 
 if __name__ == "__main__":

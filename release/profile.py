@@ -1,7 +1,7 @@
 """Records how often each branch of the module is taken, for the builds of a release.
 
 The wheel of this machine is built with counters, installed into an empty environment, and does
-what `release.profiled_steps` does. The compiler lays out and inlines code by these counts;
+what `release.profiled_work` does. The compiler lays out and inlines code by these counts;
 `docs/release.md` says what that is worth.
 
 A profile serves the wheel that was counted alone. Counts have the names of symbols, which contain
@@ -55,8 +55,8 @@ def record(profile: Path) -> None:
         subprocess.run(
             [python, "-m", "pip", "install", "--quiet", f"{wheel}[mujoco]"], cwd=folder, check=True
         )
-        steps = ROOT / "release" / "profiled_steps.py"
+        work = ROOT / "release" / "profiled_work.py"
         environment = {**os.environ, "LLVM_PROFILE_FILE": f"{counts}/%p.profraw"}
-        subprocess.run([python, "-I", steps], cwd=folder, env=environment, check=True)
+        subprocess.run([python, "-I", work], cwd=folder, env=environment, check=True)
         profile.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run([merge, "merge", "--output", profile, counts], check=True)

@@ -10,7 +10,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from release.compare import table
+from release.compare import worse
+from release.instructions import table
 from release.targets import ABI3, INTERPRETERS, of_this_machine
 
 tomllib = pytest.importorskip("tomllib")  # in Python from 3.11 on, as `make wheels` needs
@@ -79,7 +80,7 @@ def test_the_wheel_for_this_machine_is_built_for_the_host_of_rustc():
 def test_a_step_that_needs_more_instructions_is_named():
     before = {"slower": 1000.0, "as before": 2000.0, "faster": 500.0}
     after = {"slower": 1011.0, "as before": 2010.0, "faster": 400.0, "new": 7.0}
-    text, worse = table(before, after, at_most=1.01)
-    assert worse == ["slower"]
+    assert worse(before, after, at_most=1.01) == ["slower"]
+    text = table(before, after)
     assert "| slower | 1,000 | 1,011 | 1.011 |" in text
     assert "| new | – | 7 | – |" in text
