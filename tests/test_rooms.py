@@ -31,7 +31,7 @@ BINDING = """
     lib
     pool
     worker
-    image memory native returns wrappers
+    image memory native returns store wrappers
     value
     array channel
     descriptor error mode rules schedule space

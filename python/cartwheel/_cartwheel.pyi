@@ -56,6 +56,7 @@ __all__ = [
     "retrace",
     "serve",
     "shards",
+    "store",
     "usable_cpus",
     "valid_mask",
     "vtrace",
@@ -876,8 +877,19 @@ class Pool:
         :meth:`keep_next_resets` has kept for them.
         """
 
-    def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""
+    def recv(
+        self, timeout: float | None = None, portion: tuple[int, int] | None = None
+    ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``.
+
+        ``portion`` is the least and the most rows of it; ``None``: those of a whole batch.
+        """
+
+    def receives_in_order(self) -> bool:
+        """Whether rows are received in the order of their sends, and not as they are done."""
+
+    def receive_in_order(self, sent: bool, /) -> None:
+        """Sets this order for rows that are sent from now on."""
 
     def recv_resets(
         self, timeout: float | None = None, calling: str = "reset_wait"
@@ -1154,6 +1166,31 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
+
+def store(
+    leaves: Sequence[tuple[NDArray[Any], NDArray[Any], int]],
+    steps: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    /,
+) -> None:
+    """Stores rows of batches into time-major arrays: all leaves, or nothing if one does not fit.
+
+    For each entry ``i`` and leaf: ``destination[steps[i] + offset, rows[i]] = source[i]``. Of
+    entries with the same step and row the last one remains.
+
+    Args:
+        leaves: Source ``[K, *shape]``, destination ``[T, N, *shape]`` and offset of each leaf. Both
+            arrays have the same dtype, of numbers or flags, and are C-contiguous.
+        steps: Step of each entry, ``int64`` ``[K]``; with the offset from 0 to ``T - 1``.
+        rows: Row of each entry, ``int64`` ``[K]``, from 0 to ``N - 1``.
+
+    Raises:
+        TypeError: A leaf is no such tuple, a dtype is another one, or ``steps`` or ``rows`` is no
+            contiguous array of ``int64`` with one dimension.
+        ValueError: Shapes or lengths do not agree, an array is not C-contiguous, or a destination
+            is read-only.
+        IndexError: There is no such step or row.
+    """
 
 # Wrappers. A batch has a place for each row that a call returned; ``rows`` are the environments of
 # the places, ``None`` for all in their order. Arrays are copied; the results are the caller's.

@@ -210,6 +210,23 @@ def test_rows_are_not_sent_nor_stepped_by_number(make):
     envs.step(actions)
 
 
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_an_evaluation_is_that_of_the_same_environment_of_gymnasium(make, path, mode):
+    """Rows have played their episodes at different times, and are judged together all the same."""
+    ours, oracle = make(autoreset_mode=mode), oracle_of(path, AutoresetMode(mode))
+
+    def policy(observations):
+        return np.sin(50 * observations[:, :2])
+
+    found, expected = (
+        cartwheel.evaluate(envs, policy, episodes_per_env=3, seed=4) for envs in (ours, oracle)
+    )
+    oracle.close()
+    assert found.lengths.tolist() == expected.lengths.tolist()
+    assert len(set(found.lengths.sum(axis=1).tolist())) > 1
+    assert found.returns.tobytes() == expected.returns.tobytes()
+
+
 def test_rows_that_were_reset_by_number_go_on_from_where_they_are(make):
     envs, sound = make(), make()
     for each in (envs, sound):

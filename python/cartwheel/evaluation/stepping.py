@@ -61,7 +61,8 @@ def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any)
             f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: "
             "evaluation steps whole batches"
         )
-    if getattr(envs, "steps_rows", False):
+    # In wrappers of Gymnasium rows cannot be stepped apart, and rows that are judged never can.
+    if getattr(envs, "steps_rows", False) and getattr(envs.unwrapped, "sends_rows", False):
         return RowStepping(envs, seed, options)
     return BatchStepping(envs, mode_of(envs), seed, options)
 

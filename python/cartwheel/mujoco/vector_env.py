@@ -23,6 +23,9 @@ _ID = "_Simulation-v0"
 class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
     """Steps simulations of one model natively, and rewards them by functions; see :func:`make`."""
 
+    #: Rows are judged together, so they are neither sent nor stepped apart.
+    sends_rows = False
+
     def __init__(
         self,
         model: Any,

@@ -6,6 +6,7 @@ This file is above 400 lines because it has the documentation of every public me
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import time
 import weakref
@@ -32,6 +33,7 @@ from cartwheel.arguments import (
     row_options_in,
     without_rows,
 )
+from cartwheel.choices import RecvOrder, check_choice
 from cartwheel.errors import add_note
 from cartwheel.gymnasium_versions import keep_open
 from cartwheel.vector.rollout_arrays import RolloutArrays
@@ -71,6 +73,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     autoreset_mode: AutoresetMode
     #: Whether some rows can be stepped apart. Wrappers that keep this have it too.
     steps_rows = True
+    #: Whether rows can be sent and received. Wrappers that can do so have it too.
+    sends_rows = True
     #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
     batch_size: int
     #: Whether a reset with row numbers returns the full batch of all rows.
@@ -410,15 +414,25 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             raise
 
     def recv(
-        self, timeout: float | None = None
+        self,
+        timeout: float | None = None,
+        *,
+        min_rows: int | None = None,
+        max_rows: int | None = None,
     ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Receives the next batch: the first ``batch_size`` of the rows in flight that are done.
 
-        If fewer rows are in flight, the batch has all of them. With ``batch_size`` equal to
-        ``num_envs`` the rows are in the order of the sends, otherwise in the order of completion.
+        If fewer rows are in flight, the batch has all of them. :attr:`recv_order` says in which
+        order they come. With ``min_rows`` the batch has what is done as soon as so many rows are
+        done. It has fewer rows at the end of a slab: the rows of one batch are in one slab, and
+        every ``batch_size`` rows another one begins. What :meth:`send` sent without ``env_index``
+        is one batch in any case, if ``batch_size`` is ``num_envs``.
 
         Args:
-            timeout: Seconds to wait; by default the ``timeout`` of this object.
+            timeout: Seconds to wait; by default the ``timeout`` of this object. With ``min_rows``,
+                the batch then has the rows that are done, if any are.
+            min_rows: The fewest rows to wait for, from 1 on; by default ``max_rows``.
+            max_rows: The most rows of the batch, at most ``batch_size``, which is the default.
 
         Returns:
             The same five values as :meth:`step`, with one entry for each received row;
@@ -426,6 +440,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             0 and false flags. An environment's own info of the name ``env_index`` is replaced.
 
         Raises:
+            ValueError: ``min_rows`` or ``max_rows`` is out of range.
             gymnasium.error.NoAsyncCallError: Nothing is in flight.
             multiprocessing.TimeoutError: Environments are still busy; nothing is lost.
             Exception: The environment of the lowest failing row of the batch raised it. The other
@@ -433,8 +448,40 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 reset. A note names the rows of the batch.
         """
         seconds = self._link.timeout if timeout is None else as_timeout(timeout)
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.recv(seconds)
+        if min_rows is None and max_rows is None:
+            result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.recv(seconds)
+            return result
+        most = as_integer("max_rows", self.batch_size if max_rows is None else max_rows, 1)
+        if most > self.batch_size:
+            raise ValueError(f"`max_rows` must be at most batch_size={self.batch_size}, got {most}.")
+        least = as_integer("min_rows", most if min_rows is None else min_rows, 1, most)
+        try:
+            result = self._pool.recv(seconds, (least, most))
+        except multiprocessing.TimeoutError:
+            if min_rows is None or least == 1:
+                raise
+            result = self._pool.recv(0.0, (1, most))
         return result
+
+    @property
+    def recv_order(self) -> RecvOrder:
+        """The order in which :meth:`recv` returns rows: ``"sent"`` or ``"done"``.
+
+        ``"sent"``: the order of the sends. So after two sends, ``recv(min_rows=n, max_rows=n)``
+        with the number of rows of the first one returns just its rows, in their order. ``"done"``:
+        the order in which rows are done. At first it is ``"sent"`` if ``batch_size`` is
+        ``num_envs``, otherwise ``"done"``. It may be set while nothing is in flight.
+
+        Raises:
+            ValueError: The new value is neither.
+            gymnasium.error.AlreadyPendingCallError: Rows are in flight, in the present order.
+        """
+        return "sent" if self._pool.receives_in_order() else "done"
+
+    @recv_order.setter
+    def recv_order(self, order: RecvOrder) -> None:
+        check_choice("recv_order", order, RecvOrder)
+        self._pool.receive_in_order(order == "sent")
 
     def async_reset(
         self,
@@ -480,6 +527,12 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if alone:
             self._pool.check(calling, idle=True)
         return rows, self._link.pack_row_resets(rows, seeds, without_rows(options)), full
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that a reset, a step or a control call may take; ``None``: no limit."""
+        seconds: float | None = self._link.timeout
+        return seconds
 
     @property
     def in_flight(self) -> list[int]:

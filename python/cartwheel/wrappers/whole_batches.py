@@ -19,6 +19,9 @@ class WholeBatches(VectorWrapper):
     :meth:`_refusal`.
     """
 
+    #: A row would have to be sent again before it is received.
+    sends_rows = False
+
     def _check_batches(self, envs: VectorEnv[Any, Any, Any], need: str) -> None:
         """Checks that batches have all rows.
 

@@ -102,10 +102,10 @@ class Source:
             raise
         return self._stepped(result, in_parts=self._waits_for is not None)
 
-    def recv(self, timeout: float | None) -> Batch:
+    def recv(self, timeout: float | None, **bounds: int | None) -> Batch:
         """Receives rows that were sent."""
         try:
-            result = self.envs.recv(timeout)
+            result = self.envs.recv(timeout, **bounds)
         except Exception as error:
             idle = np.setdiff1d(np.arange(self.envs.num_envs), self.envs.in_flight)
             self._lose(error, idle)

@@ -180,15 +180,19 @@ class VectorWrapper(AnyVectorWrapper):
             self._recording.check_step(() if env_index is None else env_index)
         self._source.envs.send(self._acted(actions, env_index), env_index)
 
-    def recv(self, timeout: float | None = None) -> Any:
+    def recv(self, timeout: float | None = None, **bounds: int | None) -> Any:
         """Receives the next batch of rows that were sent; ``infos["env_index"]`` names them.
+
+        Args:
+            timeout: Seconds to wait.
+            bounds: ``min_rows`` and ``max_rows``, as for :meth:`cartwheel.VectorEnv.recv`.
 
         Raises:
             TypeError: The wrapped environment cannot send and receive.
             Exception: As for the wrapped environment.
         """
         self._source.check_steps_rows("recv")
-        return self._pass(self._source.recv(timeout)).as_step()
+        return self._pass(self._source.recv(timeout, **bounds)).as_step()
 
     def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.

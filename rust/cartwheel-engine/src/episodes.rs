@@ -41,13 +41,13 @@ impl Episodes {
         }
     }
 
-    /// Reads which rows in the first `rows` places of a batch are over.
+    /// Reads which rows in `rows` places of a batch are over, from the first one of the lease on.
     fn load(&mut self, lease: &Lease, rows: usize) {
         let layout = lease.layout();
         self.over.resize(rows, 0);
         self.truncations.resize(rows, 0);
-        lease.read(layout.terminations_offset(), &mut self.over);
-        lease.read(layout.truncations_offset(), &mut self.truncations);
+        lease.read(layout.terminations_offset() + lease.first(), &mut self.over);
+        lease.read(layout.truncations_offset() + lease.first(), &mut self.truncations);
         for (over, truncated) in self.over.iter_mut().zip(&self.truncations) {
             *over = u8::from(*over | truncated != 0);
         }
@@ -99,7 +99,7 @@ impl Episodes {
         }
     }
 
-    /// Rows that were sent were received, in this order, in the first places of a batch.
+    /// Rows that were sent were received, in this order, in the places of a lease.
     ///
     /// # Panics
     ///

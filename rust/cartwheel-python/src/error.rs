@@ -137,7 +137,9 @@ pub(crate) fn not_pending(py: Python<'_>, call: Call) -> PyErr {
 /// `calling` concerns rows that were sent and not received.
 pub(crate) fn in_flight(py: Python<'_>, calling: &str, rows: &[usize]) -> PyErr {
     let rows = named(rows);
-    let text = format!("Calling `{calling}` while {rows} are in flight: `recv` them first.");
+    let text = format!(
+        "Calling `{calling}` while {rows} are in flight: `recv` them first, or `pause()` the collector that sent them."
+    );
     python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, "send".to_owned()))
 }
 
@@ -148,7 +150,7 @@ pub(crate) fn some_in_flight(py: Python<'_>, call: Call, calling: &str, rows: &[
         _ => (named(rows), "step others by `env_index`"),
     };
     let text = format!(
-        "Calling `{calling}` for all rows while {rows} are in flight: `recv` them first, or {others}."
+        "Calling `{calling}` for all rows while {rows} are in flight: `recv` them first, `pause()` the collector that sent them, or {others}."
     );
     python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, "send".to_owned()))
 }

@@ -14,6 +14,7 @@ mod returns;
 mod rules;
 mod schedule;
 mod space;
+mod store;
 mod value;
 mod worker;
 mod wrappers;
@@ -55,6 +56,8 @@ mod _cartwheel {
     };
     #[pymodule_export]
     use crate::schedule::{fine_shards, memory_left, shards, usable_cpus};
+    #[pymodule_export]
+    use crate::store::store;
     #[pymodule_export]
     use crate::worker::serve::{PyShardParts, serve};
     #[pymodule_export]

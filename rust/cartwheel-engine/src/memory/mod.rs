@@ -44,9 +44,9 @@
 //!    (`platform::PARTS_AT_ONCE`), only in a forked child, before it starts a thread.
 //! 9. **Tokens.** A memory, with all its clones and attachments, has one pool; each worker has one
 //!    server, which is the pool itself where it steps the worker's rows. Both are the holders of
-//!    tokens that are made once and cannot be cloned, see `protocol/tokens.rs`. A worker's token is
-//!    made anew only in another process, by [`WorkerToken::attach`], whose caller promises that
-//!    none is left. Every process that attaches the memory deals its rows by the same plan.
+//!    tokens that are made once and cannot be cloned, see `protocol/tokens.rs`. Only
+//!    [`WorkerToken::attach`] makes another token of a worker, in another process. The caller of
+//!    `attach` promises that no other token of this worker is in use. Every process that attaches the memory deals its rows by the same plan.
 //!
 //! [`WorkerToken::attach`]: crate::protocol::WorkerToken::attach
 //!

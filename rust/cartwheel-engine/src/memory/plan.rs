@@ -31,6 +31,12 @@ impl Plan {
         self.shards.last().map_or(0, |shard| shard.end)
     }
 
+    /// Number of batches that can be open at once. A batch that was received in part may still be
+    /// filled when batches after it need room for every row.
+    pub fn ring(&self) -> usize {
+        self.open_batches() + 1
+    }
+
     /// Number of batches that are being filled when every row is in flight.
     pub fn open_batches(&self) -> usize {
         self.rows().div_ceil(self.batch_size.max(1))
@@ -41,9 +47,9 @@ impl Plan {
 /// [`InfosAt`](super::InfosAt) reserves the largest number.
 const MOST_INFO_BYTES: usize = u32::MAX as usize / PAGE * PAGE;
 
-/// Maximum number of rows of a pool: the places of open batches, fewer than twice the rows, are
-/// numbered in 32 bits.
-const MOST_ROWS: usize = 1 << 31;
+/// Maximum number of rows of a pool: the places of the ring of batches, fewer than three times the
+/// rows, are numbered in 32 bits.
+const MOST_ROWS: usize = 1 << 30;
 /// Maximum number of slabs of a pool: larger numbers belong to rollouts.
 const MOST_SLABS: usize = 1 << 31;
 

@@ -13,6 +13,9 @@
 //! never leased out. When no other slab is left, one of them is filled, copied out and free again
 //! at once, so a caller that keeps every batch gets copies and never has to wait.
 //!
+//! A batch that is received in parts has a lease for each part; the slab is free again when the last
+//! of them is dropped. Each drop releases the reads before it, and the last one acquires them.
+//!
 //! Only a lease proves that a caller may still read the slab. A reference count of anything else
 //! would sometimes be wrong: a worker may hold its own reference for an instant after
 //! acknowledging, and NumPy views refer to their base and not to the array from which they were
@@ -43,6 +46,8 @@ pub struct SlabPool {
     reserved: AtomicU32,
     /// Number of slabs that are leased or being filled.
     leased: AtomicU32,
+    /// Number of leases on each slab.
+    holds: Box<[AtomicU32]>,
     /// Whether each scratch slab is being filled or copied.
     scratch_busy: Box<[AtomicBool]>,
     free_rollouts: Arc<FreeRollouts>,
@@ -61,8 +66,9 @@ impl SlabPool {
         let free = FreeList::new(memory.limit);
         free.push(first);
         let reserved = AtomicU32::new(first + 1);
+        let holds = (0..memory.limit).map(|_| AtomicU32::new(0)).collect();
         let (leased, free_rollouts) = (AtomicU32::new(0), Arc::default());
-        Self { memory, free, reserved, leased, scratch_busy, free_rollouts }
+        Self { memory, free, reserved, leased, holds, scratch_busy, free_rollouts }
     }
 
     /// Layout of a slab.
@@ -96,7 +102,8 @@ impl SlabPool {
         let slab = slab.ok_or_else(|| Error::SlabsHeld { slabs: self.reserved() })?;
         let taken = backing.descriptor().map(|_| Moment::now());
         self.leased.fetch_add(1, Ordering::Relaxed);
-        Ok(Lease { pool: Arc::clone(self), slab, rollout: None, taken, reads: true })
+        self.holds[slab as usize].store(1, Ordering::Relaxed); // nobody else has the slab
+        Ok(Lease { pool: Arc::clone(self), slab, first: 0, rollout: None, taken, reads: true })
     }
 
     fn take_scratch(&self) -> Option<u32> {
@@ -166,7 +173,7 @@ impl SlabPool {
         let slab = rollout::number(rollout.index(), batch);
         rollout.begin_reading(batch);
         let rollout = Some((Arc::clone(rollout), batch));
-        Lease { pool: Arc::clone(self), slab, rollout, taken: None, reads: true }
+        Lease { pool: Arc::clone(self), slab, first: 0, rollout, taken: None, reads: true }
     }
 
     /// Reserves one more slab, unless the limit is reached or no memory is left. Both mean that the
@@ -185,11 +192,14 @@ impl SlabPool {
     }
 }
 
-/// A hold on one slab; the slab is free again when it is dropped, on any thread, without blocking.
+/// A hold on one slab, or on a part of it; the slab is free again when its last lease is dropped, on
+/// any thread, without blocking.
 #[derive(Debug)]
 pub struct Lease {
     pool: Arc<SlabPool>,
     slab: u32,
+    /// The first place that this lease is for.
+    first: usize,
     /// The rollout and the number of the batch, if the slab is a batch of a rollout.
     rollout: Option<(Arc<RolloutLease>, usize)>,
     /// When the lease was taken, for shared memory.
@@ -206,6 +216,11 @@ impl AddressLease {
     /// Layout of the slab.
     pub fn layout(&self) -> &Layout {
         self.0.layout()
+    }
+
+    /// As [`Lease::first`].
+    pub fn first(&self) -> usize {
+        self.0.first()
     }
 
     /// Address of leaf `leaf`, as [`Lease::leaf`] returns it. Another reset before the first step
@@ -230,6 +245,29 @@ impl Lease {
             rollout.end_reading(*batch);
         }
         self.reads = false;
+    }
+
+    /// The first place of the batch that this lease is for: not 0 for a batch in parts.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// The same lease, for places from `first` on.
+    pub(crate) fn starting_at(mut self, first: usize) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// Another lease on the slab, for places from `first` on.
+    ///
+    /// # Panics
+    ///
+    /// When the slab is a batch of a rollout.
+    pub(crate) fn part(&self, first: usize) -> Self {
+        assert!(self.rollout.is_none(), "a batch of a rollout has all rows");
+        // This lease keeps the slab meanwhile.
+        self.pool.holds[self.slab as usize].fetch_add(1, Ordering::Relaxed);
+        Self { pool: Arc::clone(&self.pool), rollout: None, first, ..*self }
     }
 
     /// The slab's number.
@@ -288,17 +326,17 @@ impl Lease {
         mapping.at(start + range.start..start + range.end)
     }
 
-    /// Address of leaf `leaf`, an array `[rows, *shape]`; aligned to
-    /// [`LEAF_ALIGN`](crate::space::LEAF_ALIGN), except in a rollout.
+    /// Address of leaf `leaf`, an array `[rows, *shape]`, from the [first place](Self::first) on;
+    /// aligned to [`LEAF_ALIGN`](crate::space::LEAF_ALIGN) if that is 0, except in a rollout.
     pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
-        let start = self.layout().leaf_offset(leaf);
-        let bytes = self.layout().leaf(leaf).row_bytes() * self.layout().rows();
-        self.at(start..start + bytes)
+        let (start, bytes) =
+            (self.layout().leaf_offset(leaf), self.layout().leaf(leaf).row_bytes());
+        self.at(start + self.first * bytes..start + self.layout().rows() * bytes)
     }
 
     /// Copies `into.len()` bytes from `offset` of the slab.
     ///
-    /// Only for a slab that has been filled: the pool hands out leases after the acknowledgements.
+    /// Only for places that have been filled: the pool hands out leases after the acknowledgements.
     ///
     /// # Panics
     ///
@@ -337,6 +375,10 @@ impl Drop for Lease {
         self.end_reading();
         if self.rollout.is_some() {
             return; // the rollout has its own lease, whose drop waits at most for the lock of a list
+        }
+        // `Release`: what this lease read was read. `Acquire`: so was what the others read.
+        if self.pool.holds[self.slab as usize].fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
         }
         self.pool.leased.fetch_sub(1, Ordering::Relaxed);
         match self.pool.scratch_busy.get(self.slab as usize) {

@@ -61,6 +61,7 @@ use restart::Interrupted;
 pub use restart::Lost;
 pub use sending::Sending;
 use sent::InFlight;
+pub use sent::RecvOrder;
 pub use stats::{Meter, RowStats, ShardStats, Stats};
 use task::Pending;
 use waiting::Look;

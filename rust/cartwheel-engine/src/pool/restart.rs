@@ -83,8 +83,8 @@ impl Pool {
             self.sent.call_of(row).map(|call| Flying { row, call, place: None, phase: None })
         });
         let mut flying: Vec<_> = flying.collect();
-        for (batch, lease) in self.sent.leases() {
-            for (place, holder) in self.memory.control.batches().holders(batch) {
+        for (batch, from, lease) in self.sent.leases() {
+            for (place, holder) in self.memory.control.batches().holders(batch, from) {
                 // Only the worker's own rows count, whatever a dead worker wrote.
                 let own = holder.row.checked_sub(rows.start).and_then(|row| flying.get_mut(row));
                 let Some(Some(own)) = own else { continue };

@@ -2,9 +2,9 @@
 //!
 //! [`Pool::sending`] checks rows, [`Sending::send`] gives them to their workers and returns;
 //! [`Pool::receive`] hands out the next batch: the first `batch_size` rows that are done, or all
-//! rows in flight if these are fewer. In a pool whose batches have room for every row, the rows of
-//! a batch are in the order in which they were sent; in any other pool in the order in which they
-//! were done.
+//! rows in flight if these are fewer. [`Pool::receive_some`] hands out a part of a batch. The rows of
+//! a batch are in the order in which they were sent, or in the order in which they were done: see
+//! [`RecvOrder`].
 //!
 //! A row is in flight from its send to its receipt, and cannot be sent meanwhile.
 #![expect(unsafe_code, reason = "accesses mapped memory, see the invariants of the module")]
@@ -24,6 +24,15 @@ use crate::protocol::{Receipts, Work};
 use crate::wake::{Command, Futex, Op, doorbell_disarm};
 use crate::worker::{Limit, perform_sent};
 
+/// The order in which rows are received that were sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecvOrder {
+    /// The order of the sends: the pool deals places to rows.
+    Sent,
+    /// The order in which they are done: workers draw places.
+    Done,
+}
+
 /// The rows in flight.
 #[derive(Debug)]
 pub(super) struct InFlight {
@@ -32,11 +41,14 @@ pub(super) struct InFlight {
     count: usize,
     /// Number of rows in flight that step.
     pub(super) steps: usize,
+    order: RecvOrder,
     /// Number of the batch that is received next.
     batch: u64,
+    /// Number of its places that were handed out.
+    taken: usize,
     /// The slabs of the open batches, starting with that batch.
     leases: VecDeque<Lease>,
-    /// Number of places of the only batch that were dealt.
+    /// Number of places that were dealt, from the first place of that batch on.
     given: usize,
     /// For each row, the number of the last request that named it.
     named: Vec<u64>,
@@ -52,8 +64,10 @@ impl InFlight {
             rows: vec![None; plan.rows()],
             count: 0,
             steps: 0,
+            order: if plan.batch_size < plan.rows() { RecvOrder::Done } else { RecvOrder::Sent },
             batch: 0,
-            leases: VecDeque::with_capacity(plan.open_batches()),
+            taken: 0,
+            leases: VecDeque::with_capacity(plan.ring()),
             given: 0,
             named: vec![0; plan.rows()],
             requests: 0,
@@ -72,9 +86,12 @@ impl InFlight {
         self.count > 0
     }
 
-    /// The slab of each open batch, with the number of the batch.
-    pub(super) fn leases(&self) -> impl Iterator<Item = (u64, &Lease)> {
-        (self.batch..).zip(&self.leases)
+    /// The slab of each open batch, with the number of the batch and its first place that was not
+    /// handed out.
+    pub(super) fn leases(&self) -> impl Iterator<Item = (u64, usize, &Lease)> {
+        let batches = (self.batch..).zip(&self.leases);
+        batches
+            .map(|(batch, lease)| (batch, if batch == self.batch { self.taken } else { 0 }, lease))
     }
 
     /// Number of open batches.
@@ -129,6 +146,25 @@ impl Pool {
     /// Rows of a batch.
     pub fn batch_size(&self) -> usize {
         self.memory.plan().batch_size
+    }
+
+    /// The order in which rows are received that were sent. At first it is the order of the sends if a
+    /// batch has room for every row, otherwise the order in which they are done.
+    pub fn recv_order(&self) -> RecvOrder {
+        self.sent.order
+    }
+
+    /// Sets this order for the rows that are sent from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InFlight`]: rows were sent in the present order.
+    pub fn set_recv_order(&mut self, order: RecvOrder) -> Result<(), Error> {
+        if self.sent.any() {
+            return Err(Error::InFlight { rows: self.sent.rows() });
+        }
+        self.sent.order = order;
+        Ok(())
     }
 
     /// The rows that are in flight.
@@ -221,22 +257,22 @@ impl Pool {
         Ok(())
     }
 
-    /// Deals the next places of the only batch to rows, and returns the first of them; `None` where
-    /// workers draw places.
+    /// Deals the next places to rows, and returns the first of them; `None` where workers draw
+    /// places.
     fn deal(&mut self, rows: Range<usize>) -> Option<u32> {
-        let given = self.sent.given;
+        let first = self.sent.given;
         self.sent.given += rows.len();
-        (self.batch_size() == self.phases.len()).then(|| {
-            self.memory.control.batches().deal(self.sent.batch, given, rows);
-            u32::try_from(given).expect("a place")
-        })
+        let batch = self.sent.batch;
+        let is_dealt = self.sent.order == RecvOrder::Sent;
+        is_dealt.then(|| self.memory.control.batches().deal(batch, first, rows))
     }
 
-    /// Opens batches until they have room for `rows` rows; where there is no slab for one, none.
+    /// Opens batches until they have room for `rows` rows in flight; where there is no slab for one,
+    /// none.
     fn open_batches(&mut self, rows: usize) -> Result<(), Error> {
         let backing = self.memory.slab_backing().expect("checked in `Pool::new`");
         let open = self.sent.leases.len();
-        while self.sent.leases.len() * self.memory.plan().batch_size < rows {
+        while self.sent.leases.len() * self.memory.plan().batch_size < self.sent.taken + rows {
             // SAFETY: the lease is handed out when its batch is complete (invariant 3).
             let lease = match unsafe { self.slabs.acquire(backing) } {
                 Ok(lease) => lease,
@@ -252,7 +288,27 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits for the next batch and hands it out.
+    /// Waits for the next batch and hands it out: as many rows as a batch has, or all in flight.
+    ///
+    /// `interrupted` as in [`Pool::finish`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::receive_some`].
+    pub fn receive(
+        &mut self,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Received, Error> {
+        let size = self.batch_size();
+        self.receive_some(size, size, timeout, interrupted)
+    }
+
+    /// Waits for `least` rows, and hands out those that are done then, at most `most`.
+    ///
+    /// They are the next rows in the pool's [order](Pool::recv_order). They are fewer than `least`
+    /// if fewer are in flight, and at the end of a slab: the rows of one receipt are in one slab, and
+    /// each slab has `batch_size` rows.
     ///
     /// `interrupted` as in [`Pool::finish`].
     ///
@@ -265,8 +321,10 @@ impl Pool {
     /// # Panics
     ///
     /// Never: a batch has fewer than 2^32 rows.
-    pub fn receive(
+    pub fn receive_some(
         &mut self,
+        least: usize,
+        most: usize,
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Received, Error> {
@@ -274,18 +332,21 @@ impl Pool {
         if !self.sent.any() {
             return Err(Error::NothingInFlight);
         }
-        let rows = self.batch_size().min(self.sent.count);
+        let (batch, first) = (self.sent.batch, self.sent.taken);
+        let most = most.min(self.sent.count).min(self.batch_size() - first);
+        let rows = first + least.min(most);
         let wanted = u32::try_from(rows).expect("a batch has fewer than 2^32 rows");
-        let (control, batch) = (&self.memory.control, self.sent.batch);
+        let control = &self.memory.control;
         let doorbell = &control.header().doorbell;
         doorbell_disarm(&Futex::new(doorbell, self.memory.scope()));
         control.batches().want(batch, wanted);
         let limit = timeout.map(Limit::new);
         // Whether the calling thread, which has itself stepped `taken` rows, should stop. However
         // short the limit is, it steps some rows: polling with a zero timeout eventually finishes.
+        // Rows of later places may be done first, so the count alone does not say it.
+        let awaited = Awaited::Rows(batch, rows);
         let enough = |taken: usize| {
-            control.batches().counted(batch) >= rows
-                || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
+            awaited.is_there(control) || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
         };
         match &mut self.workers {
             Workers::Inline(worker, own) => {
@@ -300,14 +361,20 @@ impl Pool {
             Workers::Crew(crew) if !enough(0) => crew.help_sent(enough),
             Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
         }
-        self.wait(Awaited::Rows(batch, rows), limit, interrupted)?;
-        self.hand_out(rows)
+        self.wait(awaited, limit, interrupted)?;
+        self.hand_out(self.memory.control.batches().committed(batch, first..first + most))
     }
 
-    /// Hands out the next batch, whose first `count` places are filled. What the places announce
+    /// Hands out the next `count` places of the batch, which are filled. What the places announce
     /// was written by another process, so it is checked.
     fn hand_out(&mut self, count: usize) -> Result<Received, Error> {
-        let lease = self.sent.leases.pop_front().expect("an open batch for every row in flight");
+        let first = self.sent.taken;
+        let ends = first + count == self.batch_size() || count == self.sent.count;
+        let lease = if ends { self.sent.leases.pop_front() } else { None };
+        let lease = match lease {
+            Some(whole) => whole.starting_at(first),
+            None => self.sent.leases[0].part(first),
+        };
         let Self { sent, phases, .. } = self;
         sent.receipts.load(&lease, count);
         let (mut steps, mut wrong) = (0, None);
@@ -331,7 +398,11 @@ impl Pool {
             return Err(self.break_for_infos(row, bytes, lease));
         }
         self.meter.count_batch(count, lease.must_copy());
-        self.sent.batch += 1;
+        self.sent.taken += count;
+        if ends {
+            (self.sent.batch, self.sent.taken) = (self.sent.batch + 1, 0);
+            self.sent.given = self.sent.given.saturating_sub(self.batch_size());
+        }
         if !self.sent.any() {
             self.memory.control.batches().skip_to(self.sent.batch);
             self.sent.given = 0;

@@ -33,7 +33,7 @@ pub(super) enum Awaited {
 }
 
 impl Awaited {
-    fn is_there(self, control: &Control) -> bool {
+    pub(super) fn is_there(self, control: &Control) -> bool {
         match self {
             Self::Task(task) => waiting(control, task).next().is_none(),
             Self::Rows(batch, rows) => {

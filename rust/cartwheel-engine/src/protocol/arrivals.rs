@@ -14,6 +14,14 @@
 //! its last places empty: no worker holds a ticket then, and the pool moves the count to the next
 //! batch.
 //!
+//! # Batches in parts
+//!
+//! The pool may hand out a part of a batch: places from the first one that was not handed out, as
+//! far as all of them are committed (`owners.rs`). The others go on being drawn and filled, and are
+//! handed out later, so nothing has to be agreed with workers. `filled` says that enough rows have
+//! come, the words say which: where a place is still being written, later ones may be counted. The ring of
+//! batches has room for one batch more than all rows need, for the one that was handed out in part.
+//!
 //! # Memory orders
 //!
 //! A batch's slab is stored before the queue's `Release`. A worker may draw a ticket of a batch
@@ -31,7 +39,7 @@
 //! # Processes
 //!
 //! A worker process may die between two instructions, and threads do not. So where workers are
-//! processes, each place has a word (`owners.rs`), and the words decide: a row has the place that is
+//! processes, the words of places (`owners.rs`) decide: a row has the place that is
 //! claimed for it in the place's word, and a batch is complete when all its places are committed.
 //! `tickets` and `filled` only say where to look: a worker that finds the next place claimed
 //! moves the ticket on, as whoever claimed it may have died before it could; and a worker that died
@@ -62,10 +70,12 @@ pub(crate) struct Arrivals {
 pub(crate) struct OpenBatches<'a> {
     pub(super) tickets: &'a Tickets,
     pub(super) ring: &'a [Arrivals],
-    /// The owner of each place of the ring; `None` where workers are threads.
-    pub(super) owners: Option<&'a [Owner]>,
+    /// The owner of each place of the ring.
+    pub(super) owners: &'a [Owner],
     /// Rows of a batch.
     pub(super) batch_size: usize,
+    /// Whether workers are processes, which may die.
+    pub(super) mortal: bool,
 }
 
 /// Neighbouring places of one open batch that a worker has claimed.
@@ -91,9 +101,9 @@ impl OpenBatches<'_> {
             let ticket = tickets.load(Ordering::Acquire);
             let (batch, first) = (self.ring_place(ticket / size), to_usize(ticket % size));
             // A claim does not extend beyond its batch, and a word claims one place.
-            let count = if self.owners.is_some() { 1 } else { most.min(self.batch_size - first) };
-            let owner = self.owners_of(batch).map(|owners| &owners[first]);
-            let is_claimed = owner.map(|owner| owner.claim(ticket / size, row));
+            let count = if self.mortal { 1 } else { most.min(self.batch_size - first) };
+            let is_claimed =
+                self.mortal.then(|| self.owners_of(batch)[first].claim(ticket / size, row));
             let (from, to) = (ticket, ticket + count as u64);
             let drawn = tickets.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
             if is_claimed.unwrap_or(drawn.is_ok()) {
@@ -102,11 +112,11 @@ impl OpenBatches<'_> {
         }
     }
 
-    /// Claims places that were dealt before, counted through the ring of batches: places of the
-    /// only batch, dealt by the pool, or the places of a worker that died.
-    pub(crate) fn claim_given(&self, first: usize, count: usize) -> Places {
-        let batch = first / self.batch_size % self.ring.len();
-        self.places(batch, first % self.batch_size, count)
+    /// Claims places that were dealt before, at most `most` of them, counted through the ring of
+    /// batches: places that the pool dealt, or the places of a worker that died.
+    pub(crate) fn claim_given(&self, first: usize, most: usize) -> Places {
+        let (batch, first) = (first / self.batch_size % self.ring.len(), first % self.batch_size);
+        self.places(batch, first, most.min(self.batch_size - first))
     }
 
     fn places(&self, batch: usize, first: usize, count: usize) -> Places {
@@ -117,9 +127,7 @@ impl OpenBatches<'_> {
     /// Commits claimed places, and counts them as filled; returns whether the pool has to be woken.
     pub(crate) fn filled(&self, places: Places) -> bool {
         let claimed = places.first..places.first + places.count;
-        if let Some(owners) = self.owners_of(places.batch) {
-            owners[claimed].iter().for_each(Owner::commit);
-        }
+        self.owners_of(places.batch)[claimed].iter().for_each(Owner::commit);
         let count = u32::try_from(places.count).expect("a batch has fewer than 2^32 rows");
         let arrivals = &self.ring[places.batch];
         let before = arrivals.filled.fetch_add(count, Ordering::AcqRel);
@@ -134,16 +142,25 @@ impl OpenBatches<'_> {
         arrivals.filled.store(0, Ordering::Relaxed);
         let size = u32::try_from(self.batch_size).expect("a batch has fewer than 2^32 rows");
         arrivals.wanted.store(size, Ordering::Relaxed);
-        let owners = self.owners_of(self.ring_place(batch));
-        owners.into_iter().flatten().for_each(|owner| owner.free(batch));
+        for owner in self.owners_of(self.ring_place(batch)) {
+            owner.free(batch);
+        }
     }
 
-    /// Deals places of batch number `batch` to `rows`, the first of them `first`. Only the pool calls
-    /// this.
-    pub(crate) fn deal(&self, batch: u64, first: usize, rows: Range<usize>) {
-        let owners = self.owners_of(self.ring_place(batch));
-        let owners = owners.into_iter().flat_map(|owners| &owners[first..]);
-        owners.zip(rows).for_each(|(owner, row)| owner.deal(batch, row));
+    /// Deals places to `rows`, the first of them `first` places after the first one of batch number
+    /// `batch`; returns its number, counted through the ring of batches. Only the pool calls this.
+    pub(crate) fn deal(&self, batch: u64, first: usize, rows: Range<usize>) -> u32 {
+        let place = |place: usize| {
+            let batch = batch + (place / self.batch_size) as u64;
+            (batch, self.ring_place(batch) * self.batch_size + place % self.batch_size)
+        };
+        if self.mortal {
+            for (nth, row) in rows.enumerate() {
+                let (batch, number) = place(first + nth);
+                self.owners[number].deal(batch, row);
+            }
+        }
+        u32::try_from(place(first).1).expect("the places of the ring are numbered in 32 bits")
     }
 
     /// Requests a ring when `rows` rows of batch number `batch` have arrived.
@@ -160,21 +177,28 @@ impl OpenBatches<'_> {
 
     /// Whether the first `rows` rows of batch number `batch` have arrived.
     pub(crate) fn arrived(&self, batch: u64, rows: usize) -> bool {
-        match self.owners_of(self.ring_place(batch)) {
-            None => self.counted(batch) >= rows,
-            Some(owners) => {
-                let mut holders = owners[..rows].iter().map(Owner::holder);
-                holders.all(|holder| holder.is_some_and(|holder| holder.is_committed))
-            }
-        }
+        // Threads commit and then count; so a full count says it for all places.
+        let is_full = !self.mortal && self.counted(batch) >= self.batch_size;
+        is_full || self.committed(batch, 0..rows) == rows
     }
 
-    /// Who has the places of batch number `batch`, counted through the ring of batches.
-    pub(crate) fn holders(&self, batch: u64) -> impl Iterator<Item = (usize, Holder)> + '_ {
+    /// How many of these places of batch number `batch` are committed, up to the first that is not.
+    pub(crate) fn committed(&self, batch: u64, places: Range<usize>) -> usize {
+        let owners = &self.owners_of(self.ring_place(batch))[places];
+        owners.iter().take_while(|owner| owner.is_committed()).count()
+    }
+
+    /// Who has the places of batch number `batch` from place `from` on, counted through the ring of
+    /// batches.
+    pub(crate) fn holders(
+        &self,
+        batch: u64,
+        from: usize,
+    ) -> impl Iterator<Item = (usize, Holder)> + '_ {
         let batch = self.ring_place(batch);
-        let owners = self.owners_of(batch).into_iter().flatten();
-        let first = batch * self.batch_size;
-        owners.enumerate().filter_map(move |(nth, owner)| Some((first + nth, owner.holder()?)))
+        let (owners, first) = (&self.owners_of(batch)[from..], batch * self.batch_size + from);
+        let holders = owners.iter().enumerate();
+        holders.filter_map(move |(nth, owner)| Some((first + nth, owner.holder()?)))
     }
 
     /// Leaves the remaining places of the batches before number `batch` empty. No row may be in
@@ -185,9 +209,9 @@ impl OpenBatches<'_> {
     }
 
     /// The owners of the places of the batch at place `batch` of the ring.
-    fn owners_of(&self, batch: usize) -> Option<&[Owner]> {
+    fn owners_of(&self, batch: usize) -> &[Owner] {
         let first = batch * self.batch_size;
-        self.owners.map(|owners| &owners[first..first + self.batch_size])
+        &self.owners[first..first + self.batch_size]
     }
 
     fn arrivals(&self, batch: u64) -> &Arrivals {

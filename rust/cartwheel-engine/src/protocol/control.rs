@@ -111,9 +111,8 @@ impl Offsets {
         Some(Self {
             slots: extent.take_array::<Slot>(shards)?,
             alarms: extent.take_array::<AlarmLine>(shards.div_ceil(SLEEPERS))?,
-            batches: extent.take_array::<Arrivals>(plan.open_batches())?,
-            owners: extent
-                .take_array::<Owner>(plan.open_batches().checked_mul(plan.batch_size)?)?,
+            batches: extent.take_array::<Arrivals>(plan.ring())?,
+            owners: extent.take_array::<Owner>(plan.ring().checked_mul(plan.batch_size)?)?,
             // A ring has at most two places for each row.
             queues: extent.take_array::<Entry>(rows.checked_mul(2)?)?,
             shard_counts: extent.take_array::<ShardCounts>(shards)?,
@@ -267,27 +266,29 @@ impl Control {
 
     /// The open batches, with the tickets for their places.
     pub(crate) fn batches(&self) -> OpenBatches<'_> {
-        let count = self.plan.open_batches();
+        let count = self.plan.ring();
         let start = self.offsets.batches;
         let place = self.mapping.at(start..start + count * size_of::<Arrivals>());
         let place = place.cast::<Arrivals>();
         debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
         // SAFETY: as in `header`, for `count` values of `Arrivals`.
         let ring = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
-        let (tickets, batch_size) = (&self.header().tickets, self.plan.batch_size);
-        OpenBatches { tickets, ring, owners: self.owners(), batch_size }
+        OpenBatches {
+            tickets: &self.header().tickets,
+            ring,
+            owners: self.owners(),
+            batch_size: self.plan.batch_size,
+            mortal: self.scope == Scope::Shared,
+        }
     }
 
-    /// The owners of the places of the open batches; `None` where no worker is a process.
-    fn owners(&self) -> Option<&[Owner]> {
-        (self.scope == Scope::Shared).then(|| {
-            let (start, count) =
-                (self.offsets.owners, self.plan.open_batches() * self.plan.batch_size);
-            let place = self.mapping.at(start..start + count * size_of::<Owner>()).cast::<Owner>();
-            debug_assert!(place.is_aligned(), "owners lie on multiples of their alignment");
-            // SAFETY: as in `header`, for `count` owners.
-            unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
-        })
+    /// The owners of the places of the open batches.
+    fn owners(&self) -> &[Owner] {
+        let (start, count) = (self.offsets.owners, self.plan.ring() * self.plan.batch_size);
+        let place = self.mapping.at(start..start + count * size_of::<Owner>()).cast::<Owner>();
+        debug_assert!(place.is_aligned(), "owners lie on multiples of their alignment");
+        // SAFETY: as in `header`, for `count` owners.
+        unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
     }
 
     /// The queue of worker `worker`.

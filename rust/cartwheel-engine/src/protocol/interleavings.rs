@@ -24,8 +24,9 @@ pub(crate) struct Words {
     tickets: AtomicU64,
     ring: Vec<Arrivals>,
     batch_size: usize,
-    /// `None` if the workers are threads.
-    owners: Option<Vec<Owner>>,
+    owners: Vec<Owner>,
+    /// Whether the workers are processes.
+    mortal: bool,
     ends: [Ends; 2],
     entries: [Vec<Entry>; 2],
     doorbell: ModelWord,
@@ -57,7 +58,8 @@ impl Words {
             tickets: AtomicU64::new(0),
             ring: (0..open_batches).map(|_| Arrivals::default()).collect(),
             batch_size,
-            owners: die.then(|| (0..open_batches * batch_size).map(|_| Owner::default()).collect()),
+            owners: (0..open_batches * batch_size).map(|_| Owner::default()).collect(),
+            mortal: die,
             ends: [Ends::default(), Ends::default()],
             entries: [entries(), entries()],
             doorbell: ModelWord::default(),
@@ -71,8 +73,8 @@ impl Words {
     }
 
     pub(crate) fn batches(&self) -> OpenBatches<'_> {
-        let (tickets, ring, owners) = (&self.tickets, &self.ring, self.owners.as_deref());
-        OpenBatches { tickets, ring, owners, batch_size: self.batch_size }
+        let Self { tickets, ring, owners, batch_size, mortal, .. } = self;
+        OpenBatches { tickets, ring, owners, batch_size: *batch_size, mortal: *mortal }
     }
 
     /// Gives row `row` an action and sends it to a worker.

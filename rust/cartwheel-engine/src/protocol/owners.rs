@@ -1,8 +1,12 @@
-//! Who owns the places of the open batches, where workers are processes.
+//! Who owns the places of the open batches.
 //!
 //! ```text
 //! free ──drawn by the worker, or dealt by the pool──▶ claimed ──row written──▶ committed
 //! ```
+//!
+//! Committed places are what the pool hands out, from the first one that it has not handed out to the
+//! first one that is not committed. Where workers are threads, that is all: their places stay free
+//! until they are committed, because tickets suffice to claim them.
 //!
 //! A worker process may die between any two instructions. Each place has a word, each step is one
 //! access to it, and the word names the row. So when a worker died, the words of the open batches
@@ -19,7 +23,7 @@
 //! A free place is published as the rest of its batch: by the queues, and by the chain of draws
 //! (`arrivals.rs`). The claim is a link of that chain: it releases what its worker has acquired to
 //! workers that find the place claimed, and move the ticket on. The commit releases the row to the
-//! pool, which acquires it in [`Owner::holder`].
+//! pool, which acquires it in [`Owner::is_committed`] and [`Owner::holder`].
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -28,6 +32,7 @@ const FREE: u64 = 0;
 const CLAIMED: u64 = 1;
 const COMMITTED: u64 = 2;
 const STATE_BITS: u32 = 2;
+const STATE: u64 = (1 << STATE_BITS) - 1;
 /// A pool has at most 2^31 rows.
 const ROW_BITS: u32 = 31;
 
@@ -61,16 +66,21 @@ impl Owner {
         self.0.compare_exchange(free, claimed, Ordering::Release, Ordering::Acquire).is_ok()
     }
 
-    /// The worker has written the row for which the place is claimed.
+    /// The worker has written the row that has the place.
     pub(super) fn commit(&self) {
         let claimed = self.0.load(Ordering::Relaxed);
-        self.0.store(claimed - CLAIMED + COMMITTED, Ordering::Release);
+        self.0.store((claimed & !STATE) | COMMITTED, Ordering::Release);
+    }
+
+    /// Whether the row that has the place is written.
+    pub(super) fn is_committed(&self) -> bool {
+        self.0.load(Ordering::Acquire) & STATE == COMMITTED
     }
 
     /// Who has the place.
     pub(super) fn holder(&self) -> Option<Holder> {
         let word = self.0.load(Ordering::Acquire);
-        let state = word & ((1 << STATE_BITS) - 1);
+        let state = word & STATE;
         let row = (word >> STATE_BITS) & ((1 << ROW_BITS) - 1);
         let row = usize::try_from(row).expect("a row's number fits");
         (state != FREE).then_some(Holder { row, is_committed: state == COMMITTED })

@@ -13,7 +13,7 @@ pub(crate) struct Receipts {
 }
 
 impl Receipts {
-    /// Reads the first `count` places of a batch.
+    /// Reads `count` places of a batch, from the first one of the lease on.
     pub(crate) fn load(&mut self, lease: &Lease, count: usize) {
         let layout = lease.layout();
         for (part, offset, bytes) in [
@@ -22,7 +22,7 @@ impl Receipts {
             (&mut self.phases, layout.phases_offset(), 1),
         ] {
             part.resize(count * bytes, 0);
-            lease.read(offset, part);
+            lease.read(offset + lease.first() * bytes, part);
         }
     }
 

@@ -17,7 +17,10 @@
 //! 3. NumPy's functions are called while attached, with objects of the types that they require. That
 //!    a thread is attached excludes no other thread. What does is that a new array is known to no
 //!    other code until it is returned, and that the state of a pool is behind its door.
-//! 4. The descriptor of a rollout is only sent to the pool's worker processes, where it comes back to
+//! 4. An array that was not made here is written likewise, and only where NumPy says that it may be
+//!    written. Every bit pattern that is copied is an element of the array: its source has the same
+//!    dtype, one of [`DType`], so there are no references to count.
+//! 5. The descriptor of a rollout is only sent to the pool's worker processes, where it comes back to
 //!    `PyMemory`; `python/cartwheel/worker` does it.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
@@ -47,6 +50,12 @@ pub(crate) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     Ok(asarray.call1((value,))?.cast_into::<PyUntypedArray>()?)
 }
 
+/// Where the elements of an array begin.
+fn first_byte(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
+    // SAFETY: a live array object, read while attached (invariant 3).
+    unsafe { (*array.as_array_ptr()).fields.data.cast() }
+}
+
 /// Copies elements of a C-contiguous array, row-major, from byte `offset` on, until `into` is full.
 ///
 /// # Panics
@@ -57,10 +66,8 @@ pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into:
     let bytes = array.len() * array.dtype().itemsize();
     let fits = offset <= bytes && into.len() <= bytes - offset;
     assert!(fits, "{} bytes from byte {offset} on of {bytes}", into.len());
-    // SAFETY: a live array object, read while attached (invariant 3).
-    let first = unsafe { (*array.as_array_ptr()).fields.data }.cast::<u8>();
     // SAFETY: `offset` is within the array's memory.
-    let from = unsafe { first.add(offset) };
+    let from = unsafe { first_byte(array).add(offset) };
     // SAFETY: `from` is followed by enough initialised bytes, since the array is contiguous; they
     // are read as in invariant 1. An environment may return an array that already shares memory
     // with `into`, so they may overlap.
@@ -101,12 +108,58 @@ pub(crate) fn copy_numbers<T: Number>(array: &Bound<'_, PyUntypedArray>, into: &
     assert!(array.is_c_contiguous(), "only contiguous arrays are read as numbers");
     assert!(dtype::is(&array.dtype(), T::DTYPE), "numbers of {}", array.dtype());
     into.resize(array.len(), T::default());
-    // SAFETY: a live array object, read while attached (invariant 3).
-    let first = unsafe { (*array.as_array_ptr()).fields.data }.cast::<u8>();
+    let bytes = size_of_val(&into[..]);
     // SAFETY: the array has as many elements of the same size, initialised, since it is contiguous;
     // they are read as in invariant 1, as bytes, because an array may lie at any address. The
     // vector's memory is its own, and takes any bytes.
-    unsafe { first.copy_to_nonoverlapping(into.as_mut_ptr().cast(), size_of_val(&into[..])) }
+    unsafe { first_byte(array).copy_to_nonoverlapping(into.as_mut_ptr().cast(), bytes) }
+}
+
+/// Whether NumPy lets this array be written.
+pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
+    // SAFETY: a live array object, read while attached (invariant 3).
+    let flags = unsafe { (*array.as_array_ptr()).fields.flags };
+    flags & NPY_ARRAY_WRITEABLE != 0
+}
+
+/// Copies the rows of `source`, `[rows, *shape]`, each into its cell of `into`: `cells` has the
+/// cells' numbers in a row-major `[steps, num_envs, *shape]`. Of a cell that is there twice the last
+/// row remains.
+///
+/// The thread stays attached: to give up the GIL costs a caller up to its switch interval, five
+/// milliseconds, when another thread computes in Python.
+///
+/// # Panics
+///
+/// When an array is not contiguous, `into` is read-only or has another dtype or shape, or a row has no
+/// cell.
+pub(crate) fn scatter(
+    source: &Bound<'_, PyUntypedArray>,
+    into: &Bound<'_, PyUntypedArray>,
+    cells: impl ExactSizeIterator<Item = usize>,
+) {
+    let whole = source.is_c_contiguous() && into.is_c_contiguous();
+    assert!(whole && is_writable(into), "contiguous arrays, the second of them writable");
+    let dtype = dtype::from_descr(&source.dtype()).expect("a dtype of numbers");
+    assert!(dtype::is(&into.dtype(), dtype), "one dtype");
+    let (rows, shape) = source.shape().split_first().expect("an axis of rows");
+    let (axes, cell) = into.shape().split_at(2);
+    assert!(*rows == cells.len() && shape == cell, "a cell for each row");
+    let bytes = shape.iter().product::<usize>() * dtype.size();
+    if bytes == 0 {
+        return;
+    }
+    let all = axes[0] * axes[1];
+    for (row, cell) in cells.enumerate() {
+        assert!(row < *rows && cell < all, "cell {cell} of {all} for row {row} of {rows}");
+        // SAFETY: `row` is within the array, whose rows have `bytes` bytes, since it is contiguous.
+        let from = unsafe { first_byte(source).add(row * bytes) };
+        // SAFETY: so is `cell`, and its array has the same dtype and shape.
+        let to = unsafe { first_byte(into).add(cell * bytes) };
+        // SAFETY: read and written as in invariants 1 and 4; they may overlap, because the caller
+        // may pass views of one array.
+        unsafe { from.copy_to(to, bytes) }
+    }
 }
 
 /// A new array with its own memory, a copy of `numbers`, row-major, of shape `[rows, *shape]`.
@@ -218,7 +271,8 @@ pub(crate) fn view<'py>(
     rows: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, lease) = (owner.py(), owner.get().lease());
-    assert!(rows <= lease.layout().rows(), "{rows} rows of {}", lease.layout().rows());
+    let left = lease.layout().rows() - lease.first();
+    assert!(rows <= left, "{rows} rows of {left}");
     let (kind, first) = (lease.layout().leaf(leaf), lease.leaf(leaf));
     // SAFETY: the leaf has that many rows, as was just checked, and the owner becomes the base below
     // (invariant 2).

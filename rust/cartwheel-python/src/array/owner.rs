@@ -58,7 +58,7 @@ impl PyRolloutSlab {
     /// Owns a rollout that was just taken, with the descriptor for worker processes if there is
     /// one.
     pub(crate) fn new(recorded: Recorded) -> Self {
-        // SAFETY: Python sends the descriptor to the worker processes (invariant 4).
+        // SAFETY: Python sends the descriptor to the worker processes (invariant 5).
         let (lease, descriptor) = unsafe { recorded.into_parts() };
         Self { lease, descriptor: Mutex::new(descriptor) }
     }

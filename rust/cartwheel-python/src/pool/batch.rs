@@ -117,8 +117,9 @@ impl Batches {
         let root = &self.observations.root;
         let has_finals = self.form.dense;
         let copy = |number: usize, first: usize| {
-            let offset = lease.layout().leaf_offset(first + number);
             let leaf = &leaves[number];
+            let offset =
+                lease.layout().leaf_offset(first + number) + lease.first() * leaf.row_bytes();
             copied(py, leaf.dtype, rows, &leaf.shape, |room| lease.read_new(offset, room))
         };
         let copy_finals =
@@ -235,7 +236,7 @@ fn outcome<'py>(
     dtype: DType,
 ) -> PyResult<Bound<'py, PyAny>> {
     copied(py, dtype, rows, &[], |room| {
-        let elements = lease.read_new(offset, room);
+        let elements = lease.read_new(offset + lease.first() * dtype.size(), room);
         if dtype == DType::Bool {
             // A flag that another process wrote may be any byte; Python's truth values may not.
             for flag in &mut *elements {
@@ -252,7 +253,7 @@ pub(super) fn narrow_rewards<'py>(
     lease: &Lease,
     rows: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut offset = lease.layout().rewards_offset();
+    let mut offset = lease.layout().rewards_offset() + lease.first() * size_of::<f64>();
     filled(py, DType::F32, Some(rows), &[], |room| {
         let mut wide = [0_u8; REWARDS_AT_ONCE * size_of::<f64>()];
         for narrow in room.chunks_mut(REWARDS_AT_ONCE * size_of::<f32>()) {

@@ -26,7 +26,7 @@ impl Judge {
         self.before.resize(layout.rows() * bytes, 0);
         for (place, row) in rows.enumerate() {
             let into = &mut self.before[row * bytes..(row + 1) * bytes];
-            lease.read(layout.leaf_offset(0) + place * bytes, into);
+            lease.read(layout.leaf_offset(0) + (lease.first() + place) * bytes, into);
         }
     }
 

@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::memory::Sharing;
-use cartwheel_engine::pool::{Meter, OnDeath, Policy, Pool};
+use cartwheel_engine::pool::{Meter, OnDeath, Policy, Pool, RecvOrder};
 use cartwheel_engine::worker::CrewSettings;
 use cartwheel_engine::{Call, FULL_RESET};
 use pyo3::exceptions::PyValueError;
@@ -42,7 +42,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::PyRolloutSlab;
-use crate::error::to_py_err;
+use crate::error::{in_flight, to_py_err};
 use crate::memory::PyMemory;
 use crate::mode::mode;
 use crate::pool::announced::Announced;
@@ -179,7 +179,7 @@ impl PyPool {
         self.door.enter(py, Call::Step, "step_wait", |state| {
             let in_parts = state.steps_rows || state.pool.batch_size() < state.rows;
             let call = (!in_parts).then_some(Call::Step);
-            state.receive(py, call, timeout, "step_wait")
+            state.receive(py, call, None, timeout, "step_wait")
         })
     }
 
@@ -389,10 +389,34 @@ impl PyPool {
         })
     }
 
-    /// The next batch of sent rows: the results of `step`, with `env_index` in the infos.
-    #[pyo3(signature = (timeout = None))]
-    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Step, "recv", |state| state.receive(py, None, timeout, "recv"))
+    /// The next batch of sent rows: the results of `step`, with `env_index` in the infos. `portion` is
+    /// the least and the most rows of it; `None`: a whole one.
+    #[pyo3(signature = (timeout = None, portion = None))]
+    fn recv<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+        portion: Option<(usize, usize)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.door.enter(py, Call::Step, "recv", |state| {
+            state.receive(py, None, portion, timeout, "recv")
+        })
+    }
+
+    /// Whether rows that were sent are received in the order of their sends, and not as they are done.
+    fn receives_in_order(&self, py: Python<'_>) -> PyResult<bool> {
+        self.door.enter(py, Call::Call, "recv_order", |state| {
+            Ok(state.pool.recv_order() == RecvOrder::Sent)
+        })
+    }
+
+    /// Sets this order for rows that are sent from now on.
+    fn receive_in_order(&self, py: Python<'_>, sent: bool) -> PyResult<()> {
+        self.door.enter(py, Call::Call, "recv_order", |state| {
+            let order = if sent { RecvOrder::Sent } else { RecvOrder::Done };
+            let flying = state.pool.in_flight();
+            state.pool.set_recv_order(order).map_err(|_| in_flight(py, "recv_order", &flying))
+        })
     }
 
     /// The next batch of rows that were reset: the results of `reset`, with `env_index` in the

@@ -1,7 +1,8 @@
 //! Rows that are sent and received in parts, as Python sees them.
 
-use cartwheel_engine::Call;
+use cartwheel_engine::pool::Sending;
 use cartwheel_engine::space::DType;
+use cartwheel_engine::{Call, Error};
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 use crate::array::dtype;
 use crate::array::{as_array, copy_bytes};
 use crate::error::{in_flight, not_pending, to_py_err};
+use crate::native::PyNativeEnvs;
 use crate::pool::actions::{Checked, Rows, shown};
 use crate::pool::batch::name_rows;
 use crate::pool::next_reset::flags_of;
@@ -49,26 +51,16 @@ impl State {
                 link.call_method1(intern!(py, "pack_sent_actions"), arguments)
             }
         };
-        let (mut checked, mut messages) = (None, None);
-        if self.actions.opaque > 0 {
-            messages = Some(pack(actions)?);
-        } else {
-            let of = if rows.is_some() { Rows::Named(count) } else { Rows::All(count) };
-            let checked =
-                checked.insert(Checked::new(&self.actions, actions, of, cast_for(native))?);
-            if checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
-                for (leaf, part) in checked.parts() {
-                    let filled = sending.fill_actions(leaf, part.tag(), |sent, room| {
-                        part.copy_to(sent.start * (room.len() / sent.len()), room);
-                        check_values(native, leaf, part.tag(), room)
-                    });
-                    filled.map_err(explain)?;
-                }
-            } else {
-                // Their dtype differs from that of the actions in flight, which is rare.
-                messages = Some(pack(&checked.batch(&self.actions, py)?)?);
-            }
-        }
+        let of = if rows.is_some() { Rows::Named(count) } else { Rows::All(count) };
+        let checked = (self.actions.opaque == 0)
+            .then(|| Checked::new(&self.actions, actions, of, cast_for(native)))
+            .transpose()?;
+        let messages = match &checked {
+            None => Some(pack(actions)?),
+            Some(checked) if store_actions(&mut sending, checked, native).map_err(explain)? => None,
+            // Their dtype differs from that of the actions in flight, which is rare.
+            Some(checked) => Some(pack(&checked.batch(&self.actions, py)?)?),
+        };
         let by_channel = if messages.is_some() { ACTIONS_BY_CHANNEL } else { 0 };
         sending.send(flags_of(next.as_ref()) | by_channel).map_err(explain)?;
         self.link.all_sent = calling == "send";
@@ -127,6 +119,25 @@ impl State {
         name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
         outputs.into_observations(py)
     }
+}
+
+/// Stores checked actions where the workers will read them. False, and nothing is stored, if their
+/// dtypes differ from those of the actions in flight.
+fn store_actions(
+    sending: &mut Sending<'_>,
+    checked: &Checked<'_>,
+    native: Option<&Py<PyNativeEnvs>>,
+) -> Result<bool, Error> {
+    if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
+        return Ok(false);
+    }
+    for (leaf, part) in checked.parts() {
+        sending.fill_actions(leaf, part.tag(), |sent, room| {
+            part.copy_to(sent.start * (room.len() / sent.len()), room);
+            check_values(native, leaf, part.tag(), room)
+        })?;
+    }
+    Ok(true)
 }
 
 /// The error for a step of all rows of a pool whose batches have fewer.

@@ -18,7 +18,7 @@ impl State {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.send_steps(py, actions, rows, "step")?;
         let call = rows.is_none().then_some(Call::Step);
-        self.receive(py, call, self.timeout, "step")
+        self.receive(py, call, None, self.timeout, "step")
     }
 
     /// `step_async` and `step_wait_by_row` in one.
@@ -33,15 +33,17 @@ impl State {
     }
 
     /// Waits for the step of all rows if `call` is one; otherwise for the next batch of rows that were
-    /// sent, and names its rows.
+    /// sent, and names its rows. `portion` is the least and the most rows of such a batch; `None`: a
+    /// whole one.
     pub(super) fn receive<'py>(
         &mut self,
         py: Python<'py>,
         call: Option<Call>,
+        portion: Option<(usize, usize)>,
         timeout: Option<f64>,
         calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut received = self.finish_step(py, call, calling, timeout)?;
+        let mut received = self.finish_step(py, call, portion, calling, timeout)?;
         let outputs = self.collect_or_lose(py, &mut received)?;
         if call.is_none() {
             name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
@@ -54,12 +56,15 @@ impl State {
         &mut self,
         py: Python<'_>,
         call: Option<Call>,
+        portion: Option<(usize, usize)>,
         calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Received> {
         // `send` may have begun a step of all rows.
         let call = call.or_else(|| self.pool.pending().filter(|call| *call == Call::Step));
-        let received = self.finish(py, call, calling, timeout)?;
+        let size = self.pool.batch_size();
+        let portion = portion.unwrap_or((size, size));
+        let received = self.finish_some(py, call, portion, calling, timeout)?;
         if call.is_some() { self.judged(py, received, calling) } else { Ok(received) }
     }
 
@@ -85,7 +90,7 @@ impl State {
         timeout: Option<f64>,
         reset_infos: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let mut received = self.finish_step(py, Some(Call::Step), calling, timeout)?;
+        let mut received = self.finish_step(py, Some(Call::Step), None, calling, timeout)?;
         let lease = self.load(py, &mut received)?;
         let Self { link, batches, infos, by_row, rows, .. } = self;
         let rewards = narrow_rewards(py, &lease, *rows)?;

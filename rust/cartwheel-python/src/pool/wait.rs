@@ -20,11 +20,24 @@ impl State {
         calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Received> {
+        let size = self.pool.batch_size();
+        self.finish_some(py, call, (size, size), calling, timeout)
+    }
+
+    /// Likewise, but for the least and the most rows of the batch.
+    pub(super) fn finish_some(
+        &mut self,
+        py: Python<'_>,
+        call: Option<Call>,
+        (fewest, most): (usize, usize),
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Received> {
         let waited = call.unwrap_or(Call::Step);
         let received =
             self.wait(py, waited, calling, timeout, |pool, timeout, interrupted| match call {
                 Some(call) => pool.finish(call, timeout, interrupted),
-                None => pool.receive(timeout, interrupted),
+                None => pool.receive_some(fewest, most, timeout, interrupted),
             })?;
         let Some(lease) = &received.lease else { return Ok(received) };
         if let Some(judge) = self.judge.as_mut().filter(|_| call != Some(Call::Step)) {
