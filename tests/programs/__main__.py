@@ -3,6 +3,7 @@
 import sys
 
 from tests.programs import (  # noqa: F401 - they register programs
+    collecting,
     cycles,
     endings,
     forbidden,

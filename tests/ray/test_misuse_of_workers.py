@@ -123,7 +123,7 @@ def test_weights_need_a_policy_that_takes_them(workers):
     with pytest.raises(TypeError, match=r"`set_weights\(weights\)`"):
         remote.update({})
     assert remote.policy_version == 0
-    assert remote.collect().policy_version == 0
+    assert remote.collect().version == 0
 
 
 def test_weights_that_cannot_be_pickled_are_refused(workers):

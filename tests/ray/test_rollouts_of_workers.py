@@ -37,7 +37,7 @@ def test_one_worker_collects_what_a_collector_collects(workers, mode):
     for version, expected in enumerate(twin(make_env, 40, seed=7, weights=UPRIGHT), 1):
         rollout = remote.collect()
         assert_same(rollout, expected)
-        assert (rollout.policy_version, rollout.workers) == (version, (0,))
+        assert (rollout.version, rollout.workers) == (version, (0,))
         rollout.rewards[:] = 0  # they are the caller's
 
 
@@ -143,7 +143,7 @@ def test_weights_are_pickled_once_a_version_and_loaded_once_a_worker(workers):
     assert [remote.update(Weights()) for _ in range(3)] == [1, 2, 3]
     assert Weights.pickled == 3
     for rollout in islice(remote.rollouts(), 10):
-        assert rollout.policy_version == 3
+        assert rollout.version == 3
         assert (rollout.extras["loaded"] == 1).all()
     assert Weights.pickled == 3
 
@@ -155,10 +155,10 @@ def test_rollouts_say_which_weights_made_them(workers):
     for _ in range(30):
         rollout = next(stream)
         tilt = rollout.observations[:-1, :, 2]
-        assert_identical(rollout.extras["tilt"], tilt - versions[rollout.policy_version])
+        assert_identical(rollout.extras["tilt"], tilt - versions[rollout.version])
         weights = np.float32(len(versions) / 100)
         versions[remote.update(weights)] = weights
-    assert len({rollout.policy_version for rollout in islice(stream, 4)}) > 1
+    assert len({rollout.version for rollout in islice(stream, 4)}) > 1
 
 
 def test_every_worker_is_ahead_by_as_many_rollouts_as_allowed(workers):
@@ -186,10 +186,10 @@ def test_collect_drops_what_older_weights_made(workers):
     next(remote.rollouts())
     remote.update(np.float32(0.5))
     rollout = remote.collect()
-    assert rollout.policy_version == 1
+    assert rollout.version == 1
     assert_identical(rollout.extras["tilt"], rollout.observations[:-1, :, 2] - np.float32(0.5))
     assert remote.stats().dropped.tolist() == [2, 2]
-    assert remote.collect().policy_version == 1  # no new weights: nothing to wait for
+    assert remote.collect().version == 1  # no new weights: nothing to wait for
 
 
 def test_arrays_come_out_of_the_object_store_without_a_copy(workers):

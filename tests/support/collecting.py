@@ -5,6 +5,7 @@ import contextlib
 import numpy as np
 
 import cartwheel
+from cartwheel.spaces import nested
 from tests.support.comparison import assert_identical
 from tests.support.executors import INLINE
 from tests.support.simulated_rollouts import FROZEN, simulated_envs
@@ -60,3 +61,21 @@ def with_values(rollout, table):
     """The rollout, with the values that ``table`` has for its states."""
     rollout.set_values(table[states_of(rollout.value_inputs())])
     return rollout
+
+
+def assert_same_steps(rollout, other):
+    """Both rollouts are the same, but for actions and extras of steps that only reset."""
+    for name in ARRAYS:
+        one, two = getattr(rollout, name), getattr(other, name)
+        if name in ("actions", "extras"):
+            one, two = nested.at(one, rollout.valid), nested.at(two, other.valid)
+        assert_identical(one, two)
+    for name, array in vars(other.carry).items():
+        assert_identical(getattr(rollout.carry, name), array)
+    assert_identical(rollout.env_index, other.env_index)
+
+
+def in_lockstep(count, mode, num_steps, **keywords):
+    """The first rollouts of a collector in lockstep."""
+    with collector_of(mode, num_steps, **keywords) as collector:
+        return [collector.collect() for _ in range(count)]

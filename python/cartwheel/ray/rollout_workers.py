@@ -272,7 +272,7 @@ class RolloutWorkers:
         self._gathered = {
             index: rollout
             for index, rollout in self._gathered.items()
-            if rollout.policy_version == self.policy_version
+            if rollout.version == self.policy_version
         }
         while len(self._gathered) < self.num_workers:
             missing = [worker for worker in self._workers if worker.index not in self._gathered]
@@ -290,7 +290,7 @@ class RolloutWorkers:
         rollout = self._receive(worker)
         if rollout is None:
             return
-        if rollout.policy_version == self.policy_version:
+        if rollout.version == self.policy_version:
             self._gathered[worker.index] = rollout
         else:
             worker.dropped += 1
@@ -453,7 +453,7 @@ class RolloutWorkers:
         """Takes the answer of a worker, which is there; ``None`` if it is no rollout."""
         rollout = worker.receive()
         if rollout is not None:
-            worker.staleness = self.policy_version - rollout.policy_version
+            worker.staleness = self.policy_version - rollout.version
         return rollout
 
 

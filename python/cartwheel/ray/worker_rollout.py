@@ -20,7 +20,10 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Record))
 #: Fields with a row more than there are steps.
 _WITH_LAST = ("observations", "is_first")
 #: Fields with a time axis.
-_TIMED = ("actions", "rewards", "terminated", "truncated", "valid", "extras", *_WITH_LAST)
+_TIMED = (
+    *("actions", "rewards", "terminated", "truncated", "valid", "extras", "policy_version"),
+    *_WITH_LAST,
+)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True, repr=False)
@@ -32,18 +35,20 @@ class WorkerRollout(Rollout):
     ``torch.tensor`` copies.) Rollouts of all workers are copies, into which the caller may write.
 
     Attributes:
-        policy_version: The version of the weights, as :meth:`RolloutWorkers.update` counts them.
+        version: The version of the weights, as :meth:`RolloutWorkers.update` counts them;
+            ``policy_version`` has it for every action.
         workers: The workers whose environments these are, in the order of the rows.
     """
 
-    policy_version: int
+    version: int
     workers: tuple[int, ...]
 
     @classmethod
-    def of(cls, rollout: Rollout, policy_version: int, worker: int) -> WorkerRollout:
+    def of(cls, rollout: Rollout, version: int, worker: int) -> WorkerRollout:
         """Returns the rollout with its origin; shares the arrays."""
         fields = {name: getattr(rollout, name) for name in _FIELDS}
-        return cls(**fields, policy_version=policy_version, workers=(worker,))
+        fields["policy_version"] = np.full_like(rollout.policy_version, version)
+        return cls(**fields, version=version, workers=(worker,))
 
     @property
     def nbytes(self) -> int:
@@ -83,7 +88,8 @@ def joined(rollouts: Sequence[WorkerRollout]) -> WorkerRollout:
         final_index=index[order],
         mode=rollouts[0].mode,
         carry=Carry(**before),
-        policy_version=rollouts[0].policy_version,
+        env_index=np.arange(rows[-1]),
+        version=rollouts[0].version,
         workers=tuple(worker for rollout in rollouts for worker in rollout.workers),
     )
 

@@ -21,6 +21,7 @@ Example:
 """
 
 from cartwheel.rollouts.carry import Carry
+from cartwheel.rollouts.collecting.stats import CollectorStats
 from cartwheel.rollouts.collector import Collector
 from cartwheel.rollouts.episodes import Episode, Episodes
 from cartwheel.rollouts.rollout import Rollout
@@ -31,6 +32,7 @@ from cartwheel.rollouts.windows import Windows
 __all__ = [
     "Carry",
     "Collector",
+    "CollectorStats",
     "Episode",
     "Episodes",
     "Rollout",

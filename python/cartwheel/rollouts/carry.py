@@ -48,3 +48,14 @@ class Carry:
             returns=zeros,
             lengths=np.zeros(num_envs, np.int64),
         )
+
+    def of(self, rows: NDArray[np.int64]) -> Carry:
+        """Returns the state of some rows."""
+        return Carry(**{name: part[rows] for name, part in vars(self).items()})
+
+    def replaced(self, rows: NDArray[np.int64], other: Carry) -> Carry:
+        """Returns the state in which some rows have the state of ``other``."""
+        parts = {name: part.copy() for name, part in vars(self).items()}
+        for name, part in vars(other).items():
+            parts[name][rows] = part
+        return Carry(**parts)

@@ -1,35 +1,39 @@
-"""Runs a policy in vector environments, rollout after rollout."""
+"""Runs a policy in vector environments, rollout after rollout.
+
+This file is above 400 lines because it has the documentation of every argument.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cartwheel.arguments import as_integer, mode_of
-from cartwheel.policy import as_function
-from cartwheel.rollouts.carry import Carry
-from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
+from cartwheel.arguments import as_bool, as_integer, mode_of
+from cartwheel.rollouts.collecting.actor import Actor
+from cartwheel.rollouts.collecting.background import Background
+from cartwheel.rollouts.collecting.plan import Plan
+from cartwheel.rollouts.collecting.session import Session
+from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.spaces import nested
-from cartwheel.vector.infos import check_infos
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
     from cartwheel.arguments import ResetOptions
-    from cartwheel.choices import Until
+    from cartwheel.choices import CollectOrder, Until
     from cartwheel.policy import Policy
+    from cartwheel.rollouts.collecting.stats import CollectorStats
     from cartwheel.rollouts.rollout import Rollout
-
-#: The number of steps for which memory is made first if the length of episodes is unknown.
-FIRST_STEPS = 32
 
 
 class Collector:
@@ -105,6 +109,40 @@ class Collector:
     Only the collector may step and reset the environments; if you do, call :meth:`reset`
     afterwards. The collector does not close them.
 
+    **Order.** ``"lockstep"`` steps all rows together: every batch waits for its slowest row, and
+    the policy for the environments. The other orders send and receive rows apart
+    (:meth:`~cartwheel.VectorEnv.send`), so the policy works while environments step. A column of a
+    rollout is always one row's next ``num_steps`` steps, in order; none is lost and none is there
+    twice.
+
+    * ``"groups"``: fixed groups of rows in turn. The policy gets the same batches in the same order
+      whatever the executor, the workers and the timing, so rollouts have the same bits.
+    * ``"free"``: the policy gets whatever rows are done, from ``min_rows`` to ``max_rows`` of them.
+      No slow row and no slow reset holds the others. A policy that treats rows alone gives the
+      same rollouts as in lockstep; matrix products of another size may round otherwise.
+    * ``"auto"``: measures the policy and the environments in the first rollouts, tries the orders
+      that can gain, and keeps the fastest; :meth:`stats` says which and why.
+
+    In these three orders the policy is called with some rows (a recurrent one gets their numbers),
+    and rows that only reset (``NEXT_STEP``) are not asked: their action and extras are 0.
+    ``docs/collecting.md`` says which order suits which training loop.
+
+    **Ahead.** With ``run_ahead=0`` a rollout is strictly on-policy, and nothing is in flight
+    between two calls of :meth:`collect`. With more, rows that have their steps begin the next
+    rollouts. With ``columns=B`` a rollout has the first ``B`` rows to have their steps
+    (:attr:`Rollout.env_index`), and no row is more than ``run_ahead + 1`` columns in front of the
+    slowest. Nothing is dropped, so fast rows are not favoured. With ``background=True`` a thread
+    collects, at most ``queue`` rollouts ahead. :attr:`Rollout.policy_version` says which policy
+    made each action. With one :meth:`update` after each rollout and without ``columns``, an action
+    is at most ``run_ahead`` updates old, and in the background ``run_ahead + queue + 1``.
+
+    **While rows are in flight** (``run_ahead``, ``columns``, ``background``), ``envs.step``,
+    ``envs.reset`` and :func:`~cartwheel.evaluate` are errors: call :meth:`pause` first. If an
+    environment raises, rollouts that are complete are handed out, the unfinished one is lost, and
+    the next one begins with a reset. In the background the next :meth:`collect` raises what the
+    policy or the environments raised, after the rollouts that were complete; :meth:`collect` goes
+    on when it is called again.
+
     Args:
         envs: Vector environments whose observations and actions are arrays of fixed shape, or
             nested dictionaries and tuples of such arrays.
@@ -116,12 +154,30 @@ class Collector:
             episode (``bool``, ``[N]``) too. Both arrays are the policy's own.
         seed: For the first reset, which :meth:`collect` makes; as for ``envs.reset``.
         options: For every reset of all rows; as for ``envs.reset``.
+        order: ``"lockstep"``, ``"groups"``, ``"free"`` or ``"auto"``; see above. All but
+            ``"lockstep"`` need ``num_steps``.
+        groups: Number of groups of ``"groups"``; divides the number of rows.
+        min_rows: ``"free"``: the policy is asked for at least so many rows, if so many can come,
+        max_rows: and for at most so many (``None``: all);
+        deadline: but for those that are there after so many seconds (``None``: it waits for
+            ``min_rows``).
+        run_ahead: Rollouts that a row may be in front of the slowest.
+        columns: Columns of a rollout, if not all rows.
+        standby: The last so many environments are spares: they are reset ahead of need, and play
+            for a row whose episode is over. For long resets, in the mode ``DISABLED``. A rollout
+            has ``N - standby`` columns, and episode ``k`` of column ``n`` is reset with the first
+            word of ``numpy.random.SeedSequence((seed, n, k))``, so no result tells which
+            environment played.
+        background: Collect in a thread, from the first :meth:`collect` on.
+        queue: Rollouts that wait for :meth:`collect` in the background, at most.
 
     Raises:
         TypeError: ``envs`` is not a vector environment, ``policy`` is neither callable nor has a
-            method ``predict``, or a space has parts that are not arrays of fixed shape.
+            method ``predict``, a space has parts that are not arrays of fixed shape, or the order
+            needs ``send`` and ``recv``, and ``envs`` has none.
         ValueError: The length is given in none of these ways or in several, a number is out of
-            range, there is no autoreset mode, or ``batch_size`` is less than ``num_envs``.
+            range, arguments do not go together, there is no autoreset mode, or ``batch_size`` is
+            less than ``num_envs``.
     """
 
     def __init__(
@@ -135,34 +191,66 @@ class Collector:
         recurrent: bool = False,
         seed: Any = None,
         options: ResetOptions = None,
+        order: CollectOrder = "lockstep",
+        groups: int = 2,
+        min_rows: int = 1,
+        max_rows: int | None = None,
+        deadline: float | None = 0.002,
+        run_ahead: int = 0,
+        columns: int | None = None,
+        standby: int = 0,
+        background: bool = False,
+        queue: int = 1,
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
         self.mode = _mode_of(envs)
-        as_function(policy, recurrent=recurrent)
-        self.envs, self.policy, self.recurrent = envs, policy, recurrent
+        self._actor = Actor(policy, recurrent=recurrent)
+        self.envs, self.recurrent = envs, recurrent
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
-        self.num_steps = num_steps
+        steps = self._checked_steps(num_steps)
         for space, name in (
             (envs.single_observation_space, "observations"),
             (envs.single_action_space, "actions"),
         ):
             nested.empty(batch_space(space, envs.num_envs), 1, name)
-        self._seed, self._options = seed, options
-        self._carry: Carry | None = None
-        self._shown: Any = None
-        self._recording: Recording | None = None
-        self._capacity = FIRST_STEPS
+        plan = Plan(order, groups, min_rows, max_rows, deadline, run_ahead, columns, standby)
+        plan.check(envs, self.mode, counts_episodes=self.episodes_per_env is not None)
+        queue = as_integer("queue", queue, 1)
+        if as_bool("background", background):
+            _check_background(envs)
+        self._order = order
+        source, spares = plan.source(envs, self.mode, self._actor, steps, self.episodes_per_env)
+        self._session = Session(envs, self._actor, source, order, spares, seed, options)
+        self._background: Background | None = None
+        self._is_closed = False
+        self._door = threading.Lock()
+        if background:
+            self._background = Background(self._session.collect, self._actor, queue)
+            self._ending = weakref.finalize(self, self._background.end)
 
     def __repr__(self) -> str:
-        """Environments, name of the policy and length of a rollout, in one line."""
+        """Environments, name of the policy, length of a rollout and order, in one line."""
         name = getattr(self.policy, "__qualname__", type(self.policy).__qualname__)
         parts = [repr(self.envs), name]
         if self.num_steps is not None:
             parts.append(f"num_steps={self.num_steps}")
         if self.episodes_per_env is not None:
             parts.append(f"num_episodes={self.episodes_per_env.sum()}")
+        if self._order != "lockstep":
+            parts.append(f"order={self._order!r}")
+        if self._background is not None:
+            parts.append("background=True")
         return f"Collector({', '.join(parts)})"
+
+    @property
+    def policy(self) -> Policy:
+        """What acts; the next call is for a policy that was set."""
+        return self._actor.policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self._actor.policy = policy
 
     @property
     def num_steps(self) -> int | None:
@@ -170,18 +258,29 @@ class Collector:
 
         Raises:
             ValueError: The new value is out of range, or ``None`` although it is required.
+            RuntimeError: The order is not ``"lockstep"``, and rows have begun their next steps.
         """
-        return self._num_steps
+        steps: int | None = self._session.source.num_steps
+        return steps
 
     @num_steps.setter
     def num_steps(self, num_steps: int | None) -> None:
+        steps = self._checked_steps(num_steps)
+        source = self._session.source
+        running = self._background is not None and self._background.is_running
+        if self._order != "lockstep" and (running or not source.is_between_rollouts):
+            raise RuntimeError(
+                f"`num_steps` cannot change from {source.num_steps} to {steps}: rows have begun "
+                "their next steps. It can after `reset`, and between rollouts with run_ahead=0."
+            )
+        source.num_steps = steps
+
+    def _checked_steps(self, num_steps: int | None) -> int | None:
         if num_steps is None and self.episodes_per_env is None:
             raise ValueError(
                 "say how long a rollout is: give `num_steps`, `until='all_done'` or `num_episodes`."
             )
-        if num_steps is not None:
-            num_steps = as_integer("num_steps", num_steps, 1, MAX_STEPS)
-        self._num_steps = num_steps
+        return None if num_steps is None else as_integer("num_steps", num_steps, 1, MAX_STEPS)
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
@@ -190,18 +289,15 @@ class Collector:
         A recurrent policy sets the state of these rows to zero before it uses the observations.
         :attr:`Rollout.is_first` has these flags for every step.
         """
-        if self._recording is not None:
-            return self._recording.is_first.copy()
-        carry = self._carry or Carry.after_reset(self.envs.num_envs)
-        return carry.is_first.copy()
+        return self._session.source.is_first
 
     def reset(
         self, *, seed: Any = None, options: ResetOptions = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Resets every environment, and drops an unfinished rollout.
+        """Resets every environment, and drops unfinished rollouts, and those that wait.
 
         Args:
-            seed: As for ``envs.reset``.
+            seed: As for ``envs.reset``; with ``standby`` an integer or ``None``.
             options: As for ``envs.reset``; by default the ``options`` of the collector.
 
         Returns:
@@ -209,26 +305,20 @@ class Collector:
 
         Raises:
             TypeError: The infos are not a dictionary.
+            RuntimeError: The collector is closed, or another thread is in one of its calls.
             Exception: The environments raised it.
         """
-        observations, infos = self._reset(seed, options)
-        self._shown = copy.deepcopy(observations)
-        return observations, infos
-
-    def _reset(self, seed: Any, options: Any) -> tuple[Any, dict[str, Any]]:
-        """Resets every environment; the policy gets the returned observations next."""
-        if self._recording is not None:
-            self._recording.end()
-        self._carry = self._recording = None
-        options = self._options if options is None else options
-        observations, infos = self.envs.reset(seed=seed, options=options)
-        check_infos(infos)
-        self._shown = observations
-        self._carry, self._seed = Carry.after_reset(self.envs.num_envs), None
-        return observations, infos
+        with self._entered("reset"):
+            if self._background is not None:
+                self._background.stop()
+                self._background.drop()
+            observations, infos = self._session.reset(seed, options)
+            return copy.deepcopy(observations), infos
 
     def collect(self) -> Rollout:
         """Collects the next rollout, or completes one that an error of the policy interrupted.
+
+        In the background, it waits for the next rollout of the thread.
 
         Returns:
             The rollout. When no reference to it is left, a later rollout uses its memory.
@@ -237,53 +327,100 @@ class Collector:
             TypeError: Actions do not fit the action space, the policy returned a recurrent state,
                 extras have another dtype than before, or the infos are not a dictionary, as with
                 the wrapper ``DictInfoToList``.
-            ValueError: The number of actions or extras is not the number of environments, or the
-                names of extras differ from before.
-            RuntimeError: ``infos`` have no final observations in the mode ``SAME_STEP``.
+            ValueError: The number of actions or extras is not the number of rows, or the names of
+                extras differ from before.
+            RuntimeError: ``infos`` have no final observations in the mode ``SAME_STEP``; the
+                collector is closed; or another thread is in one of its calls.
+            cartwheel.ForkedProcessError: The thread of the background lives in the parent process.
             Exception: The policy or the environments raised it.
         """
-        function = as_function(self.policy, recurrent=self.recurrent)
-        if self.recurrent:
-            function = self._with_rows(function)
-        recording = self._recording or self._begin()
-        try:
-            recording.record(function)
-        except BaseException:
-            if recording.is_lost:
-                with contextlib.suppress(Exception):  # closed or broken: no rollout to end
-                    recording.end()
-                self._carry = self._recording = None
-            raise
-        recording.end()
-        self._recording, self._carry = None, None  # set again below, if the rollout is complete
-        rollout = recording.rollout()
-        if self.episodes_per_env is None:
-            self._carry, self._shown = carry_after(rollout), recording.shown
-        else:
-            self._capacity = max(FIRST_STEPS, 1 << (rollout.num_steps - 1).bit_length())
-        return rollout
+        with self._entered("collect"):
+            session, background = self._session, self._background
+            rollout = session.collect() if background is None else background.take()
+            session.count(rollout)
+            return rollout
 
-    def _with_rows(self, policy: Callable[..., Any]) -> Callable[[Any], Any]:
-        """Returns a function of the observations that calls a recurrent policy."""
-        return lambda observations: policy(
-            observations, np.arange(self.envs.num_envs), self.is_first
-        )
+    def update(self, change: Callable[[], Any] | None = None) -> int:
+        """Changes what acts, between two calls of the policy.
 
-    def _begin(self) -> Recording:
-        """Begins a recording, after a reset if one is needed."""
-        if self._carry is None:
-            self._reset(self._seed, None)
-        carry = self._carry or Carry.after_reset(self.envs.num_envs)
-        most = self.num_steps or MAX_STEPS
-        capacity = most if self.episodes_per_env is None else min(self._capacity, most)
-        where = (self.envs, self.mode, carry, self._shown, capacity)
-        if self.episodes_per_env is None:
-            self._recording = Recording(*where)
-        else:
-            self._recording = EpisodeRecording(
-                *where, episodes=self.episodes_per_env, num_steps=self.num_steps
+        It waits for the call that is in progress, calls ``change``, and counts a version. So every
+        call of the policy sees one version. What acts must be no module that a learner changes in
+        place, but a copy:
+        ``collector.update(lambda: actor.load_state_dict(learner.state_dict()))``.
+
+        Args:
+            change: Called once, in this thread; ``None`` only counts.
+
+        Returns:
+            The new version: :attr:`Rollout.policy_version` of actions from now on.
+
+        Raises:
+            RuntimeError: The policy itself calls this method.
+            Exception: ``change`` raised it; the version stays.
+        """
+        return self._actor.update(change)
+
+    def pause(self) -> None:
+        """Waits until nothing is in flight, so that others can use the environments.
+
+        The thread of the background ends after the call that it is in. Complete rollouts wait, and
+        unfinished ones go on with the next :meth:`collect`. It resumes where the environments are:
+        if you reset or step them meanwhile, call :meth:`reset` afterwards.
+
+        Raises:
+            RuntimeError: Another thread is in a call of this collector; the collector is closed; or
+                the thread of the background does not end within 30 seconds.
+            Exception: An environment raised it; the next rollout begins with a reset.
+        """
+        with self._entered("pause"):
+            if self._background is not None:
+                self._background.stop()
+            self._session.source.rest()
+
+    def close(self) -> None:
+        """Ends the thread of the background and drops what is unfinished; may be called again.
+
+        It does not close the environments, in which nothing is in flight afterwards.
+
+        Raises:
+            RuntimeError: The thread does not end within 30 seconds.
+        """
+        if self._background is not None:
+            self._background.close()
+        if not self._is_closed:
+            self._is_closed = True
+            with contextlib.suppress(Exception):  # the environments are closed or broken
+                self._session.source.drop()
+            if self._background is not None:
+                self._ending.detach()
+
+    def stats(self) -> CollectorStats:
+        """Returns the counts and times so far; at any time, from any thread."""
+        return self._session.stats()
+
+    @contextlib.contextmanager
+    def _entered(self, calling: str) -> Iterator[None]:
+        """One thread at a time, while the collector is open."""
+        if self._is_closed:
+            raise RuntimeError(f"`{calling}` of a closed collector: make another one.")
+        if not self._door.acquire(blocking=False):
+            raise RuntimeError(
+                f"`{calling}` while another call of this collector is in progress: one thread at a "
+                "time, and not from within the policy."
             )
-        return self._recording
+        try:
+            yield
+        finally:
+            self._door.release()
+
+
+def _check_background(envs: Any) -> None:
+    """Refuses environments that step in the thread that collects."""
+    if getattr(envs.unwrapped, "executor", None) == "inline":
+        raise ValueError(
+            "`background` goes with executor='process' or 'thread', not with 'inline': "
+            "environments would step in the collector's thread and hold up the learner."
+        )
 
 
 def _mode_of(envs: Any) -> AutoresetMode:

@@ -38,6 +38,8 @@ class Record:
     extras: dict[str, NDArray[Any]]
     mode: AutoresetMode
     carry: Carry
+    policy_version: NDArray[np.int64]
+    env_index: NDArray[np.int64]
 
     @property
     def num_steps(self) -> int:
@@ -46,7 +48,7 @@ class Record:
 
     @property
     def num_envs(self) -> int:
-        """The number of environments, ``N``."""
+        """The number of columns, ``N``: of environments, if each has one."""
         return len(self.carry.rewards)
 
     @property

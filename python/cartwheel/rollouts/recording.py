@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -10,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 import cartwheel.returns as estimators
 from cartwheel.rollouts.carry import Carry
+from cartwheel.rollouts.collecting.answers import Answers
 from cartwheel.rollouts.finals import Finals
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.rollouts.segment import Segment, join
@@ -17,11 +19,10 @@ from cartwheel.spaces import nested
 from cartwheel.vector.infos import failed_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.rollouts.collecting.actor import Actor
     from cartwheel.rollouts.record import Record
 
     #: Which rows are transitions, which begin an episode, and which have a final observation that
@@ -42,6 +43,7 @@ class Recording:
         shown: The present observations, on which the policy acts next.
         is_complete: Whether all steps are recorded.
         is_lost: Whether the environments failed in a step, after which the recording cannot go on.
+        waited: Seconds in which the environments stepped.
     """
 
     def __init__(
@@ -54,13 +56,18 @@ class Recording:
     ) -> None:
         """Begins at the present observations ``shown``, after the step of ``carry``."""
         self.envs, self.mode, self.carry = envs, mode, carry
-        segment = Segment(envs, capacity, shown)
+        self._answers = Answers(envs.single_action_space, envs.num_envs)
+        segment = Segment(envs, capacity, shown, self._answers)
         self.segments = [segment]
         # A slab has its own copy of the first observations. Those of the last step may be a view of
         # the slab before, into which the caller may write.
         self.shown = shown if segment.copies else nested.at(segment.observations, 0)
         self.finals = Finals(envs.single_observation_space)
         self.is_complete = self.is_lost = False
+        self.waited = 0.0
+        self._rows = np.arange(envs.num_envs)
+        #: For each step, the version of the policy.
+        self._versions: list[int] = []
         #: For each step with failures, the environments for which it is not a transition. If the
         #: step terminated an episode, only the autoreset failed (in ``SAME_STEP``), and the step is
         #: a transition.
@@ -79,21 +86,29 @@ class Recording:
         over: NDArray[np.bool_] = segment.terminated[ended] | segment.truncated[ended]
         return over
 
-    def record(self, policy: Callable[[Any], Any]) -> None:
+    def record(self, actor: Actor) -> None:
         """Steps until the recording is complete.
 
         If the policy raises, or its actions do not fit, the recording is not changed.
         """
+
+        def first() -> NDArray[np.bool_]:
+            return self.is_first.copy()
+
         while not self.is_complete:
             segment = self.segments[-1]
-            actions = segment.act(policy(self.shown))
+            answer, version = actor.ask(self.shown, self._rows, first)
+            actions = segment.act(answer)
             self.is_lost = True
+            began = time.perf_counter()
             try:
                 step = self.envs.step(actions)
             except BaseException:
                 self.is_lost = not self._is_refused(segment)
                 raise
+            self.waited += time.perf_counter() - began
             segment.take_in(step)
+            self._versions.append(version)
             failed = failed_rows(step[4]) if step[4] else None
             if failed is not None:
                 step_of_all = sum(segment.steps for segment in self.segments) - 1
@@ -151,6 +166,10 @@ class Recording:
             final_observations=finals,
             final_index=index,
             carry=self.carry,
+            policy_version=np.repeat(np.array(self._versions, np.int64), len(valid[0])).reshape(
+                valid.shape
+            ),
+            env_index=self._rows,
         )
 
     def _marks(self, terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> Marks:
@@ -256,9 +275,8 @@ class EpisodeRecording(Recording):
         """Doubles the room for steps, up to the upper bound."""
         steps = len(self._valid)
         most = steps if self.num_steps is None else self.num_steps - steps
-        segment = Segment(self.envs, min(steps, most, MAX_STEPS), self.shown)
+        segment = Segment(self.envs, min(steps, most, MAX_STEPS), self.shown, self._answers)
         nested.assign(segment.observations, 0, self.shown)  # resting rows repeat their last frame
-        segment.expect(self.segments[-1].extras or {})
         self.segments.append(segment)
         self.shown = nested.at(segment.observations, 0)
 

@@ -58,6 +58,11 @@ class Rollout(Estimators):
             and :meth:`transitions` return them, too.
         mode: The autoreset mode.
         carry: The results of the last step before the rollout.
+        policy_version: Which policy made each action, ``int64``, ``[T, N]``: the number of calls of
+            :meth:`Collector.update` before. With ``order="free"`` or ``"groups"``, rows that only
+            reset have the version of the time of their step, too.
+        env_index: The environment of each column, ``int64``, ``[N]``: ``0`` to ``N - 1``, unless
+            the collector has ``columns``.
     """
 
     def __repr__(self) -> str:
@@ -246,6 +251,8 @@ class Rollout(Estimators):
             extras=nested.at(self.checked_extras(), after),
             mode=self.mode,
             carry=carry,
+            policy_version=self.policy_version[after],
+            env_index=self.env_index,
         )
         if self._values is not None:
             tail._values = self._values[0][after], self._values[1][kept]

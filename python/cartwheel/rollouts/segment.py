@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
-from cartwheel.policy import actions_and_extras
 from cartwheel.spaces import nested
-from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
+
+    from cartwheel.rollouts.collecting.answers import Answers
 
 
 class Segment:
@@ -26,14 +24,16 @@ class Segment:
     rewards nor flags. With any other vector environment, batches are copied.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], capacity: int, shown: Any) -> None:
+    def __init__(
+        self, envs: VectorEnv[Any, Any, Any], capacity: int, shown: Any, answers: Answers
+    ) -> None:
         """Begins at the observations ``shown`` that ``envs`` returned last."""
         given: Any = envs
         self.capacity, self.num_envs, self.steps = capacity, envs.num_envs, 0
-        self._action_space = envs.single_action_space
-        # Pools of `cartwheel.envpool` have only the spaces of one environment.
-        actions = batch_space(envs.single_action_space, envs.num_envs)
-        self.actions = nested.empty(actions, capacity, "actions")
+        self._answers = answers
+        self.actions = nested.apply(
+            lambda form: np.empty((capacity, *form.shape[1:]), form.dtype), answers.actions
+        )
         # Dtype and shape of actions that need no conversion: a cheap check in every step.
         self._dtype = getattr(self.actions, "dtype", None)
         self._shape = getattr(self.actions, "shape", ())[1:]
@@ -71,46 +71,20 @@ class Segment:
             isinstance(result, np.ndarray)
             and result.dtype is self._dtype
             and result.shape == self._shape
-            and not self.extras
+            and not self._answers.extras
         ):
             self.actions[self.steps] = result
-            self.extras = {}
+            self._answers.extras = self.extras = {}
             return result
-        result, extras = actions_and_extras(result, self._action_space)
-        actions = nested.as_batch(self.actions, result, "actions")
-        if extras or self.extras:
-            self._keep(extras)
-        elif self.extras is None:
-            self.extras = {}
+        actions, extras = self._answers.checked(result, self.num_envs, self.steps)
+        if self.extras is None:
+            self.extras = {
+                name: np.empty((self.capacity, *form.shape[1:]), form.dtype)
+                for name, form in (self._answers.extras or {}).items()
+            }
+        nested.assign(self.extras, self.steps, extras)
         nested.assign(self.actions, self.steps, actions)
         return actions
-
-    def _keep(self, extras: Mapping[str, Any]) -> None:
-        if self.extras is None:
-            arrays = {name: as_array(name, extra) for name, extra in extras.items()}
-            for name, array in arrays.items():
-                if array.shape[:1] != (self.num_envs,):
-                    raise ValueError(
-                        f"extra `{name}` must have shape ({self.num_envs}, …), one entry for each "
-                        f"environment; got {array.shape}."
-                    )
-            self.expect({name: array[None] for name, array in arrays.items()})
-        elif extras.keys() != self.extras.keys():
-            raise ValueError(
-                f"the policy gave the extras {sorted(extras)} at step {self.steps} of the rollout, "
-                f"and {sorted(self.extras)} before."
-            )
-        room = self.extras or {}
-        arrays = {name: nested.as_batch(kept, extras[name], name) for name, kept in room.items()}
-        for name, array in arrays.items():
-            room[name][self.steps] = array
-
-    def expect(self, extras: Mapping[str, NDArray[Any]]) -> None:
-        """Makes arrays for extras with the shapes and dtypes of these, which have a time axis."""
-        self.extras = {
-            name: np.empty((self.capacity, *extra.shape[1:]), extra.dtype)
-            for name, extra in extras.items()
-        }
 
     def take_in(self, step: tuple[Any, Any, Any, Any, Any]) -> None:
         """Counts a step, and copies its results if they are not in a slab."""

@@ -1,0 +1,100 @@
+"""The policy as collectors call it: one call at a time, with a version and a clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from cartwheel.policy import as_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cartwheel.policy import Policy
+
+
+class Stopped(BaseException):
+    """Ends a collection in the background between two calls; nothing is lost."""
+
+
+class Actor:
+    """Calls the policy for some rows, and counts the updates of what acts.
+
+    Attributes:
+        policy: May be set at any time; the next call of the policy is for the new one.
+        recurrent: Whether the policy gets row numbers and beginnings of episodes.
+        version: How many updates there were.
+        is_in_background: Whether a thread of its own collects.
+        stopping: Set to end a collection in the background.
+        calls: How many calls there were.
+        rows: For how many rows.
+        seconds: For how long, in all.
+    """
+
+    def __init__(self, policy: Policy, *, recurrent: bool) -> None:
+        """Checks that the policy can be called."""
+        as_function(policy, recurrent=recurrent)
+        self.policy, self.recurrent = policy, recurrent
+        self.version = self.calls = self.rows = 0
+        self.seconds = 0.0
+        self.is_in_background = False
+        self.stopping = threading.Event()
+        self._lock = threading.Lock()
+        #: The thread that is in a call of the policy.
+        self._caller: int | None = None
+
+    def ask(
+        self, observations: Any, rows: NDArray[np.intp], first: Callable[[], NDArray[np.bool_]]
+    ) -> tuple[Any, int]:
+        """Calls the policy once.
+
+        Args:
+            observations: One for each of ``rows``.
+            rows: Row numbers; the policy gets a copy.
+            first: Returns whether each observation begins an episode, in an array for the policy.
+
+        Returns:
+            What the policy returned, and the version that returned it.
+
+        Raises:
+            Stopped: A collection in the background is to end.
+            TypeError: The policy cannot be called.
+            Exception: The policy raised it.
+        """
+        function = as_function(self.policy, recurrent=self.recurrent)
+        further = (rows.copy(), first()) if self.recurrent else ()
+        with self._lock:
+            if self.stopping.is_set():
+                raise Stopped
+            self._caller = threading.get_ident()
+            began = time.perf_counter()
+            try:
+                answer = function(observations, *further)
+            finally:
+                self._caller = None
+                self.seconds += time.perf_counter() - began
+            self.calls += 1
+            self.rows += len(rows)
+            return answer, self.version
+
+    def update(self, change: Callable[[], Any] | None) -> int:
+        """Calls ``change`` between two calls of the policy; returns the new version.
+
+        Raises:
+            RuntimeError: The policy itself called this method.
+            Exception: ``change`` raised it; the version stays.
+        """
+        if self._caller == threading.get_ident():
+            raise RuntimeError(
+                "`update` was called by the policy itself: it waits for the call of the policy "
+                "that is in progress. Call `update` where the learner is."
+            )
+        with self._lock:
+            if change is not None:
+                change()
+            self.version += 1
+            return self.version

@@ -1,0 +1,179 @@
+"""The order ``"auto"``: measures, and chooses one of the others."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from cartwheel.log import LOGGER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.carry import Carry
+    from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel.rollouts.collecting.pipeline import Pipeline
+    from cartwheel.rollouts.collecting.source import Source
+    from cartwheel.rollouts.rollout import Rollout
+
+#: Environments that step all rows in less are not worth a try: a call of the other orders costs as
+#: much.
+SHORTEST_STEP = 300e-6
+#: The part of the time that must be there to be hidden.
+LEAST_SHARE = 0.1
+#: How much faster than lockstep another order must be.
+LEAST_GAIN = 1.05
+#: Rollouts of a try: the first brings rows to where they stay.
+TRY = 2
+
+
+class Auto:
+    """Tries the orders that can gain and keeps the fastest.
+
+    The first rollout, in lockstep, is not counted, because code is loaded and compiled in it. The
+    second says how long a step of all rows and a call of the policy take. If one of them could hide
+    a part of the other, or if rows could wait less for each other, ``groups`` and ``free`` play two
+    rollouts each. An order is changed only where every row is at the beginning of a rollout.
+
+    Attributes:
+        name: The order of the last rollout.
+        reason: Why this order.
+    """
+
+    def __init__(
+        self, actor: Actor, lockstep: Source, makers: dict[str, Callable[[], Pipeline]]
+    ) -> None:
+        """``makers`` make the other orders, by name."""
+        self._actor, self._makers = actor, makers
+        self._pipelines: dict[str, Pipeline] = {}
+        self._source: Source = lockstep
+        self._lockstep = lockstep
+        #: Seconds of waiting in orders before the present one, and of the present one before that.
+        self._waited = self._before = 0.0
+        self.name, self.reason = "lockstep", "nothing was measured yet"
+        self._choice = self._choices()
+        #: Steps a second of the last rollout, and the seconds of a step of all rows that the policy
+        #: and the environments took.
+        self._speed = 0.0
+        self._measured = (0.0, 0.0)
+
+    @property
+    def present(self) -> Source:
+        """The order of the next rollout."""
+        return self._source
+
+    # What a collector asks of an order
+
+    @property
+    def num_steps(self) -> Any:
+        """Steps of a rollout."""
+        return self._lockstep.num_steps
+
+    @num_steps.setter
+    def num_steps(self, num_steps: int) -> None:
+        self._lockstep.num_steps = self._source.num_steps = num_steps
+
+    @property
+    def waited(self) -> float:
+        """Seconds in which it waited for environments."""
+        return self._waited + self._source.waited - self._before
+
+    @property
+    def needs_reset(self) -> bool:
+        """Whether the next rollout begins with a reset."""
+        return self._source.needs_reset
+
+    @property
+    def is_between_rollouts(self) -> bool:
+        """Whether every row is at the beginning of the next rollout."""
+        return self._source.is_between_rollouts
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Which of the observations that rows show begin an episode, ``[N]``."""
+        return self._source.is_first
+
+    @property
+    def carry(self) -> Carry | None:
+        """The state before the next rollout."""
+        return self._source.carry
+
+    @property
+    def shown(self) -> Any:
+        """The first observations of the next rollout."""
+        return self._source.shown
+
+    def begin(self, carry: Carry, shown: Any) -> None:
+        """Continues at the observations ``shown``, after the step of ``carry``."""
+        self._source.begin(carry, shown)
+
+    def rest(self) -> None:
+        """Receives all that flies and sends nothing."""
+        self._source.rest()
+
+    def drop(self) -> None:
+        """Drops what is unfinished; a reset comes next."""
+        self._source.drop()
+
+    def collect(self) -> Rollout:
+        """Collects the next rollout, then measures or chooses."""
+        began, waited, thought = time.perf_counter(), self.waited, self._actor.seconds
+        rollout = self._source.collect()
+        seconds = time.perf_counter() - began
+        self._speed = rollout.rewards.size / seconds
+        per_step = 1.0 / rollout.num_steps
+        self._measured = (
+            (self._actor.seconds - thought) * per_step,
+            (self.waited - waited) * per_step,
+        )
+        next(self._choice, None)
+        return rollout
+
+    # Choosing
+
+    def _choices(self) -> Iterator[None]:
+        """Goes on after each rollout, as long as there is something to choose."""
+        yield  # after the first rollout
+        speeds = {"lockstep": self._speed}
+        policy, envs = self._measured
+        known = f"a step takes {envs * 1e3:.2f} ms, a call of the policy {policy * 1e3:.2f} ms"
+        tries = []
+        if envs >= SHORTEST_STEP and envs >= LEAST_SHARE * (policy + envs):
+            tries.append("free")
+            if policy >= LEAST_SHARE * (policy + envs):
+                tries.insert(0, "groups")
+        for name in [name for name in tries if name in self._makers]:
+            pipeline = self._pipelines[name] = self._makers[name]()
+            ahead = pipeline.run_ahead
+            self._switch(name, pipeline)
+            best = 0.0
+            for _ in range(TRY):
+                yield
+                best = max(best, self._speed)
+            speeds[name] = best
+            pipeline.run_ahead = 0  # brings every row to the beginning of a rollout
+            while not pipeline.is_between_rollouts:
+                yield
+            pipeline.run_ahead = ahead
+        best_name = max(speeds, key=lambda name: speeds[name])
+        if speeds[best_name] < LEAST_GAIN * speeds["lockstep"]:
+            best_name = "lockstep"
+        if best_name != self.name:
+            self._switch(best_name, self._pipelines.get(best_name, self._lockstep))
+        seen = ", ".join(f"{name} {speed:,.0f}" for name, speed in speeds.items())
+        self.reason = f"{known}; steps a second: {seen}"
+        LOGGER.info("the collector chose the order %r: %s", self.name, self.reason)
+
+    def _switch(self, name: str, source: Source) -> None:
+        """Hands the rows over to another order."""
+        carry, shown = self._source.carry, self._source.shown
+        assert carry is not None
+        self._source.rest()
+        self._waited += self._source.waited - self._before
+        self._before = source.waited
+        source.num_steps = self._source.num_steps
+        source.begin(carry, shown)
+        self._source, self.name = source, name

@@ -1,0 +1,197 @@
+"""The arrays into which rows write, each at its own step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from gymnasium.vector.utils import batch_space
+
+import cartwheel.returns as estimators
+from cartwheel._cartwheel import store
+from cartwheel.rollouts.rollout import Rollout
+from cartwheel.spaces import nested
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gymnasium.spaces import Space
+    from gymnasium.vector import AutoresetMode
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.carry import Carry
+
+
+class Finals(NamedTuple):
+    """Final observations, and the step and the row of each."""
+
+    steps: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    observations: Any
+
+
+class Block:
+    """One column of ``num_steps`` steps for each of ``num_rows`` rows, time-major.
+
+    Attributes:
+        observations: ``[T + 1, N, …]``.
+        actions: ``[T, N, …]``; zeros where the policy was not asked.
+        rewards: ``[T, N]``.
+        terminated: ``[T, N]``.
+        truncated: ``[T, N]``.
+        failed: Which steps failed, and are no transitions, ``[T, N]``.
+        versions: Of the policy, ``[T, N]``.
+        extras: ``[T, N, …]``, by name; zeros where the policy was not asked.
+    """
+
+    def __init__(self, space: Space[Any], actions: Any, num_steps: int, num_rows: int) -> None:
+        """``space`` is that of one observation; ``actions`` have the form ``[1, N, …]``."""
+        shape = (num_steps, num_rows)
+        self.shape = shape
+        self.observations: Any = nested.empty(
+            batch_space(space, num_rows), num_steps + 1, "observations"
+        )
+        self.actions = nested.apply(lambda form: _zeros(form, shape), actions)
+        self.rewards = np.zeros(shape)
+        self.terminated, self.truncated = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+        self.failed = np.zeros(shape, np.bool_)
+        self.versions = np.zeros(shape, np.int64)
+        self.extras: dict[str, NDArray[Any]] = {}
+        self._space = space
+        self._finals: list[Finals] = []
+
+    def act(
+        self,
+        steps: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        actions: Any,
+        extras: Mapping[str, NDArray[Any]],
+        version: int,
+    ) -> None:
+        """Writes the actions and extras of one version, one for each of these steps and rows."""
+        for name, extra in extras.items():
+            if name not in self.extras:
+                self.extras[name] = _zeros(extra[None], self.shape)
+        chosen = {name: self.extras[name] for name in extras}
+        leaves = [*_leaves(self.actions, actions), *_leaves(chosen, extras)]
+        versions = np.full(len(rows), version)
+        store([*leaves, (versions, self.versions, 0)], steps, rows)
+
+    def take_in(
+        self,
+        steps: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        observations: Any,
+        results: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]],
+        failed: NDArray[np.bool_] | None,
+    ) -> None:
+        """Writes the observations after these steps, and rewards, terminations, truncations."""
+        recorded = (self.rewards, self.terminated, self.truncated)
+        leaves = [*_leaves(self.observations, observations, 1), *_leaves(recorded, results)]
+        if failed is not None:
+            leaves.append((failed, self.failed, 0))
+        store(leaves, steps, rows)
+
+    def show(self, steps: Any, rows: NDArray[np.int64], observations: Any) -> None:
+        """Replaces the observations at these steps."""
+        nested.assign(self.observations, (steps, rows), observations)
+
+    def expect(self, forms: Mapping[str, NDArray[Any]]) -> None:
+        """Adds extras of the policy that no row of this block has; ``forms`` are ``[1, N, …]``."""
+        for name, form in forms.items():
+            self.extras.setdefault(name, _zeros(form, self.shape))
+
+    def add_finals(self, finals: Finals) -> None:
+        """Keeps final observations that the next rows do not show."""
+        self._finals.append(finals)
+
+    def finals(self) -> Finals:
+        """All final observations, in the order of time."""
+        none = np.empty(0, np.int64)
+        if not self._finals:
+            return Finals(none, none, nested.stack(self._space, []))
+        steps, rows = (np.concatenate(part) for part in list(zip(*self._finals, strict=True))[:2])
+        joined = nested.concat([finals.observations for finals in self._finals])
+        order = np.lexsort((rows, steps))
+        return Finals(steps[order], rows[order], nested.at(joined, order))
+
+    def rollout(self, mode: AutoresetMode, carry: Carry, env_index: NDArray[np.int64]) -> Rollout:
+        """Returns the columns as a rollout that has these arrays."""
+        flags, before = (self.terminated, self.truncated), carry.done
+        valid = estimators.valid_mask(mode, *flags, before)
+        # A step that terminated an episode did not fail, even if the reset after it did.
+        valid &= ~(self.failed & ~self.terminated)
+        finals = self.finals()
+        return Rollout(
+            observations=self.observations,
+            actions=self.actions,
+            rewards=self.rewards,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            valid=valid,
+            is_first=estimators.is_first(mode, *flags, before, carry.is_first),
+            final_observations=finals.observations,
+            final_index=np.stack([finals.steps, finals.rows], axis=1),
+            extras=self.extras,
+            mode=mode,
+            carry=carry,
+            policy_version=self.versions,
+            env_index=env_index,
+        )
+
+    @classmethod
+    def gathered(cls, columns: list[tuple[Block, NDArray[np.int64], NDArray[np.int64]]]) -> Block:
+        """Returns a block of chosen columns.
+
+        Args:
+            columns: Blocks, which of their rows, and which columns of the result these become. The
+                places of all of them are ``0`` to ``B - 1``.
+        """
+        one = columns[0][0]
+        width = sum(len(rows) for _, rows, _ in columns)
+        actions = nested.at(one.actions, (slice(1), np.zeros(width, np.int64)))
+        result = cls(one._space, actions, one.shape[0], width)
+        for block, rows, places in columns:
+            for name in ("observations", "actions", "rewards", "terminated", "truncated"):
+                nested.assign(
+                    getattr(result, name),
+                    (slice(None), places),
+                    nested.at(getattr(block, name), (slice(None), rows)),
+                )
+            result.failed[:, places] = block.failed[:, rows]
+            result.versions[:, places] = block.versions[:, rows]
+            for name, extra in block.extras.items():
+                if name not in result.extras:
+                    result.extras[name] = _zeros(extra, result.shape)
+                result.extras[name][:, places] = extra[:, rows]
+            place_of = np.full(block.shape[1], -1)
+            place_of[rows] = places
+            finals = block.finals()
+            chosen = place_of[finals.rows] >= 0
+            if chosen.any():
+                result.add_finals(
+                    Finals(
+                        finals.steps[chosen],
+                        place_of[finals.rows[chosen]],
+                        nested.at(finals.observations, chosen),
+                    )
+                )
+        return result
+
+
+def _leaves(
+    arrays: Any, batch: Any, offset: int = 0
+) -> list[tuple[NDArray[Any], NDArray[Any], int]]:
+    """Returns the leaves of a batch, with the arrays into which they are stored."""
+    leaves: list[tuple[NDArray[Any], NDArray[Any], int]] = []
+
+    def add(into: NDArray[Any], part: Any) -> None:
+        leaves.append((np.ascontiguousarray(part, into.dtype), into, offset))
+
+    nested.apply(add, arrays, batch)
+    return leaves
+
+
+def _zeros(like: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
+    """Zeros of the dtype and the last dimensions of ``like``, which has two dimensions before."""
+    return np.zeros((*shape, *like.shape[2:]), like.dtype)

@@ -1,0 +1,118 @@
+"""Collects by steps of all rows: every batch waits for its slowest row."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from cartwheel.rollouts.carry import Carry
+from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
+
+if TYPE_CHECKING:
+    import numpy as np
+    from gymnasium.vector import AutoresetMode, VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel.rollouts.rollout import Rollout
+
+#: The number of steps for which memory is made first if the length of episodes is unknown.
+FIRST_STEPS = 32
+
+
+class Lockstep:
+    """Collects rollouts of all rows, step by step, in rollout slabs.
+
+    Attributes:
+        num_steps: Steps of a rollout, or their upper bound.
+        episodes_per_env: Episodes of each row in one rollout, ``[N]``; ``None``: steps count.
+        carry: The state before the next rollout; ``None``: a reset is needed.
+        shown: The present observations.
+        waited: Seconds in which the environments stepped.
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        mode: AutoresetMode,
+        actor: Actor,
+        num_steps: int | None,
+        episodes_per_env: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Collects nothing yet; :meth:`begin` comes first."""
+        self._envs, self._mode, self._actor = envs, mode, actor
+        self.num_steps, self.episodes_per_env = num_steps, episodes_per_env
+        self.carry: Carry | None = None
+        self.shown: Any = None
+        self.waited = 0.0
+        self._recording: Recording | None = None
+        self._capacity = FIRST_STEPS
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Which of the observations that are shown begin an episode, ``[N]``."""
+        if self._recording is not None:
+            return self._recording.is_first.copy()
+        carry = self.carry or Carry.after_reset(self._envs.num_envs)
+        return carry.is_first.copy()
+
+    @property
+    def needs_reset(self) -> bool:
+        """Whether the next rollout begins with a reset."""
+        return self._recording is None and self.carry is None
+
+    @property
+    def is_between_rollouts(self) -> bool:
+        """Whether no rollout has begun and not ended."""
+        return self._recording is None
+
+    def begin(self, carry: Carry, shown: Any) -> None:
+        """Continues at the observations ``shown``, after the step of ``carry``."""
+        self.rest()
+        self._recording, self.carry, self.shown = None, carry, shown
+
+    def rest(self) -> None:
+        """Leaves the environments to others; an unfinished rollout stays."""
+
+    def drop(self) -> None:
+        """Drops an unfinished rollout; a reset comes next."""
+        if self._recording is not None:
+            self._recording.end()
+        self._recording = self.carry = None
+
+    def collect(self) -> Rollout:
+        """Collects the next rollout, or completes one that an error of the policy interrupted."""
+        recording = self._recording or self._begin()
+        try:
+            recording.record(self._actor)
+        except BaseException:
+            if recording.is_lost:
+                with contextlib.suppress(Exception):  # closed or broken: no rollout to end
+                    recording.end()
+                self.carry = self._recording = None
+            raise
+        finally:
+            self.waited += recording.waited
+            recording.waited = 0.0
+        recording.end()
+        self._recording, self.carry = None, None  # set again below, if the rollout is complete
+        rollout = recording.rollout()
+        if self.episodes_per_env is None:
+            self.carry, self.shown = carry_after(rollout), recording.shown
+        else:
+            self._capacity = max(FIRST_STEPS, 1 << (rollout.num_steps - 1).bit_length())
+        return rollout
+
+    def _begin(self) -> Recording:
+        """Begins a recording."""
+        carry = self.carry or Carry.after_reset(self._envs.num_envs)
+        most = self.num_steps or MAX_STEPS
+        capacity = most if self.episodes_per_env is None else min(self._capacity, most)
+        where = (self._envs, self._mode, carry, self.shown, capacity)
+        if self.episodes_per_env is None:
+            self._recording = Recording(*where)
+        else:
+            self._recording = EpisodeRecording(
+                *where, episodes=self.episodes_per_env, num_steps=self.num_steps
+            )
+        return self._recording

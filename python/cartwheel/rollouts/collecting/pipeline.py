@@ -1,0 +1,516 @@
+"""Collects while rows are in flight: the policy works beside the environments.
+
+A *column* is one row's next ``T`` steps, in order. Column ``k`` of row ``n`` is written to column
+``n`` of block ``k``, so rows may be in different blocks, at different steps. A row is in one of
+four states:
+
+* ``READY``: it shows an observation. It waits for the policy, or, in ``NEXT_STEP``, for the step
+  that only resets it, or for permission to begin another column.
+* ``STEPPING``, ``RESETTING``: it was sent and has not been received.
+* ``OVER``: its episode is over, and the mode is ``DISABLED``: its reset must be sent.
+
+Two orders, :class:`~cartwheel.rollouts.collecting.free.Free` and
+:class:`~cartwheel.rollouts.collecting.groups.Groups`, decide who is asked next. All else is here:
+what was sent, what arrived, when a rollout is complete, and who must wait for whom.
+
+This file is above 400 lines because these four belong to one state machine.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import multiprocessing
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from cartwheel.rollouts.collecting.actor import Stopped
+from cartwheel.rollouts.collecting.answers import Answers
+from cartwheel.rollouts.collecting.block import Block, Finals
+from cartwheel.rollouts.finals import Finals as FinalsOfInfos
+from cartwheel.rollouts.recording import carry_after
+from cartwheel.spaces import nested
+from cartwheel.vector.infos import check_infos, failed_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.carry import Carry
+    from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel.rollouts.collecting.standby import Standby
+    from cartwheel.rollouts.rollout import Rollout
+
+#: The states of a row.
+READY, STEPPING, RESETTING, OVER = range(4)
+
+#: Seconds after which a collection in the background looks whether it is to end.
+GLANCE = 0.1
+
+
+class Pipeline(abc.ABC):
+    """Collects rollouts whose rows are at different steps.
+
+    Attributes:
+        num_steps: Steps of a column.
+        run_ahead: How many columns a row may be in front of the rollout that is collected, or, with
+            ``columns``, one less than it may be in front of the slowest row.
+        waited: Seconds in which the collector waited for environments.
+        busy: For each row, the seconds from its sends to their receipts.
+        steps: For each row, the number of its steps.
+    """
+
+    #: In which order the vector environment hands out rows.
+    _recv_order: str
+
+    def __init__(
+        self,
+        envs: Any,
+        mode: AutoresetMode,
+        actor: Actor,
+        num_steps: int,
+        *,
+        run_ahead: int,
+        columns: int | None,
+        standby: Standby | None,
+    ) -> None:
+        """Collects nothing yet; :meth:`begin` comes first."""
+        self._envs, self._mode, self._actor = envs, mode, actor
+        self._space = envs.single_observation_space
+        self.num_steps, self.run_ahead = num_steps, run_ahead
+        self._columns, self._standby = columns, standby
+        self._num_rows: int = envs.num_envs if standby is None else standby.num_rows
+        self.waited = 0.0
+        self.busy, self.steps = np.zeros(self._num_rows), np.zeros(self._num_rows, np.int64)
+        self._answers = Answers(envs.single_action_space, self._num_rows)
+        self._finals = FinalsOfInfos(self._space)
+        self._own_order: str | None = None
+        self._is_begun = False
+        #: Whether what was received has been written.
+        self._is_whole = True
+
+    # Beginning and ending
+
+    def begin(self, carry: Carry, shown: Any) -> None:
+        """Continues at the observations ``shown``, after the step of ``carry``."""
+        every = self._num_rows
+        self._carry = carry
+        self._state = np.full(every, READY, np.int8)
+        self._step, self._column = np.zeros(every, np.int64), np.zeros(every, np.int64)
+        #: The columns of each row that count as complete.
+        self._settled = np.zeros(every, np.int64)
+        #: Complete columns that no rollout has yet: their rows, by time.
+        self._complete: list[int] = []
+        self._handed_out = np.zeros(every, np.int64)
+        self._first = carry.is_first.copy()
+        #: Rows whose next step only resets them.
+        self._resets = carry.done.copy()
+        if self._mode != AutoresetMode.NEXT_STEP:
+            self._resets[:] = False
+        self._sent_at = np.zeros(every)
+        self._blocks: dict[int, Block] = {}
+        nested.assign(self._block(0).observations, 0, shown)
+        self._rollouts = 0
+        #: The last received batch, if all of its rows wait for the policy.
+        self._fresh: tuple[NDArray[np.int64], Any] | None = None
+        self._flying = 0
+        self._is_begun = self._is_whole = True
+
+    @property
+    def needs_reset(self) -> bool:
+        """Whether the next rollout begins with a reset: at first, and after a failure."""
+        return not (self._is_begun and self._is_consistent())
+
+    @property
+    def is_between_rollouts(self) -> bool:
+        """Whether every row is at the beginning of the next rollout."""
+        if not self._is_begun:
+            return True
+        at_rest = bool((self._state == READY).all()) and not self._flying
+        return at_rest and not self._step.any() and bool((self._column == self._rollouts).all())
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Which of the observations that rows show begin an episode, ``[N]``."""
+        return self._first.copy() if self._is_begun else np.ones(self._num_rows, np.bool_)
+
+    @property
+    def carry(self) -> Carry:
+        """The state before the next rollout."""
+        return self._carry
+
+    @property
+    def shown(self) -> Any:
+        """The first observations of the next rollout."""
+        return nested.apply(np.copy, nested.at(self._block(self._rollouts).observations, 0))
+
+    def rest(self) -> None:
+        """Receives all that flies and sends nothing, so that others can use the environments."""
+        if not self._is_begun:
+            return
+        while self._flying:
+            self._receive(1, None)
+        self._give_order_back()
+
+    def drop(self) -> None:
+        """Drops all columns; a reset comes next.
+
+        Raises:
+            Exception: Rows cannot be received, because a worker died or is late.
+        """
+        self._is_begun = False
+        self._blocks = {}
+        while flying := self._envs.unwrapped.in_flight:
+            try:
+                self._envs.recv()
+            except Exception:  # noqa: PERF203 - the batch is lost, the next one may not be
+                if self._envs.unwrapped.in_flight == flying:
+                    raise
+        self._give_order_back()
+
+    def _give_order_back(self) -> None:
+        """The vector environment hands out rows as it did before."""
+        if self._own_order is not None:
+            self._envs.unwrapped.recv_order = self._own_order
+            self._own_order = None
+
+    def _is_consistent(self) -> bool:
+        """Whether everything that was sent has arrived or is in flight.
+
+        It is not after an exception of an environment, whose batch is lost, or after a Ctrl-C in
+        the wrong moment.
+        """
+        with contextlib.suppress(Exception):  # closed, or forked
+            return self._is_whole and len(self._envs.unwrapped.in_flight) == self._flying
+        return False
+
+    # Collecting
+
+    def collect(self) -> Rollout:
+        """Collects until a rollout is complete, and returns it.
+
+        If the policy raises, its rows wait; the next call goes on.
+        """
+        if self.is_between_rollouts:
+            self._answers.extras = None
+        if not self._flying and self._own_order is None:
+            self._own_order = self._envs.unwrapped.recv_order
+            self._envs.unwrapped.recv_order = self._recv_order
+        self._send_resets(np.flatnonzero(self._state == OVER))
+        while not self._is_complete():
+            self._advance()
+        rollout = self._hand_out()
+        if not self._flying:
+            self._give_order_back()
+        return rollout
+
+    @abc.abstractmethod
+    def _advance(self) -> None:
+        """Asks the policy once, or receives rows once."""
+
+    def _permitted(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows may go on with their column: pace is the bound, nothing is dropped."""
+        ahead = self.run_ahead
+        slowest = self._rollouts if self._columns is None else int(self._settled.min()) + 1
+        permitted: NDArray[np.bool_] = self._column[rows] <= slowest + ahead
+        return permitted
+
+    def _is_complete(self) -> bool:
+        """Whether the next rollout has all of its columns."""
+        if self._columns is None:
+            return bool((self._settled > self._rollouts).all())
+        return len(set(self._complete)) >= self._columns
+
+    def _settle(self, rows: NDArray[np.int64]) -> None:
+        """Counts the complete columns of rows."""
+        if self._columns is not None:
+            for row in rows[self._settled[rows] < self._column[rows]].tolist():
+                self._complete += [row] * int(self._column[row] - self._settled[row])
+        self._settled[rows] = self._column[rows]
+
+    def _hand_out(self) -> Rollout:
+        """Returns the next rollout: a block, or columns of several."""
+        forms = self._answers.extras or {}
+        if self._columns is None:
+            block, carry = self._blocks.pop(self._rollouts), self._carry
+            rows = np.arange(self._num_rows)
+        else:
+            chosen = list(dict.fromkeys(self._complete))[: self._columns]
+            for row in chosen:
+                self._complete.remove(row)
+            rows = np.array(chosen)
+            block, carry = self._gathered(rows), self._carry.of(rows)
+        block.expect(forms)
+        rollout = block.rollout(self._mode, carry, rows)
+        self._rollouts += 1
+        after = carry_after(rollout)
+        self._carry = after if self._columns is None else self._carry.replaced(rows, after)
+        return rollout
+
+    def _gathered(self, rows: NDArray[np.int64]) -> Block:
+        """Returns the oldest columns of rows, and frees blocks that nobody needs any more."""
+        numbers = self._handed_out[rows]
+        gathered = Block.gathered(
+            [
+                (self._blocks[number], rows[places], places)
+                for number in np.unique(numbers).tolist()
+                for places in [np.flatnonzero(numbers == number)]
+            ]
+        )
+        self._handed_out[rows] += 1
+        for number in [number for number in self._blocks if number < self._handed_out.min()]:
+            del self._blocks[number]
+        return gathered
+
+    # Sending
+
+    def _ask(self, rows: NDArray[np.int64], observations: Any) -> tuple[Any, dict[str, Any], int]:
+        """Returns actions, extras and the version of the policy for rows."""
+        answer, version = self._actor.ask(observations, rows, lambda: self._first[rows])
+        return *self._answers.checked(answer, len(rows)), version
+
+    def _send(
+        self, rows: NDArray[np.int64], actions: Any, extras: dict[str, Any], version: int
+    ) -> None:
+        """Sends actions, then writes them to the blocks: the environments work meanwhile."""
+        self._is_whole = False
+        try:
+            self._envs.send(actions, self._playing(rows))
+        except Exception:
+            self._is_whole = True  # refused: nothing was sent
+            raise
+        self._fresh = None
+        self._flying += len(rows)
+        self._state[rows] = STEPPING
+        self._sent_at[rows] = time.perf_counter()
+        for block, places in self._by_column(rows):
+            which = rows[places]
+            chosen = nested.at(actions, places), nested.at(extras, places)
+            block.act(self._step[which], which, *chosen, version)
+        self._is_whole = True
+
+    def _pass(self, rows: NDArray[np.int64]) -> None:
+        """Sends steps that only reset; the policy is not asked, and the action is 0."""
+        if len(rows):
+            self._send(rows, self._no_actions(len(rows)), {}, self._actor.version)
+
+    def _no_actions(self, count: int) -> Any:
+        """Returns a batch of actions that are 0."""
+        return nested.apply(
+            lambda form: np.zeros((count, *form.shape[2:]), form.dtype), self._answers.actions
+        )
+
+    def _send_resets(self, rows: NDArray[np.int64]) -> None:
+        """Sends the resets of rows whose episode is over, or lets their spares play."""
+        if not len(rows):
+            return
+        if self._standby is None:
+            self._envs.async_reset(options={"env_index": rows})
+            self._state[rows] = RESETTING
+            self._flying += len(rows)
+            return
+        resets = self._standby.replace(rows)
+        self._state[rows] = RESETTING
+        if resets.envs:
+            self._envs.async_reset(seed=resets.seeds, options={"env_index": resets.envs})
+            self._flying += len(resets.envs)
+        if resets.rows:
+            self._restart(np.array(resets.rows), resets.observations())
+
+    def _playing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The environments that play rows."""
+        return rows if self._standby is None else self._standby.env_of[rows]
+
+    # Receiving
+
+    def _receive(self, min_rows: int, timeout: float | None) -> None:
+        """Receives a batch; without one in ``timeout`` seconds, a ``TimeoutError``."""
+        began = time.perf_counter()
+        try:
+            batch = self._recv(min_rows, timeout)
+        finally:
+            self.waited += time.perf_counter() - began
+        self._is_whole = False
+        self._take_in(*batch)
+        self._is_whole = True
+
+    def _recv(self, min_rows: int, timeout: float | None) -> Any:
+        """Calls ``recv``; in the background, in short waits, because it may have to end."""
+        flying = self._flying
+        wanted = {"min_rows": min(min_rows, flying), "max_rows": self._envs.num_envs}
+        if timeout is not None or not self._actor.is_in_background:
+            return self._envs.recv(timeout, **wanted)
+        limit = self._envs.unwrapped.timeout
+        began = time.monotonic()
+        while True:
+            try:
+                return self._envs.recv(GLANCE, **wanted)
+            except multiprocessing.TimeoutError:  # noqa: PERF203 - that is what is waited for
+                if self._actor.stopping.is_set():
+                    raise Stopped from None
+                if limit is not None and time.monotonic() - began > limit:
+                    raise
+
+    def _take_in(
+        self,
+        observations: Any,
+        rewards: NDArray[np.float64],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        infos: dict[str, Any],
+    ) -> None:
+        """Writes what was received to the blocks, and brings rows to their next state."""
+        check_infos(infos)
+        envs = np.asarray(infos["env_index"], np.int64)
+        self._flying -= len(envs)
+        self._fresh = None
+        every = np.arange(len(envs))
+        if self._standby is None:
+            rows = envs
+        else:
+            rows = self._standby.row_of[envs]
+            spares = np.flatnonzero(rows < 0)
+            if len(spares):
+                self._standby.keep(envs[spares], nested.at(observations, spares))
+                every = np.flatnonzero(rows >= 0)
+        state = self._state[rows[every]]
+        stepped, reset = every[state == STEPPING], every[state == RESETTING]
+        whole = len(stepped) == len(envs)
+        if len(stepped):
+            at = slice(None) if whole else stepped
+            self._take_steps(
+                rows[at],
+                nested.at(observations, at),
+                (rewards[at], terminated[at], truncated[at]),
+                infos,
+                stepped,
+            )
+        if len(reset):
+            self._restart(rows[reset], nested.at(observations, reset))
+        shows_finals = self._mode == AutoresetMode.DISABLED and (terminated | truncated).any()
+        if whole and not shows_finals and not self._resets[rows].any():
+            self._fresh = rows, observations
+
+    def _take_steps(
+        self,
+        rows: NDArray[np.int64],
+        observations: Any,
+        results: tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]],
+        infos: dict[str, Any],
+        places: NDArray[np.int64],
+    ) -> None:
+        """Writes steps; ``places`` are those of ``rows`` in the arrays of ``infos``."""
+        rewards, terminated, truncated = results
+        over = terminated | truncated
+        failed = failed_rows(infos)
+        self.busy[rows] += time.perf_counter() - self._sent_at[rows]
+        self.steps[rows] += 1
+        for block, at in self._by_column(rows):
+            which = rows[at]
+            block.take_in(
+                self._step[which],
+                which,
+                nested.at(observations, at),
+                (rewards[at], terminated[at], truncated[at]),
+                None if failed is None else failed[places][at],
+            )
+        if self._standby is not None:
+            self._standby.lengths[rows] += 1
+        self._state[rows] = READY
+        if self._mode == AutoresetMode.NEXT_STEP:
+            self._first[rows], self._resets[rows] = self._resets[rows], over
+        else:
+            self._first[rows] = over
+            if np.count_nonzero(over):
+                self._keep_finals(rows, over, observations, infos, places)
+        if self._mode == AutoresetMode.DISABLED and np.count_nonzero(over):
+            self._state[rows[over]] = OVER
+            self._count_steps(rows[~over])
+            self._send_resets(rows[over])
+        else:
+            self._count_steps(rows)
+
+    def _keep_finals(
+        self,
+        rows: NDArray[np.int64],
+        over: NDArray[np.bool_],
+        observations: Any,
+        infos: dict[str, Any],
+        places: NDArray[np.int64],
+    ) -> None:
+        """Keeps the final observations of episodes that are over."""
+        ended = rows[over]
+        if self._mode == AutoresetMode.SAME_STEP:
+            marks = np.zeros(len(infos["env_index"]), np.bool_)
+            marks[places[over]] = True
+            # The observations are in the order of the batch, and so are `places`.
+            finals = self._finals.of_infos(int(self._step[ended[0]]), infos, marks)
+        else:
+            finals = nested.at(observations, over)
+        for block, at in self._by_column(ended):
+            which = ended[at]
+            block.add_finals(Finals(self._step[which], which, nested.at(finals, at)))
+
+    def _restart(self, rows: NDArray[np.int64], observations: Any) -> None:
+        """Shows the first observations of rows that were reset."""
+        for block, at in self._by_column(rows):
+            which = rows[at]
+            block.show(self._step[which] + 1, which, nested.at(observations, at))
+        self._first[rows], self._state[rows] = True, READY
+        self._count_steps(rows)
+
+    def _count_steps(self, rows: NDArray[np.int64]) -> None:
+        """Moves rows to their next step; after the last one, to their next column."""
+        self._step[rows] += 1
+        done = rows[self._step[rows] == self.num_steps]
+        if not len(done):
+            return
+        for block, at in self._by_column(done):
+            which = done[at]
+            following = self._block(int(self._column[which[0]]) + 1)
+            last = nested.at(block.observations, (self.num_steps, which))
+            following.show(0, which, last)
+        self._column[done] += 1
+        self._step[done] = 0
+        self._arrive(done)
+
+    def _arrive(self, rows: NDArray[np.int64]) -> None:
+        """Rows have another complete column."""
+        self._settle(rows)
+
+    # Blocks
+
+    def _block(self, number: int) -> Block:
+        """Returns a block, which is made when its first row needs it."""
+        if number not in self._blocks:
+            self._blocks[number] = Block(
+                self._space, self._answers.actions, self.num_steps, self._num_rows
+            )
+        return self._blocks[number]
+
+    def _by_column(self, rows: NDArray[np.int64]) -> Iterator[tuple[Block, Any]]:
+        """Yields the blocks of rows, with the places of their rows in ``rows``."""
+        numbers = self._column[rows]
+        first = int(numbers[0])
+        if (numbers == first).all():
+            yield self._block(first), slice(None)
+            return
+        for number in np.unique(numbers).tolist():
+            yield self._block(number), np.flatnonzero(numbers == number)
+
+    def _observations(self, rows: NDArray[np.int64]) -> Any:
+        """Returns what rows show, in their order."""
+        if self._fresh is not None and np.array_equal(self._fresh[0], rows):
+            return self._fresh[1]
+        parts, order = [], []
+        for block, at in self._by_column(rows):
+            which = rows[at]
+            parts.append(nested.at(block.observations, (self._step[which], which)))
+            order.append(np.arange(len(rows))[at])
+        if len(parts) == 1:
+            return parts[0]
+        return nested.at(nested.concat(parts), np.argsort(np.concatenate(order)))

@@ -1,0 +1,118 @@
+"""Environments, the order in which they are collected, and what was measured."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.rollouts.carry import Carry
+from cartwheel.rollouts.collecting.auto import Auto
+from cartwheel.rollouts.collecting.pipeline import Pipeline
+from cartwheel.rollouts.collecting.stats import CollectorStats
+from cartwheel.spaces import nested
+from cartwheel.vector.infos import check_infos
+
+if TYPE_CHECKING:
+    from cartwheel.arguments import ResetOptions
+    from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel.rollouts.collecting.source import Source
+    from cartwheel.rollouts.collecting.standby import Standby
+    from cartwheel.rollouts.rollout import Rollout
+
+#: How many of the slowest rows the statistics name.
+SLOWEST = 5
+
+
+class Session:
+    """Resets environments where it is needed, collects, and counts.
+
+    A thread in the background refers to this object, and not to the collector.
+    """
+
+    def __init__(
+        self,
+        envs: Any,
+        actor: Actor,
+        source: Source,
+        order: str,
+        standby: Standby | None,
+        seed: Any,
+        options: ResetOptions,
+    ) -> None:
+        """Resets nothing yet; ``seed`` is for the first reset."""
+        self.envs, self.actor, self.source = envs, actor, source
+        self._order, self._standby = order, standby
+        self._seed, self._options = seed, options
+        self._rollouts = self._steps = self._staleness = self._max_staleness = 0
+        self._seconds = 0.0
+
+    def reset(self, seed: Any, options: ResetOptions) -> tuple[Any, dict[str, Any]]:
+        """Resets every environment; the policy gets the returned observations next."""
+        self.source.drop()
+        options = self._options if options is None else options
+        standby = self._standby
+        if standby is not None:
+            seed = standby.begin(seed)
+        observations, infos = self.envs.reset(seed=seed, options=options)
+        check_infos(infos)
+        num_rows, shown = self.envs.num_envs, observations
+        if standby is not None:
+            num_rows = standby.num_rows
+            standby.keep(standby.spares, nested.at(observations, standby.spares))
+            shown = nested.at(observations, slice(num_rows))
+        self.source.begin(Carry.after_reset(num_rows), shown)
+        self._seed = None
+        return observations, infos
+
+    def collect(self) -> Rollout:
+        """Collects the next rollout, after a reset if one is needed."""
+        if self.source.needs_reset:
+            self.reset(self._seed, None)
+        began = time.perf_counter()
+        try:
+            return self.source.collect()
+        finally:
+            self._seconds += time.perf_counter() - began
+
+    def count(self, rollout: Rollout) -> None:
+        """Counts a rollout when the caller gets it."""
+        behind = self.actor.version - rollout.policy_version
+        self._rollouts += 1
+        self._steps += behind.size
+        self._staleness += int(behind.sum())
+        self._max_staleness = max(self._max_staleness, int(behind.max(initial=0)))
+
+    def stats(self) -> CollectorStats:
+        """Returns what was measured so far."""
+        source, name, reason = self.source, self._order, ""
+        if isinstance(source, Auto):
+            name, reason = source.name, source.reason
+        actor, seconds = self.actor, max(self._seconds, 1e-9)
+        policy, waiting = actor.seconds / seconds, self.source.waited / seconds
+        return CollectorStats(
+            order=name,
+            reason=reason,
+            rollouts=self._rollouts,
+            steps=self._steps,
+            policy_calls=actor.calls,
+            rows_per_call=actor.rows / max(actor.calls, 1),
+            seconds=self._seconds,
+            policy_share=policy,
+            waiting_share=waiting,
+            other_share=max(1.0 - policy - waiting, 0.0) if self._seconds else 0.0,
+            version=actor.version,
+            mean_staleness=self._staleness / max(self._steps, 1),
+            max_staleness=self._max_staleness,
+            slowest_rows=_slowest(source.present if isinstance(source, Auto) else source),
+        )
+
+
+def _slowest(source: Source) -> tuple[tuple[int, float], ...]:
+    """The rows whose steps take longest, and their seconds."""
+    if not isinstance(source, Pipeline):
+        return ()
+    seconds = source.busy / np.maximum(source.steps, 1)
+    slowest = np.argsort(-seconds)[:SLOWEST]
+    return tuple((int(row), float(seconds[row])) for row in slowest)

@@ -1,0 +1,58 @@
+"""What a collector asks of an order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.carry import Carry
+    from cartwheel.rollouts.rollout import Rollout
+
+
+class Source(Protocol):
+    """Collects rollouts in one order.
+
+    Attributes:
+        num_steps: Steps of a rollout, which may change between rollouts.
+    """
+
+    num_steps: Any
+
+    @property
+    def waited(self) -> float:
+        """Seconds in which it waited for environments."""
+
+    @property
+    def needs_reset(self) -> bool:
+        """Whether the next rollout begins with a reset."""
+
+    @property
+    def is_between_rollouts(self) -> bool:
+        """Whether every row is at the beginning of the next rollout."""
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Which of the observations that rows show begin an episode, ``[N]``."""
+
+    @property
+    def carry(self) -> Carry | None:
+        """The state before the next rollout."""
+
+    @property
+    def shown(self) -> Any:
+        """The first observations of the next rollout."""
+
+    def begin(self, carry: Carry, shown: Any) -> None:
+        """Continues at the observations ``shown``, after the step of ``carry``."""
+
+    def collect(self) -> Rollout:
+        """Collects the next rollout."""
+
+    def rest(self) -> None:
+        """Receives all that flies and sends nothing."""
+
+    def drop(self) -> None:
+        """Drops what is unfinished; a reset comes next."""

@@ -1,0 +1,54 @@
+"""Ends while a collector collects in the background."""
+
+import os
+import signal
+import sys
+import time
+from functools import partial
+
+import numpy as np
+
+import cartwheel
+from tests.programs.registry import program, tell
+from tests.support.ledger import LedgerEnv
+
+
+def policy(observations):
+    return np.zeros(len(observations), np.int64)
+
+
+@program
+def collecting(ending):
+    envs = cartwheel.VectorEnv(
+        [partial(LedgerEnv, row, 0.001) for row in range(4)], executor="process"
+    )
+    collector = cartwheel.Collector(
+        envs, policy, 8, order="free", run_ahead=1, background=True, seed=1
+    )
+    rollouts = sum(1 for _ in range(5) if collector.collect())
+    facts = {"rollouts": rollouts}
+    if ending == "fork":
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                collector.collect()
+            except cartwheel.ForkedProcessError as error:
+                os.write(write, str(error).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        facts["child"] = os.read(read, 4096).decode()
+    if ending == "interrupt":
+        for _ in range(20):
+            signal.setitimer(signal.ITIMER_REAL, 0.003)
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            try:
+                while True:
+                    collector.collect()
+            except KeyboardInterrupt:
+                time.sleep(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    tell(**facts)
+    if ending == "exception":
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+        raise SystemExit(1)

@@ -1,0 +1,149 @@
+"""``order="auto"`` measures, chooses, says why, and changes no result."""
+
+import logging
+import time
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+
+import cartwheel
+from cartwheel.rollouts.collecting.auto import Auto
+from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
+from tests.support.environments import transcripts
+from tests.support.executors import PROCESS
+
+
+class Measured:
+    """Stands in for the environments and the policy: rollouts of one step that take given times."""
+
+    def __init__(self, clock, seconds, order):
+        self.clock, self.seconds, self.order = clock, seconds, order
+        self.waited, self.num_steps, self.run_ahead = 0.0, 1, 1
+        self.carry, self.shown = object(), None
+        self.needs_reset, self.is_between_rollouts = False, True
+        self.begun = 0
+
+    def begin(self, *_):
+        self.begun += 1
+
+    def rest(self):
+        pass
+
+    def collect(self):
+        policy_s, envs_s, whole_s = self.seconds
+        self.clock.actor.seconds += policy_s
+        self.waited += envs_s
+        self.clock.now += whole_s
+        return self.clock
+
+
+class Clock:
+    """A clock, an actor and a rollout."""
+
+    def __init__(self):
+        self.now, self.seconds, self.num_steps = 0.0, 0.0, 1
+        self.actor, self.rewards = self, np.zeros((1, 8))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", lambda: clock.now)
+    return clock
+
+
+CASES = {
+    # (policy, environments, whole) in lockstep; the whole in groups and free; the choice
+    "nothing to hide": ((1e-5, 1e-4, 1.1e-4), 1e-5, 1e-5, "lockstep", 0),
+    "no policy to hide": ((1e-6, 1e-2, 1e-2), 1e-3, 4e-3, "free", 1),
+    "groups win": ((4e-3, 5e-3, 9e-3), 5e-3, 6e-3, "groups", 2),
+    "free wins": ((4e-3, 5e-3, 9e-3), 8e-3, 5e-3, "free", 2),
+    "nobody wins": ((4e-3, 5e-3, 9e-3), 8.8e-3, 9.5e-3, "lockstep", 2),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_fastest_order_is_kept_and_others_are_tried_only_where_they_can_gain(
+    case, clock, caplog
+):
+    lockstep, groups, free, choice, tries = CASES[case]
+    source = Measured(clock, lockstep, "lockstep")
+    others = {
+        "free": Measured(clock, (0, 0, free), "free"),
+        "groups": Measured(clock, (0, 0, groups), "groups"),
+    }
+    auto = Auto(clock, source, {name: partial(others.get, name) for name in others})
+    with caplog.at_level(logging.INFO, "cartwheel"):
+        for _ in range(12):
+            auto.collect()
+    assert auto.name == choice
+    assert sum(other.begun > 0 for other in others.values()) == tries
+    assert all(other.run_ahead == 1 for other in others.values())
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert f"chose the order {choice!r}" in line
+    assert auto.reason in line
+    assert f"{1e3 * lockstep[1]:.2f} ms" in auto.reason
+
+
+def test_stats_say_the_order_and_the_reason():
+    with collector_of("NEXT_STEP", 7, num_envs=6, build=PROCESS, order="auto") as collector:
+        for _ in range(8):
+            collector.collect()
+        stats = collector.stats()
+        assert stats.order in ("lockstep", "groups", "free")
+        assert "a call of the policy" in stats.reason
+        assert stats.rollouts == 8
+        assert stats.steps == 8 * 7 * 6
+        assert stats.policy_calls >= 8 * 7
+        shares = stats.policy_share + stats.waiting_share + stats.other_share
+        assert abs(shares - 1) < 0.01
+
+
+def test_stats_of_free_rows_name_the_slowest():
+    class SlowEnv(gym.Wrapper):
+        def step(self, action):
+            time.sleep(0.003)
+            return super().step(action)
+
+    fast = transcripts(9, 9, 9, 9)
+    env_fns = [*fast[:2], lambda: SlowEnv(fast[2]()), fast[3]]
+    envs = PROCESS(env_fns, num_workers=4)
+    collector = cartwheel.Collector(
+        envs, lambda o: np.zeros(len(o), np.int64), 20, order="free", seed=1
+    )
+    collector.collect()
+    (row, seconds), *_ = collector.stats().slowest_rows
+    assert row == 2
+    assert seconds >= 0.003
+    envs.close()
+
+
+def test_vectors_of_gymnasium_are_collected_in_lockstep():
+    envs = SyncVectorEnv(transcripts(3, 4))
+    collector = cartwheel.Collector(
+        envs, lambda o: np.zeros(len(o), np.int64), 5, order="auto", seed=1
+    )
+    for _ in range(4):
+        collector.collect()
+    assert collector.stats().order == "lockstep"
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP", "DISABLED"])
+def test_whatever_is_tried_the_rollouts_are_those_of_lockstep(mode, monkeypatch):
+    monkeypatch.setattr("cartwheel.rollouts.collecting.auto.SHORTEST_STEP", 0.0)
+    monkeypatch.setattr("cartwheel.rollouts.collecting.auto.LEAST_SHARE", 0.0)
+    expected = in_lockstep(16, mode, 7, num_envs=6)
+    for ahead in (0, 2):
+        with collector_of(
+            mode, 7, num_envs=6, build=PROCESS, order="auto", run_ahead=ahead
+        ) as collector:
+            orders = set()
+            for rollout in expected:
+                assert_same_steps(collector.collect(), rollout)
+                orders.add(collector.stats().order)
+            assert orders == {"lockstep", "groups", "free"}
+            assert policy is collector.policy

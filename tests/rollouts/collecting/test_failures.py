@@ -1,0 +1,185 @@
+"""After every failure a collector goes on, and nothing is in flight that nobody receives."""
+
+import itertools
+import multiprocessing
+from functools import partial
+
+import numpy as np
+import pytest
+
+import cartwheel
+from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
+from tests.support.executors import EXECUTORS, INLINE, PROCESS
+from tests.support.faulty import FaultyEnv, fault
+from tests.support.interrupts import ANY_MOMENT, interrupted_at
+from tests.support.ledger import RAISE, LedgerEnv
+
+MODES = ("NEXT_STEP", "SAME_STEP", "DISABLED")
+ORDERS = [
+    {"order": "free"},
+    {"order": "free", "run_ahead": 1, "max_rows": 2},
+    {"order": "groups", "groups": 3},
+]
+FILES = tuple(
+    f"rollouts/collecting/{name}" for name in ("actor", "block", "free", "groups", "pipeline")
+)
+
+
+class Raising:
+    """Raises, or answers with too few rows, in every third call."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, observations):
+        self.calls += 1
+        if self.calls % 6 == 3:
+            raise ZeroDivisionError
+        actions, extras = policy(observations)
+        if self.calls % 6 == 0:
+            return actions[:-1], extras
+        return actions, extras
+
+
+@pytest.mark.parametrize("keywords", ORDERS, ids=str)
+@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_if_the_policy_raises_its_rows_wait(mode, executor, keywords):
+    expected = in_lockstep(5, mode, 7, num_envs=6)
+    with collector_of(mode, 7, num_envs=6, build=executor, **keywords) as collector:
+        collector.policy = Raising()
+        rollouts, errors = [], 0
+        while len(rollouts) < 5:
+            try:
+                rollouts.append(collector.collect())
+            except (ZeroDivisionError, ValueError):  # noqa: PERF203 - each call may raise
+                errors += 1
+        assert errors > 5
+        for one, two in zip(rollouts, expected, strict=True):
+            assert_same_steps(one, two)
+
+
+@ANY_MOMENT
+@pytest.mark.parametrize("keywords", ORDERS, ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_ctrl_c_at_any_line_leaves_a_collector_that_goes_on(mode, keywords):
+    whole = in_lockstep(3, mode, 4, num_envs=6)
+    for line in itertools.chain(range(1, 200, 3), itertools.count(200, 37)):
+        with collector_of(mode, 4, num_envs=6, build=INLINE, **keywords) as collector:
+            came = interrupted_at(line, collector.collect, FILES)
+            rollout = collector.collect()
+            # It is the one that was interrupted, or one after it, or one after a reset.
+            assert rollout.valid.shape == (4, 6)
+            states = rollout.observations[0, :, 0]
+            if np.array_equal(states, whole[0].observations[0, :, 0]):
+                assert_same_steps(rollout, whole[0])
+            elif np.array_equal(states, whole[1].observations[0, :, 0]):
+                assert_same_steps(rollout, whole[1])
+            else:
+                assert rollout.is_first[0].all()
+            collector.close()
+            assert collector.envs.in_flight == []
+        if not came:
+            break
+
+
+class FailsOnce:
+    """Gives a row an action that fails, in its ``when``-th step; 0 otherwise."""
+
+    def __init__(self, row, when, action=RAISE):
+        self.row, self.when, self.action, self.steps = row, when, action, 0
+
+    def __call__(self, observations, env_index, first):  # noqa: ARG002 - a recurrent policy
+        actions = np.zeros(len(env_index), np.int64)
+        at = np.flatnonzero(env_index == self.row)
+        if len(at):
+            self.steps += 1
+            if self.steps == self.when:
+                actions[at] = self.action
+        return actions
+
+
+@pytest.mark.parametrize("keywords", ORDERS, ids=str)
+@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_if_an_environment_raises_the_next_rollout_begins_with_a_reset(mode, executor, keywords):
+    envs = executor([partial(LedgerEnv, row) for row in range(6)], autoreset_mode=mode)
+    collector = cartwheel.Collector(envs, FailsOnce(4, 12), 5, recurrent=True, seed=1, **keywords)
+    complete = 0
+    with pytest.raises(ValueError, match="row 4 got the action that raises"):  # noqa: PT012
+        while True:
+            collector.collect()
+            complete += 1
+    assert complete in (1, 2)
+    for number in range(3):
+        rollout = collector.collect()
+        assert rollout.is_first[0].all() == (number == 0)
+        assert rollout.carry.done.any() <= (number > 0)
+    collector.close()
+    assert envs.in_flight == []
+    envs.close()
+
+
+@pytest.mark.parametrize("keywords", ORDERS, ids=str)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["value error", "kill"])
+def test_steps_of_a_replaced_environment_are_no_transitions(name, mode, keywords):
+    envs = PROCESS(
+        [partial(FaultyEnv, row) for row in range(6)],
+        autoreset_mode=mode,
+        on_error="restart",
+        on_worker_death="restart",
+        num_workers=3,
+    )
+    fails = FailsOnce(2, 4, fault(name))
+    collector = cartwheel.Collector(envs, fails, 6, recurrent=True, **keywords)
+    rollouts = [collector.collect() for _ in range(3)]
+    failed = np.flatnonzero(~rollouts[0].valid[:, 2])
+    assert failed[0] == 3
+    assert rollouts[0].truncated[3, 2]
+    assert not rollouts[0].terminated.any()
+    for rollout in rollouts:
+        assert rollout.valid[:, [0, 1, 4, 5]].all()
+    assert all(rollout.valid[:, 2].all() for rollout in rollouts[1:])
+    collector.close()
+    envs.close()
+
+
+def test_environments_in_flight_are_refused_to_others():
+    with collector_of("NEXT_STEP", 7, num_envs=6, build=PROCESS, order="free", run_ahead=2) as (
+        collector
+    ):
+        envs = collector.envs
+        while not envs.in_flight:
+            collector.collect()
+        for call in (
+            lambda: envs.step(np.zeros(6, np.int64)),
+            envs.reset,
+            lambda: cartwheel.evaluate(envs, policy, 6),
+        ):
+            with pytest.raises(Exception, match=r"pause\(\)") as caught:
+                call()
+            assert "in flight" in str(caught.value)
+        collector.pause()
+        envs.step(np.zeros(6, np.int64))
+
+
+def test_a_call_that_takes_too_long_loses_nothing():
+    expected = in_lockstep(3, "NEXT_STEP", 7, num_envs=6)
+    with collector_of("NEXT_STEP", 7, num_envs=6, build=PROCESS, order="free") as collector:
+        recv, late = collector.envs.recv, iter([True, False] * 1000)
+
+        def sometimes_late(timeout=None, **bounds):
+            if next(late):
+                raise multiprocessing.TimeoutError
+            return recv(timeout, **bounds)
+
+        collector.envs.recv = sometimes_late
+        rollouts = []
+        while len(rollouts) < 3:
+            try:
+                rollouts.append(collector.collect())
+            except multiprocessing.TimeoutError:  # noqa: PERF203 - each call may raise
+                continue
+        for one, two in zip(rollouts, expected, strict=True):
+            assert_same_steps(one, two)

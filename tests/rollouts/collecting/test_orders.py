@@ -1,0 +1,206 @@
+"""Groups and free rows give the rollouts of lockstep, in every mode and on every executor."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+
+import cartwheel
+from tests.support.cases import SHORT
+from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
+from tests.support.comparison import assert_identical
+from tests.support.environments import LargeNestedEnv
+from tests.support.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, NATIVE, PROCESS
+
+MODES = ("NEXT_STEP", "SAME_STEP", "DISABLED")
+ORDERS = {
+    "free": {"order": "free"},
+    "free, ahead": {"order": "free", "run_ahead": 2},
+    "free, few at a time": {"order": "free", "min_rows": 2, "max_rows": 3},
+    "free, without a deadline": {"order": "free", "min_rows": 4, "deadline": None},
+    "free, no patience": {"order": "free", "min_rows": 4, "deadline": 0},
+    "groups": {"order": "groups", "groups": 3},
+    "groups, ahead": {"order": "groups", "groups": 2, "run_ahead": 1},
+    "auto": {"order": "auto"},
+    "auto, ahead": {"order": "auto", "run_ahead": 1},
+}
+
+
+@pytest.fixture(params=ORDERS)
+def order(request):
+    return ORDERS[request.param]
+
+
+@pytest.mark.parametrize("executor", EVERY_EXECUTOR, ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_rollout_is_the_one_of_lockstep(mode, executor, order):
+    expected = in_lockstep(6, mode, 7, num_envs=6)
+    with collector_of(mode, 7, num_envs=6, build=executor, **order) as collector:
+        for rollout in expected:
+            assert_same_steps(collector.collect(), rollout)
+
+
+@pytest.mark.parametrize(("num_envs", "num_steps"), [(1, 1), (1, 5), (6, 1), (6, 40)])
+@pytest.mark.parametrize("mode", MODES)
+def test_sizes_at_the_edge_make_no_difference(mode, num_envs, num_steps, order):
+    if num_envs == 1:
+        order = {**order, "groups": 1, "min_rows": 1, "max_rows": None}
+    expected = in_lockstep(5, mode, num_steps, num_envs=num_envs)
+    build = PROCESS if num_envs > 1 else INLINE
+    with collector_of(mode, num_steps, num_envs=num_envs, build=build, **order) as collector:
+        for rollout in expected:
+            assert_same_steps(collector.collect(), rollout)
+
+
+@pytest.mark.parametrize("case", SHORT, ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_native_rows_are_those_of_lockstep(mode, case, order):
+    rollouts = []
+    for keywords in ({}, order):
+        envs = NATIVE([case] * 6, autoreset_mode=mode)
+        envs.single_action_space.seed(8)
+        action = envs.single_action_space.sample()
+        collector = cartwheel.Collector(envs, partial(always, action), 9, seed=3, **keywords)
+        rollouts.append([collector.collect() for _ in range(5)])
+        envs.close()
+    for one, two in zip(*rollouts, strict=True):
+        assert_same_steps(two, one)
+
+
+def always(action, observations):
+    """The same action for each row."""
+    leaf = observations[0] if isinstance(observations, tuple) else observations
+    return np.stack([action] * len(leaf))
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_large_nested_observations_keep_their_values(mode, executor):
+    def act(observations):
+        return observations["state"][0] % 3
+
+    rollouts = []
+    for keywords in ({}, ORDERS["free, ahead"], ORDERS["groups"]):
+        envs = executor([LargeNestedEnv] * 3, autoreset_mode=mode)
+        collector = cartwheel.Collector(envs, act, 25, seed=5, **keywords)
+        rollouts.append([collector.collect() for _ in range(3)])
+        envs.close()
+    for other in rollouts[1:]:
+        for one, two in zip(other, rollouts[0], strict=True):
+            assert_same_steps(one, two)
+
+
+def test_a_recurrent_policy_gets_row_numbers_and_beginnings_of_episodes(order):
+    def recurrent(sums, observations, env_index, first):
+        states = observations[:, 0]
+        sums[env_index] = np.where(first, 0, sums[env_index]) + states
+        return (states % 1000).astype(np.int64), {"sum": sums[env_index]}
+
+    for mode in MODES:
+        rollouts = []
+        for keywords in ({}, order):
+            with collector_of(mode, 7, num_envs=6, build=PROCESS, **keywords) as collector:
+                cartwheel_policy = partial(recurrent, np.zeros(6))
+                collector = cartwheel.Collector(
+                    collector.envs, cartwheel_policy, 7, recurrent=True, **keywords
+                )
+                rollouts.append([collector.collect() for _ in range(5)])
+        for one, two in zip(*rollouts, strict=True):
+            assert_same_steps(two, one)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_groups_ask_the_same_questions_whatever_the_timing(mode):
+    def asked(executor):
+        batches = []
+
+        def remember(observations):
+            batches.append(observations.copy())
+            return policy(observations)
+
+        with collector_of(mode, 7, num_envs=6, build=executor) as collector:
+            collector = cartwheel.Collector(
+                collector.envs, remember, 7, order="groups", run_ahead=1
+            )
+            for _ in range(5):
+                collector.collect()
+                batches.append(np.zeros(0))  # where the rollout ended counts, too
+        return batches
+
+    first, *others = map(asked, EVERY_EXECUTOR)
+    for batches in others:
+        assert_identical(batches, first)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_policy_gets_as_many_rows_as_it_wants(mode):
+    sizes = []
+
+    def measure(observations):
+        sizes.append(len(observations))
+        return policy(observations)
+
+    with collector_of(mode, 30, num_envs=8, build=PROCESS) as collector:
+        collector = cartwheel.Collector(
+            collector.envs, measure, 30, order="free", min_rows=2, max_rows=3, deadline=None
+        )
+        for _ in range(3):
+            collector.collect()
+    assert max(sizes) == 3
+    # A single row is asked only where no other can come: at the ends of rollouts, and where all
+    # others reset.
+    assert sizes.count(1) < len(sizes) / 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_in_flight_between_rollouts_without_run_ahead(mode):
+    for order in ("free", "groups"):
+        with collector_of(mode, 7, num_envs=6, build=PROCESS, order=order) as collector:
+            for _ in range(3):
+                collector.collect()
+                assert collector.envs.in_flight == []
+                assert collector.envs.recv_order == "sent"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_paused_collector_leaves_the_environments_to_others_and_goes_on(mode):
+    for keywords in (ORDERS["free, ahead"], ORDERS["groups, ahead"]):
+        expected = in_lockstep(6, mode, 7, num_envs=6)
+        with collector_of(mode, 7, num_envs=6, build=PROCESS, **keywords) as collector:
+            for rollout in expected:
+                assert_same_steps(collector.collect(), rollout)
+                collector.pause()
+                assert collector.envs.in_flight == []
+                assert len(collector.envs.call("spec")) == 6
+
+
+def test_columns_are_each_rows_next_steps_in_order():
+    for mode, order in itertools.product(MODES, ("free", "groups")):
+        expected = in_lockstep(30, mode, 5, num_envs=6)
+        seen = [0] * 6
+        bounds = {"order": order, "columns": 4, "run_ahead": 1, "groups": 3}
+        with collector_of(mode, 5, num_envs=6, build=PROCESS, **bounds) as collector:
+            for _ in range(20):
+                rollout = collector.collect()
+                assert rollout.valid.shape == (5, 4)
+                assert len(set(rollout.env_index.tolist())) == 4
+                for column, row in enumerate(rollout.env_index.tolist()):
+                    assert_same_column(rollout, column, expected[seen[row]], row)
+                    seen[row] += 1
+                assert max(seen) - min(seen) <= 3
+        assert sum(seen) == 80
+
+
+def assert_same_column(rollout, column, other, row):
+    """A column of a rollout has the steps of a row of another one."""
+    valid = rollout.valid[:, column]
+    for name in ("valid", "observations", "rewards", "terminated", "truncated", "is_first"):
+        assert_identical(getattr(rollout, name)[:, column], getattr(other, name)[:, row])
+    assert_identical(rollout.actions[valid, column], other.actions[valid, row])
+    assert_identical(rollout.extras["half"][valid, column], other.extras["half"][valid, row])
+    mine, others = rollout.final_index[:, 1] == column, other.final_index[:, 1] == row
+    assert_identical(rollout.final_index[mine, 0], other.final_index[others, 0])
+    assert_identical(rollout.final_observations[mine], other.final_observations[others])
+    for name, array in vars(other.carry).items():
+        assert getattr(rollout.carry, name)[column] == array[row]
