@@ -24,7 +24,7 @@ from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
@@ -398,20 +398,20 @@ class Collector:
         """Returns the counts and times so far; at any time, from any thread."""
         return self._session.stats()
 
-    @contextlib.contextmanager
-    def _entered(self, calling: str) -> Iterator[None]:
-        """One thread at a time, while the collector is open."""
+    def _entered(self, calling: str) -> threading.Lock:
+        """One thread at a time, while the collector is open.
+
+        The lock itself is what ``with`` enters: so no Ctrl-C comes between taking it and leaving
+        it. Of two threads that come at the same instant, one may wait for the other.
+        """
         if self._is_closed:
             raise RuntimeError(f"`{calling}` of a closed collector: make another one.")
-        if not self._door.acquire(blocking=False):
+        if self._door.locked() or self._actor.is_called_here:
             raise RuntimeError(
                 f"`{calling}` while another call of this collector is in progress: one thread at a "
                 "time, and not from within the policy."
             )
-        try:
-            yield
-        finally:
-            self._door.release()
+        return self._door
 
 
 def _check_background(envs: Any) -> None:

@@ -451,9 +451,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if min_rows is None and max_rows is None:
             result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.recv(seconds)
             return result
-        most = as_integer("max_rows", self.batch_size if max_rows is None else max_rows, 1)
-        if most > self.batch_size:
-            raise ValueError(f"`max_rows` must be at most batch_size={self.batch_size}, got {most}.")
+        size = self.batch_size
+        most = as_integer("max_rows", size if max_rows is None else max_rows, 1)
+        if most > size:
+            raise ValueError(f"`max_rows` must be at most batch_size={size}, got {most}.")
         least = as_integer("min_rows", most if min_rows is None else min_rows, 1, most)
         try:
             result = self._pool.recv(seconds, (least, most))

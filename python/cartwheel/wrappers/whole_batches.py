@@ -51,13 +51,13 @@ class WholeBatches(VectorWrapper):
         del actions, env_index
         raise self._refusal("send")
 
-    def recv(self, timeout: float | None = None) -> Any:
+    def recv(self, timeout: float | None = None, **bounds: int | None) -> Any:
         """Not possible: see :meth:`send`.
 
         Raises:
             TypeError: Always.
         """
-        del timeout
+        del timeout, bounds
         raise self._refusal("recv")
 
     def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:

@@ -20,9 +20,8 @@ ORDERS = [
     {"order": "free", "run_ahead": 1, "max_rows": 2},
     {"order": "groups", "groups": 3},
 ]
-FILES = tuple(
-    f"rollouts/collecting/{name}" for name in ("actor", "block", "free", "groups", "pipeline")
-)
+#: Without `actor`: a tracer could raise before a lock is left that no real Ctrl-C keeps locked.
+FILES = tuple(f"rollouts/collecting/{name}" for name in ("block", "free", "groups", "pipeline"))
 
 
 class Raising:
@@ -155,7 +154,7 @@ def test_environments_in_flight_are_refused_to_others():
         for call in (
             lambda: envs.step(np.zeros(6, np.int64)),
             envs.reset,
-            lambda: cartwheel.evaluate(envs, policy, 6),
+            lambda: cartwheel.evaluate(envs, policy),
         ):
             with pytest.raises(Exception, match=r"pause\(\)") as caught:
                 call()

@@ -47,6 +47,11 @@ class Actor:
         #: The thread that is in a call of the policy.
         self._caller: int | None = None
 
+    @property
+    def is_called_here(self) -> bool:
+        """Whether this thread is in a call of the policy."""
+        return self._caller == threading.get_ident()
+
     def ask(
         self, observations: Any, rows: NDArray[np.intp], first: Callable[[], NDArray[np.bool_]]
     ) -> tuple[Any, int]:
@@ -88,7 +93,7 @@ class Actor:
             RuntimeError: The policy itself called this method.
             Exception: ``change`` raised it; the version stays.
         """
-        if self._caller == threading.get_ident():
+        if self.is_called_here:
             raise RuntimeError(
                 "`update` was called by the policy itself: it waits for the call of the policy "
                 "that is in progress. Call `update` where the learner is."

@@ -73,11 +73,10 @@ class Background:
                     )
                 self._changed.wait()
             if self._rollouts:
-                rollout = self._rollouts.popleft()
                 self._changed.notify_all()
                 if self._error is None:
                     self._start()
-                return rollout
+                return self._rollouts.popleft()  # last, so that a Ctrl-C loses none
             error, self._error = self._error, None
         assert error is not None
         raise error

@@ -56,7 +56,6 @@ class Pipeline(abc.ABC):
     """Collects rollouts whose rows are at different steps.
 
     Attributes:
-        num_steps: Steps of a column.
         run_ahead: How many columns a row may be in front of the rollout that is collected, or, with
             ``columns``, one less than it may be in front of the slowest row.
         waited: Seconds in which the collector waited for environments.
@@ -81,7 +80,7 @@ class Pipeline(abc.ABC):
         """Collects nothing yet; :meth:`begin` comes first."""
         self._envs, self._mode, self._actor = envs, mode, actor
         self._space = envs.single_observation_space
-        self.num_steps, self.run_ahead = num_steps, run_ahead
+        self._num_steps, self.run_ahead = num_steps, run_ahead
         self._columns, self._standby = columns, standby
         self._num_rows: int = envs.num_envs if standby is None else standby.num_rows
         self.waited = 0.0
@@ -90,10 +89,24 @@ class Pipeline(abc.ABC):
         self._finals = FinalsOfInfos(self._space)
         self._own_order: str | None = None
         self._is_begun = False
-        #: Whether what was received has been written.
+        #: Whether what was sent, received or handed out has been noted.
         self._is_whole = True
 
     # Beginning and ending
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of a column; may be set where every row is at the beginning of the next one."""
+        return self._num_steps
+
+    @num_steps.setter
+    def num_steps(self, num_steps: int) -> None:
+        if self.needs_reset:
+            self._num_steps = num_steps
+        else:
+            shown = self.shown  # of a block with the old number of steps
+            self._num_steps = num_steps
+            self.begin(self._carry, shown)
 
     def begin(self, carry: Carry, shown: Any) -> None:
         """Continues at the observations ``shown``, after the step of ``carry``."""
@@ -203,7 +216,9 @@ class Pipeline(abc.ABC):
         self._send_resets(np.flatnonzero(self._state == OVER))
         while not self._is_complete():
             self._advance()
+        self._is_whole = False
         rollout = self._hand_out()
+        self._is_whole = True
         if not self._flying:
             self._give_order_back()
         return rollout
