@@ -108,6 +108,16 @@ def as_bool(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def check_progress(progress: Any) -> None:
+    """Checks how progress is to be shown.
+
+    Raises:
+        TypeError: It is neither a truth value of Python nor a function.
+    """
+    if not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"`progress` must be True, False or a function, got {shown(progress)}")
+
+
 def as_positive(name: str, value: Any) -> float:
     """Converts a number above 0 to a Python float.
 

@@ -13,11 +13,12 @@ class Progress:
     #: Seconds between two drawings of one label; more drawings would not be seen.
     INTERVAL = 0.05
 
-    def __init__(self, total: int) -> None:
-        """Starts at nothing of ``total``."""
+    def __init__(self, total: int, after_s: float = 0.0) -> None:
+        """Starts at nothing of ``total``; draws nothing in the first ``after_s`` seconds."""
         self._total = total
         self._count = 0
         self._visible = sys.stderr is not None and sys.stderr.isatty()
+        self._begins = time.monotonic() + after_s
         self._drawn: tuple[str, float] = ("", 0.0)
 
     def advance(self, label: str, count: int = 1) -> None:
@@ -25,12 +26,21 @@ class Progress:
         self._count += count
         now = time.monotonic()
         drawn, at = self._drawn
-        if self._visible and (label != drawn or now - at >= self.INTERVAL):
+        if self._visible and now >= self._begins and (label != drawn or now - at >= self.INTERVAL):
             self._drawn = label, now
             filled = self.WIDTH * self._count // self._total
             bar = "█" * filled + "░" * (self.WIDTH - filled)
             sys.stderr.write(f"\r\x1b[K{bar} {self._count}/{self._total} {label}")
             sys.stderr.flush()
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether stderr is a terminal."""
+        return self._visible
+
+    def show(self, label: str, count: int) -> None:
+        """``count`` parts of all are done."""
+        self.advance(label, count - self._count)
 
     def close(self) -> None:
         """Wipes the bar."""

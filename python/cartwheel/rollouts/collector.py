@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cartwheel.arguments import as_bool, as_integer, mode_of
+from cartwheel.arguments import as_bool, as_integer, check_progress, mode_of
 from cartwheel.rollouts.collecting.actor import Actor
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
@@ -170,6 +170,11 @@ class Collector:
             environment played.
         background: Collect in a thread, from the first :meth:`collect` on.
         queue: Rollouts that wait for :meth:`collect` in the background, at most.
+        progress: ``True``: draw a progress bar for a rollout that takes longer than a second, if
+            stderr is a terminal. A function: it is called after each call of the policy with the
+            steps that the rollout has already, in all columns, and with ``T × N``; or with ended
+            episodes and all episodes. ``False``: neither. In the background nothing is drawn, and
+            no function is called.
 
     Raises:
         TypeError: ``envs`` is not a vector environment, ``policy`` is neither callable nor has a
@@ -201,6 +206,7 @@ class Collector:
         standby: int = 0,
         background: bool = False,
         queue: int = 1,
+        progress: bool | Callable[[int, int], object] = True,
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
         self.mode = _mode_of(envs)
@@ -217,6 +223,8 @@ class Collector:
         plan = Plan(order, groups, min_rows, max_rows, deadline, run_ahead, columns, standby)
         plan.check(envs, self.mode, counts_episodes=self.episodes_per_env is not None)
         queue = as_integer("queue", queue, 1)
+        check_progress(progress)
+        self._progress = progress
         if as_bool("background", background):
             _check_background(envs)
         self._order = order
@@ -336,7 +344,11 @@ class Collector:
         """
         with self._entered("collect"):
             session, background = self._session, self._background
-            rollout = session.collect() if background is None else background.take()
+            rollout = (
+                session.collect(progress=self._progress)
+                if background is None
+                else background.take()
+            )
             session.count(rollout)
             return rollout
 

@@ -86,6 +86,11 @@ class Recording:
         over: NDArray[np.bool_] = segment.terminated[ended] | segment.truncated[ended]
         return over
 
+    @property
+    def done(self) -> int:
+        """Recorded steps of all environments."""
+        return len(self._versions) * self.envs.num_envs
+
     def record(self, actor: Actor) -> None:
         """Steps until the recording is complete.
 
@@ -202,6 +207,7 @@ class EpisodeRecording(Recording):
         """Begins after a reset; ``num_steps``, if given, is an upper bound."""
         super().__init__(envs, mode, carry, shown, capacity)
         self.left, self.num_steps = episodes.copy(), num_steps
+        self._episodes = int(episodes.sum())
         self.freezes = getattr(envs.unwrapped, "on_done", "raise") == "freeze"
         no_rows = np.zeros(envs.num_envs, np.bool_)
         self.resting, self.resetting = no_rows, no_rows
@@ -209,6 +215,11 @@ class EpisodeRecording(Recording):
         self._valid: list[NDArray[np.bool_]] = []
         self._first = [carry.is_first]
         self._replaced: list[NDArray[np.bool_]] = []
+
+    @property
+    def done(self) -> int:
+        """Episodes that have ended, of all environments."""
+        return self._episodes - int(self.left.sum())
 
     @property
     def is_first(self) -> NDArray[np.bool_]:

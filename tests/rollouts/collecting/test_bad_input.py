@@ -137,3 +137,9 @@ def test_a_collector_says_what_it_is():
         assert re.search(r"policy, num_steps=7, order='free'\)$", repr(collector))
         line = repr(cartwheel.Collector(collector.envs, policy, 7, background=True))
         assert line.endswith("num_steps=7, background=True)")
+
+
+def test_progress_is_neither_a_number_nor_a_word():
+    for progress in (3, "yes", None):
+        with pytest.raises(TypeError, match="`progress` must be True, False or a function"):
+            collector_of("NEXT_STEP", 7, progress=progress).__enter__()

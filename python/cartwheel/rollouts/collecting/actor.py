@@ -28,6 +28,7 @@ class Actor:
         policy: May be set at any time; the next call of the policy is for the new one.
         recurrent: Whether the policy gets row numbers and beginnings of episodes.
         version: How many updates there were.
+        after_call: Is called after each call of the policy, in its thread; ``None``: nothing is.
         is_in_background: Whether a thread of its own collects.
         stopping: Set to end a collection in the background.
         calls: How many calls there were.
@@ -41,6 +42,7 @@ class Actor:
         self.policy, self.recurrent = policy, recurrent
         self.version = self.calls = self.rows = 0
         self.seconds = 0.0
+        self.after_call: Callable[[], object] | None = None
         self.is_in_background = False
         self.stopping = threading.Event()
         self._lock = threading.Lock()
@@ -84,7 +86,10 @@ class Actor:
                 self.seconds += time.perf_counter() - began
             self.calls += 1
             self.rows += len(rows)
-            return answer, self.version
+            version = self.version
+        if self.after_call is not None:
+            self.after_call()
+        return answer, version
 
     def update(self, change: Callable[[], Any] | None) -> int:
         """Calls ``change`` between two calls of the policy; returns the new version.

@@ -92,6 +92,16 @@ class Auto:
         return self._source.is_between_rollouts
 
     @property
+    def total(self) -> int:
+        """Steps of all columns of a rollout."""
+        return self._source.total
+
+    @property
+    def done(self) -> int:
+        """How many of them the next rollout has already."""
+        return self._source.done
+
+    @property
     def is_first(self) -> NDArray[np.bool_]:
         """Which of the observations that rows show begin an episode, ``[N]``."""
         return self._source.is_first

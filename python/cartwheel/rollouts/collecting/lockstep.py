@@ -66,6 +66,18 @@ class Lockstep:
         """Whether no rollout has begun and not ended."""
         return self._recording is None
 
+    @property
+    def total(self) -> int:
+        """Steps of all columns of a rollout, or its episodes."""
+        if self.episodes_per_env is not None:
+            return int(self.episodes_per_env.sum())
+        return int(self.num_steps or 0) * self._envs.num_envs
+
+    @property
+    def done(self) -> int:
+        """How many of them the next rollout has already."""
+        return 0 if self._recording is None else self._recording.done
+
     def begin(self, carry: Carry, shown: Any) -> None:
         """Continues at the observations ``shown``, after the step of ``carry``."""
         self.rest()

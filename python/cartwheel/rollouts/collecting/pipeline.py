@@ -147,6 +147,23 @@ class Pipeline(abc.ABC):
         return at_rest and not self._step.any() and bool((self._column == self._rollouts).all())
 
     @property
+    def total(self) -> int:
+        """Steps of all columns of a rollout."""
+        return self.num_steps * (self._columns or self._num_rows)
+
+    @property
+    def done(self) -> int:
+        """How many of them the next rollout has already."""
+        if self._columns is None:
+            steps = (self._column - self._rollouts) * self.num_steps + self._step
+        else:
+            steps = self._step.copy()
+            steps[self._complete] = self.num_steps
+            steps.sort()
+            steps = steps[-self._columns :]
+        return int(steps.clip(0, self.num_steps).sum())
+
+    @property
     def is_first(self) -> NDArray[np.bool_]:
         """Which of the observations that rows show begin an episode, ``[N]``."""
         return self._first.copy() if self._is_begun else np.ones(self._num_rows, np.bool_)

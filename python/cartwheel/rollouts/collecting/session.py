@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel.progress import Progress
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.collecting.auto import Auto
 from cartwheel.rollouts.collecting.pipeline import Pipeline
@@ -15,6 +17,8 @@ from cartwheel.spaces import nested
 from cartwheel.vector.infos import check_infos
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from cartwheel.arguments import ResetOptions
     from cartwheel.rollouts.collecting.actor import Actor
     from cartwheel.rollouts.collecting.source import Source
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 
 #: How many of the slowest rows the statistics name.
 SLOWEST = 5
+#: Seconds after which a rollout has a progress bar.
+LONG = 1.0
 
 
 class Session:
@@ -66,15 +72,35 @@ class Session:
         self._seed = None
         return observations, infos
 
-    def collect(self) -> Rollout:
+    def collect(self, *, progress: bool | Callable[[int, int], object] = False) -> Rollout:
         """Collects the next rollout, after a reset if one is needed."""
         if self.source.needs_reset:
             self.reset(self._seed, None)
         began = time.perf_counter()
         try:
-            return self.source.collect()
+            with self._reporting(progress=progress):
+                return self.source.collect()
         finally:
             self._seconds += time.perf_counter() - began
+
+    @contextlib.contextmanager
+    def _reporting(self, *, progress: bool | Callable[[int, int], object]) -> Iterator[None]:
+        """Draws or reports how much of a rollout is there, after each call of the policy."""
+        source, total = self.source, self.source.total
+        if callable(progress):
+            report = progress
+            self.actor.after_call = lambda: report(source.done, total)
+        elif progress and (bar := Progress(total, LONG)).is_visible:
+            self.actor.after_call = lambda: bar.show("collected", source.done)
+        else:
+            yield
+            return
+        try:
+            yield
+        finally:
+            self.actor.after_call = None
+            if progress is True:
+                bar.close()
 
     def count(self, rollout: Rollout) -> None:
         """Counts a rollout when the caller gets it."""

@@ -34,6 +34,14 @@ class Source(Protocol):
         """Whether every row is at the beginning of the next rollout."""
 
     @property
+    def total(self) -> int:
+        """Steps of all columns of a rollout, or its episodes."""
+
+    @property
+    def done(self) -> int:
+        """How many of them the next rollout has already."""
+
+    @property
     def is_first(self) -> NDArray[np.bool_]:
         """Which of the observations that rows show begin an episode, ``[N]``."""
 
