@@ -344,11 +344,10 @@ class Collector:
         """
         with self._entered("collect"):
             session, background = self._session, self._background
-            rollout = (
-                session.collect(progress=self._progress)
-                if background is None
-                else background.take()
-            )
+            if background is None:
+                rollout = session.collect(progress=self._progress)
+            else:
+                rollout = background.take()
             session.count(rollout)
             return rollout
 
