@@ -1,4 +1,8 @@
-"""The ceilings: loops on all cores at once, each over its own environments, never synchronised."""
+"""The ceilings: bare loops on all cores at once, each over its own environments.
+
+Loops that are never synchronised are the limit of the cores. Loops in lockstep are the limit of a
+``step`` of all rows, which ends with its slowest core.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
     from cartwheel.arguments import EnvFn
 
+NO_TURN = 2**62
+"""The number of the last turn, until it is decided."""
 CLOCK_READS = 50
 """How often a loop looks at the clock in one run: rarely, because that takes time too."""
 
@@ -41,16 +47,28 @@ class Ceiling:
 
     note = ""
 
-    def __init__(self, env_fns: Sequence[EnvFn]) -> None:
-        """Starts the processes, which make their environments, and waits until all are ready."""
+    def __init__(self, env_fns: Sequence[EnvFn], *, lockstep: bool = False) -> None:
+        """Starts the processes, which make their environments, and waits until all are ready.
+
+        Args:
+            env_fns: Make one environment each.
+            lockstep: After each turn over its environments, a process spins until all have made
+                that turn. There is no caller.
+        """
         context = multiprocessing.get_context("spawn")
+        dealt = shards(len(env_fns), usable_cpus())
+        # The turns of each process, and the last turn, which the first process decides.
+        self._turns = context.RawArray("q", len(dealt) + 1) if lockstep else None
         self._connections: list[Connection] = []
         self._processes = []
-        for first, last in shards(len(env_fns), usable_cpus()):
+        for number, (first, last) in enumerate(dealt):
             ours, theirs = context.Pipe()
             process = context.Process(
                 target=_serve,
-                args=(theirs, cloudpickle.dumps(list(env_fns[first:last])), first),
+                args=(
+                    *(theirs, cloudpickle.dumps(list(env_fns[first:last])), first),
+                    self._turns and Lockstep(self._turns, number),
+                ),
                 daemon=True,
             )
             process.start()
@@ -62,6 +80,8 @@ class Ceiling:
 
     def run(self, seconds: float) -> float:
         """Runs all loops at once for ``seconds`` and returns the sum of their steps per second."""
+        if self._turns is not None:
+            self._turns[:] = [0] * (len(self._turns) - 1) + [NO_TURN]
         for connection in self._connections:
             connection.send(seconds)
         return float(sum(connection.recv() for connection in self._connections))
@@ -104,7 +124,31 @@ class NativeCeiling:
         """Holds nothing between two runs."""
 
 
-def _serve(connection: Connection, env_fns: bytes, first: int) -> None:
+class Lockstep:
+    """Keeps the processes of a ceiling at the same turn, by words that they share."""
+
+    def __init__(self, turns: Any, number: int) -> None:
+        """``turns`` has a word for each process, and one for the last turn; this is ``number``."""
+        self._turns, self._number = turns, number
+        self._others = [other for other in range(len(turns) - 1) if other != number]
+
+    def wait(self, turn: int, *, is_over: bool) -> bool:
+        """Spins until every process has made ``turn``; returns whether it is the last.
+
+        The first process decides that; ``is_over`` is its wish. It says so one turn ahead, when no
+        process can have made more than one turn more than it.
+        """
+        turns = self._turns
+        if is_over and self._number == 0 and turns[-1] == NO_TURN:
+            turns[-1] = turn + 1
+        turns[self._number] = turn
+        for other in self._others:
+            while turns[other] < turn:
+                pass
+        return bool(turn >= turns[-1])
+
+
+def _serve(connection: Connection, env_fns: bytes, first: int, lockstep: Lockstep | None) -> None:
     """A process of the ceiling: runs its loop at each message, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the caller, which ends this process
     envs: list[gym.Env[Any, Any]] = [env_fn() for env_fn in pickle.loads(env_fns)]
@@ -119,21 +163,25 @@ def _serve(connection: Connection, env_fns: bytes, first: int) -> None:
             seconds = connection.recv()
             for row, env in enumerate(envs, first):
                 env.reset(seed=row)
-            connection.send(_rate(envs, actions, seconds))
+            connection.send(_rate(envs, actions, seconds, lockstep))
     except (EOFError, ConnectionError):
         for env in envs:
             env.close()
 
 
 def _rate(
-    envs: list[gym.Env[Any, Any]], actions: Iterator[tuple[Any, ...]], seconds: float
+    envs: list[gym.Env[Any, Any]],
+    actions: Iterator[tuple[Any, ...]],
+    seconds: float,
+    lockstep: Lockstep | None,
 ) -> float:
     """Steps ``envs`` in turn for ``seconds``, at least once; returns the steps per second."""
     rows = [(row, env.step, env.reset) for row, env in enumerate(envs)]
     over = [False] * len(envs)
     turns, slice_len, elapsed = 0, 1, 0.0
     start = time.perf_counter()
-    while turns == 0 or elapsed < seconds:
+    is_last = False
+    while not is_last:
         for batch in itertools.islice(actions, slice_len):
             for row, step, reset in rows:
                 if over[row]:
@@ -142,7 +190,14 @@ def _rate(
                 else:
                     _, _, terminated, truncated, _ = step(batch[row])
                     over[row] = terminated or truncated
-        turns += slice_len
+            if lockstep is not None:
+                turns += 1
+                is_last = lockstep.wait(turns, is_over=elapsed >= seconds)
+                if is_last:
+                    break
         elapsed = time.perf_counter() - start
+        if lockstep is None:
+            turns += slice_len
+            is_last = elapsed >= seconds
         slice_len = max(1, min(2 * slice_len, int(turns / elapsed * seconds / CLOCK_READS)))
     return turns * len(envs) / elapsed

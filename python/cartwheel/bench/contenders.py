@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -117,6 +118,7 @@ def own_vector_env(spec: EnvSpec) -> Contender | None:
 SYNC = _vector("gymnasium sync", SyncVectorEnv)
 ASYNC = _vector("gymnasium async", AsyncVectorEnv)
 CEILING = Contender("ceiling", Ceiling)
+LOCKSTEP = Contender("ceiling in lockstep", functools.partial(Ceiling, lockstep=True))
 
 
 def no_env() -> NoReturn:
