@@ -143,6 +143,7 @@ def _warmed_up():
         envs.close()
     forkserver.ensure_running()
     resource_tracker.ensure_running()
+    multiprocessing.get_context("spawn").RawArray("q", 1)  # its heap keeps the first file
     # The first seed of `None`: with glibc before 2.25, the crate getrandom keeps /dev/urandom open.
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 1)
     envs.reset()
