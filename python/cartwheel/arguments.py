@@ -75,6 +75,16 @@ def mode_of(envs: Any) -> AutoresetMode:
     return as_autoreset_mode(mode)
 
 
+def check_sends_rows(envs: Any, order: str) -> None:
+    """Raises ``TypeError`` unless single rows of ``envs`` can be sent, as ``order`` needs it."""
+    if not getattr(envs, "sends_rows", False):
+        raise TypeError(
+            f"order={order!r} sends and receives single rows, which {envs!r} cannot do: use "
+            "cartwheel.VectorEnv, NativeVectorEnv or wrappers of cartwheel.wrappers, or "
+            "order='lockstep'."
+        )
+
+
 def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Converts an integer of Python or NumPy to a Python integer; a ``bool`` is refused.
 

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from cartwheel.arguments import as_integer, row_options_in
+from cartwheel.choices import EvaluateOrder, check_choice
 from cartwheel.evaluation.player import Player
 from cartwheel.evaluation.stepping import stepping
 from cartwheel.evaluation.tally import Tally
@@ -33,6 +34,7 @@ def evaluate(
     recurrent: bool = False,
     confidence: float = 0.95,
     progress: bool | Callable[[int, int], object] = True,
+    order: EvaluateOrder = "lockstep",
 ) -> Evaluation:
     """Plays exactly ``episodes_per_env`` complete episodes of every environment.
 
@@ -104,20 +106,25 @@ def evaluate(
         Exception: What the policy or an environment raises.
     """
     _check(envs, episodes_per_env, options, confidence, progress)
+    check_choice("order", order, EvaluateOrder)
     asked = Player(policy, envs.single_action_space, recurrent=recurrent)
-    playing = stepping(envs, seed, options)
     tally = Tally(envs.num_envs, int(episodes_per_env))
     total = envs.num_envs * int(episodes_per_env)
     with contextlib.ExitStack() as stack:
+        playing = stack.enter_context(stepping(envs, order, seed, options))
         if progress is True:
             bar = stack.enter_context(contextlib.closing(Progress(total)))
-        while playing.rows.size:
-            rows, done = playing.rows, tally.done
-            actions = asked(playing.observations, rows, playing.first)
-            over = tally.add(rows, playing.step(actions))
+        while tally.done < total:
+            done, actions = tally.done, None
+            if playing.rows.size:
+                actions = asked(playing.observations, playing.rows, playing.first)
+            step = playing.step(actions)
+            over = tally.add(step)
             ended = tally.done - done
             # Nobody has finished where no complete episode ended.
-            finished = tally.episodes[rows] == episodes_per_env if ended else np.zeros_like(over)
+            rows, finished = step.rows, np.zeros_like(over)
+            if ended:
+                finished = tally.episodes[rows] == episodes_per_env
             playing.go_on(over, finished)
             if ended and progress is True:
                 bar.advance("episodes", ended)

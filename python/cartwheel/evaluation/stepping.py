@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+import contextlib
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import mode_of
+from cartwheel.arguments import check_sends_rows, mode_of
+from cartwheel.evaluation.free_stepping import FreeStepping, received_as_done
+from cartwheel.evaluation.step import Step
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import check_infos
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import gymnasium as gym
     from numpy.typing import NDArray
 
-
-class Step(NamedTuple):
-    """The results of the rows that were stepped, in their order."""
-
-    rewards: NDArray[np.float64]
-    terminations: NDArray[np.bool_]
-    truncations: NDArray[np.bool_]
-    infos: dict[str, Any]
-    #: Where each row is in the arrays of ``infos``.
-    places: NDArray[np.intp]
+    from cartwheel.choices import EvaluateOrder
 
 
 class Stepping(Protocol):
     """A vector environment of which some rows play and the others are left alone.
 
     Attributes:
-        rows: The rows that play, ascending: the next actions are for these rows.
+        rows: The next actions are for these rows, which play: all of them, ascending, or those that
+            are not in flight. There may be none while others are.
         observations: One for each of ``rows``.
         first: Whether it is the first of an episode.
     """
@@ -41,18 +38,21 @@ class Stepping(Protocol):
     first: NDArray[np.bool_]
 
     def step(self, actions: Any) -> Step:
-        """Steps ``rows``."""
+        """Steps ``rows`` and returns what they did, or those that are done first."""
 
     def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
-        """Lets rows whose episode is over begin another, and those that have finished rest."""
+        """Lets rows of the step begin another episode if theirs is over, or rest if finished."""
 
 
-def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any) -> Stepping:
-    """Resets all environments; all rows play.
+@contextlib.contextmanager
+def stepping(
+    envs: gym.vector.VectorEnv[Any, Any, Any], order: EvaluateOrder, seed: Any, options: Any
+) -> Iterator[Stepping]:
+    """Resets all environments; all rows play. At the end nothing is in flight.
 
     Raises:
         ValueError: The autoreset mode is not known, or batches are smaller than ``num_envs``.
-        TypeError: Infos of the reset are no dictionary.
+        TypeError: The order needs rows that can be sent. Infos of the reset are no dictionary.
     """
     # Wrappers of Gymnasium have no `batch_size`, though what they wrap may have one.
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
@@ -62,9 +62,16 @@ def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any)
             "evaluation steps whole batches"
         )
     # In wrappers of Gymnasium rows cannot be stepped apart, and rows that are judged never can.
-    if getattr(envs, "steps_rows", False) and getattr(envs.unwrapped, "sends_rows", False):
-        return RowStepping(envs, seed, options)
-    return BatchStepping(envs, mode_of(envs), seed, options)
+    by_row = getattr(envs, "steps_rows", False) and getattr(envs.unwrapped, "sends_rows", False)
+    if order == "free":
+        check_sends_rows(envs, order)
+        playing = FreeStepping(envs, seed, options)
+        with received_as_done(envs):
+            yield playing
+    elif by_row:
+        yield RowStepping(envs, seed, options)
+    else:
+        yield BatchStepping(envs, mode_of(envs), seed, options)
 
 
 class RowStepping:
@@ -88,7 +95,7 @@ class RowStepping:
         every = len(self.rows) == self._envs.num_envs
         result = self._envs.step(actions) if every else self._envs.step(actions, self.rows)
         self.observations, rewards, terminations, truncations, infos = result
-        return Step(rewards, terminations, truncations, infos, self._places)
+        return Step(self.rows, rewards, terminations, truncations, infos, self._places)
 
     def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
         """Resets rows that are over and have not finished, where the step did not."""
@@ -150,7 +157,7 @@ class BatchStepping:
             actions = nested.put(space, self._actions, self.rows, actions)
         rewards, terminations, truncations, infos = self._step(actions)
         rows = self.rows
-        return Step(rewards[rows], terminations[rows], truncations[rows], infos, rows)
+        return Step(rows, rewards[rows], terminations[rows], truncations[rows], infos, rows)
 
     def _step(self, actions: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
         self._actions = actions

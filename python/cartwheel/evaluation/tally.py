@@ -13,7 +13,7 @@ from cartwheel.vector.reports import SUCCESS, step_reports
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel.evaluation.stepping import Step
+    from cartwheel.evaluation.step import Step
     from cartwheel.vector.reports import Reports
 
 #: Failures in a row after which an environment is given up, if its own budget has not ended it.
@@ -46,13 +46,14 @@ class Tally:
         #: Whether a step of the running episode reported success, for each environment.
         self._succeeded = np.zeros(num_envs, np.bool_)
 
-    def add(self, rows: NDArray[np.intp], step: Step) -> NDArray[np.bool_]:
-        """Adds a step of ``rows`` and returns whose episode is over, completely or by a failure.
+    def add(self, step: Step) -> NDArray[np.bool_]:
+        """Adds a step of some rows and returns whose episode is over, completely or by a failure.
 
         Raises:
             RuntimeError: Episodes of an environment do nothing but fail.
             TypeError: The infos are not a dictionary, or what they say of success is no flag.
         """
+        rows = step.rows
         self._rewards[rows] += step.rewards
         self._steps[rows] += 1
         over = np.logical_or(step.terminations, step.truncations)
@@ -66,22 +67,21 @@ class Tally:
             self._succeeded[rows] |= reports.flags
         if not np.count_nonzero(over):
             return over
-        self._keep(rows, step, reports, self._complete(rows, step, over))
+        self._keep(step, reports, self._complete(step, over))
         begin = rows[over]
         self._rewards[begin] = 0.0
         self._steps[begin] = 0
         self._succeeded[begin] = False
         return over
 
-    def _complete(
-        self, rows: NDArray[np.intp], step: Step, over: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
+    def _complete(self, step: Step, over: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Whose episode is over and was not cut short by a failure; counts those that were.
 
         A failed step truncates. An episode that was terminated ended by itself, and it was its
         autoreset that failed (in ``SAME_STEP``). Where it truncated itself in such a step, nobody
         can tell, and it is dropped; so it is where infos were lost, which may tell of success.
         """
+        rows = step.rows
         failed = failed_rows(step.infos) if step.infos else None
         if failed is None:
             return over
@@ -102,14 +102,10 @@ class Tally:
         return over & ~cut
 
     def _keep(
-        self,
-        rows: NDArray[np.intp],
-        step: Step,
-        reports: Reports | None,
-        complete: NDArray[np.bool_],
+        self, step: Step, reports: Reports | None, complete: NDArray[np.bool_]
     ) -> None:
         """Keeps episodes that end with a step, in which rows reported success."""
-        ended = rows[complete]
+        ended = step.rows[complete]
         if not ended.size:
             return
         at = ended * self._shape[1] + self.episodes[ended]

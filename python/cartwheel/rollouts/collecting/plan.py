@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_integer, as_timeout
+from cartwheel.arguments import as_integer, as_timeout, check_sends_rows
 from cartwheel.choices import CollectOrder, check_choice
 from cartwheel.rollouts.collecting.auto import Auto
 from cartwheel.rollouts.collecting.free import Free
@@ -60,12 +60,8 @@ class Plan:
             as_integer("columns", self.columns, 1, rows)
         as_timeout(self.deadline, "deadline")
         self._check_together(rows, mode, counts_episodes=counts_episodes)
-        if self.order in ("free", "groups") and not getattr(envs, "sends_rows", False):
-            raise TypeError(
-                f"order={self.order!r} sends and receives single rows, which {envs!r} cannot do: "
-                "use cartwheel.VectorEnv, NativeVectorEnv or wrappers of cartwheel.wrappers, or "
-                "order='lockstep'."
-            )
+        if self.order in ("free", "groups"):
+            check_sends_rows(envs, self.order)
 
     def _check_together(self, rows: int, mode: AutoresetMode, *, counts_episodes: bool) -> None:
         """Checks which arguments go together."""
