@@ -136,9 +136,7 @@ class Agent:
         return torch.nn.functional.smooth_l1_loss(values, targets)
 
 
-def update(
-    agent: Agent, optimizer: Any, replay: Replay, updates: int, settings: Settings
-) -> None:
+def update(agent: Agent, optimizer: Any, replay: Replay, updates: int, settings: Settings) -> None:
     """Improves the agent by some batches of the replay buffer."""
     for _ in range(updates):
         loss = agent.loss(replay.sample(settings.batch_size))
