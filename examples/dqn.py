@@ -9,6 +9,10 @@ every transition, which the next row does not show if an episode ended, and the 
 value. ``Rollout.transitions`` gives both, so the code is the same in every autoreset mode.
 ``examples/autoreset_modes.py`` shows the differences, written by hand.
 
+With ``--order free`` no row waits for another: a rollout is of the first half of the rows to have
+their steps (``columns``). A replay buffer does not mind whose steps come first, and the collector
+drops none, so it holds no more of the rows that are fast.
+
 Run it with ``python examples/dqn.py``. It needs torch. ``examples/learning_curves.py`` draws its
 learning curves.
 """
@@ -32,11 +36,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.choices import ModeName
+    from cartwheel.choices import CollectOrder, ModeName
     from cartwheel.rollouts import Transitions
 
 ENV_ID = "cartwheel/CartPole-v1"
 MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")
+ORDERS: tuple[CollectOrder, ...] = ("lockstep", "groups", "free")
 SOLVED = 475.0  # the reward threshold of Gymnasium's registry; the maximum return is 500
 
 
@@ -53,11 +58,12 @@ class Settings:
     n_step: int = 3  # rewards that a target adds up before it bootstraps
     capacity: int = 100_000  # transitions of the replay buffer
     learning_starts: int = 1_000  # transitions collected before the first update
-    updates: int = 64  # after each rollout
+    updates: int = 64  # for a rollout of all environments; half as many for one of half of them
     batch_size: int = 128
     target_rate: float = 0.01  # how far the target network follows in each update
     final_epsilon: float = 0.02  # share of random actions in the end
     exploration: float = 0.1  # share of the total steps in which epsilon falls from 1
+    order: CollectOrder = "lockstep"  # in which the collector asks the policy
 
 
 class Replay:
@@ -130,9 +136,9 @@ class Agent:
         return torch.nn.functional.smooth_l1_loss(values, targets)
 
 
-def update(agent: Agent, optimizer: Any, replay: Replay, settings: Settings) -> None:
+def update(agent: Agent, optimizer: Any, replay: Replay, updates: int, settings: Settings) -> None:
     """Improves the agent by some batches of the replay buffer."""
-    for _ in range(settings.updates):
+    for _ in range(updates):
         loss = agent.loss(replay.sample(settings.batch_size))
         optimizer.zero_grad()
         loss.backward()
@@ -172,7 +178,15 @@ def train(mode: ModeName, settings: Settings) -> Result:
     envs = cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode=mode)
     agent, replay = Agent(), Replay(settings.capacity)
     optimizer = torch.optim.Adam(agent.online.parameters(), fused=True)
-    collector = cartwheel.Collector(envs, agent.explore, settings.num_steps, seed=settings.seed)
+    columns = None if settings.order == "lockstep" else settings.num_envs // 2
+    collector = cartwheel.Collector(
+        envs,
+        agent.explore,
+        settings.num_steps,
+        seed=settings.seed,
+        order=settings.order,
+        columns=columns,
+    )
     evaluation_seed = settings.seed + settings.num_envs  # the rows' seeds are those before it
     evaluation, steps = 0.0, 0
     returns: collections.deque[float] = collections.deque(maxlen=100)  # the last episodes'
@@ -184,7 +198,8 @@ def train(mode: ModeName, settings: Settings) -> Result:
         rollout = collector.collect()
         replay.add(rollout.transitions(n_step=settings.n_step, gamma=settings.gamma))
         if replay.added >= settings.learning_starts:
-            update(agent, optimizer, replay, settings)
+            updates = settings.updates * rollout.num_envs // settings.num_envs
+            update(agent, optimizer, replay, updates, settings)
         steps += int(rollout.valid.sum())
         returns.extend(rollout.episodes(complete_only=True).returns)
         if returns:
@@ -206,6 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Trains in the selected modes and prints a table."""
     parser = argparse.ArgumentParser(description="DQN on CartPole in each autoreset mode.")
     parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
+    parser.add_argument("--order", choices=ORDERS, default=Settings.order)
     parser.add_argument("--num-envs", type=int, default=Settings.num_envs)
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--total-steps", type=int, default=Settings.total_steps)

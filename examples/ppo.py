@@ -8,6 +8,10 @@ the true next observation of a row is found. The rollouts of ``cartwheel.Collect
 the code is the same in every mode. Without this, mistakes would be silent: PPO would still learn
 something. ``examples/autoreset_modes.py`` shows the differences, written by hand.
 
+``--order free`` lets rows step while the policy works for others. Each rollout is still made by one
+policy, as PPO needs it: with ``run_ahead=0``, the collector's default, no row begins a rollout
+before the update.
+
 Run it with ``python examples/ppo.py``. It needs torch. ``examples/learning_curves.py`` draws its
 learning curves.
 """
@@ -30,10 +34,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.choices import ModeName
+    from cartwheel.choices import CollectOrder, ModeName
 
 ENV_ID = "cartwheel/CartPole-v1"
 MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")
+ORDERS: tuple[CollectOrder, ...] = ("lockstep", "groups", "free", "auto")
 SOLVED = 475.0  # the reward threshold of Gymnasium's registry; the maximum return is 500
 
 
@@ -54,6 +59,7 @@ class Settings:
     clip: float = 0.2
     value_coefficient: float = 0.5
     max_grad_norm: float = 0.5
+    order: CollectOrder = "lockstep"  # in which the collector asks the policy
 
 
 class Agent:
@@ -157,7 +163,9 @@ def train(mode: ModeName, settings: Settings) -> Result:
     envs = cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode=mode)
     agent = Agent()
     optimizer = torch.optim.Adam(agent.parameters, eps=1e-5, fused=True)
-    collector = cartwheel.Collector(envs, agent.explore, settings.num_steps, seed=settings.seed)
+    collector = cartwheel.Collector(
+        envs, agent.explore, settings.num_steps, seed=settings.seed, order=settings.order
+    )
     evaluation_seed = settings.seed + settings.num_envs  # the rows' seeds are those before it
     evaluation, steps = 0.0, 0
     returns: collections.deque[float] = collections.deque(maxlen=100)  # the last episodes'
@@ -188,6 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Trains in the selected modes and prints a table."""
     parser = argparse.ArgumentParser(description="PPO on CartPole in each autoreset mode.")
     parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
+    parser.add_argument("--order", choices=ORDERS, default=Settings.order)
     parser.add_argument("--num-envs", type=int, default=Settings.num_envs)
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--total-steps", type=int, default=Settings.total_steps)

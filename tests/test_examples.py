@@ -1,8 +1,9 @@
-"""The training examples run in every autoreset mode. `make test-torch` runs this file."""
+"""The training examples run in every mode and order. `make test-torch` runs this file."""
 
 import importlib
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,65 @@ def test_modes_without_reset_steps_learn_the_same_with_the_same_seed(name):
     same_step, disabled = (example.train(mode, settings) for mode in ("same_step", "disabled"))
     assert same_step.curve == disabled.curve
     assert same_step.evaluation == disabled.evaluation
+
+
+@pytest.mark.parametrize("order", ["groups", "free", "auto"])
+def test_episodes_are_longer_after_a_few_updates_of_ppo_in_every_order(order):
+    ppo = load("ppo")
+    result = ppo.train("same_step", ppo.Settings(total_steps=30_000, order=order))
+    assert result.curve[-1][1] > 3 * result.curve[0][1]
+
+
+@pytest.mark.parametrize("order", ["groups", "free"])
+def test_dqn_learns_in_every_order_with_as_many_updates_for_a_step(order, monkeypatch):
+    dqn = load("dqn")
+    batches = []
+    settings = dqn.Settings(total_steps=10_000, order=order, learning_starts=1)
+    monkeypatch.setattr(
+        dqn.Replay,
+        "sample",
+        lambda self, size, real=dqn.Replay.sample: batches.append(size) or real(self, size),
+    )
+    result = dqn.train("same_step", settings)
+    assert result.curve[-1][1] > 2 * result.curve[0][1]
+    assert len(batches) == result.steps * settings.updates / (
+        settings.num_envs * settings.num_steps
+    )
+
+
+@pytest.mark.parametrize("name", ["ppo", "dqn"])
+def test_groups_learn_the_same_with_the_same_seed(name):
+    example = load(name)
+    settings = example.Settings(total_steps=3_000, order="groups")
+    first, second = (example.train("next_step", settings) for _ in range(2))
+    assert first.curve == second.curve
+    assert first.evaluation == second.evaluation
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_episodes_are_longer_after_a_few_updates_of_appo(mode):
+    appo = load("appo")
+    settings = appo.Settings(total_steps=40_000)
+    result = appo.train(mode, settings)
+    assert result.curve[-1][1] > 2 * result.curve[0][1]
+    assert 0 < result.staleness <= result.max_staleness
+    assert result.max_staleness <= settings.run_ahead + settings.queue + 1
+
+
+def test_appo_in_turn_learns_from_no_action_of_an_older_policy():
+    appo = load("appo")
+    settings = appo.Settings(total_steps=3_000, in_turn=True)
+    same_step, disabled = (appo.train(mode, settings) for mode in ("same_step", "disabled"))
+    assert same_step.max_staleness == 0
+    assert same_step.curve == disabled.curve
+
+
+def test_what_the_policy_raises_beside_the_learner_of_appo_ends_the_training(monkeypatch):
+    appo = load("appo")
+    monkeypatch.setattr(appo.Actor, "__call__", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        appo.train("same_step", appo.Settings(total_steps=4_000))
+    assert "cartwheel-collector" not in {thread.name for thread in threading.enumerate()}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,4 +1,4 @@
-"""Draws the diagrams of the pages: the timelines of the autoreset modes, and one step.
+"""Draws the diagrams of the pages: timelines of autoreset modes and of orders, and one step.
 
 ``python docs/pictures/draw.py`` writes them beside itself. Boxes carry white text on colours, and
 what has no box is of a grey that is read on white and on black, so one file serves both themes.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TypeAlias
 
 GREY, BLUE, ORANGE, GREEN, PURPLE = "#7b8591", "#2f6db5", "#b8591a", "#2c7d4b", "#7a4fa3"
 FONT = 'font-family="system-ui, sans-serif" font-size="15"'
@@ -145,10 +146,67 @@ def step() -> str:
     return drawing.svg()
 
 
+#: How long the steps of each row take; row 2 has a long one, and row 3 another.
+DURATIONS = ((3, 4, 3, 3, 4, 3), (4, 3, 3, 4, 3, 3), (3, 9, 3, 3, 3, 3), (3, 3, 3, 8, 3, 3))
+#: How long a call of the policy takes, for any number of rows, and where the timelines end.
+CALL, END = 2, 32
+ORDERS = {"lockstep": [[0, 1, 2, 3]], "groups": [[0, 2], [1, 3]], "free": None}
+
+
+def orders() -> str:
+    """Who works when in each order: the policy and four rows."""
+    left, unit, pitch, height = 80, 21, 27, 23
+    each = 6 * pitch + 10
+    drawing = Drawing(left + END * unit + 4, 3 * each - 8, "Who works when, in each order")
+    for place, (order, groups) in enumerate(ORDERS.items()):
+        calls, lanes = play(groups)
+        steps = sum(end <= END for lane in lanes for _, end, _ in lane)
+        top = place * each
+        words = f"{order}: {steps} steps in the same time"
+        drawing.text(left, top + 19, words, anchor="start")
+        for line, spans in enumerate([calls, *lanes]):
+            y = top + (line + 1) * pitch
+            label = f"row {line - 1}" if line else "policy"
+            drawing.text(left - 12, y + 17, label, anchor="end")
+            colour = (BLUE if line % 2 else GREEN) if line else PURPLE
+            for begin, end, words in spans:
+                if begin < END:  # what is not over at the end is cut there
+                    x, width = left + begin * unit, (min(end, END) - begin) * unit
+                    drawing.box(x, y, width - 2, height, colour, words)
+    return drawing.svg()
+
+
+Spans: TypeAlias = list[tuple[float, float, str]]
+
+
+def play(groups: list[list[int]] | None) -> tuple[Spans, list[Spans]]:
+    """Calls of the policy and steps of each row: beginnings, ends, and words for each.
+
+    Groups are asked in turn, each as a whole; without groups, the rows that are done are.
+    """
+    calls: Spans = []
+    lanes: list[Spans] = [[] for _ in DURATIONS]
+    ready, now = [0.0] * len(lanes), 0.0
+    while now < END:
+        if groups is None:
+            now = max(now, min(ready))
+            rows = [row for row, since in enumerate(ready) if since <= now]
+        else:
+            rows = groups[len(calls) % len(groups)]
+            now = max(now, *(ready[row] for row in rows))
+        calls.append((now, now + CALL, ",".join(map(str, rows)) if len(rows) < 4 else "all"))
+        now += CALL
+        for row in rows:
+            number = len(lanes[row])
+            ready[row] = now + DURATIONS[row][number % len(DURATIONS[row])]
+            lanes[row].append((now, ready[row], str(number + 1)))
+    return calls, lanes
+
+
 def drawings() -> dict[str, str]:
     """The text of each file, by its name."""
     files = {f"autoreset_{mode}.svg": timeline(mode) for mode in TIMELINES}
-    return {**files, "one_step.svg": step()}
+    return {**files, "one_step.svg": step(), "orders.svg": orders()}
 
 
 def main(folder: Path) -> None:
