@@ -90,7 +90,7 @@ class Pipeline(abc.ABC):
         self._finals = FinalsOfInfos(self._space)
         self._own_order: str | None = None
         self._is_begun = False
-        #: Whether what was received has been written.
+        #: Whether what was received has been written, and what was handed out has been counted.
         self._is_whole = True
 
     # Beginning and ending
@@ -150,7 +150,8 @@ class Pipeline(abc.ABC):
 
     def rest(self) -> None:
         """Receives all that flies and sends nothing, so that others can use the environments."""
-        if not self._is_begun:
+        if self.needs_reset:
+            self.drop()
             return
         while self._flying:
             self._receive(1, None)
@@ -234,6 +235,7 @@ class Pipeline(abc.ABC):
 
     def _hand_out(self) -> Rollout:
         """Returns the next rollout: a block, or columns of several."""
+        self._is_whole = False
         forms = self._answers.extras or {}
         if self._columns is None:
             block, carry = self._blocks.pop(self._rollouts), self._carry
@@ -249,6 +251,7 @@ class Pipeline(abc.ABC):
         self._rollouts += 1
         after = carry_after(rollout)
         self._carry = after if self._columns is None else self._carry.replaced(rows, after)
+        self._is_whole = True
         return rollout
 
     def _gathered(self, rows: NDArray[np.int64]) -> Block:
