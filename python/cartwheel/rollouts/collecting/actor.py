@@ -46,6 +46,8 @@ class Actor:
         self.is_in_background = False
         self.stopping = threading.Event()
         self._lock = threading.Lock()
+        #: Held by an update, also while it waits: a thread that asks again and again lets it pass.
+        self._entrance = threading.Lock()
         #: The thread that is in a call of the policy.
         self._caller: int | None = None
 
@@ -74,6 +76,8 @@ class Actor:
         """
         function = as_function(self.policy, recurrent=self.recurrent)
         further = (rows.copy(), first()) if self.recurrent else ()
+        with self._entrance:
+            pass
         with self._lock:
             if self.stopping.is_set():
                 raise Stopped
@@ -103,7 +107,7 @@ class Actor:
                 "`update` was called by the policy itself: it waits for the call of the policy "
                 "that is in progress. Call `update` where the learner is."
             )
-        with self._lock:
+        with self._entrance, self._lock:
             if change is not None:
                 change()
             self.version += 1

@@ -41,6 +41,9 @@ class Background:
         self._rollouts: collections.deque[Rollout] = collections.deque()
         self._error: BaseException | None = None
         self._changed = threading.Condition()
+        #: Whether a thread collects or waits for room, and which of them may. `Thread.join` and
+        #: `Thread.is_alive` do not serve: after a Ctrl-C in `join` they say that it has ended.
+        self._runs, self._turn = False, 0
         self._thread: threading.Thread | None = None
         self._owner = os.getpid()
         self._is_closed = False
@@ -48,7 +51,7 @@ class Background:
     @property
     def is_running(self) -> bool:
         """Whether the thread collects or waits for room."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._runs
 
     def take(self) -> Rollout:
         """Waits for the next rollout.
@@ -64,13 +67,12 @@ class Background:
                 "environments and a collector in this process"
             )
         with self._changed:
-            if not self._rollouts and self._error is None:
-                self._start()
             while not self._rollouts and self._error is None:
                 if self._is_closed:
                     raise RuntimeError(
                         "`collect` waited for a rollout when the collector was closed."
                     )
+                self._start()  # also where an interrupted `stop` ends the thread after all
                 self._changed.wait()
             if self._rollouts:
                 self._changed.notify_all()
@@ -87,21 +89,22 @@ class Background:
         Raises:
             RuntimeError: The call takes longer than 30 seconds.
         """
-        thread = self._thread
-        if thread is None or os.getpid() != self._owner:
+        if os.getpid() != self._owner:
             return
         self._actor.stopping.set()
         with self._changed:
+            self._turn += 1  # one that has not begun yet will not
             self._changed.notify_all()
-        thread.join(GRACE)
-        if thread.is_alive():
-            raise RuntimeError(
-                f"the collector's thread is still in a call of the policy or of the environments "
-                f"after {GRACE:.0f} seconds: end that call first"
-            )
-        self._thread = None
-        self._actor.is_in_background = False
-        self._actor.stopping.clear()
+            if not self._changed.wait_for(lambda: not self._runs, GRACE):
+                raise RuntimeError(
+                    f"the collector's thread is still in a call of the policy or of the "
+                    f"environments after {GRACE:.0f} seconds: end that call first"
+                )
+            self._actor.is_in_background = False
+            self._actor.stopping.clear()
+            thread, self._thread = self._thread, None
+        if thread is not None and thread.ident is not None:  # it was started
+            thread.join(GRACE)
 
     def close(self) -> None:
         """Ends the thread for good, and the wait of another thread.
@@ -128,14 +131,29 @@ class Background:
             LOGGER.warning("the thread of a collector did not end", exc_info=True)
 
     def _start(self) -> None:
-        if not self.is_running:
+        """Starts a thread, if none runs; the caller has the lock."""
+        if not self._runs:
+            self._actor.stopping.clear()  # a `stop` may have been interrupted
             self._actor.is_in_background = True
+            self._turn += 1
             self._thread = threading.Thread(
-                target=self._run, name="cartwheel-collector", daemon=True
+                target=self._run, args=(self._turn,), name="cartwheel-collector", daemon=True
             )
             self._thread.start()
 
-    def _run(self) -> None:
+    def _run(self, turn: int) -> None:
+        with self._changed:
+            if self._runs or turn != self._turn:
+                return
+            self._runs = True
+        try:
+            self._collect_until_stopped()
+        finally:
+            with self._changed:
+                self._runs = False
+                self._changed.notify_all()
+
+    def _collect_until_stopped(self) -> None:
         try:
             while not self._actor.stopping.is_set():
                 rollout = self._collect()
@@ -150,4 +168,3 @@ class Background:
         except BaseException as error:  # the caller's thread raises it
             with self._changed:
                 self._error = error
-                self._changed.notify_all()

@@ -121,10 +121,14 @@ class Lockstep:
         most = self.num_steps or MAX_STEPS
         capacity = most if self.episodes_per_env is None else min(self._capacity, most)
         where = (self._envs, self._mode, carry, self.shown, capacity)
-        if self.episodes_per_env is None:
-            self._recording = Recording(*where)
-        else:
-            self._recording = EpisodeRecording(
-                *where, episodes=self.episodes_per_env, num_steps=self.num_steps
-            )
+        try:
+            if self.episodes_per_env is None:
+                self._recording = Recording(*where)
+            else:
+                self._recording = EpisodeRecording(
+                    *where, episodes=self.episodes_per_env, num_steps=self.num_steps
+                )
+        except BaseException:
+            self.carry = None  # a wait that was given up leaves a call pending, which a reset ends
+            raise
         return self._recording

@@ -180,7 +180,8 @@ class Pipeline(abc.ABC):
 
     def rest(self) -> None:
         """Receives all that flies and sends nothing, so that others can use the environments."""
-        if not self._is_begun:
+        if self.needs_reset:
+            self.drop()
             return
         while self._flying:
             self._receive(1, None)
@@ -233,9 +234,7 @@ class Pipeline(abc.ABC):
         self._send_resets(np.flatnonzero(self._state == OVER))
         while not self._is_complete():
             self._advance()
-        self._is_whole = False
         rollout = self._hand_out()
-        self._is_whole = True
         if not self._flying:
             self._give_order_back()
         return rollout
@@ -266,6 +265,7 @@ class Pipeline(abc.ABC):
 
     def _hand_out(self) -> Rollout:
         """Returns the next rollout: a block, or columns of several."""
+        self._is_whole = False
         forms = self._answers.extras or {}
         if self._columns is None:
             block, carry = self._blocks.pop(self._rollouts), self._carry
@@ -281,6 +281,7 @@ class Pipeline(abc.ABC):
         self._rollouts += 1
         after = carry_after(rollout)
         self._carry = after if self._columns is None else self._carry.replaced(rows, after)
+        self._is_whole = True
         return rollout
 
     def _gathered(self, rows: NDArray[np.int64]) -> Block:
