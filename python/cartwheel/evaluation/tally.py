@@ -101,9 +101,7 @@ class Tally:
             )
         return over & ~cut
 
-    def _keep(
-        self, step: Step, reports: Reports | None, complete: NDArray[np.bool_]
-    ) -> None:
+    def _keep(self, step: Step, reports: Reports | None, complete: NDArray[np.bool_]) -> None:
         """Keeps episodes that end with a step, in which rows reported success."""
         ended = step.rows[complete]
         if not ended.size:
