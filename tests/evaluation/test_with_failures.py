@@ -13,6 +13,7 @@ from gymnasium.spaces import Box, Discrete
 import cartwheel
 from cartwheel.evaluation.interval import mean_interval
 from tests.support.environments import TranscriptEnv, transcripts
+from tests.support.evaluations import kept_time
 from tests.support.executors import INLINE, PROCESS, THREAD
 
 MODES = ["next_step", "same_step", "disabled"]
@@ -136,18 +137,6 @@ class KillingEnv(TranscriptEnv):
             self.path.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().step(action)
-
-
-def kept_time(num_envs):
-    """A recurrent policy that fails unless ``first`` marks every first observation."""
-    clocks = np.full(num_envs, -1)
-
-    def tell(observations, rows, first):
-        clocks[rows] = np.where(first, 0, clocks[rows] + 1)
-        assert clocks[rows].tolist() == observations[:, 0].tolist()
-        return np.ones(len(rows), np.int64)
-
-    return tell
 
 
 def wrapped_processes(env_fns, **keywords):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from cartwheel.arguments import as_integer, row_options_in
+from cartwheel.arguments import as_integer, check_progress, row_options_in
 from cartwheel.choices import EvaluateOrder, check_choice
 from cartwheel.evaluation.player import Player
 from cartwheel.evaluation.stepping import stepping
@@ -63,6 +63,16 @@ def evaluate(
     All environments are reset at the start. Afterwards, and after an exception, nothing is in
     flight, and the episodes of some rows are over: call ``reset`` before anything else.
 
+    With ``order="free"`` no row waits for another: rows are sent and received one by one, and those
+    that are done are shown to the policy while the others are still at work. A slow step or reset
+    holds its own row only. So the policy is called with fewer rows at a time, and more often; that
+    pays where environments take long, or unequally long, compared with a call of the policy. The
+    result has the same bits as in lockstep if the policy treats each row alone. Networks seldom do
+    to the last bit, because libraries multiply batches of different sizes differently, and a policy
+    that draws random numbers for a batch draws others for other batches. An exception waits for the
+    rows in flight, at most as long as the ``timeout`` of ``envs`` allows; what is in flight even
+    then is awaited by the next reset, and ``envs.recv_order`` stays ``"done"``.
+
     Vector environments that are not cartwheel's, and those in wrappers of Gymnasium, can only be
     stepped as a whole: rows that have finished repeat their last action, and what they do is not
     counted. (Wrappers of ``cartwheel.wrappers`` can step some rows.) The
@@ -73,7 +83,7 @@ def evaluate(
     Args:
         envs: A vector environment, whose ``batch_size`` is ``num_envs`` if it has one.
         policy: Called with the observations of the rows that play, a batch of ``k ≤ num_envs``
-            rows in ascending order. Returns ``k`` actions, or ``k`` actions and a dictionary of
+            rows in ascending order (``order`` may change that). Returns ``k`` actions, or ``k`` actions and a dictionary of
             extras, which are ignored. Or an object with a method ``predict``, such as a model of
             Stable-Baselines3. :class:`~cartwheel.Collector` takes the same policies and says more
             about them.
@@ -89,15 +99,21 @@ def evaluate(
         progress: ``True``: draw a progress bar on stderr if stderr is a terminal. A function: it is
             called with the number of finished episodes and the number of all episodes whenever
             episodes finish. ``False``: neither.
+        order: ``"lockstep"``: the policy is called with all rows that play. ``"free"``: with the
+            rows that are done, at least one, in the order in which they are done. Meanwhile the
+            others are in flight, so the policy and ``progress`` cannot use ``envs``. It needs
+            environments that send rows: cartwheel's, in wrappers of ``cartwheel.wrappers`` or
+            without.
 
     Returns:
         The episodes, their means and confidence intervals.
 
     Raises:
-        ValueError: ``episodes_per_env`` or ``confidence`` is out of range, ``options`` choose rows,
-            ``envs`` cannot be evaluated, or the number of actions differs from the number of
-            observations. That call has stepped nothing.
-        TypeError: ``policy`` cannot be called, or returned no batch or a recurrent state. Infos are
+        ValueError: ``episodes_per_env`` or ``confidence`` is out of range, ``order`` is another,
+            ``options`` choose rows, ``envs`` cannot be evaluated, or the number of actions differs
+            from the number of observations. That call has stepped nothing.
+        TypeError: ``envs`` cannot send rows, which ``order="free"`` needs; nothing was reset.
+            ``policy`` cannot be called, or returned no batch or a recurrent state. Infos are
             not a dictionary, as
             behind the wrapper ``DictInfoToList``; or ``is_success`` or ``success`` of an episode is
             neither a flag, a number nor an array of them.
@@ -136,8 +152,7 @@ def evaluate(
 def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, progress: Any) -> None:
     if not isinstance(envs, gym.vector.VectorEnv):
         raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
-    if not isinstance(progress, bool) and not callable(progress):
-        raise TypeError(f"`progress` must be True, False or a function, got {shown(progress)}")
+    check_progress(progress)
     as_integer("episodes_per_env", episodes_per_env, 1)
     if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:
         raise ValueError(f"`confidence` must be between 0 and 1, got {confidence!r}")

@@ -1,0 +1,53 @@
+"""Policies for evaluations, and comparisons of what they found out."""
+
+import functools
+
+import numpy as np
+
+import cartwheel
+from tests.support.executors import INLINE
+from tests.support.lotteries import NUM_ENVS, SEED, alone, follow_luck, lotteries, same
+
+
+def ones(observations):
+    return np.ones(len(observations), np.int64)
+
+
+def kept_time(num_envs):
+    """A recurrent policy that fails unless ``first`` marks every first observation."""
+    clocks = np.full(num_envs, -1)
+
+    def tell(observations, rows, first):
+        clocks[rows] = np.where(first, 0, clocks[rows] + 1)
+        assert clocks[rows].tolist() == observations[:, 0].tolist()
+        rows[:], first[:] = 0, False  # the policy may overwrite both
+        return np.ones(len(observations), np.int64)
+
+    return tell
+
+
+@functools.cache
+def in_lockstep(episodes):
+    """The evaluation of lotteries in lockstep."""
+    envs = INLINE(lotteries(NUM_ENVS))
+    evaluation = cartwheel.evaluate(envs, follow_luck, episodes_per_env=episodes, seed=SEED)
+    envs.close()
+    same(evaluation, alone(lotteries(), follow_luck, episodes, SEED))
+    return evaluation
+
+
+def assert_equal(one, two):
+    """Both evaluations have the same bits in everything that they hold."""
+    for name, value in vars(one).items():
+        other = vars(two)[name]
+        if isinstance(value, np.ndarray):
+            assert (value.dtype, value.shape) == (other.dtype, other.shape), name
+            assert value.tobytes() == other.tobytes(), name
+        else:
+            assert value == other, name
+
+
+def assert_at_rest(envs):
+    """Nothing is in flight, and rows are received in the usual order."""
+    assert envs.unwrapped.in_flight == []
+    assert envs.unwrapped.recv_order == "sent"
