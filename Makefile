@@ -187,8 +187,10 @@ parity: build ## compare every native environment with Gymnasium's and count the
 
 MINUTES ?= 10
 
-soak: build ## run random operations with random kills for MINUTES (10) and compare the results with a model
+soak: build ## run random operations with random kills for MINUTES (10) and compare the results with a model; collectors for as long
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
+	@$(BIN)/python -m tests.soak_collecting --steps 1000000
+	@$(BIN)/python -m tests.soak_collecting --minutes $(MINUTES)
 
 faults: build ## cause faults in every executor and in Gymnasium, and write the table of docs/faults.md
 	@$(BIN)/python -m tests.fault_table --write docs/faults.md

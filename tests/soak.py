@@ -47,9 +47,10 @@ def in_a_hook_of_a_fork(frame):
 class Faults:
     """A thread that kills, stops and interrupts while ``envs`` is open."""
 
-    def __init__(self, envs, draw, counts, *, interrupts):
-        self.envs, self.draw, self.counts = envs, draw, counts
-        self.choices = ["kill", "kill", "stop", *(["interrupt"] if interrupts else [])]
+    def __init__(self, envs, draw, counts, *, interrupts, kills=True, every=FAULT_EVERY):
+        self.envs, self.draw, self.counts, self.every = envs, draw, counts, every
+        self.choices = ["kill", "kill", "stop"] if kills else []
+        self.choices += ["interrupt"] if interrupts else []
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._run)
         #: Whether the main thread is in a call that Ctrl-C may interrupt.
@@ -71,7 +72,9 @@ class Faults:
             raise KeyboardInterrupt
 
     def _run(self):
-        while not self.over.wait(self.draw.expovariate(1 / FAULT_EVERY)):
+        while not self.over.wait(self.draw.expovariate(1 / self.every)):
+            if not self.choices:
+                continue
             fault = self.draw.choice(self.choices)
             if fault == "interrupt":
                 os.kill(os.getpid(), signal.SIGINT)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests import soak_collecting
 from tests.soak import soak
+from tests.support.counting import CountingEnv
 from tests.support.ledger import Row
 
 
@@ -21,3 +23,30 @@ def test_a_value_that_differs_ends_the_soak(monkeypatch):
     monkeypatch.setattr(Row, "_end", lambda _, frame: frame)
     with pytest.raises(AssertionError, match="expected"):
         soak(0, rows=7, workers=3, seed=8, session=4, sessions=6)
+
+
+def test_rollouts_keep_the_rules_whatever_fails():
+    counts, _ = soak_collecting.soak(0, seed=3, session=0.3, sessions=12)
+    assert counts["rollouts"] > 0
+    if counts["rollouts"] > 300:  # a busy machine may make too few calls for an error
+        assert counts["PolicyError"] > 0
+
+
+def test_no_step_is_lost_or_doubled_in_any_order():
+    counts = soak_collecting.counting(24_000)
+    assert counts["steps"] >= 24_000
+    assert counts["failed steps"] == 0
+
+
+def test_a_step_that_is_doubled_ends_the_soak_of_collectors(monkeypatch):
+    """With environments that count wrongly the soak fails."""
+    step = CountingEnv.step
+
+    def doubled(env, action):
+        if env.number == 3 and env.episode == 5:
+            env.time += 1
+        return step(env, action)
+
+    monkeypatch.setattr(CountingEnv, "step", doubled)
+    with pytest.raises(AssertionError, match="step"):
+        soak_collecting.counting(24_000)
