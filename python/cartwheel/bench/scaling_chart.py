@@ -23,7 +23,7 @@ def scaling_chart(scaling: Scaling, title: str, subtitle: str, path: Path) -> No
     """
     from matplotlib.figure import Figure  # only here: it takes a second to load
 
-    figure = Figure(figsize=(11.0, 8.0), layout="constrained")
+    figure = Figure(figsize=(11.0, 9.0), layout="constrained")
     (rows, workers), (memory, starts) = figure.subplots(2, 2)
     _rows(rows, scaling)
     _workers(workers, scaling)
@@ -35,7 +35,9 @@ def scaling_chart(scaling: Scaling, title: str, subtitle: str, path: Path) -> No
         axes.set_axisbelow(True)
         axes.spines[["top", "right", "left"]].set_visible(False)
         if axes.get_legend_handles_labels()[1]:
-            axes.legend(frameon=False, fontsize=7, ncols=2 if axes is rows else 1)
+            axes.legend(  # below: lines may be anywhere above
+                loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, fontsize=7
+            )
     figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
     figure.text(0.011, 0.955, subtitle, fontsize=7.5, color=FAINT)
     figure.savefig(path, dpi=150)
