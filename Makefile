@@ -58,7 +58,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons test-oldest matrix matrix-mujoco loom orders sanitize sanitize-core sanitize-python parity soak faults zoo docs docs-serve lint fmt bench compare bench-trainers wheel wheels sdist reproduce test-wheels test-extras
+.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons test-oldest matrix matrix-mujoco loom orders sanitize sanitize-core sanitize-python parity soak faults zoo docs docs-serve lint fmt bench charts compare bench-trainers wheel wheels sdist reproduce test-wheels test-extras
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -241,6 +241,11 @@ bench: build ## measure every claim of benchmarks/, then draw the chart of this 
 	@for claim in benchmarks/*.py; do echo "==> $$claim"; $(BIN)/python "$$claim" || exit 1; done
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --json target/bench.json --plot target/bench.png
+
+charts: build .venv-pufferlib/.installed ## draw the charts of docs/speed.md, beside every package that is measured; the machine must be idle
+	@.venv-pufferlib/bin/python -m cartwheel bench --scaling --num-envs 1 4 16 64 256 1024 --seconds 5 --json target/charts.json \
+		--plot docs/rows-and-workers.png
+	@.venv-pufferlib/bin/python -m cartwheel bench --rivals envpool --json target/bench.json --plot docs/speed.png
 
 BASE ?= HEAD~1
 

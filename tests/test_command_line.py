@@ -5,13 +5,17 @@ import fcntl
 import importlib.metadata
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
 import termios
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
+PAGE = re.DOTALL | re.MULTILINE
 CARTWHEEL = [sys.executable, "-m", "cartwheel"]
 BENCH = ["bench", "--num-envs", "1", "--seconds", "0.01", "--rounds", "1", "--executors", "inline"]
 COMMANDS = [
@@ -92,6 +96,24 @@ def test_a_closed_stdout_is_no_error(arguments):
 def test_a_closed_stderr_is_no_error():
     finished = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *CARTWHEEL, *BENCH], check=False)
     assert finished.returncode == 0
+
+
+def test_the_page_of_the_command_line_shows_what_the_commands_print():
+    page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
+    shown = re.findall(
+        r"^```sh\npython -m cartwheel ([^\n]*)\n```\n\n```text\n(.*?)^```$", page, PAGE
+    )
+    assert [command.split()[0] for command, _ in shown] == ["envs", "envs", "bench"]
+    for command, output in shown[:2]:
+        assert run(*command.split()).stdout == output
+
+
+@pytest.mark.parametrize("command", ["bench", "envs"])
+def test_the_page_of_the_command_line_names_every_option(command):
+    page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
+    options = set(re.findall(r"--[a-z-]+", run(command, "--help").stdout)) - {"--help"}
+    assert options
+    assert [option for option in options if f"`{option}" not in page] == []
 
 
 def test_signs_that_the_encoding_lacks_are_replaced():

@@ -70,5 +70,10 @@ def test_nothing_names_a_host(path):
 def test_a_workflow_may_do_nothing_that_a_job_does_not_ask_for(workflow):
     assert "\npermissions: {}\n" in WORKFLOWS[workflow]
     granted = re.findall(r"^ +([a-z-]+): write", WORKFLOWS[workflow], re.MULTILINE)
-    may = ["attestations", "contents", "id-token"] if workflow == "release" else []
-    assert sorted(granted) == may
+    may = {"release": ["attestations", "contents", "id-token"], "docs": ["id-token", "pages"]}
+    assert sorted(granted) == may.get(workflow, [])
+
+
+def test_the_site_is_published_from_main_only():
+    assert "if: github.ref == 'refs/heads/main'" in WORKFLOWS["docs"]
+    assert "needs: build" in WORKFLOWS["docs"]

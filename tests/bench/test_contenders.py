@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 import cartwheel
-from cartwheel.bench import command, envpool
+from cartwheel.bench import command
 from cartwheel.bench.contenders import ceiling_of
 from cartwheel.registry.native import make_native
 from cartwheel.vector.pool_env import PoolVectorEnv
@@ -19,13 +19,12 @@ PYTHON = ["gymnasium sync", "gymnasium async", "cartwheel inline", "ceiling"]
 
 
 @pytest.fixture
-def contenders(monkeypatch):
-    """The contenders of a race of an id, by name; EnvPool is not among them."""
-    monkeypatch.setattr(envpool, "_envpool", lambda: argparse.Namespace(list_all_envs=list))
+def contenders():
+    """The contenders of a race of an id, by name; no other packages are among them."""
 
     def contenders(env_id):
         raced = command.raced_id(env_id)
-        found = command.contenders_of(gym.spec(raced), ["inline"])
+        found = command.contenders_of(gym.spec(raced), ["inline"], [])
         return raced, {contender.name: contender for contender in found}
 
     return contenders

@@ -10,6 +10,7 @@ import pytest
 from cartwheel.bench import scaling
 from cartwheel.bench.footprint import Footprint, Wanted, footprint, pss
 from cartwheel.bench.race import Measurement
+from cartwheel.bench.rivals import RIVALS
 from cartwheel.bench.scaling import SIZES, Run, worker_counts
 from cartwheel.bench.scaling_table import scaling_table
 from cartwheel.progress import Progress
@@ -65,8 +66,8 @@ class Machine:
         progress.advance = count
         return progress
 
-    def run(self, sizes=SIZES, native_id="CartPole-v1", seconds=100.0):
-        result = Run("CartPole-v1", native_id, sizes, seconds, 2).measure()
+    def run(self, sizes=SIZES, native_id="CartPole-v1", seconds=100.0, rivals=()):
+        result = Run("CartPole-v1", native_id, sizes, seconds, 2, rivals).measure()
         assert self.counted == self.total, "the bar ends at its end"
         return result
 
@@ -114,7 +115,7 @@ def test_more_worker_processes_than_fit_into_memory_are_not_raced(monkeypatch):
     machine = Machine(monkeypatch, cores=192, memory=20_000 * MB)  # 447 workers are 13 GB
     found = machine.run()
     assert list(found.workers) == ["native"]
-    assert any(text.startswith("447 worker processes: ") for text in found.left_out)
+    assert any(text.startswith("447 worker processes, process: ") for text in found.left_out)
 
 
 def test_what_would_take_too_long_is_left_out(monkeypatch):
@@ -139,11 +140,37 @@ def test_nothing_that_hangs_is_waited_for(monkeypatch):
     assert "gymnasium async, spawn: not started within 20 s" in found.left_out
 
 
+def test_other_packages_are_raced_by_rows_and_those_with_a_number_of_workers_by_workers(
+    monkeypatch,
+):
+    machine = Machine(monkeypatch, cores=6, memory=10**12)
+    found = machine.run(rivals=RIVALS)
+    by_name = {}
+    for rows, names in machine.raced[:-4]:
+        for name in names:
+            by_name.setdefault(name, []).append(rows)
+    few, all_rows = [1, 4, 16, 64, 256], list(SIZES)
+    assert by_name["sb3 subproc"] == by_name["torchrl parallel"] == few
+    assert by_name["sb3 dummy"] == by_name["pufferlib serial"] == all_rows
+    assert by_name["pufferlib workers"] == by_name["envpool"] == all_rows
+    counts = ["1", "2", "4", "6"]
+    assert {name: list(race.rates) for name, race in found.workers.items()} == {
+        "process": counts,
+        "pufferlib workers": ["1", "2", "4"],  # 64 rows are no six equal shares
+        "envpool": counts,
+        "native": counts,
+    }
+    reasons = [text for text in found.left_out if text.startswith("1024 × ")]
+    assert [text.partition(": ")[2] for text in reasons] == [
+        "one process each; at most 256 are started"
+    ] * 3
+
+
 def test_the_table_shows_every_part(monkeypatch):
     machine = Machine(monkeypatch, cores=4, memory=10**12)
     text = scaling_table(machine.run(sizes=(1, 512)))
     lines = {tuple(line.split()[:2]): line.split() for line in text.splitlines() if line}
-    assert lines["512", "1,000"] == ["512", "1,000", "–", "1,000"]
+    assert lines["512", "1,000"] == ["512", "1,000", "–", "1,000", "1,000"]
     assert lines["gymnasium", "async"][2:] == ["spawn", "256", "2.56", "7,730"]
     assert lines["4", "64"] == ["4", "64", "4", "4.00", "100%"]
     assert lines["left", "out:"][2:5] == ["512", "×", "gymnasium"]
@@ -172,19 +199,20 @@ def test_memory_is_that_of_all_processes():
 def test_the_command_measures_what_grows_and_draws_it(tmp_path):
     file, chart = tmp_path / "scaling.json", tmp_path / "scaling.svg"
     options = ["--scaling", "--num-envs", "1", "2", "--seconds", "0.01", "--rounds", "1"]
+    options += ["--rivals"]
     files = ["--json", str(file), "--plot", str(chart)]
     subprocess.run([sys.executable, "-m", "cartwheel", "bench", *options, *files], check=True)
     outcome = json.loads(file.read_text())
     found = outcome["records"]
     assert {record["part"] for record in found} == {"memory", "start-up", "rows", "workers"}
     rows = {(r["contender"], r["num_envs"]): r for r in found if r["part"] == "rows"}
-    names = ("cartwheel process", "gymnasium async", "cartwheel native")
+    names = ("cartwheel process", "gymnasium async", "gymnasium sync", "cartwheel native")
     assert set(rows) == {(name, size) for name in names for size in (1, 2)}
     assert all(record["steps_per_second"] > 0 for record in rows.values())
     starts = [r for r in found if r["part"] == "start-up"]
     assert {r["start_method"] for r in starts} == set(METHODS)
     assert outcome["left_out"] == []
-    assert "Speed-up by workers" in chart.read_text()
+    assert "Steps per second by workers" in chart.read_text()
 
 
 def test_executors_are_not_chosen_for_what_grows():

@@ -11,6 +11,7 @@ import cartwheel
 from cartwheel.wrappers import RecordEpisodeStatistics
 from tests.support.migrations import scripts
 from tests.support.processes import run_script
+from tests.support.told_steps import run_alone
 
 
 @pytest.fixture
@@ -93,3 +94,29 @@ def test_the_old_script_of_the_migration_guide_says_what_the_new_one_says(tmp_pa
     assert len(said) == 2
     for shortest, longest in said:
         assert 5 < int(shortest) <= int(longest) < 11
+
+
+@pytest.mark.trainers
+def test_a_step_of_a_race_steps_every_row_once_in_workers_with_equal_shares():
+    """Runs in its own program, because PufferLib does not close the pipes of its workers."""
+    program = """
+import functools
+import numpy as np
+from cartwheel.bench import pufferlib
+from cartwheel.bench.rivals import python_rivals
+from tests.support.told_steps import TellsSteps
+
+envs = [functools.partial(TellsSteps, 1000)] * 2
+for contender in python_rivals(["pufferlib"]):
+    runner = contender.build(envs)
+    assert runner.run(0) > 0
+    first, second = [runner.envs.step(np.array([1, 0]))[0].tolist() for _ in range(2)]
+    steps = first[0][0]
+    assert first == [[steps, 1], [steps, 0]], contender
+    assert second == [[steps + 1, 1], [steps + 1, 0]], contender
+    runner.close()
+runner = pufferlib.processes([envs[0]] * 9, num_workers=6)
+assert runner.envs.envs.num_workers == 3
+runner.close()
+"""
+    run_alone(program)

@@ -22,10 +22,10 @@ from cartwheel.bench.contenders import (
     native_ceiling,
     own_vector_env,
 )
-from cartwheel.bench.envpool import why_not
 from cartwheel.bench.machine import machine, machine_line
 from cartwheel.bench.plot import can_plot, formats, plot
 from cartwheel.bench.race import Measurement, parts, race
+from cartwheel.bench.rivals import RIVALS, Rival, python_rivals, why_not
 from cartwheel.bench.scaling import SIZES, Run
 from cartwheel.bench.scaling_chart import scaling_chart
 from cartwheel.bench.scaling_table import scaling_table
@@ -44,10 +44,11 @@ if TYPE_CHECKING:
 
 NUM_ENVS = (1, 8, 32)
 DESCRIPTION = """\
-Measures cartwheel's executors beside Gymnasium's SyncVectorEnv and AsyncVectorEnv and beside the
-ceiling, bare loops on all cores at once; native environments beside EnvPool, if it is installed,
-and beside plain loops in Rust. One run: alternating rounds, medians, ratios. The namespace
-cartwheel/ of an id makes no difference: Gymnasium's contenders step Gymnasium's environments."""
+Measures cartwheel's executors beside Gymnasium's SyncVectorEnv and AsyncVectorEnv, beside the
+vector environments of Stable-Baselines3, PufferLib and TorchRL, where they are installed, and
+beside the ceiling, bare loops on all cores at once; native environments beside EnvPool and plain
+loops in Rust. One run: alternating rounds, medians, ratios. The namespace cartwheel/ of an id makes
+no difference: Gymnasium's contenders step Gymnasium's environments."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -68,6 +69,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         choices=EXECUTORS,
         metavar="NAME",
         help=f"cartwheel's executors that take part ({' '.join(EXECUTORS)})",
+    )
+    add(
+        "--rivals",
+        nargs="*",
+        choices=RIVALS,
+        metavar="NAME",
+        help=f"other packages that take part ({' '.join(RIVALS)}: those that are installed)",
     )
     add("--seconds", type=positive(float), default=2.0, help="per contender and N (%(default)s)")
     add("--rounds", type=positive(int), default=5, help="slices of the seconds (%(default)s)")
@@ -96,14 +104,23 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         parser.error(f"--env {arguments.env}: {error}")
     if arguments.scaling and arguments.executors is not None:
         parser.error("--scaling measures process and native: leave --executors out")
+    native_id = _native_id(env.spec)
+    rivals, without = [], []
+    for rival in RIVALS if arguments.rivals is None else dict.fromkeys(arguments.rivals):
+        reason = why_not(rival, env, native_id)
+        if reason is not None and arguments.rivals is not None:
+            parser.error(f"--rivals {rival}: {reason}")
+        if reason is None:
+            rivals.append(rival)
+        elif rival != "envpool" or native_id is not None:
+            without.append(f"without {rival}: {reason}")
     print(machine_line())
-    print(
-        f"work: {env_id}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n", flush=True
-    )
+    print(f"work: {env_id}, {arguments.seconds:g} s each in {arguments.rounds} rounds", flush=True)
+    print("\n".join([*without, ""]), flush=True)
     if arguments.scaling:
-        _run_scaling(env_id, env.spec, arguments)
+        _run_scaling(env_id, native_id, rivals, arguments)
         return 0
-    contenders = contenders_of(env.spec, arguments.executors or EXECUTORS)
+    contenders = contenders_of(env.spec, arguments.executors or EXECUTORS, rivals)
     measurements = _measure(env_fn, contenders, arguments)
     print(table(measurements))
     _write_json(env_id, arguments, records=records(measurements))
@@ -113,16 +130,25 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_scaling(env_id: str, spec: EnvSpec | None, arguments: argparse.Namespace) -> None:
+def _native_id(spec: EnvSpec | None) -> str | None:
+    """The id of the same environment in Rust, without the namespace, if there is one."""
+    if spec is None:
+        return None
+    native_id = spec.id.removeprefix(NAMESPACE)
+    return native_id if NAMESPACE + native_id in gym.registry else None
+
+
+def _run_scaling(
+    env_id: str, native_id: str | None, rivals: Sequence[Rival], arguments: argparse.Namespace
+) -> None:
     """Measures what grows, prints the tables and writes the files that were asked for."""
-    native_id = env_id.removeprefix(NAMESPACE)
-    has_native = spec is not None and NAMESPACE + native_id in gym.registry
     run = Run(
         env_id,
-        native_id if has_native else None,
+        native_id,
         sorted(set(arguments.num_envs or SIZES)),
         arguments.seconds,
         arguments.rounds,
+        rivals,
     )
     scaling = run.measure()
     print(scaling_table(scaling))
@@ -148,27 +174,27 @@ def raced_id(env_id: str) -> str:
     return plain if plain in gym.registry else env_id
 
 
-def contenders_of(spec: EnvSpec | None, executors: Sequence[Executor]) -> list[Contender]:
+def contenders_of(
+    spec: EnvSpec | None, executors: Sequence[Executor], rivals: Sequence[Rival]
+) -> list[Contender]:
     """Returns all contenders that can step such an environment, in the order of their building."""
-    contenders = [SYNC, ASYNC, *(cartwheel_with(name) for name in EXECUTORS if name in executors)]
+    contenders = [SYNC, ASYNC, *python_rivals(rivals)]
+    contenders += [cartwheel_with(name) for name in EXECUTORS if name in executors]
     contenders.append(CEILING)
     if spec is None:
         return contenders
-    native_id = spec.id.removeprefix(NAMESPACE)
     own = own_vector_env(spec)
     if own is not None:
         contenders.append(own)
-    if NAMESPACE + native_id in gym.registry:
-        reason = why_not(native_id)
-        if reason is None:
+    native_id = _native_id(spec)
+    if native_id is not None:
+        if "envpool" in rivals:
             contenders.append(envpool(native_id))
-        else:
-            print(f"without envpool: {reason}\n", flush=True)
         contenders.append(cartwheel_native(native_id))
         if not is_simulated(native_id):  # MuJoCo's bare loop is that of benchmarks/native_mujoco.py
             contenders.append(native_ceiling(native_id))
     elif spec.vector_entry_point == NATIVE_ENTRY_POINT:
-        contenders.append(cartwheel_native(native_id))  # of a plugin, which has no plain loop
+        contenders.append(cartwheel_native(spec.id))  # of a plugin, which has no plain loop
     return contenders
 
 

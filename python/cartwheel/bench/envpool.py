@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
-import statistics
 import warnings
 from typing import Any
 
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import usable_cpus
-from cartwheel.bench.runner import SendRecvRunner, VectorRunner, sample_actions
-
-TRIALS = 3
-TRIAL_S = 0.1
+from cartwheel.bench.packages import load, why_not_loaded
+from cartwheel.bench.runner import SendRecvRunner, VectorRunner, fastest_of, sample_actions
 
 
 def why_not(env_id: str) -> str | None:
     """Why EnvPool cannot take part with ``env_id``; ``None`` when it can."""
-    try:
-        envpool = _envpool()
-    except (ImportError, OSError) as error:  # it needs libraries of the system and files of its own
-        if isinstance(error, ModuleNotFoundError) and error.name == "envpool":
-            return "envpool is not installed: pip install envpool"
-        return f"envpool cannot be imported: {error}"
-    return None if env_id in envpool.list_all_envs() else f"envpool has no {env_id}"
+    reason = why_not_loaded("envpool", ": pip install envpool")
+    if reason is not None:
+        return reason
+    return None if env_id in load("envpool").list_all_envs() else f"envpool has no {env_id}"
 
 
 def fastest(
-    env_id: str, num_envs: int, batch_size: int | None = None
+    env_id: str, num_envs: int, batch_size: int | None = None, num_threads: int | None = None
 ) -> VectorRunner | SendRecvRunner:
     """EnvPool with as many threads as make it fastest here and now.
 
@@ -41,22 +34,20 @@ def fastest(
         num_envs: Number of environments.
         batch_size: Rows of a batch, to be received in the order in which they are done; by default
             all of them are stepped at once.
+        num_threads: So many, and no others are tried.
     """
     cores = usable_cpus()
     choices = sorted({2**power for power in range(cores.bit_length())} | {cores})
-    package = _envpool()
+    if num_threads is not None:
+        choices = [num_threads]
+    package = load("envpool")
     runners = {
         threads: pool_runner(package, env_id, num_envs, batch_size, num_threads=threads)
         for threads in choices
     }
-    for runner in runners.values():
-        runner.run(0)  # one step, to know what a step costs
-    rates: dict[int, list[float]] = {threads: [] for threads in choices}
-    for _ in range(TRIALS):
-        for threads, runner in runners.items():
-            rates[threads].append(runner.run(TRIAL_S))
-    best = max(choices, key=lambda threads: statistics.median(rates[threads]))
-    runners[best].note = f"{best} of {', '.join(map(str, choices))} threads, the fastest"
+    best = fastest_of(runners)
+    if len(choices) > 1:
+        runners[best].note = f"{best} of {', '.join(map(str, choices))} threads, the fastest"
     return runners[best]
 
 
@@ -76,10 +67,3 @@ def pool_runner(
     batches = sample_actions(batch_space(pool.single_action_space, batch_size or num_envs))
     actions = [batch.astype(dtype) for batch in batches]
     return SendRecvRunner(pool, actions) if batch_size else VectorRunner(pool, actions)
-
-
-def _envpool() -> Any:
-    """The package, which takes seconds to load."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module("envpool")

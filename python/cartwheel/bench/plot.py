@@ -23,6 +23,11 @@ COLOURS = {
     "cartwheel native": "#e09f3e",
     "gymnasium native": "#ecd8b4",
     "envpool": "#8f7aa8",
+    "sb3 dummy": "#c9d7ef",
+    "sb3 subproc": "#5b83c4",
+    "pufferlib serial": "#efc9c9",
+    "pufferlib workers": "#c0605c",
+    "torchrl parallel": "#9a7b4f",
 }
 INK, FAINT = "#2b2f33", "#5b6168"
 CEILINGS = {

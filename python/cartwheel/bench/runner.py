@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import statistics
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gymnasium.vector import VectorEnv
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import gymnasium as gym
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 
 ACTION_BATCHES = 256
 """Sampled before the clock starts and replayed in turn; the same for every contender."""
+TRIALS, TRIAL_S = 3, 0.1
+"""Rounds, and seconds in each, of contenders that can be set in several ways."""
 
 
 def sample_actions(space: gym.Space[Any]) -> list[Any]:
@@ -38,6 +43,19 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """Releases what it holds."""
+
+
+def fastest_of(runners: Mapping[int, Runner]) -> int:
+    """The key of that runner which is fastest here and now, tried in alternating rounds."""
+    if len(runners) == 1:
+        return next(iter(runners))
+    for runner in runners.values():
+        runner.run(0)  # one step, to know what a step costs
+    rates: dict[int, list[float]] = {key: [] for key in runners}
+    for _ in range(TRIALS):
+        for key, runner in runners.items():
+            rates[key].append(runner.run(TRIAL_S))
+    return max(runners, key=lambda key: statistics.median(rates[key]))
 
 
 class VectorRunner:

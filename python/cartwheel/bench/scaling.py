@@ -16,14 +16,31 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from cartwheel._cartwheel import memory_left, usable_cpus
-from cartwheel.bench.contenders import ASYNC, NATIVE, Contender, cartwheel_native, cartwheel_with
+from cartwheel.bench.contenders import (
+    ASYNC,
+    ENVPOOL,
+    NATIVE,
+    SYNC,
+    Contender,
+    cartwheel_native,
+    cartwheel_with,
+    envpool,
+)
 from cartwheel.bench.footprint import Footprint, Wanted, footprint
 from cartwheel.bench.race import Measurement, parts, race
+from cartwheel.bench.rivals import (
+    ONE_PROCESS_EACH,
+    PUFFERLIB,
+    Rival,
+    envpool_with,
+    pufferlib_with,
+    python_rivals,
+)
 from cartwheel.bench.table import records
 from cartwheel.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536)
 """Numbers of environments."""
@@ -56,7 +73,8 @@ class Scaling:
         row_bytes: Memory a row, by contender.
         starts: Starts of Python environments.
         rows: Races, by the number of rows.
-        workers: For Python and native rows, a race of different numbers of workers.
+        workers: A race of different numbers of workers, by whose they are: ``"process"``,
+            ``"native"`` or the name of another package's contender.
         left_out: What was not measured, and why.
     """
 
@@ -108,6 +126,7 @@ class Run:
         sizes: Numbers of environments.
         seconds: Per contender and number.
         rounds: Slices of these seconds.
+        rivals: Other packages that take part in what is timed by rows and by workers.
     """
 
     env_id: str
@@ -115,6 +134,7 @@ class Run:
     sizes: Sequence[int]
     seconds: float
     rounds: int
+    rivals: Sequence[Rival] = ()
     result: Scaling = dataclasses.field(default_factory=Scaling)
 
     def __post_init__(self) -> None:
@@ -135,8 +155,8 @@ class Run:
         """Runs all parts and shows how far they are."""
         counts = len(worker_counts(self.cores))
         total = 2 * len(self.names) + 4 * len(self.methods)
-        total += parts(len(self.names), self.rounds) * len(self.sizes)
-        total += parts(counts, self.rounds) * (2 if self.native_id else 1)
+        total += parts(len(self._contenders()), self.rounds) * len(self.sizes)
+        total += parts(counts, self.rounds) * len(self._crews())
         with contextlib.closing(Progress(total)) as self.progress:
             for name in self.names:
                 self._measure_memory(name)
@@ -217,27 +237,34 @@ class Run:
     def _measure_rows(self, size: int) -> None:
         """A race of those contenders that have room for so many rows."""
         contenders = [each for each in self._contenders() if self._has_room(each.name, size)]
-        self.progress.advance(f"{size} rows", parts(len(self.names) - len(contenders), self.rounds))
+        left_out = len(self._contenders()) - len(contenders)
+        self.progress.advance(f"{size} rows", parts(left_out, self.rounds))
         if contenders:
             self.result.rows.append(self._race(size, contenders))
 
-    def _contenders(self) -> Iterator[Contender]:
-        yield cartwheel_with("process")
-        yield ASYNC
+    def _contenders(self) -> list[Contender]:
+        """Those that are raced by rows."""
+        contenders = [SYNC, ASYNC, *python_rivals(self.rivals), cartwheel_with("process")]
         if self.native_id:
-            yield cartwheel_native(self.native_id)
+            if "envpool" in self.rivals:
+                contenders.append(envpool(self.native_id))
+            contenders.append(cartwheel_native(self.native_id))
+        return contenders
 
     def _has_room(self, name: str, size: int) -> bool:
         """Whether so many rows fit into memory and time; says so if not."""
         reason = None
-        if name == ASYNC.name and size > STARTED:
+        has_process_each = name == ASYNC.name or name in ONE_PROCESS_EACH
+        if has_process_each and size > STARTED:
             reason = f"one process each; at most {STARTED} are started"
-        expected = size * self.result.row_bytes.get(name, 0.0)
-        if name == PROCESS:
-            expected += self._processes(name, size) * self._worker_bytes
+        # Other packages are not weighed: a process of theirs is taken for one of AsyncVectorEnv.
+        like = ASYNC.name if has_process_each else NATIVE if name in (NATIVE, ENVPOOL) else PROCESS
+        expected = size * self.result.row_bytes.get(like, 0.0)
+        if name in (PROCESS, PUFFERLIB.name):
+            expected += self._processes(PROCESS, size) * self._worker_bytes
         reason = reason or self._no_memory(expected)
         if reason is None:
-            expected_s = size * self._start_s.get(name, 0.0)
+            expected_s = size * self._start_s.get(like, 0.0)
             last = next((m for m in reversed(self.result.rows) if name in m.rates), None)
             if last is not None:  # a round has one step at least, and two come before the first
                 expected_s += (self.rounds + 2) * size / last.rate(name)
@@ -257,24 +284,32 @@ class Run:
             f"{MEMORY_SHARE:.0%} of the {left / 1e9:.1f} GB that are left"
         )
 
-    def _measure_workers(self) -> None:
-        """For Python and native rows, all numbers of workers in one race."""
-        counts = worker_counts(self.cores)
-        rows = min(max(64, 4 * self.cores), max(self.sizes))
-        reason = self._no_memory(sum(counts) * self._worker_bytes)
-        if reason is None:
-            process = functools.partial(cartwheel_with, "process")
-            self._race_workers("process", rows, process, counts)
-        else:
-            self._leave_out(f"{sum(counts)} worker processes", reason)
-            self.progress.advance("workers", parts(len(counts), self.rounds))
+    def _crews(self) -> dict[str, Callable[[int], Contender]]:
+        """Those whose workers can be numbered, by their names in the result."""
+        crews: dict[str, Callable[[int], Contender]] = {
+            "process": functools.partial(cartwheel_with, "process")
+        }
+        if "pufferlib" in self.rivals:
+            crews[PUFFERLIB.name] = pufferlib_with
         if self.native_id:
-            native_id, rows = self.native_id, min(16_384, max(self.sizes))
+            native_id = self.native_id
+            if "envpool" in self.rivals:
+                crews[ENVPOOL] = functools.partial(envpool_with, native_id)
+            crews["native"] = lambda count: cartwheel_native(native_id, num_workers=count)
+        return crews
 
-            def native(num_workers: int) -> Contender:
-                return cartwheel_native(native_id, num_workers=num_workers)
-
-            self._race_workers("native", rows, native, counts)
+    def _measure_workers(self) -> None:
+        """For each crew, all numbers of workers in one race."""
+        counts = worker_counts(self.cores)
+        for name, build in self._crews().items():
+            is_native = name in ("native", ENVPOOL)
+            rows = min(16_384 if is_native else max(64, 4 * self.cores), max(self.sizes))
+            reason = None if is_native else self._no_memory(sum(counts) * self._worker_bytes)
+            if reason is None:
+                self._race_workers(name, rows, build, counts)
+            else:
+                self._leave_out(f"{sum(counts)} worker processes, {name}", reason)
+                self.progress.advance("workers", parts(len(counts), self.rounds))
 
     def _race_workers(
         self, name: str, rows: int, build: Callable[[int], Contender], counts: Sequence[int]
@@ -282,6 +317,8 @@ class Run:
         contenders = [
             dataclasses.replace(build(count), name=str(count)) for count in counts if count <= rows
         ]
+        if name == PUFFERLIB.name:  # it deals rows evenly only
+            contenders = [each for each in contenders if rows % int(each.name) == 0]
         self.progress.advance(name, parts(len(counts) - len(contenders), self.rounds))
         self.result.workers[name] = self._race(rows, contenders)
 

@@ -18,12 +18,12 @@ EXECUTORS = {"process": "cartwheel process", "native": "cartwheel native"}
 def scaling_chart(scaling: Scaling, title: str, subtitle: str, path: Path) -> None:
     """Writes the picture to ``path``; the ending of the name chooses the format.
 
-    Steps per second by the number of rows, with lines from the worst to the best round; speed-up by
-    the number of workers, beside the number itself; memory a row; start-up by start method.
+    Steps per second by the number of rows, with lines from the worst to the best round; by the
+    number of workers, beside as many times the first rate; memory a row; start-up by start method.
     """
     from matplotlib.figure import Figure  # only here: it takes a second to load
 
-    figure = Figure(figsize=(11.0, 8.0), layout="constrained")
+    figure = Figure(figsize=(11.0, 9.0), layout="constrained")
     (rows, workers), (memory, starts) = figure.subplots(2, 2)
     _rows(rows, scaling)
     _workers(workers, scaling)
@@ -35,7 +35,9 @@ def scaling_chart(scaling: Scaling, title: str, subtitle: str, path: Path) -> No
         axes.set_axisbelow(True)
         axes.spines[["top", "right", "left"]].set_visible(False)
         if axes.get_legend_handles_labels()[1]:
-            axes.legend(frameon=False, fontsize=8)
+            axes.legend(  # below: lines may be anywhere above
+                loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, fontsize=7
+            )
     figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
     figure.text(0.011, 0.955, subtitle, fontsize=7.5, color=FAINT)
     figure.savefig(path, dpi=150)
@@ -68,19 +70,20 @@ def _rows(axes: Any, scaling: Scaling) -> None:
 
 
 def _workers(axes: Any, scaling: Scaling) -> None:
-    most = 1
     for executor, race in scaling.workers.items():
         counts = [int(name) for name in race.rates]
-        one = next(iter(race.rates))
-        ratios = [race.ratio(name, one) for name in race.rates]
-        label = f"{EXECUTORS[executor]}, {race.num_envs:,} environments"
-        axes.plot(counts, ratios, "o-", color=COLOURS[EXECUTORS[executor]], label=label, ms=4)
-        most = max(most, *counts)
-    axes.plot([1, most], [1, most], "--", color=FAINT, label="as many times as workers")
+        rates = [race.rate(name) for name in race.rates]
+        name = EXECUTORS.get(executor, executor)
+        label = f"{name}, {race.num_envs:,} environments"
+        axes.plot(counts, rates, "o-", color=COLOURS[name], label=label, ms=4)
+        ideal = [rates[0] * count / counts[0] for count in counts]
+        axes.plot(counts, ideal, "--", color=COLOURS[name], lw=0.8)
+    axes.plot([], [], "--", color=FAINT, lw=0.8, label="as many times as workers")
     counts = sorted({int(name) for race in scaling.workers.values() for name in race.rates})
     _powers(axes.xaxis, counts)
-    _powers(axes.yaxis, counts)
-    _head(axes, "Speed-up by workers", "workers: processes or threads", "times one worker")
+    axes.set_yscale("log")
+    title = "Steps per second by workers"
+    _head(axes, title, "workers: processes or threads", "environment steps per second")
 
 
 def _memory(axes: Any, scaling: Scaling) -> None:

@@ -363,7 +363,7 @@ class Collector:
             change: Called once, in this thread; ``None`` only counts.
 
         Returns:
-            The new version: :attr:`Rollout.policy_version` of actions from now on.
+            What :attr:`Rollout.policy_version` says of actions from now on.
 
         Raises:
             RuntimeError: The policy itself calls this method.
