@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import gymnasium as gym
 
 from cartwheel.bench import envpool, pufferlib, sb3, torchrl
-from cartwheel.bench.contenders import Contender
-from cartwheel.bench.contenders import envpool as envpool_contender
+from cartwheel.bench.contenders import ENVPOOL, Contender
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -68,7 +67,7 @@ def pufferlib_with(num_workers: int) -> Contender:
 def envpool_with(env_id: str, num_threads: int) -> Contender:
     """EnvPool with so many threads."""
     return Contender(
-        envpool_contender(env_id).name,
+        ENVPOOL,
         lambda env_fns: envpool.fastest(env_id, len(env_fns), num_threads=num_threads),
     )
 

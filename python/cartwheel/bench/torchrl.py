@@ -13,6 +13,8 @@ import functools
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from gymnasium.vector.utils import batch_space
+
 from cartwheel.bench.packages import load, quickest_start_method, why_not_loaded
 from cartwheel.bench.runner import VectorRunner, sample_actions
 
@@ -41,7 +43,7 @@ def parallel(env_fns: Sequence[EnvFn]) -> VectorRunner:
             )
         )
     torch.set_num_threads(num_threads)  # `ParallelEnv` changes it for the whole program
-    space = load("gymnasium.vector.utils").batch_space(_action_space(env_fns[0]), len(env_fns))
+    space = batch_space(_action_space(env_fns[0]), len(env_fns))
     actions = [torch.as_tensor(batch) for batch in sample_actions(space)]
     return VectorRunner(stepped, actions)  # type: ignore[arg-type] # all that a runner calls
 
