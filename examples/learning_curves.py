@@ -8,7 +8,7 @@ actions reached 475.
 With ``--orders`` it compares orders of the collector instead, in the mode ``same_step``, and runs
 ``examples/appo.py`` too: PPO, APPO and DQN in lockstep, where collecting and learning take turns,
 and in the order ``"free"``, with APPO's collector in the background and half of the rows in DQN's
-rollouts. The runs are short, so that all take some minutes.
+rollouts. PPO and DQN have fewer steps then, so that all takes some minutes.
 
 Run it from the root of the repository with ``python -m examples.learning_curves``; it needs torch
 and matplotlib. With ``--output docs/learning_curves.png`` it draws the picture of
@@ -36,8 +36,8 @@ Result: TypeAlias = "ppo.Result | appo.Result | dqn.Result"
 #: Algorithm, mode or order, and result of each run.
 Runs: TypeAlias = list[tuple[str, str, Result]]
 
-#: Colour, width and style of the lines of a mode or an order. The lines of the last two modes
-#: coincide, since both learn the same with the same seed.
+#: Colour, width and style of the lines of a mode or an order. The lines of ``same_step`` and
+#: ``disabled`` coincide, since both learn the same with the same seed.
 LINES = {
     "next_step": ("#1b9aaa", 1.3, "-"),
     "same_step": ("#e09f3e", 2.6, "-"),
@@ -45,8 +45,8 @@ LINES = {
     "lockstep": ("#1b9aaa", 1.3, "-"),
     "free": ("#e09f3e", 1.3, "-"),
 }
-#: At most so many steps of a run, in the comparison of orders.
-SHORT, SHORT_DQN = 100_000, 25_000
+#: The most steps of a run of PPO and of DQN, in the comparison of orders.
+PPO_STEPS, DQN_STEPS = 100_000, 25_000
 INK = "#6e7681"  # readable on a white page and on a black one
 
 
@@ -69,14 +69,13 @@ def in_orders(seeds: Sequence[int]) -> Runs:
     for seed in seeds:
         for order in orders:
             print(f"\nseed {seed}, PPO, {order}")
-            settings = ppo.Settings(seed=seed, order=order, total_steps=SHORT)
+            settings = ppo.Settings(seed=seed, order=order, total_steps=PPO_STEPS)
             runs.append(("PPO", order, ppo.train("same_step", settings)))
             print(f"\nseed {seed}, APPO, {order}")
-            in_turn = order == "lockstep"
-            beside = appo.Settings(seed=seed, in_turn=in_turn, total_steps=SHORT)
+            beside = appo.Settings(seed=seed, in_turn=order == "lockstep")
             runs.append(("APPO", order, appo.train("same_step", beside)))
             print(f"\nseed {seed}, DQN, {order}")
-            replay = dqn.Settings(seed=seed, order=order, total_steps=SHORT_DQN)
+            replay = dqn.Settings(seed=seed, order=order, total_steps=DQN_STEPS)
             runs.append(("DQN", order, dqn.train("same_step", replay)))
     return runs
 
