@@ -83,10 +83,10 @@ def evaluate(
     Args:
         envs: A vector environment, whose ``batch_size`` is ``num_envs`` if it has one.
         policy: Called with the observations of the rows that play, a batch of ``k ≤ num_envs``
-            rows in ascending order (``order`` may change that). Returns ``k`` actions, or ``k`` actions and a dictionary of
-            extras, which are ignored. Or an object with a method ``predict``, such as a model of
-            Stable-Baselines3. :class:`~cartwheel.Collector` takes the same policies and says more
-            about them.
+            rows in ascending order, unless ``order`` changes that. Returns ``k`` actions, or ``k``
+            actions and a dictionary of extras, which are ignored. Or an object with a method
+            ``predict``, such as a model of Stable-Baselines3. :class:`~cartwheel.Collector` takes
+            the same policies and says more about them.
         episodes_per_env: Episodes of each environment, at least 1.
         seed: As for ``envs.reset``, of the first episodes. Later episodes continue with the random
             numbers of their row; with ``None`` the first episodes do so too.
