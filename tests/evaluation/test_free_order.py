@@ -1,5 +1,5 @@
 """With ``order="free"`` no row waits for another, and the answers are those of ``"lockstep"``."""
-# ruff: noqa: ARG001, ARG005 (signatures are Gymnasium's)
+# ruff: noqa: ARG001 (signatures are Gymnasium's)
 
 from functools import partial
 
@@ -42,15 +42,15 @@ def lean(observations):
 @pytest.mark.parametrize("build", KINDS)
 def test_every_episode_is_that_of_lockstep(build_with, build):
     envs = build_with(build, lotteries())
-    for episodes in (1, EPISODES):
+    for episodes in (1, 2):
         evaluation = cartwheel.evaluate(
             envs, follow_luck, episodes_per_env=episodes, seed=SEED, **FREE
         )
         assert_equal(evaluation, in_lockstep(episodes))
         assert_at_rest(envs)
     # The object goes on like one that was evaluated in lockstep.
-    again = cartwheel.evaluate(envs, follow_luck, episodes_per_env=EPISODES, seed=SEED)
-    assert_equal(again, in_lockstep(EPISODES))
+    again = cartwheel.evaluate(envs, follow_luck, seed=SEED)
+    assert_equal(again, in_lockstep(1))
 
 
 @pytest.mark.parametrize("build", EVERY_NATIVE, ids=str)
@@ -257,7 +257,7 @@ CANNOT_SEND = {
     "wrapper without send": lambda: wrappers.AutoresetAdapter(
         INLINE(untouched(2, 3), autoreset_mode="disabled"), "next_step"
     ),
-    "own model": lambda: mujoco.make(SLIDE, 2, reward=lambda before, after: after.qpos[:, 0]),
+    "own model": lambda: mujoco.make(SLIDE, 2, reward=lambda *_: 0.0),
 }
 
 

@@ -37,7 +37,8 @@ class FreeStepping:
         self._resetting = np.zeros(envs.num_envs, np.bool_)
         #: Of the last batch: which rows were reset.
         self._begun = self._resetting
-        self._step: Any = None
+        #: What was stepped of it, and where that is in the batch.
+        self._stepped = self._places = self.rows
 
     def step(self, actions: Any) -> Step:
         """Sends ``rows``, if there are any, and receives those that are done, at least one."""
@@ -50,21 +51,21 @@ class FreeStepping:
         self.rows = np.asarray(infos["env_index"], np.intp)
         self._begun = self._resetting[self.rows]
         self._resetting[self.rows] = False
-        at = np.flatnonzero(~self._begun)
+        at = self._places = np.flatnonzero(~self._begun)
+        self._stepped = self.rows[at]
         flags = terminations[at], truncations[at]
-        self._step = Step(self.rows[at], rewards[at], *flags, infos, at)
-        return self._step
+        return Step(self._stepped, rewards[at], *flags, infos, at)
 
     def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
         """Sends resets of rows that are over and have not finished, where the step did not."""
-        stepped, at = self._step.rows, self._step.places
+        at = self._places
         shown, self.first = np.ones(len(self.rows), np.bool_), self._begun.copy()
         if self._envs.autoreset_mode is AutoresetMode.SAME_STEP:
             self.first[at] = over
             shown[at] = ~finished
         else:
             shown[at] = ~over
-            again = stepped[over & ~finished]
+            again = self._stepped[over & ~finished]
             if len(again):
                 self._envs.async_reset(options={"env_index": again})
                 self._resetting[again] = True
