@@ -29,7 +29,7 @@ class Actor:
         recurrent: Whether the policy gets row numbers and beginnings of episodes.
         version: How many updates there were.
         is_in_background: Whether a thread of its own collects.
-        stopping: Set to end a collection in the background.
+        is_stopping: Set to end a collection in the background.
         calls: How many calls there were.
         rows: For how many rows.
         seconds: For how long, in all.
@@ -41,8 +41,7 @@ class Actor:
         self.policy, self.recurrent = policy, recurrent
         self.version = self.calls = self.rows = 0
         self.seconds = 0.0
-        self.is_in_background = False
-        self.stopping = threading.Event()
+        self.is_in_background = self.is_stopping = False
         self._lock = threading.Lock()
         #: Held by an update, also while it waits: a thread that asks again and again lets it pass.
         self._entrance = threading.Lock()
@@ -72,7 +71,7 @@ class Actor:
         with self._entrance:
             pass
         with self._lock:
-            if self.stopping.is_set():
+            if self.is_stopping:
                 raise Stopped
             self._caller = threading.get_ident()
             began = time.perf_counter()
