@@ -253,7 +253,7 @@ compare: build ## count the instructions of a step at the commit BASE (HEAD~1) a
 	@$(BIN)/python -m release.compare $(BASE)
 
 bench-trainers: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed .venv-pufferlib/.installed $(ZOO_VENV)/.installed ## measure every claim of benchmarks/trainers/
-	@for claim in $(TORCH_VENV)/sb3_vec_env $(TORCH_VENV)/torchrl_collector $(TORCH_VENV)/tianshou_and_skrl \
+	@for claim in $(TORCH_VENV)/sb3_vec_env $(TORCH_VENV)/torchrl_collector $(TORCH_VENV)/torchrl_pipelined $(TORCH_VENV)/tianshou_and_skrl \
 			$(RAY_VENV)/rllib_env_runner $(RAY_VENV)/ray_rollouts .venv-pufferlib/pufferlib_envs; do \
 		echo "==> benchmarks/trainers/$${claim#*/}.py"; \
 		$${claim%/*}/bin/python "benchmarks/trainers/$${claim#*/}.py" || exit 1; done

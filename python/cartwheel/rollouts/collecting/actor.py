@@ -30,7 +30,7 @@ class Actor:
         version: How many updates there were.
         after_call: Is called after each call of the policy, in its thread; ``None``: nothing is.
         is_in_background: Whether a thread of its own collects.
-        stopping: Set to end a collection in the background.
+        is_stopping: Set to end a collection in the background.
         calls: How many calls there were.
         rows: For how many rows.
         seconds: For how long, in all.
@@ -43,8 +43,7 @@ class Actor:
         self.version = self.calls = self.rows = 0
         self.seconds = 0.0
         self.after_call: Callable[[], object] | None = None
-        self.is_in_background = False
-        self.stopping = threading.Event()
+        self.is_in_background = self.is_stopping = False
         self._lock = threading.Lock()
         #: Held by an update, also while it waits: a thread that asks again and again lets it pass.
         self._entrance = threading.Lock()
@@ -79,7 +78,7 @@ class Actor:
         with self._entrance:
             pass
         with self._lock:
-            if self.stopping.is_set():
+            if self.is_stopping:
                 raise Stopped
             self._caller = threading.get_ident()
             began = time.perf_counter()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import collections
 import os
+import queue
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from cartwheel.errors import ForkedProcessError
 from cartwheel.log import LOGGER
 from cartwheel.rollouts.collecting.actor import Stopped
+from cartwheel.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +25,7 @@ GRACE = 30.0
 
 
 class Background:
-    """Collects in a thread until ``queue`` rollouts wait; starts it again where it ended.
+    """Collects in a thread until ``most`` rollouts wait; starts it again where it ended.
 
     The thread ends by :meth:`stop`, and by an exception, which the next :meth:`take` raises after
     the rollouts that were complete before. It refers to no :class:`~cartwheel.Collector`, so that
@@ -31,16 +34,21 @@ class Background:
     Args:
         collect: Returns the next rollout; in this thread it raises ``Stopped`` when ``actor`` says
             so.
-        actor: Whose ``stopping`` ends the thread between two calls.
-        queue: Rollouts that may wait.
+        actor: Whose ``is_stopping`` ends the thread between two calls.
+        most: Rollouts that may wait.
     """
 
-    def __init__(self, collect: Callable[[], Rollout], actor: Actor, queue: int) -> None:
+    def __init__(self, collect: Callable[[], Rollout], actor: Actor, most: int) -> None:
         """Starts nothing yet."""
-        self._collect, self._actor, self._queue = collect, actor, queue
+        self._collect, self._actor, self._most = collect, actor, most
         self._rollouts: collections.deque[Rollout] = collections.deque()
         self._error: BaseException | None = None
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        #: Wakes the thread; the other side waits for `_news`. After a Ctrl-C in a condition, or in
+        #: its `with`, the lock could be held by nobody who knows.
+        self._changed = threading.Condition(self._lock)
+        self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._waiting = 0
         #: Whether a thread collects or waits for room, and which of them may. `Thread.join` and
         #: `Thread.is_alive` do not serve: after a Ctrl-C in `join` they say that it has ended.
         self._runs, self._turn = False, 0
@@ -66,22 +74,23 @@ class Background:
                 "this collector collects in a thread of the parent process: make vector "
                 "environments and a collector in this process"
             )
-        with self._changed:
-            while not self._rollouts and self._error is None:
+        while True:
+            with self._lock:
+                if self._rollouts:
+                    self._changed.notify_all()
+                    if self._error is None:
+                        self._start()
+                    return self._rollouts.popleft()  # last, so that a Ctrl-C loses none
+                if self._error is not None:
+                    error, self._error = self._error, None
+                    raise error
                 if self._is_closed:
                     raise RuntimeError(
                         "`collect` waited for a rollout when the collector was closed."
                     )
                 self._start()  # also where an interrupted `stop` ends the thread after all
-                self._changed.wait()
-            if self._rollouts:
-                self._changed.notify_all()
-                if self._error is None:
-                    self._start()
-                return self._rollouts.popleft()  # last, so that a Ctrl-C loses none
-            error, self._error = self._error, None
-        assert error is not None
-        raise error
+                self._waiting += 1
+            self._news.get()
 
     def stop(self) -> None:
         """Ends the thread after the call that it is in; complete rollouts wait.
@@ -91,18 +100,24 @@ class Background:
         """
         if os.getpid() != self._owner:
             return
-        self._actor.stopping.set()
-        with self._changed:
-            self._turn += 1  # one that has not begun yet will not
-            self._changed.notify_all()
-            if not self._changed.wait_for(lambda: not self._runs, GRACE):
+        self._actor.is_stopping = True
+        deadline = time.monotonic() + GRACE
+        while True:
+            with self._lock:
+                self._turn += 1  # one that has not begun yet will not
+                self._changed.notify_all()
+                if not self._runs:
+                    self._actor.is_in_background = self._actor.is_stopping = False
+                    thread, self._thread = self._thread, None
+                    break
+                self._waiting += 1
+            try:
+                self._news.get(timeout=max(deadline - time.monotonic(), 0.0))
+            except queue.Empty:
                 raise RuntimeError(
                     f"the collector's thread is still in a call of the policy or of the "
                     f"environments after {GRACE:.0f} seconds: end that call first"
-                )
-            self._actor.is_in_background = False
-            self._actor.stopping.clear()
-            thread, self._thread = self._thread, None
+                ) from None
         if thread is not None and thread.ident is not None:  # it was started
             thread.join(GRACE)
 
@@ -114,9 +129,9 @@ class Background:
         """
         self._is_closed = True
         self.stop()
-        with self._changed:
+        with self._lock:
             self._rollouts.clear()
-            self._changed.notify_all()
+            self._tell()
 
     def drop(self) -> None:
         """Forgets complete rollouts and an exception; the thread must have ended."""
@@ -133,38 +148,45 @@ class Background:
     def _start(self) -> None:
         """Starts a thread, if none runs; the caller has the lock."""
         if not self._runs:
-            self._actor.stopping.clear()  # a `stop` may have been interrupted
+            self._actor.is_stopping = False  # a `stop` may have been interrupted
             self._actor.is_in_background = True
             self._turn += 1
             self._thread = threading.Thread(
                 target=self._run, args=(self._turn,), name="cartwheel-collector", daemon=True
             )
-            self._thread.start()
+            with uninterrupted():  # otherwise it could wait for ever to be noted as started
+                self._thread.start()
+
+    def _tell(self) -> None:
+        """Wakes who waits for the thread; the caller has the lock."""
+        for _ in range(self._waiting):
+            self._news.put(None)
+        self._waiting = 0
 
     def _run(self, turn: int) -> None:
-        with self._changed:
+        with self._lock:
             if self._runs or turn != self._turn:
                 return
             self._runs = True
         try:
             self._collect_until_stopped()
         finally:
-            with self._changed:
+            with self._lock:
                 self._runs = False
-                self._changed.notify_all()
+                self._tell()
 
     def _collect_until_stopped(self) -> None:
         try:
-            while not self._actor.stopping.is_set():
+            while not self._actor.is_stopping:
                 rollout = self._collect()
-                with self._changed:
+                with self._lock:
                     self._rollouts.append(rollout)
-                    self._changed.notify_all()
+                    self._tell()
                     del rollout
-                    while len(self._rollouts) >= self._queue and not self._actor.stopping.is_set():
+                    while len(self._rollouts) >= self._most and not self._actor.is_stopping:
                         self._changed.wait()
         except Stopped:
             pass
         except BaseException as error:  # the caller's thread raises it
-            with self._changed:
+            with self._lock:
                 self._error = error

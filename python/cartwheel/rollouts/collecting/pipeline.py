@@ -383,7 +383,7 @@ class Pipeline(abc.ABC):
             try:
                 return self._envs.recv(GLANCE, **wanted)
             except multiprocessing.TimeoutError:  # noqa: PERF203 - that is what is waited for
-                if self._actor.stopping.is_set():
+                if self._actor.is_stopping:
                     raise Stopped from None
                 if limit is not None and time.monotonic() - began > limit:
                     raise
