@@ -90,7 +90,7 @@ def plot(runs: Runs, path: Path) -> None:
         axes.set_title(algorithm, loc="left", fontweight="bold", color=INK)
         axes.set_xlabel("environment steps, thousands", color=INK)
     panels[0].set_ylabel("return, last 100 episodes", color=INK)
-    panels[-1].legend(loc="lower right", frameon=False, labelcolor=INK)
+    panels[-1].legend(loc="best", frameon=False, labelcolor=INK)
     figure.savefig(path, dpi=150, transparent=True)
 
 
