@@ -10,7 +10,7 @@ Resets wait for 200 ms after episodes of 50 steps on average, so in lockstep a q
 wait for a reset. ``after`` collects in lockstep and learns after each rollout; ``beside`` does so
 while a thread collects. The learner waits as long as a rollout takes in lockstep.
 
-``auto`` is measured after its choice, which takes up to seven rollouts; below each case the table
+``auto`` is measured after its choice, which takes some rollouts; below each case the table
 says what it chose. A step of the table is one row of a rollout; every run begins with as many
 rollouts as are collected ahead, which do not count.
 """

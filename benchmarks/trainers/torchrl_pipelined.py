@@ -32,20 +32,12 @@ if TYPE_CHECKING:
 ROWS, STEPS = 16, 32
 
 
-class Waiting(torch.nn.Module):
-    """A policy whose calls wait, as for an accelerator, and choose action 0 for each row."""
-
-    def __init__(self, milliseconds: float) -> None:
-        """Waits for so long in each call."""
-        super().__init__()
-        self.milliseconds = milliseconds
-
-    def forward(self, observation: torch.Tensor) -> torch.Tensor:
-        """One-hot actions, as TorchRL's specification of them says."""
-        wait(self.milliseconds)
-        actions = torch.zeros((*observation.shape[:-1], 2), dtype=torch.int64)
-        actions[..., 0] = 1
-        return actions
+def waiting(milliseconds: float, observation: torch.Tensor) -> torch.Tensor:
+    """A policy that waits, as for an accelerator: action 0 for each row, one-hot."""
+    wait(milliseconds)
+    actions = torch.zeros((*observation.shape[:-1], 2), dtype=torch.int64)
+    actions[..., 0] = 1
+    return actions
 
 
 class Batches:
@@ -80,7 +72,9 @@ def torchrl(policy_ms: float, *, in_lockstep: bool) -> Contender:
 
     def build(env_fns: Sequence[EnvFn]) -> Batches:
         make = [functools.partial(wrapped, env_fn) for env_fn in env_fns]
-        policy = TensorDictModule(Waiting(policy_ms), in_keys=["observation"], out_keys=["action"])
+        policy = TensorDictModule(
+            functools.partial(waiting, policy_ms), in_keys=["observation"], out_keys=["action"]
+        )
         frames: dict[str, Any] = {"frames_per_batch": ROWS * STEPS, "total_frames": -1}
         if in_lockstep:
             env = ParallelEnv(len(make), make, mp_start_method="fork")

@@ -36,7 +36,8 @@ class Auto:
     The first rollout, in lockstep, is not counted, because code is loaded and compiled in it. The
     second says how long a step of all rows and a call of the policy take. If one of them could hide
     a part of the other, or if rows could wait less for each other, ``groups`` and ``free`` play two
-    rollouts each. An order is changed only where every row is at the beginning of a rollout.
+    rollouts each, and lockstep a third one. An order is changed only where every row is at the
+    beginning of a rollout.
 
     Attributes:
         name: The order of the last rollout.
@@ -155,7 +156,11 @@ class Auto:
             tries.append("free")
             if policy >= LEAST_SHARE * (policy + envs):
                 tries.insert(0, "groups")
-        for name in [name for name in tries if name in self._makers]:
+        tries = [name for name in tries if name in self._makers]
+        if tries:  # lockstep gets as many rollouts as the others, or it would seem slower
+            yield
+            speeds["lockstep"] = max(speeds["lockstep"], self._speed)
+        for name in tries:
             pipeline = self._pipelines[name] = self._makers[name]()
             ahead = pipeline.run_ahead
             self._switch(name, pipeline)
