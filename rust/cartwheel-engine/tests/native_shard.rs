@@ -18,6 +18,8 @@ mod hostile;
 mod judged;
 #[path = "native_shard/leaves.rs"]
 mod leaves;
+#[path = "native_shard/parts.rs"]
+mod parts;
 #[path = "native_shard/plugins.rs"]
 mod plugins;
 #[path = "native_shard/repeats.rs"]

@@ -13,19 +13,21 @@
 //!    against shrinking and growing; without seals, no process that has the descriptor does that), and every pointer into it is used behind an `Arc` or a borrow of it.
 //! 2. **Control words** are only ever accessed as atomics, on both sides.
 //! 3. **Phases of a slab.** Free → filling by `SlabPool::acquire`; filling → leased when every
-//!    worker has acknowledged the task, or every place of the batch is counted as filled; leased →
-//!    free when the [`Lease`] is dropped. Only the pool changes the phase, and a memory has one
+//!    worker has acknowledged the task, or every place of the batch is committed; leased → free when
+//!    the last [`Lease`] is dropped. A batch in parts has a lease for each part: its places are leased
+//!    when they are committed, while other places of the slab may still be filling, and whoever has
+//!    the lease reads the places of its part only. Only the pool changes the phase, and a memory has one
 //!    pool in its life (invariant 9). A slab that a late or dead worker may still be filling is not
 //!    filled again: the pool is then waiting, broken or closed, and acquires no slab.
 //! 4. **Rows.** While a slab is filling, each place is written by one shard alone. A task gives
 //!    each shard the places of its own rows, and one worker serves the shard (invariant 9). Tickets,
 //!    or where workers are processes the places themselves, are drawn once, and given places are
 //!    dealt once. A [`SlabRows`] refuses places outside its range. It lives only between taking a
-//!    task and acknowledging it, or between claiming the places and counting them as filled. The
-//!    pool reads a slab only after that.
+//!    task and acknowledging it, or between claiming the places and committing them. The
+//!    pool reads a place only after that.
 //! 5. **Actions** of a row are written by the pool while no task is pending and the row is not in
 //!    flight. They are read by the row's worker between taking a task and acknowledging it, or
-//!    between taking the row from its queue and counting its place as filled. The same holds of a
+//!    between taking the row from its queue and committing its place. The same holds of a
 //!    row's tags; the tag that was stored last is the pool's own. While steps are in flight, rows
 //!    are stored only with tags whose elements are where those of the rows in flight are, or do
 //!    not overlap them; an [`ActionRows`] reads tags, and the elements that they describe, only for
@@ -33,7 +35,7 @@
 //! 6. **Infos.** The region of shard *k* is written by its worker between taking a task and
 //!    acknowledging it. The pool reads it after that and before the next task, and never once the
 //!    pool is closed or broken. A row that was sent has a cell of that region, written before its
-//!    place is counted as filled and read before the row is sent again; no task begins while rows
+//!    place is committed and read before the row is sent again; no task begins while rows
 //!    are in flight.
 //! 7. **Payload.** Every bit pattern of the payload is valid for the type it is read as: numbers
 //!    are copied as bytes, flags are read as `u8` and compared with zero, and nothing read from

@@ -311,7 +311,8 @@ impl Lease {
     /// Address of `range` of the slab, counted from its start.
     ///
     /// The address is valid as long as the lease lives. No other thread or process reads or writes
-    /// there, so the holder may do both.
+    /// the places of the lease, so the holder may do both. Other places of a batch in parts are still
+    /// being written.
     ///
     /// # Panics
     ///
@@ -336,14 +337,16 @@ impl Lease {
 
     /// Copies `into.len()` bytes from `offset` of the slab.
     ///
-    /// Only for places that have been filled: the pool hands out leases after the acknowledgements.
+    /// Only for places that have been filled: the pool hands out leases after the acknowledgements, or
+    /// when the places of a part are committed.
     ///
     /// # Panics
     ///
     /// When those bytes are not in the slab.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let (mapping, start) = self.source(offset, into.len());
-        // SAFETY: the slab is leased, so no worker writes it (invariant 3).
+        // SAFETY: the places of the lease are committed, so no worker writes them (invariant 3). That
+        // the caller reads no other places of a batch in parts is not checked here.
         unsafe { mapping.read(start, into) }
     }
 

@@ -6,7 +6,7 @@
 //! last. Ticket `t` is place `t % batch_size` of batch `t / batch_size`. So the rows of a batch are
 //! in the order in which they were done, and are written directly to where they are read. The row
 //! is then written, and counted in the batch's `filled`; a batch is complete when all its places
-//! are counted.
+//! are committed.
 //!
 //! The pool opens batches, each with a slab, before it pushes the rows that may be written to them:
 //! for `n` rows in flight, `n / batch_size` batches, rounded up. The ring of batches has room for
@@ -19,7 +19,9 @@
 //! The pool may hand out a part of a batch: places from the first one that was not handed out, as
 //! far as all of them are committed (`owners.rs`). The others go on being drawn and filled, and are
 //! handed out later, so nothing has to be agreed with workers. `filled` says that enough rows have
-//! come, the words say which: where a place is still being written, later ones may be counted. The ring of
+//! come, the words say which: where a place is still being written, later ones may be counted. And a
+//! row may be handed out before it is counted, so that its count is one of the next batch at this
+//! place of the ring, which is then looked at too early. So the words alone decide. The ring of
 //! batches has room for one batch more than all rows need, for the one that was handed out in part.
 //!
 //! # Memory orders
@@ -177,9 +179,7 @@ impl OpenBatches<'_> {
 
     /// Whether the first `rows` rows of batch number `batch` have arrived.
     pub(crate) fn arrived(&self, batch: u64, rows: usize) -> bool {
-        // Threads commit and then count; so a full count says it for all places.
-        let is_full = !self.mortal && self.counted(batch) >= self.batch_size;
-        is_full || self.committed(batch, 0..rows) == rows
+        self.committed(batch, 0..rows) == rows
     }
 
     /// How many of these places of batch number `batch` are committed, up to the first that is not.

@@ -20,10 +20,24 @@ impl Words {
     /// delivers it, at most `most` rows at once. As `Pool::resume` does, with the batches that are
     /// `open`.
     fn follow(&self, worker: usize, rows: Range<usize>, open: Range<u64>, most: usize) {
+        self.follow_beyond(worker, rows, open, 0, most);
+    }
+
+    /// Likewise, where the first `handed_out` places of the first open batch were handed out.
+    fn follow_beyond(
+        &self,
+        worker: usize,
+        rows: Range<usize>,
+        open: Range<u64>,
+        handed_out: usize,
+        most: usize,
+    ) {
         self.forget(worker);
         let batches = self.batches();
+        let first = open.start;
         for row in rows {
-            let mut holders = open.clone().flat_map(|batch| batches.holders(batch));
+            let from = |batch| if batch == first { handed_out } else { 0 };
+            let mut holders = open.clone().flat_map(|batch| batches.holders(batch, from(batch)));
             let own = holders.find(|(_, holder)| holder.row == row);
             if own.is_none_or(|(_, holder)| !holder.is_committed) {
                 let place = own.map(|(place, _)| u32::try_from(place).expect("a few"));
@@ -174,4 +188,41 @@ fn a_batch_that_was_returned_is_not_written_wherever_the_worker_dies() {
         }
         mortal.join().expect("a worker that ends or dies")
     });
+}
+
+/// A worker with two rows dies after `accesses` accesses while the pool polls once, and sends the first
+/// row again if it came.
+fn dies_beside_a_part(accesses: u32, are_dealt: bool) -> bool {
+    let words = mortal(2, 2, 2);
+    words.batches().open(0, 0);
+    words.send_rows(0, 0..2, 7, are_dealt.then_some(0));
+    let mortal = thread::spawn({
+        let words = Arc::clone(&words);
+        move || dies_after(accesses, || while words.deliver(0, 1) > 0 {})
+    });
+    let part = words.batches().committed(0, 0..1);
+    if part == 1 {
+        assert_eq!(words.place(0), 7, "the row of a part is seen, after {accesses} accesses");
+        words.batches().open(1, 2);
+        words.send_rows(0, 0..1, 9, are_dealt.then_some(2));
+    }
+    let died = mortal.join().expect("a worker that ends or dies");
+    if died {
+        words.follow_beyond(0, 0..2, 0..1 + part as u64, part, 1);
+    }
+    while words.deliver(0, 1) > 0 {}
+    assert_eq!(words.batches().committed(0, 0..2), 2, "after {accesses} accesses");
+    assert_eq!(words.place(0), 7, "a row of a part is not repeated, after {accesses} accesses");
+    let mut others = [words.place(1), words.place(2)];
+    others.sort_unstable();
+    let expected = if part == 1 { [8, 9] } else { [0, 8] };
+    assert_eq!(others, expected, "after {accesses} accesses");
+    died
+}
+
+#[test]
+fn rows_of_a_part_are_not_repeated_wherever_their_worker_dies() {
+    for are_dealt in [false, true] {
+        every_death(move |accesses| dies_beside_a_part(accesses, are_dealt));
+    }
 }

@@ -217,6 +217,61 @@ fn a_batch_that_is_received_short_is_not_waited_for() {
 }
 
 #[test]
+fn a_part_of_a_batch_is_seen_while_later_places_are_drawn_and_written() {
+    every_interleaving_of_workers([1, 2, 2], |words| {
+        words.batches().open(0, 0);
+        words.send(0, 0, 7);
+        words.send(1, 1, 8);
+        let workers = [start(&words, 0, 1), start(&words, 1, 1)];
+        words.receive(0, 1);
+        let part = words.batches().committed(0, 0..2);
+        assert!(part >= 1, "as many rows as were wanted");
+        let first: Vec<_> = (0..part).map(|place| words.place(place)).collect();
+        words.receive(0, 2);
+        let mut seen = [words.place(0), words.place(1)];
+        assert_eq!(first, seen[..part], "a row that was handed out is not written again");
+        seen.sort_unstable();
+        assert_eq!(seen, [7, 8]);
+        workers.into_iter().for_each(|worker| worker.join().expect("a worker"));
+    });
+}
+
+#[test]
+fn a_part_in_the_order_of_sends_waits_for_its_own_places() {
+    every_interleaving_of_workers([1, 2, 2], |words| {
+        words.batches().open(0, 0);
+        words.send_rows(0, 0..1, 7, Some(0));
+        words.send_rows(1, 1..2, 8, Some(1));
+        let workers = [start(&words, 0, 1), start(&words, 1, 1)];
+        words.receive(0, 1);
+        assert_eq!(words.place(0), 7, "place 1 may have been counted first");
+        words.receive(0, 2);
+        assert_eq!(words.place(1), 8);
+        workers.into_iter().for_each(|worker| worker.join().expect("a worker"));
+    });
+}
+
+#[test]
+fn a_late_count_of_a_part_does_not_complete_the_next_lap() {
+    // The last row of a lap may be handed out before it is counted: the count comes in the next lap.
+    every_interleaving_of_workers([1, 1, 1], |words| {
+        words.batches().open(0, 0);
+        words.send(0, 0, 7);
+        let late = start(&words, 0, 1);
+        while words.batches().committed(0, 0..1) == 0 {
+            thread::yield_now();
+        }
+        assert_eq!(words.place(0), 7);
+        words.batches().open(1, 1);
+        words.send(1, 1, 8);
+        let other = start(&words, 1, 1);
+        words.receive(1, 1);
+        assert_eq!(words.place(1), 8);
+        [late, other].into_iter().for_each(|worker| worker.join().expect("a worker"));
+    });
+}
+
+#[test]
 fn a_place_of_a_batch_that_was_opened_for_another_worker_is_in_that_batch() {
     every_interleaving_of_workers([1, 1, 2], |words| {
         words.batches().open(0, 2);

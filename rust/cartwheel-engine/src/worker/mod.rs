@@ -18,10 +18,10 @@
 //!    these rows are at rest (memory 5). In a crew, the token lies with its shard behind a lock, and a
 //!    thread takes the shard from a share.
 //! 2. **Rows that were sent** are taken from the worker's queue by whoever holds its token. Places are
-//!    claimed once each, and belong to the worker until it counts them as filled; until then the actions of the rows are at rest
+//!    claimed once each, and belong to the worker until it commits them; until then the actions of the rows are at rest
 //!    (memory 4 and 5). `protocol/delivery.rs` has the order of the steps.
 //! 3. **Infos** of a task, or of rows that were sent, are stored through the [`Task`], which is
-//!    dropped before the acknowledgement or the count (memory 6).
+//!    dropped before the acknowledgement or the commit (memory 6).
 
 mod channel;
 mod crew;

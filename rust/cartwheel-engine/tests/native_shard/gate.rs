@@ -13,13 +13,13 @@ use crate::PLUGIN;
 use crate::support::{Envs, bytes_of, kind, settings};
 
 /// Where resets wait.
-struct Gate {
+pub(super) struct Gate {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+pub(super) enum State {
     Open,
     Closed,
     /// Closed, and a reset waits.
@@ -27,17 +27,17 @@ enum State {
 }
 
 /// One for each test.
-static GATES: [Gate; 6] =
-    [const { Gate { state: Mutex::new(State::Open), changed: Condvar::new() } }; 6];
+pub(super) static GATES: [Gate; 8] =
+    [const { Gate { state: Mutex::new(State::Open), changed: Condvar::new() } }; 8];
 
 impl Gate {
-    fn set(&self, state: State) {
+    pub(super) fn set(&self, state: State) {
         *self.state.lock().unwrap() = state;
         self.changed.notify_all();
     }
 
     /// Waits until a reset waits.
-    fn await_reset(&self) {
+    pub(super) fn await_reset(&self) {
         let state = self.state.lock().unwrap();
         drop(self.changed.wait_while(state, |state| *state != State::Occupied).unwrap());
     }

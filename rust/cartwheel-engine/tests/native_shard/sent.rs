@@ -20,7 +20,7 @@ const MODES: [AutoresetMode; 3] =
     [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
 
 /// Observation, reward and flags of one row.
-type Frame = (i64, u64, bool, bool);
+pub(super) type Frame = (i64, u64, bool, bool);
 
 /// The action of step number `step` of a row; never the one that panics.
 fn action(row: usize, step: usize) -> i64 {
@@ -49,7 +49,7 @@ fn receive(envs: &mut Envs) -> Received {
     envs.pool.receive(Some(Duration::from_secs(30)), &mut || false).unwrap()
 }
 
-fn frames(received: &Received) -> Vec<(usize, Frame)> {
+pub(super) fn frames(received: &Received) -> Vec<(usize, Frame)> {
     let lease = received.lease.as_ref().unwrap();
     let layout = lease.layout();
     let read = |offset: usize, size: usize, place: usize| {
@@ -64,10 +64,10 @@ fn frames(received: &Received) -> Vec<(usize, Frame)> {
         let truncated = read(layout.truncations_offset(), 1, place)[0] != 0;
         (row, (observation, reward, terminated, truncated))
     };
-    received.rows.iter().enumerate().map(frame).collect()
+    (lease.first()..).zip(received.rows.iter()).map(frame).collect()
 }
 
-fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Error> {
+pub(super) fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Error> {
     let mut sending = envs.pool.sending(Call::Step, Some(rows))?;
     sending.fill_actions(0, ActionTag::Array(DType::I64), |sent, room| {
         room.copy_from_slice(&bytes_of(&actions[sent]));
@@ -76,7 +76,7 @@ fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Er
     sending.send(0)
 }
 
-fn send_resets(envs: &mut Envs, rows: &[usize]) {
+pub(super) fn send_resets(envs: &mut Envs, rows: &[usize]) {
     envs.pool.sending(Call::Reset, Some(rows)).unwrap().send(0).unwrap();
 }
 

@@ -10,10 +10,10 @@ use cartwheel_engine::native::{
 use cartwheel_engine::plugin::{Kind, ResetOptions, find, register};
 use cartwheel_engine::pool::{Event, OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
-use cartwheel_engine::schedule::shards;
+use cartwheel_engine::schedule::{fine_shards, shards};
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::serve;
+use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard, serve};
 use cartwheel_engine::{Call, Error};
 
 /// The kind of an environment in a table, with these options.
@@ -134,6 +134,44 @@ impl Envs {
             judges: settings.is_judged,
         };
         Self { pool: Pool::new(tokens.pool, workers, policy).unwrap(), mailboxes, threads }
+    }
+
+    /// Stepped by a crew of `threads` threads, the calling one included.
+    #[allow(dead_code, reason = "not every test has a crew")]
+    pub(crate) fn of_crew(
+        kind: &Arc<Kind>,
+        rows: usize,
+        threads: usize,
+        settings: ShardSettings,
+        batch_size: usize,
+    ) -> Self {
+        let plan = Plan {
+            observations: kind.spaces().observation.leaves(),
+            actions: kind.spaces().action.leaves(),
+            shards: fine_shards(rows, threads, 1),
+            batch_size,
+            max_slabs: 8 + rows,
+            info_bytes: 1 << 12,
+            dense_finals: settings.dense_finals,
+        };
+        let (mut mailboxes, mut own): (_, Vec<Box<dyn OwnShard>>) = (Vec::new(), Vec::new());
+        for shard in &plan.shards {
+            let (shard, mailbox) = NativeShard::new(kind, shard.len(), settings).unwrap();
+            mailboxes.push(mailbox);
+            own.push(Box::new(shard));
+        }
+        let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
+        let threads = CrewSettings { threads, spin: true, affinity_offset: None };
+        let crew = Crew::new(tokens.workers, own, threads).unwrap();
+        let policy = Policy {
+            refuse_over: false,
+            refuse_unstarted: true,
+            on_death: OnDeath::Break,
+            spin: true,
+            judges: false,
+        };
+        let pool = Pool::new(tokens.pool, Workers::Crew(crew), policy).unwrap();
+        Self { pool, mailboxes, threads: Vec::new() }
     }
 
     pub(crate) fn call(&mut self, call: Call, flags: u32) -> Result<Batch, Error> {
