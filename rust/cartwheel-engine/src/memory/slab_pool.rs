@@ -103,7 +103,7 @@ impl SlabPool {
         let taken = backing.descriptor().map(|_| Moment::now());
         self.leased.fetch_add(1, Ordering::Relaxed);
         self.holds[slab as usize].store(1, Ordering::Relaxed); // nobody else has the slab
-        Ok(Lease { pool: Arc::clone(self), slab, first: 0, rollout: None, taken, reads: true })
+        Ok(Lease { pool: Arc::clone(self), slab, places: None, rollout: None, taken, reads: true })
     }
 
     fn take_scratch(&self) -> Option<u32> {
@@ -173,7 +173,7 @@ impl SlabPool {
         let slab = rollout::number(rollout.index(), batch);
         rollout.begin_reading(batch);
         let rollout = Some((Arc::clone(rollout), batch));
-        Lease { pool: Arc::clone(self), slab, first: 0, rollout, taken: None, reads: true }
+        Lease { pool: Arc::clone(self), slab, places: None, rollout, taken: None, reads: true }
     }
 
     /// Reserves one more slab, unless the limit is reached or no memory is left. Both mean that the
@@ -198,8 +198,8 @@ impl SlabPool {
 pub struct Lease {
     pool: Arc<SlabPool>,
     slab: u32,
-    /// The first place that this lease is for.
-    first: usize,
+    /// The places that this lease is for, if not all.
+    places: Option<Range<usize>>,
     /// The rollout and the number of the batch, if the slab is a batch of a rollout.
     rollout: Option<(Arc<RolloutLease>, usize)>,
     /// When the lease was taken, for shared memory.
@@ -249,25 +249,25 @@ impl Lease {
 
     /// The first place of the batch that this lease is for: not 0 for a batch in parts.
     pub fn first(&self) -> usize {
-        self.first
+        self.places.as_ref().map_or(0, |places| places.start)
     }
 
     /// The same lease, for places from `first` on.
     pub(crate) fn starting_at(mut self, first: usize) -> Self {
-        self.first = first;
+        self.places = (first > 0).then(|| first..self.layout().rows());
         self
     }
 
-    /// Another lease on the slab, for places from `first` on.
+    /// Another lease on the slab, for some of its places.
     ///
     /// # Panics
     ///
     /// When the slab is a batch of a rollout.
-    pub(crate) fn part(&self, first: usize) -> Self {
+    pub(crate) fn part(&self, places: Range<usize>) -> Self {
         assert!(self.rollout.is_none(), "a batch of a rollout has all rows");
         // This lease keeps the slab meanwhile.
         self.pool.holds[self.slab as usize].fetch_add(1, Ordering::Relaxed);
-        Self { pool: Arc::clone(&self.pool), rollout: None, first, ..*self }
+        Self { pool: Arc::clone(&self.pool), rollout: None, places: Some(places), ..*self }
     }
 
     /// The slab's number.
@@ -332,7 +332,8 @@ impl Lease {
     pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
         let (start, bytes) =
             (self.layout().leaf_offset(leaf), self.layout().leaf(leaf).row_bytes());
-        self.at(start + self.first * bytes..start + self.layout().rows() * bytes)
+        let places = self.places.clone().unwrap_or(0..self.layout().rows());
+        self.at(start + places.start * bytes..start + places.end * bytes)
     }
 
     /// Copies `into.len()` bytes from `offset` of the slab.
@@ -342,11 +343,12 @@ impl Lease {
     ///
     /// # Panics
     ///
-    /// When those bytes are not in the slab.
+    /// When those bytes are not in the slab, or are not those of the lease's places in one array of a
+    /// batch in parts.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let (mapping, start) = self.source(offset, into.len());
-        // SAFETY: the places of the lease are committed, so no worker writes them (invariant 3). That
-        // the caller reads no other places of a batch in parts is not checked here.
+        // SAFETY: the places of the lease are committed, so no worker writes them (invariant 3); of a
+        // batch in parts no other places are read, as was checked.
         unsafe { mapping.read(start, into) }
     }
 
@@ -368,6 +370,10 @@ impl Lease {
             offset.checked_add(wanted).is_some_and(|end| end <= bytes),
             "{wanted} bytes from {offset} on are not in a slab of {bytes} bytes"
         );
+        if let Some(places) = &self.places {
+            let own = self.layout().are_of(&(offset..offset + wanted), places);
+            assert!(own, "{wanted} bytes from {offset} on are not of places {places:?}");
+        }
         let (mapping, start) = self.place();
         (mapping, start + offset)
     }

@@ -373,7 +373,7 @@ impl Pool {
         let lease = if ends { self.sent.leases.pop_front() } else { None };
         let lease = match lease {
             Some(whole) => whole.starting_at(first),
-            None => self.sent.leases[0].part(first),
+            None => self.sent.leases[0].part(first..first + count),
         };
         let Self { sent, phases, .. } = self;
         sent.receipts.load(&lease, count);

@@ -1,5 +1,7 @@
 //! The offset of each leaf of a batch.
 
+use std::ops::Range;
+
 use super::extent::Extent;
 use super::too_large::TooLarge;
 use cartwheel_core::Leaf;
@@ -128,6 +130,20 @@ impl Layout {
             }
         };
         Ok((0..=steps).map(frame).collect())
+    }
+
+    /// Whether these bytes of a slab are places `places` of one array, or some of them.
+    pub(crate) fn are_of(&self, bytes: &Range<usize>, places: &Range<usize>) -> bool {
+        let leaves = self.leaves.iter().map(|(leaf, start)| (*start, leaf.row_bytes()));
+        let flags = [self.terminations, self.truncations, self.phases].into_iter();
+        let flags = flags.chain(self.ended).map(|start| (start, 1));
+        let numbers = [self.row_numbers, self.info_lengths].map(|start| (start, size_of::<u32>()));
+        let rewards = (self.rewards, size_of::<f64>());
+        let mut arrays = leaves.chain(flags).chain(numbers).chain([rewards]);
+        arrays.any(|(start, row_bytes)| {
+            let own = start + places.start * row_bytes..start + places.end * row_bytes;
+            own.start <= bytes.start && bytes.end <= own.end
+        })
     }
 
     /// Rows of a batch.

@@ -137,7 +137,6 @@ impl Envs {
     }
 
     /// Stepped by a crew of `threads` threads, the calling one included.
-    #[allow(dead_code, reason = "not every test has a crew")]
     pub(crate) fn of_crew(
         kind: &Arc<Kind>,
         rows: usize,
