@@ -304,7 +304,8 @@ impl Pool {
         self.receive_some(size, size, timeout, interrupted)
     }
 
-    /// Waits for `least` rows, and hands out those that are done then, at most `most`.
+    /// Waits for `least` rows, and hands out those that are done then, at most `most`. Where the
+    /// calling thread steps rows too, it first steps what was sent, up to `most`.
     ///
     /// They are the next rows in the pool's [order](Pool::recv_order). They are fewer than `least`
     /// if fewer are in flight, and at the end of a slab: the rows of one receipt are in one slab, and
@@ -341,12 +342,13 @@ impl Pool {
         doorbell_disarm(&Futex::new(doorbell, self.memory.scope()));
         control.batches().want(batch, wanted);
         let limit = timeout.map(Limit::new);
-        // Whether the calling thread, which has itself stepped `taken` rows, should stop. However
-        // short the limit is, it steps some rows: polling with a zero timeout eventually finishes.
-        // Rows of later places may be done first, so the count alone does not say it.
-        let awaited = Awaited::Rows(batch, rows);
+        // Whether the calling thread, which has itself stepped `taken` rows, should stop. It steps as
+        // many as it may hand out: if it stopped at the least, rows that take next to no time would
+        // come back one by one. However short the limit is, it steps some rows: polling with a zero
+        // timeout eventually finishes.
+        let all = Awaited::Rows(batch, first + most);
         let enough = |taken: usize| {
-            awaited.is_there(control) || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
+            all.is_there(control) || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
         };
         match &mut self.workers {
             Workers::Inline(worker, own) => {
@@ -361,7 +363,7 @@ impl Pool {
             Workers::Crew(crew) if !enough(0) => crew.help_sent(enough),
             Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
         }
-        self.wait(awaited, limit, interrupted)?;
+        self.wait(Awaited::Rows(batch, rows), limit, interrupted)?;
         self.hand_out(self.memory.control.batches().committed(batch, first..first + most))
     }
 
