@@ -888,7 +888,7 @@ class Pool:
     def receives_in_order(self) -> bool:
         """Whether rows are received in the order of their sends, and not as they are done."""
 
-    def receive_in_order(self, sent: bool, /) -> None:
+    def receive_in_order(self, sent: bool) -> None:
         """Sets this order for rows that are sent from now on."""
 
     def recv_resets(
