@@ -25,18 +25,22 @@ pub(super) struct RowInfos {
     has_finals: bool,
     /// The records of rows that earlier rounds of a repeated step finished.
     finished: InfoWriter,
+    /// A row, and where the records of the rows before it end.
+    passed: (usize, usize),
 }
 
 impl RowInfos {
     pub(super) fn new() -> Self {
         let [first, spare, finished] = [(); 3].map(|()| InfoWriter::new());
-        Self { plugin: Bytes::new(), first, spare, has_finals: false, finished }
+        let plugin = Bytes::new();
+        Self { plugin, first, spare, has_finals: false, finished, passed: (0, 0) }
     }
 
     pub(super) fn clear(&mut self) {
         self.plugin.clear();
         self.finished.clear();
         self.has_finals = false;
+        self.passed = (0, 0);
     }
 
     /// The stream of the task.
@@ -168,13 +172,27 @@ impl RowInfos {
         std::mem::swap(&mut self.first, &mut self.spare);
     }
 
-    /// The part of the stream that belongs to these rows.
-    pub(super) fn of(&self, rows: &Range<usize>) -> &[u8] {
-        let stream = self.stream();
-        let mut rest = Records { stream, at: 0 };
-        let start = rest.before(rows.start).end;
-        let end = rest.before(rows.end).end;
-        &stream[start..end]
+    /// The part of the stream that belongs to these rows, once everything is added. Rows are asked
+    /// for in ascending order, so that no record is passed twice.
+    pub(super) fn of(&mut self, rows: &Range<usize>) -> &[u8] {
+        let start = self.pass(rows.start);
+        let end = self.pass(rows.end);
+        &self.stream()[start..end]
+    }
+
+    /// The first of these rows that has a record; asked for as in [`RowInfos::of`].
+    pub(super) fn first_of(&mut self, rows: &Range<usize>) -> Option<usize> {
+        let at = self.pass(rows.start);
+        let (row, _) = Records { stream: self.stream(), at }.peek()?;
+        rows.contains(&row).then_some(row)
+    }
+
+    /// Where the records of the rows before `row` end.
+    fn pass(&mut self, row: usize) -> usize {
+        let at = if self.passed.0 <= row { self.passed.1 } else { 0 };
+        let mut rest = Records { stream: self.stream(), at };
+        self.passed = (row, rest.before(row).end);
+        self.passed.1
     }
 }
 

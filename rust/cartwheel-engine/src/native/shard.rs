@@ -128,6 +128,13 @@ impl Shard for NativeShard {
         self.pace.rows()
     }
 
+    fn together(&mut self, rows: &Range<usize>) -> usize {
+        let Some(own) = &mut self.rows else { return rows.len() };
+        let failed = own.faults.iter().map(|fault| fault.row).filter(|row| rows.contains(row));
+        let alone = failed.chain(own.infos.first_of(rows)).min();
+        alone.map_or(rows.len(), |row| (row - rows.start).max(1))
+    }
+
     fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, tally: Tally<'_>) {
         let Some(rows) = &mut self.rows else { return };
         let start = self.pace.is_due().then(Instant::now);

@@ -14,6 +14,9 @@ pub(crate) trait Filling {
     /// Called when the rows were taken and have no places yet.
     fn prepare(&mut self, work: &Work);
 
+    /// How many of these rows may get their places together, at least one.
+    fn together(&mut self, rows: Range<usize>) -> usize;
+
     /// Carries out some of the work: `rows`, into `places`.
     fn fill(&mut self, work: &Work, rows: Range<usize>, places: Places);
 
@@ -38,8 +41,8 @@ impl<W: Word> Delivery<'_, W> {
         filling.prepare(&work);
         let mut done = 0;
         while done < work.rows.len() {
-            let most = work.rows.len() - done;
             let first = work.rows.start + done;
+            let most = filling.together(first..work.rows.end);
             let places = match work.place {
                 None => batches.claim_next(most, first),
                 Some(place) => batches.claim_given(place as usize + done, most),

@@ -143,6 +143,10 @@ struct Writing<'a> {
 impl Filling for Writing<'_> {
     fn prepare(&mut self, _work: &Work) {}
 
+    fn together(&mut self, rows: Range<usize>) -> usize {
+        rows.len()
+    }
+
     fn fill(&mut self, _work: &Work, rows: Range<usize>, places: Places) {
         let words = self.words;
         for (nth, row) in rows.enumerate() {

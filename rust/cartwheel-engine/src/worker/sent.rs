@@ -58,6 +58,10 @@ impl Filling for SentRows<'_> {
         self.prepared = guard::guarded(|| self.shard.prepare(work, first_row, &actions, tally));
     }
 
+    fn together(&mut self, rows: Range<usize>) -> usize {
+        self.shard.together(&rows)
+    }
+
     fn fill(&mut self, work: &Work, rows: Range<usize>, places: Places) {
         self.report = self.write(work, rows.clone(), places);
         // Before the rows are counted as filled: a caller that receives them finds the counts.

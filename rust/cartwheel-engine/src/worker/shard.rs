@@ -1,5 +1,7 @@
 //! What a worker steps: the trait of its environments.
 
+use std::ops::Range;
+
 use super::Task;
 use crate::memory::ActionRows;
 use crate::protocol::{Tally, Work};
@@ -38,6 +40,13 @@ pub trait Shard {
     /// places together, so more than one only where rows are very cheap.
     fn batch_of_sent(&self) -> usize {
         1
+    }
+
+    /// How many of these rows, which are prepared, get their places together, at least the first. A
+    /// row that has infos or failed gets its place alone, because the caller may receive the rows
+    /// before it and leave the others.
+    fn together(&mut self, rows: &Range<usize>) -> usize {
+        rows.len()
     }
 
     /// Calls the environments of sent rows before the rows get their places in a batch, because a row
