@@ -113,10 +113,9 @@ def evaluate(
             ``options`` choose rows, ``envs`` cannot be evaluated, or the number of actions differs
             from the number of observations. That call has stepped nothing.
         TypeError: ``envs`` cannot send rows, which ``order="free"`` needs; nothing was reset.
-            ``policy`` cannot be called, or returned no batch or a recurrent state. Infos are
-            not a dictionary, as
-            behind the wrapper ``DictInfoToList``; or ``is_success`` or ``success`` of an episode is
-            neither a flag, a number nor an array of them.
+            ``policy`` cannot be called, or returned no batch or a recurrent state. Infos are not a
+            dictionary, as behind the wrapper ``DictInfoToList``; or ``is_success`` or ``success``
+            of an episode is neither a flag, a number nor an array of them.
         RuntimeError: An environment failed in 100 episodes in a row.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         Exception: What the policy or an environment raises.
