@@ -146,8 +146,8 @@ fn a_plan_whose_sizes_wrap_is_refused_with_its_values() {
     assert!(observations.contains("576460752303423488"), "{observations}");
     let rows = refused(plan(1 << 60, 1));
     assert!(rows.contains("1152921504606846976"), "{rows}");
-    let rows = refused(plan((1 << 31) + 1, (1 << 31) + 1));
-    assert!(rows.contains("2147483649") && rows.contains("2147483648"), "{rows}");
+    let rows = refused(plan((1 << 30) + 1, (1 << 30) + 1));
+    assert!(rows.contains("1073741825") && rows.contains("1073741824"), "{rows}");
     for info_bytes in [usize::MAX, 1 << 32, u32::MAX as usize] {
         let infos = refused(Plan { info_bytes, ..plan(1, 1) });
         assert!(infos.contains(&info_bytes.to_string()), "{infos}");
