@@ -72,7 +72,7 @@ def train(num_workers: int, settings: Settings, num_cpus: float = 1) -> Result:
             rollouts = list(itertools.islice(stream, num_workers))
             learner.learn(*rollouts)
             for rollout in rollouts:
-                ages.append(workers.policy_version - rollout.policy_version)
+                ages.append(workers.policy_version - rollout.version)
                 returns.extend(rollout.episodes(complete_only=True).returns)
             workers.update(learner.agent.weights())
             curve.append(float(np.mean(returns)) if returns else 0.0)

@@ -89,7 +89,7 @@ def test_a_worker_that_dies_in_a_rollout_loses_only_this_rollout(ray, workers, k
     while not versions[1]:
         rollout = next(stream)
         assert rollout.num_steps == 4
-        versions[rollout.workers[0]].append(rollout.policy_version)
+        versions[rollout.workers[0]].append(rollout.version)
     assert versions[0][0] == 1  # its rollout of the older weights was not lost
     assert versions[1] == [2]
     assert remote.stats().restarts.tolist() == [0, 1]
