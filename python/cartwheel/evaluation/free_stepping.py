@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel.evaluation.step import Step
 from cartwheel.spaces import nested
+from cartwheel.vector.in_flight import drop_in_flight
 from cartwheel.vector.infos import check_infos
 
 if TYPE_CHECKING:
@@ -88,20 +89,9 @@ def received_as_done(envs: Any) -> Iterator[None]:
         pool.recv_order = "done"
         yield
     finally:
-        _drop(envs)
+        # The exception that ends the evaluation is raised, and not one of a row that is dropped. If
+        # a row is later than the time-out allows, the next reset waits for it.
+        with contextlib.suppress(Exception):
+            drop_in_flight(envs)
         if not pool.in_flight:
             pool.recv_order = own
-
-
-def _drop(envs: Any) -> None:
-    """Receives what is in flight, unless a row is later than the time-out allows.
-
-    The next reset waits for rows that are late.
-    """
-    pool = envs.unwrapped
-    while flying := pool.in_flight:
-        # The exception that ends the evaluation is raised, and not one of a row that is dropped.
-        with contextlib.suppress(Exception):
-            envs.recv()
-        if pool.in_flight == flying:
-            return

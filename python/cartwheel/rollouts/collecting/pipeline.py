@@ -33,6 +33,7 @@ from cartwheel.rollouts.collecting.block import Block, Finals
 from cartwheel.rollouts.finals import Finals as FinalsOfInfos
 from cartwheel.rollouts.recording import carry_after
 from cartwheel.spaces import nested
+from cartwheel.vector.in_flight import drop_in_flight
 from cartwheel.vector.infos import check_infos, failed_rows
 
 if TYPE_CHECKING:
@@ -195,12 +196,7 @@ class Pipeline(abc.ABC):
         """
         self._is_begun = False
         self._blocks = {}
-        while flying := self._envs.unwrapped.in_flight:
-            try:
-                self._envs.recv()
-            except Exception:  # noqa: PERF203 - the batch is lost, the next one may not be
-                if self._envs.unwrapped.in_flight == flying:
-                    raise
+        drop_in_flight(self._envs)
         self._give_order_back()
 
     def _give_order_back(self) -> None:

@@ -21,7 +21,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, Plan};
 use crate::protocol::{Receipts, Work};
-use crate::wake::{Command, Futex, Op, doorbell_disarm};
+use crate::wake::{Command, Futex, Op, Thoughts, doorbell_disarm};
 use crate::worker::{Limit, perform_sent};
 
 /// The order in which rows are received that were sent.
@@ -226,6 +226,7 @@ impl Pool {
             return Ok(());
         }
         self.open_batches(self.sent.count + rows.len())?;
+        self.end_thought();
         let op = if call == Call::Reset { Op::Reset } else { Op::Step };
         self.sent.woken.fill(false);
         for run in runs(rows) {
@@ -248,7 +249,10 @@ impl Pool {
         }
         match &mut self.workers {
             Workers::Inline(..) => {}
-            Workers::Crew(crew) => crew.begin_sent(rows.len()),
+            Workers::Crew(crew) => crew.begin_sent(
+                rows.len(),
+                self.thoughts.as_ref().map_or(Duration::ZERO, Thoughts::last),
+            ),
             Workers::Threads | Workers::Processes(_) => {
                 let woken = self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken);
                 self.memory.publish(woken.map(|(worker, _)| worker), Command::TAKE);
@@ -330,13 +334,23 @@ impl Pool {
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Received, Error> {
         self.check_usable()?;
+        self.while_waiting(|pool| pool.receive_places(least, most, timeout, interrupted))
+    }
+
+    fn receive_places(
+        &mut self,
+        least: usize,
+        most: usize,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Received, Error> {
         if !self.sent.any() {
             return Err(Error::NothingInFlight);
         }
         let (batch, first) = (self.sent.batch, self.sent.taken);
         let most = most.min(self.sent.count).min(self.batch_size() - first);
-        let rows = first + least.min(most);
-        let wanted = u32::try_from(rows).expect("a batch has fewer than 2^32 rows");
+        let end = first + least.min(most);
+        let wanted = u32::try_from(end).expect("a batch has fewer than 2^32 rows");
         let control = &self.memory.control;
         let doorbell = &control.header().doorbell;
         doorbell_disarm(&Futex::new(doorbell, self.memory.scope()));
@@ -346,7 +360,7 @@ impl Pool {
         // many as it may hand out: if it stopped at the least, rows that take next to no time would
         // come back one by one. However short the limit is, it steps some rows: polling with a zero
         // timeout eventually finishes.
-        let all = Awaited::Rows(batch, first + most);
+        let all = Awaited::Rows { batch, first, end: first + most };
         let enough = |taken: usize| {
             all.is_there(control) || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
         };
@@ -363,7 +377,7 @@ impl Pool {
             Workers::Crew(crew) if !enough(0) => crew.help_sent(enough),
             Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
         }
-        self.wait(Awaited::Rows(batch, rows), limit, interrupted)?;
+        self.wait(Awaited::Rows { batch, first, end }, limit, interrupted)?;
         self.hand_out(self.memory.control.batches().committed(batch, first..first + most))
     }
 

@@ -68,6 +68,7 @@ impl Pool {
         if matches!(self.workers, Workers::Inline(..)) {
             return Ok(());
         }
+        self.end_thought();
         let header = self.memory.control.header();
         doorbell_disarm(&Futex::new(&header.doorbell, self.memory.scope()));
         #[expect(clippy::cast_possible_truncation, reason = "checked in `Pool::new`")]
@@ -99,6 +100,15 @@ impl Pool {
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Received, Error> {
         self.check_usable()?;
+        self.while_waiting(|pool| pool.finish_pending(call, timeout, interrupted))
+    }
+
+    fn finish_pending(
+        &mut self,
+        call: Call,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Received, Error> {
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
         };

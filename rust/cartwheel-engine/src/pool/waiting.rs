@@ -28,16 +28,17 @@ const LAST_SLICE: Duration = Duration::from_millis(50);
 pub(super) enum Awaited {
     /// Every worker has acknowledged this task.
     Task(u32),
-    /// This batch, the first number, has this many rows.
-    Rows(u64, usize),
+    /// The rows of this batch from place `first` to before place `end` have arrived; those before
+    /// `first` were handed out.
+    Rows { batch: u64, first: usize, end: usize },
 }
 
 impl Awaited {
     pub(super) fn is_there(self, control: &Control) -> bool {
         match self {
             Self::Task(task) => waiting(control, task).next().is_none(),
-            Self::Rows(batch, rows) => {
-                control.batches().counted(batch) >= rows && self.has_come(control)
+            Self::Rows { batch, end, .. } => {
+                control.batches().counted(batch) >= end && self.has_come(control)
             }
         }
     }
@@ -46,7 +47,7 @@ impl Awaited {
     fn has_come(self, control: &Control) -> bool {
         match self {
             Self::Task(_) => self.is_there(control),
-            Self::Rows(batch, rows) => control.batches().arrived(batch, rows),
+            Self::Rows { batch, first, end } => control.batches().arrived(batch, first..end),
         }
     }
 }
@@ -99,6 +100,25 @@ fn waiting(control: &Control, task: u32) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Pool {
+    /// Tells workers that the caller waits, while it does `wait`.
+    pub(super) fn while_waiting<T>(&mut self, wait: impl FnOnce(&mut Self) -> T) -> T {
+        if let Some(thoughts) = &self.thoughts {
+            thoughts.wait(&self.memory.control.header().caller);
+        }
+        let result = wait(self);
+        if let Some(thoughts) = &mut self.thoughts {
+            thoughts.begin(&self.memory.control.header().caller);
+        }
+        result
+    }
+
+    /// The caller gives work to workers, so it has stopped thinking.
+    pub(super) fn end_thought(&mut self) {
+        if let Some(thoughts) = &mut self.thoughts {
+            thoughts.end();
+        }
+    }
+
     /// Waits for acknowledgements or rows.
     pub(super) fn wait(
         &mut self,
@@ -113,7 +133,7 @@ impl Pool {
             outcome?;
         }
         match awaited {
-            Awaited::Rows(batch, _) if self.is_look_due() => {
+            Awaited::Rows { batch, .. } if self.is_look_due() => {
                 let dead = self.dead_beside(awaited, batch);
                 dead.map_or(Ok(()), |dead| Err(self.note_death(dead)))
             }
@@ -135,7 +155,7 @@ impl Pool {
             return None;
         };
         let (size, batches) = (self.batch_size(), self.memory.control.batches());
-        let is_whole = |batch: &u64| batches.arrived(*batch, size);
+        let is_whole = |batch: &u64| batches.arrived(*batch, 0..size);
         let open = batch + 1..batch + self.sent.open_batches();
         let not_whole = open.clone().find(|batch| !is_whole(batch)).unwrap_or(open.end);
         (batch >= *self.look.whole_before.get_or_insert(not_whole)).then_some(dead)
@@ -159,7 +179,7 @@ impl Pool {
         let ready = || awaited.has_come(&control);
         let answered = match limit {
             Some(limit) if limit.is_over() => ready(),
-            _ => self.patience.wait(|| awaited.is_there(&control)),
+            _ => self.patience.wait(None, || awaited.is_there(&control)),
         };
         if answered {
             return Ok(());
@@ -205,7 +225,7 @@ impl Pool {
     fn owing(&self, awaited: Awaited) -> Vec<usize> {
         match awaited {
             Awaited::Task(task) => waiting(&self.memory.control, task).collect(),
-            Awaited::Rows(..) => self.owing_rows(),
+            Awaited::Rows { .. } => self.owing_rows(),
         }
     }
 
@@ -229,7 +249,7 @@ impl Pool {
                 let owing = self.owing(awaited).into_iter();
                 owing.map(|worker| self.shards()[worker].clone()).collect()
             }
-            Awaited::Rows(..) => self.sent.rows().into_iter().map(|row| row..row + 1).collect(),
+            Awaited::Rows { .. } => self.sent.rows().into_iter().map(|row| row..row + 1).collect(),
         }
     }
 

@@ -177,9 +177,9 @@ impl OpenBatches<'_> {
         self.arrivals(batch).filled.load(Ordering::Acquire) as usize
     }
 
-    /// Whether the first `rows` rows of batch number `batch` have arrived.
-    pub(crate) fn arrived(&self, batch: u64, rows: usize) -> bool {
-        self.committed(batch, 0..rows) == rows
+    /// Whether the rows at these places of batch number `batch` have arrived.
+    pub(crate) fn arrived(&self, batch: u64, places: Range<usize>) -> bool {
+        self.committed(batch, places.clone()) == places.len()
     }
 
     /// How many of these places of batch number `batch` are committed, up to the first that is not.

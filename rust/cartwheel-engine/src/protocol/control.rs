@@ -23,11 +23,11 @@ use super::tally::{RowCounts, SentCount, ShardCounts, Tally};
 use crate::error::Error;
 use crate::memory::{Mapping, Plan};
 use crate::space::{Extent, Layout};
-use crate::wake::{Countdown, IDLE, SLEEPERS, Scope};
+use crate::wake::{Caller, Countdown, IDLE, SLEEPERS, Scope};
 
 /// "cwhl" and the version of the layout of shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
-const VERSION: u32 = 10;
+const VERSION: u32 = 11;
 
 /// The pool's own line.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(crate) struct Header {
     pub(crate) remaining: Countdown,
     /// The next ticket, see [`super::arrivals`].
     tickets: Tickets,
+    /// What the pool's caller does, on a line of its own.
+    pub(crate) caller: Caller,
 }
 
 /// One worker's line.

@@ -63,7 +63,7 @@ impl Words {
         assert_eq!(shown, [7, 8, 9], "every row is in one place, {context}");
         for batch in 0..3_usize.div_ceil(batch_size) {
             let rows = batch_size.min(3 - batch * batch_size);
-            assert!(self.batches().arrived(batch as u64, rows), "{context}");
+            assert!(self.batches().arrived(batch as u64, 0..rows), "{context}");
         }
     }
 
@@ -174,7 +174,7 @@ fn a_batch_that_was_returned_is_not_written_wherever_the_worker_dies() {
             words.batches().open(next, u32::try_from(next).expect("0 or 1"));
             words.send_rows(0, 0..1, action, None);
             // As in `Pool::wait_for`: the pool checks for a death while the rows are missing.
-            while !words.batches().arrived(next, 1) {
+            while !words.batches().arrived(next, 0..1) {
                 if is_followed {
                     words.deliver(0, 1);
                 } else if dead.load(Ordering::Acquire) {

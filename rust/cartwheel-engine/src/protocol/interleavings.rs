@@ -122,7 +122,7 @@ impl Words {
     fn receive(&self, batch: u64, rows: usize) {
         doorbell_disarm(&self.doorbell);
         self.batches().want(batch, u32::try_from(rows).expect("a few"));
-        while !self.batches().arrived(batch, rows) {
+        while !self.batches().arrived(batch, 0..rows) {
             if park(&self.doorbell, Duration::from_millis(1)) == Parked::Ready {
                 doorbell_disarm(&self.doorbell);
             }

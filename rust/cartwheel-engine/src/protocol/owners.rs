@@ -33,8 +33,8 @@ const CLAIMED: u64 = 1;
 const COMMITTED: u64 = 2;
 const STATE_BITS: u32 = 2;
 const STATE: u64 = (1 << STATE_BITS) - 1;
-/// A pool has at most 2^31 rows.
-const ROW_BITS: u32 = 31;
+/// A pool has at most 2^30 rows, see `memory/plan.rs`.
+const ROW_BITS: u32 = 30;
 
 /// The word of a place.
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! When a worker sleeps, and what wakes it. `README.md` beside this file explains the protocol.
 
 mod alarm;
+mod caller;
 mod command;
 mod countdown;
 mod futex;
@@ -12,6 +13,7 @@ mod trials;
 mod word;
 
 pub use alarm::{SLEEPERS, Sleeper, publish_all};
+pub use caller::{Caller, Thoughts};
 pub use command::{Command, Op};
 pub use countdown::{Countdown, acknowledge};
 pub use futex::Futex;

@@ -7,17 +7,24 @@
 //! *yielding* (`sched_yield` between polls), which costs other threads nothing when processors are
 //! scarce, because the kernel runs them first.
 //!
-//! The length of both stages follows experience. A wait that succeeds within its patience keeps it;
-//! several failures in a row shorten it to nothing, apart from an occasional trial, at growing
-//! intervals. So a pool whose caller computes for milliseconds between steps soon stops spending
-//! processor time on polling.
+//! How long both stages last depends on what is waited for (`caller.rs`). Workers that are busy with
+//! a batch are waited for [`LONGEST`]: nobody else needs this processor, and whoever sleeps begins the
+//! next batch late and with cold caches. A caller that thinks needs processors itself: it is waited
+//! for [`BRIEFLY`], and not at all if its last thought took longer.
+//!
+//! Besides, patience follows experience. A wait that succeeds within it keeps it; several failures in
+//! a row shorten it to nothing, apart from an occasional trial, at growing intervals. So environments
+//! that compute for many milliseconds soon cost no polling.
 
 use std::time::{Duration, Instant};
 
+use super::caller::Caller;
 use super::trials::Trials;
 
 /// Longest time spent polling and yielding before one sleep.
-const LONGEST: Duration = Duration::from_micros(300);
+const LONGEST: Duration = Duration::from_millis(3);
+/// The part of it that is spent on a caller that thinks.
+const BRIEFLY: Duration = Duration::from_micros(300);
 /// Number of failed waits in a row after which patience is lost.
 const LOST_AFTER: u32 = 3;
 /// Number of polls between two readings of the clock.
@@ -41,17 +48,19 @@ impl Patience {
     }
 
     /// Polls until `ready` returns `true` or patience ends; returns whether it was ready.
-    pub fn wait(&mut self, mut ready: impl FnMut() -> bool) -> bool {
+    ///
+    /// A worker names the `caller`, who may be thinking; the caller itself waits for workers.
+    pub fn wait(&mut self, caller: Option<&Caller>, mut ready: impl FnMut() -> bool) -> bool {
         if ready() {
             return true;
         }
-        if !self.enabled {
+        if !self.enabled || caller.is_some_and(|caller| caller.thought() > BRIEFLY) {
             return false;
         }
         if self.failures >= LOST_AFTER && !self.trials.is_due() {
             return false;
         }
-        if self.look(ready) {
+        if self.look(caller, ready) {
             self.failures = 0;
             self.trials.succeeded();
             return true;
@@ -65,8 +74,10 @@ impl Patience {
         false
     }
 
-    fn look(&self, mut ready: impl FnMut() -> bool) -> bool {
+    fn look(&self, caller: Option<&Caller>, mut ready: impl FnMut() -> bool) -> bool {
         let start = Instant::now();
+        // Since when, counted from the start, the caller thinks.
+        let mut thinks = None;
         loop {
             if self.roomy {
                 for _ in 0..LOOKS {
@@ -81,7 +92,15 @@ impl Patience {
                     return true;
                 }
             }
-            if start.elapsed() >= LONGEST {
+            let looked = start.elapsed();
+            let limit = match caller {
+                Some(caller) if !caller.waits() => *thinks.get_or_insert(looked) + BRIEFLY,
+                _ => {
+                    thinks = None;
+                    LONGEST
+                }
+            };
+            if looked >= limit.min(LONGEST) {
                 return false;
             }
         }

@@ -7,16 +7,18 @@ use std::time::Duration;
 use super::{Shard, guard, perform, perform_sent};
 use crate::protocol::WorkerToken;
 use crate::schedule::usable_cpus;
-use crate::wake::{Command, Futex, Op, Patience, Word, acknowledge, is_closing, park, ring, take};
+use crate::wake::{
+    Caller, Command, Futex, Op, Patience, Word, acknowledge, is_closing, park, ring, take,
+};
 
 /// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
 /// check.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
 
 /// Waits for a command: polls as long as there is patience, then sleeps.
-pub(super) fn next_command(word: &impl Word, patience: &mut Patience) -> Command {
+pub(super) fn next_command(word: &impl Word, patience: &mut Patience, caller: &Caller) -> Command {
     let mut found = None;
-    patience.wait(|| {
+    patience.wait(Some(caller), || {
         found = take(word);
         found.is_some()
     });
@@ -39,7 +41,7 @@ pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
     let doorbell = Futex::new(&header.doorbell, scope);
     let mut patience = Patience::new(memory.control.workers() + 1, usable_cpus(), spin);
     loop {
-        let command = next_command(&word, &mut patience);
+        let command = next_command(&word, &mut patience, &header.caller);
         if command.op == Op::Close {
             guard::close(shard);
             slot.done.store(command.task, Ordering::Release);

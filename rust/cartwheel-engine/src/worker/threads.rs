@@ -123,9 +123,10 @@ impl Shared {
     /// The loop of thread `thread`, counted from 1; the caller is number 0.
     pub(super) fn serve(&self, thread: usize, spin: bool) {
         let word = self.sleeper(thread - 1);
+        let caller = &self.memory.control.header().caller;
         let mut patience = Patience::new(self.shares.len(), usable_cpus(), spin);
         loop {
-            let command = next_command(&word, &mut patience);
+            let command = next_command(&word, &mut patience, caller);
             if command.op == Op::Close {
                 return;
             }
