@@ -58,7 +58,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons test-oldest matrix matrix-mujoco loom orders sanitize sanitize-core sanitize-python parity soak faults zoo docs docs-serve lint fmt bench charts compare bench-trainers wheel wheels sdist reproduce test-wheels test-extras
+.PHONY: help setup build demo test test-full test-portable check-macos test-rust test-examples test-torch test-trainers test-pythons test-oldest matrix matrix-mujoco loom orders sanitize sanitize-core sanitize-python parity soak faults zoo docs docs-serve lint fmt bench charts compare bench-trainers wheel wheels sdist reproduce test-wheels test-extras
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -79,11 +79,15 @@ demo: build ## run the examples, then a short benchmark of this machine
 test: lint test-rust test-examples $(OLDEST_GYM_VENV)/.installed ## run every check: lint, Rust tests, examples, Python tests
 	@echo '==> the plugin of the tests'
 	@cargo build --locked --quiet -p test-plugin
-	@echo '==> pytest'
+	@echo '==> pytest, each value of each parameter; `make test-full` has every combination'
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> pytest, a part of the tests beside the oldest Gymnasium'
 	@$(OLDEST_GYM_VENV)/bin/python -m pytest -n 2 --dist loadfile $(OLDEST_GYM_TESTS)
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
+
+test-full: build ## run all Python tests: every combination of parameters, and slow ones; `make test` has each value once
+	@cargo build --locked --quiet -p test-plugin
+	@$(BIN)/python -m pytest --full -n 2 --dist loadfile
 
 test-portable: build check-macos ## run the tests of the core and of Python on a build that uses nothing of Linux, as on macOS
 	@echo '==> cargo clippy and test, the feature portable'
@@ -98,7 +102,7 @@ test-portable: build check-macos ## run the tests of the core and of Python on a
 	@cp target/portable/debug/lib_cartwheel.so target/portable/python/cartwheel/_cartwheel.abi3.so
 	@$(PORTABLE) -c 'import cartwheel._cartwheel as m; assert m.PLATFORM == "portable" and "target/portable/python" in m.__file__'
 	@echo '==> pytest, the portable build'
-	@$(PORTABLE) -m pytest -n 2 --dist loadfile
+	@$(PORTABLE) -m pytest --full -n 2 --dist loadfile
 
 check-macos: setup ## compile the crates for macOS, without linking them
 	@for target in $(MACS); do \
@@ -109,9 +113,9 @@ check-macos: setup ## compile the crates for macOS, without linking them
 
 test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tests that need torch, a trainer or Ray, in separate environments; some check that the examples learn
 	@echo '==> pytest, the tests that need torch or a trainer'
-	@$(TORCH_VENV)/bin/python -m pytest -m torch -n 2
+	@$(TORCH_VENV)/bin/python -m pytest --full -m torch -n 2
 	@echo '==> pytest, the tests that need Ray'
-	@$(RAY_VENV)/bin/python -m pytest -m ray
+	@$(RAY_VENV)/bin/python -m pytest --full -m ray
 
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14 3.14t
 TESTS ?= tests
@@ -180,7 +184,7 @@ sanitize-python: build
 	@rm -f target/asan/python/cartwheel/_cartwheel*.so
 	@cp target/asan/$(HOST)/debug/lib_cartwheel.so target/asan/python/cartwheel/_cartwheel.so
 	@$(UNDER_ASAN) -c 'import cartwheel._cartwheel as m; assert "target/asan/python" in m.__file__, m.__file__'
-	@$(UNDER_ASAN) -m pytest -p no:faulthandler --timeout=300 $(MEMORY_TESTS)
+	@$(UNDER_ASAN) -m pytest --full -p no:faulthandler --timeout=300 $(MEMORY_TESTS)
 
 parity: build ## compare every native environment with Gymnasium's and count the values that differ
 	@$(BIN)/python -m tests.parity
@@ -197,7 +201,7 @@ faults: build ## cause faults in every executor and in Gymnasium, and write the 
 
 zoo: build $(ZOO_VENV)/.installed ## step real environments of other packages beside Gymnasium, and write the table of docs/environments.md
 	@echo '==> pytest, real environments'
-	@$(ZOO_VENV)/bin/python -m pytest -m zoo
+	@$(ZOO_VENV)/bin/python -m pytest --full -m zoo
 	@echo '==> the table of docs/environments.md'
 	@$(ZOO_VENV)/bin/python -m tests.zoo.table --write docs/environments.md
 

@@ -77,7 +77,7 @@ def try_in(root: Root, tests: Iterable[str]) -> tuple[str, bool]:
     chroot.run(root.folder, inside, variables)
     chroot.run(root.folder, [python, "examples/quickstart.py"], variables)
     timeout = f"--timeout={TEST_TIMEOUT[root.is_emulated]}"
-    pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", timeout]
+    pytest = [python, "-m", "pytest", "--full", "-q", "-p", "no:cacheprovider", timeout]
     status = chroot.run(
         root.folder, [*pytest, f"--junit-xml={report}", *tests], variables, check=False
     )

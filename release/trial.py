@@ -37,9 +37,8 @@ def try_out(
         run("-I", ROOT / "examples" / "quickstart.py")
         if tests:
             run("-m", "pip", "install", "--quiet", *REQUIREMENTS)
-            run(
-                "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen(is_emulated=False), cwd=ROOT
-            )
+            tests = chosen(is_emulated=False)
+            run("-m", "pytest", "--full", "-q", "-p", "no:cacheprovider", *tests, cwd=ROOT)
         return import_ms(python)
 
 

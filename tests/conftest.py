@@ -26,6 +26,7 @@ with warnings.catch_warnings():
 
 import cartwheel
 import tests.support.taxi  # noqa: F401 - registers `Taxi-v4` where Gymnasium does not
+from tests.support.coverings import covering
 from tests.support.environments import scalar_puppets, transcripts
 from tests.support.executors import (
     EVERY_EXECUTOR,
@@ -58,6 +59,25 @@ settings.load_profile("cartwheel")
 
 
 FAILED = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="every combination of parameters, and slow tests; without it, every value once",
+    )
+
+
+@pytest.hookimpl(trylast=True)  # after tests were chosen by `-m` and `-k`
+def pytest_collection_modifyitems(config, items):
+    """Leaves out combinations and slow tests, unless ``--full`` or a single test is asked for."""
+    if config.getoption("full") or any("::" in argument for argument in config.args):
+        return
+    quick = [item for item in items if item.get_closest_marker("slow") is None]
+    chosen = covering(quick)
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
 
 
 def _builder(executor):

@@ -49,6 +49,7 @@ def run(python: Path, report: Path, tests: list[str], **environ: str) -> dict[st
         str(python),
         "-m",
         "pytest",
+        "--full",
         "-q",
         "-n",
         "2",

@@ -8,6 +8,7 @@ import cartwheel
 from examples import slow_resets
 
 
+@pytest.mark.slow
 def test_it_prints_the_speed_of_each_way(capsys):
     speeds = slow_resets.main(["--steps", "50"])
     assert list(speeds) == list(slow_resets.WAYS)

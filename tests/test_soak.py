@@ -8,6 +8,7 @@ from tests.support.counting import CountingEnv
 from tests.support.ledger import Row
 
 
+@pytest.mark.slow
 def test_no_value_differs_from_the_model_whatever_fails():
     counts, _ = soak(0, rows=7, workers=3, seed=8, session=4, sessions=6)
     assert counts["step"] > 0
@@ -25,6 +26,7 @@ def test_a_value_that_differs_ends_the_soak(monkeypatch):
         soak(0, rows=7, workers=3, seed=8, session=4, sessions=6)
 
 
+@pytest.mark.slow
 def test_rollouts_keep_the_rules_whatever_fails():
     counts, _ = soak_collecting.soak(0, seed=3, session=0.3, sessions=12)
     assert counts["rollouts"] > 0

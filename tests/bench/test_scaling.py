@@ -196,6 +196,7 @@ def test_memory_is_that_of_all_processes():
     assert pss([2**22 + 1]) is None
 
 
+@pytest.mark.slow
 def test_the_command_measures_what_grows_and_draws_it(tmp_path):
     file, chart = tmp_path / "scaling.json", tmp_path / "scaling.svg"
     options = ["--scaling", "--num-envs", "1", "2", "--seconds", "0.01", "--rounds", "1"]

@@ -96,6 +96,7 @@ def test_failures_change_no_figure_and_are_in_the_summary():
     assert with_some.summary().splitlines()[-1].split()[:2] == ["failures", "5"]
 
 
+@pytest.mark.slow
 def test_intervals_contain_the_mean_as_often_as_their_confidence():
     chance = np.random.default_rng(3)
     means, spreads = np.array([[0.0], [50], [-20]]), np.array([[1.0], [4], [2]])

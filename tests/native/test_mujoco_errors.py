@@ -122,6 +122,7 @@ def test_an_overflow_of_a_row_is_its_error_and_other_rows_go_on(press, mode):
     twin.close()
 
 
+@pytest.mark.slow
 def test_a_thousand_overflows_are_named_and_the_process_lives(press):
     path, text = press("error")
     num_envs, random, named = 16, np.random.default_rng(1), np.zeros(16, int)
@@ -188,6 +189,7 @@ def assert_warns_like_gymnasium(episodes, path, rows, text):
     envs.close()
 
 
+@pytest.mark.slow
 def test_a_thousand_warnings_of_full_memory_are_named_and_change_no_bit(press):
     path, text = press("warning")
     pressed = np.arange(50) % 10 != 3

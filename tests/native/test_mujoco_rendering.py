@@ -83,6 +83,7 @@ def run(program, *arguments, backend="egl", **variables):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_frames_equal_gymnasiums_through_resets():
     """Cameras that follow a robot remember where they were, so every frame counts.
 
@@ -118,6 +119,7 @@ assert_same([frame], oracle.render()[1:])
     run(program, mode, backend=backend)
 
 
+@pytest.mark.slow
 def test_keywords_of_frames_are_gymnasiums():
     program = """
 for keywords in (
@@ -135,6 +137,7 @@ for keywords in (
     run(program)
 
 
+@pytest.mark.slow
 def test_a_changed_model_is_drawn_as_it_is():
     program = """
 envs, oracle = build("Hopper-v5", "rgb_array", native={"model_per_row": True})
@@ -154,6 +157,7 @@ assert (before[1] != after[1]).any()
     run(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Humanoid-v5"])
 def test_frames_of_terminal_states_equal_those_of_gymnasium_before_the_reset(env_id):
     program = """

@@ -32,6 +32,7 @@ def check(monkeypatch):
     return check
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*out of date")
 @pytest.mark.parametrize("env_id", IDS)
 def test_every_native_environment_passes(check, env_id):

@@ -167,6 +167,7 @@ def test_workers_end_when_the_environments_are_closed(build_processes):
     assert not left, "a closed object still holds processes or descriptors"
 
 
+@pytest.mark.slow
 def test_nothing_accumulates_over_many_vector_environments(build):
     before = residue()
     for _ in range(15):

@@ -100,6 +100,7 @@ def test_results_do_not_depend_on_the_executor_or_the_number_of_workers():
         assert_same_run(executor([NestedEnv] * 6), NestedEnv, N, 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [PROCESS, THREAD], ids=str)
 def test_thousands_of_steps_of_many_environments_stay_equal(executor):
     for name, num_envs, steps in (("CartPole", 4, 4000), ("nested", 70, 60)):

@@ -314,6 +314,7 @@ def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
     assert at_every_line(envs.rollout, check, files) > 30
 
 
+@pytest.mark.slow
 def test_closing_after_an_interrupt_leaves_no_thread(build):
     def begin(_):
         envs.async_reset(seed=1)

@@ -11,6 +11,7 @@ MOST_KIB = 8 * 1024
 MOST_MAPPINGS = 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("executor", "context", "cycles"),
     [

@@ -225,6 +225,7 @@ def count_while_workers_are_killed(seed, mode, batch_size):
     return received, sent
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(st.integers(0, 999), st.sampled_from(MODES), st.sampled_from([1, 3, 6]))
 def test_workers_that_are_killed_at_any_moment_lose_nothing(seed, mode, batch_size):

@@ -26,6 +26,7 @@ def test_with_any_limit_it_works_or_says_what_to_do(context, limits):
     assert facts["left"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_a_worker_needs_as_many_descriptors_for_many_environments_as_for_one(context):
     one, many = run("count_descriptors", context)["counts"]

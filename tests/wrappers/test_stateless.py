@@ -91,6 +91,7 @@ TABLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", TABLE)
 def test_every_row_lives_as_in_a_wrapper_of_its_own(environment):
     fails = environment == "failing"
