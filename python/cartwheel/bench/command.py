@@ -114,19 +114,20 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             rivals.append(rival)
         elif rival != "envpool" or native_id is not None:
             without.append(f"without {rival}: {reason}")
-    print(machine_line())
+    before = machine()  # the load is that of others, and not of what is measured
+    print(machine_line(before))
     print(f"work: {env_id}, {arguments.seconds:g} s each in {arguments.rounds} rounds", flush=True)
     print("\n".join([*without, ""]), flush=True)
     if arguments.scaling:
-        _run_scaling(env_id, native_id, rivals, arguments)
+        _run_scaling(env_id, native_id, rivals, before, arguments)
         return 0
     contenders = contenders_of(env.spec, arguments.executors or EXECUTORS, rivals)
     measurements = _measure(env_fn, contenders, arguments)
     print(table(measurements))
-    _write_json(env_id, arguments, records=records(measurements))
+    _write_json(env_id, before, arguments, records=records(measurements))
     if arguments.plot:
         title = f"{env_id}: steps per second, and × gymnasium async"
-        plot(measurements, title, machine_line(), arguments.plot)
+        plot(measurements, title, machine_line(before), arguments.plot)
     return 0
 
 
@@ -139,7 +140,11 @@ def _native_id(spec: EnvSpec | None) -> str | None:
 
 
 def _run_scaling(
-    env_id: str, native_id: str | None, rivals: Sequence[Rival], arguments: argparse.Namespace
+    env_id: str,
+    native_id: str | None,
+    rivals: Sequence[Rival],
+    before: dict[str, str | float],
+    arguments: argparse.Namespace,
 ) -> None:
     """Measures what grows, prints the tables and writes the files that were asked for."""
     run = Run(
@@ -152,15 +157,17 @@ def _run_scaling(
     )
     scaling = run.measure()
     print(scaling_table(scaling))
-    _write_json(env_id, arguments, records=scaling.records(), left_out=scaling.left_out)
+    _write_json(env_id, before, arguments, records=scaling.records(), left_out=scaling.left_out)
     if arguments.plot:
-        scaling_chart(scaling, f"{env_id}: what grows", machine_line(), arguments.plot)
+        scaling_chart(scaling, f"{env_id}: what grows", machine_line(before), arguments.plot)
 
 
-def _write_json(env_id: str, arguments: argparse.Namespace, **outcome: Any) -> None:
+def _write_json(
+    env_id: str, before: dict[str, str | float], arguments: argparse.Namespace, **outcome: Any
+) -> None:
     """Writes what was measured, if that was asked for."""
     if arguments.json:
-        whole = {"machine": machine(), "env": env_id, **outcome}
+        whole = {"machine": before, "env": env_id, **outcome}
         arguments.json.write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
 
 

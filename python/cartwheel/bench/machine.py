@@ -6,8 +6,12 @@ import importlib.metadata
 import os
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cartwheel._cartwheel import usable_cpus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PACKAGES = ("cartwheel", "gymnasium", "numpy")
 
@@ -25,9 +29,9 @@ def machine() -> dict[str, str | float]:
     return facts
 
 
-def machine_line() -> str:
-    """The same in one line."""
-    facts = machine()
+def machine_line(facts: Mapping[str, str | float] | None = None) -> str:
+    """These facts, or those of now, in one line."""
+    facts = machine() if facts is None else facts
     load = f" (load {facts['load']})"
     packages = ", ".join(f"{package} {facts[package]}" for package in PACKAGES)
     return (
