@@ -37,8 +37,8 @@ def try_out(
         run("-I", ROOT / "examples" / "quickstart.py")
         if tests:
             run("-m", "pip", "install", "--quiet", *REQUIREMENTS)
-            tests = chosen(is_emulated=False)
-            run("-m", "pytest", "--full", "-q", "-p", "no:cacheprovider", *tests, cwd=ROOT)
+            full = ("--full", "-q", "-p", "no:cacheprovider")
+            run("-m", "pytest", *full, *chosen(is_emulated=False), cwd=ROOT)
         return import_ms(python)
 
 
