@@ -12,7 +12,7 @@ while a thread collects. The learner waits as long as a rollout takes in lockste
 
 ``auto`` is measured after its choice, which takes some rollouts; below each case the table
 says what it chose. A step of the table is one row of a rollout; every run begins with as many
-rollouts as are collected ahead, which do not count.
+rollouts as are collected ahead, and with a turn of the learner, which do not count.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cartwheel.choices import ModeName
 
 ROWS, STEPS = 16, 32
+LEARNER_TURNS = 4
 MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")
 AHEAD: dict[str, Any] = {"order": "free", "run_ahead": 1}
 
@@ -62,6 +63,10 @@ class Collecting:
         turns, collect = max(1, round(seconds / self._rollout_s)), self.collector.collect
         for _ in range(self._ahead):
             collect()
+        if self.learner_ms:  # every timed turn begins where this one ends, and none is special
+            collect()
+            wait(self.learner_ms)
+            turns = max(turns, LEARNER_TURNS)
         start = time.perf_counter()
         for _ in range(turns):
             self.last = collect()
