@@ -254,8 +254,9 @@ impl Crew {
     }
 
     /// Wakes threads for rows that were pushed: every thread that pays for itself beside the caller,
-    /// if the cost of a row is known. At least one, where that is shorter than a `thought` of the
-    /// caller: a caller that receives other rows and thinks about them does not help with these.
+    /// if the cost of a row is known. A caller that receives other rows first, and thinks about them,
+    /// does not help with these. So one thread is woken if the rows, and the caller's last `thought`,
+    /// take longer than to wake it.
     pub(crate) fn begin_sent(&mut self, rows: usize, thought: Duration) {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let seconds = self.shared.row_cost().map(|cost| cost * rows as f64);
