@@ -99,10 +99,9 @@ def drawn(draw, mode=None):
         where["num_workers"] = draw.randint(1, rows)
     for name in ("on_error", "on_worker_death"):
         where[name] = draw.choice(["raise", "restart", "restart"])
+    where["max_restarts"] = None  # one environment may raise more than ten times
     if executor == "inline":
         del where["on_worker_death"]
-    else:
-        where["max_restarts"] = None  # one worker may be killed more than ten times
     return rows, how, where
 
 
