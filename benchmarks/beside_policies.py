@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import statistics
 import time
+import timeit
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -48,17 +50,6 @@ def torch_product() -> Callable[[], Any]:
     matrix = torch.rand(WIDTH, WIDTH)
     result = torch.empty_like(matrix)
     return lambda: torch.matmul(matrix, matrix, out=result)
-
-
-@functools.cache
-def product_s(product: Callable[[], Any]) -> float:
-    """Seconds of one product."""
-    seconds = []
-    for _ in range(TRIAL):
-        start = time.perf_counter()
-        product()
-        seconds.append(time.perf_counter() - start)
-    return float(np.median(seconds))
 
 
 class InTurn:
@@ -98,14 +89,11 @@ class InTurn:
 
 def claims(product: Callable[[], Any], name: str) -> list[Claim]:
     """One claim for each time that a policy takes."""
+    product_s = statistics.median(timeit.repeat(product, number=1, repeat=TRIAL))
     found = []
     for milliseconds in MILLISECONDS:
-        times = max(1, round(milliseconds / 1e3 / product_s(product)))
-
-        def policy(times: int = times) -> None:
-            for _ in range(times):
-                product()
-
+        times = max(1, round(milliseconds / 1e3 / product_s))
+        policy = functools.partial(timeit.timeit, product, number=times)
         together, apart = (
             Contender(
                 f"{label}, {name} {milliseconds:g} ms",

@@ -76,7 +76,8 @@ def pytest_collection_modifyitems(config, items):
         return
     quick = [item for item in items if item.get_closest_marker("slow") is None]
     chosen = covering(quick)
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    left_out = set(items).difference(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = chosen
 
 

@@ -9,23 +9,21 @@ from collections import defaultdict
 
 def covering(items):
     """Returns, in their order, items that together have each value of each parameter."""
-    tests = defaultdict(list)
+    tests = defaultdict(dict)
     for item in items:
-        tests[item.nodeid.partition("[")[0]].append(item)
+        tests[item.nodeid.partition("[")[0]][item] = _values(item)
     chosen = set()
     for combinations in tests.values():
-        missing = set().union(*map(_values, combinations))
-        chosen.add(combinations[0])
-        missing -= _values(combinations[0])
+        missing = set().union(*combinations.values())
         while missing:
             # The first of those that have most of what is missing: values of all parameters rotate.
-            best = max(combinations, key=lambda item: len(_values(item) & missing))
+            best = max(combinations, key=lambda item: len(combinations[item] & missing))
             chosen.add(best)
-            missing -= _values(best)
+            missing -= combinations[best]
     return [item for item in items if item in chosen]
 
 
 def _values(item):
-    """The values of a test's parameters, each with the name of the parameter."""
+    """The values of a test's parameters, each with its name; without any, the test itself."""
     callspec = getattr(item, "callspec", None)
-    return {(name, id(value)) for name, value in callspec.params.items()} if callspec else set()
+    return {(name, id(value)) for name, value in callspec.params.items()} if callspec else {item}

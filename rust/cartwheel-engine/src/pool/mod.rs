@@ -44,7 +44,7 @@ mod workers;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::call::Call;
 use crate::error::Error;
@@ -52,7 +52,7 @@ use crate::memory::SlabPool;
 use crate::protocol::{Memory, PoolToken};
 use crate::schedule::usable_cpus;
 use crate::transition::PhaseTag;
-use crate::wake::{Patience, Thoughts};
+use crate::wake::Patience;
 use broken::Broken;
 pub use received::{Event, Received, Rows};
 pub use recording::Recorded;
@@ -104,8 +104,8 @@ pub struct Pool {
     workers: Workers,
     policy: Policy,
     patience: Patience,
-    /// `None` where no worker waits beside the caller.
-    thoughts: Option<Thoughts>,
+    /// When the caller began to think, see [`crate::wake::Caller`].
+    thought: Option<Instant>,
     /// Duration of a wait after which [`Error::StillWaiting`] interrupts it.
     reminder: Option<Duration>,
     look: Look,
@@ -143,13 +143,12 @@ impl Pool {
         let phase = if policy.refuse_unstarted { PhaseTag::Unstarted } else { PhaseTag::Running };
         let slabs =
             Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches()));
-        let threads = workers.threads(shards);
         let rows_are_timed = !matches!(&workers, Workers::Crew(_));
         Ok(Self {
             meter: Arc::new(Meter::new(&memory, Arc::clone(&slabs), rows_are_timed)),
             slabs,
-            patience: Patience::new(threads, usable_cpus(), policy.spin),
-            thoughts: (threads > 1).then(Thoughts::default),
+            patience: Patience::new(workers.threads(shards), usable_cpus(), policy.spin),
+            thought: None,
             reminder: None,
             look: Look::now(),
             watch: Watch::new(shards),

@@ -21,7 +21,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, Plan};
 use crate::protocol::{Receipts, Work};
-use crate::wake::{Command, Futex, Op, Thoughts, doorbell_disarm};
+use crate::wake::{Command, Futex, Op, doorbell_disarm};
 use crate::worker::{Limit, perform_sent};
 
 /// The order in which rows are received that were sent.
@@ -249,10 +249,7 @@ impl Pool {
         }
         match &mut self.workers {
             Workers::Inline(..) => {}
-            Workers::Crew(crew) => crew.begin_sent(
-                rows.len(),
-                self.thoughts.as_ref().map_or(Duration::ZERO, Thoughts::last),
-            ),
+            Workers::Crew(crew) => crew.begin_sent(rows.len()),
             Workers::Threads | Workers::Processes(_) => {
                 let woken = self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken);
                 self.memory.publish(woken.map(|(worker, _)| worker), Command::TAKE);
@@ -334,16 +331,6 @@ impl Pool {
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Received, Error> {
         self.check_usable()?;
-        self.while_waiting(|pool| pool.receive_places(least, most, timeout, interrupted))
-    }
-
-    fn receive_places(
-        &mut self,
-        least: usize,
-        most: usize,
-        timeout: Option<Duration>,
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<Received, Error> {
         if !self.sent.any() {
             return Err(Error::NothingInFlight);
         }

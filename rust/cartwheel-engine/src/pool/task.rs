@@ -100,15 +100,6 @@ impl Pool {
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Received, Error> {
         self.check_usable()?;
-        self.while_waiting(|pool| pool.finish_pending(call, timeout, interrupted))
-    }
-
-    fn finish_pending(
-        &mut self,
-        call: Call,
-        timeout: Option<Duration>,
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<Received, Error> {
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
         };

@@ -100,38 +100,35 @@ fn waiting(control: &Control, task: u32) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Pool {
-    /// Tells workers that the caller waits, while it does `wait`.
-    pub(super) fn while_waiting<T>(&mut self, wait: impl FnOnce(&mut Self) -> T) -> T {
-        if let Some(thoughts) = &self.thoughts {
-            thoughts.wait(&self.memory.control.header().caller);
-        }
-        let result = wait(self);
-        if let Some(thoughts) = &mut self.thoughts {
-            thoughts.begin(&self.memory.control.header().caller);
-        }
-        result
-    }
-
     /// The caller gives work to workers, so it has stopped thinking.
     pub(super) fn end_thought(&mut self) {
-        if let Some(thoughts) = &mut self.thoughts {
-            thoughts.end();
+        if let Some(began) = self.thought.take() {
+            self.memory.control.header().caller.set_thought(began.elapsed());
         }
     }
 
-    /// Waits for acknowledgements or rows.
+    /// Waits for acknowledgements or rows; then the caller thinks.
     pub(super) fn wait(
         &mut self,
         awaited: Awaited,
         limit: Option<Limit>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
-        if !awaited.is_there(&self.memory.control) {
+        let outcome = if awaited.is_there(&self.memory.control) {
+            Ok(())
+        } else {
             let began = Instant::now();
+            self.memory.control.header().caller.set_waits(true);
             let outcome = self.wait_for(awaited, limit, interrupted);
+            self.memory.control.header().caller.set_waits(false);
             self.meter.count_wait(began.elapsed());
-            outcome?;
+            outcome
+        };
+        // Not for a crew: two more looks at the clock would be a tenth of its cheapest steps.
+        if matches!(self.workers, Workers::Threads | Workers::Processes(_)) {
+            self.thought = Some(Instant::now());
         }
+        outcome?;
         match awaited {
             Awaited::Rows { batch, .. } if self.is_look_due() => {
                 let dead = self.dead_beside(awaited, batch);

@@ -3,13 +3,14 @@
 //! A worker that has nothing to do waits for one of two things. While the caller waits for a batch,
 //! the other workers are busy, and the next work comes soon after them. Otherwise the caller *thinks*:
 //! a policy computes, and may need the processors. How long it thinks is measured, from the end of a
-//! wait to the next task or send, and the last measurement is what workers expect.
+//! wait to the next task or send, and the last measurement is what workers expect. The caller of a
+//! crew is not measured (`Pool::wait` says why), so its threads expect a brief thought.
 //!
 //! The word is a hint: it decides how long a worker polls, never whether it is woken. So all its
-//! accesses are `Relaxed`.
+//! accesses are `Relaxed`. Only the caller writes it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The bit that says that the caller waits; the others are the microseconds of its last thought.
 const WAITS: u32 = 1 << 31;
@@ -29,40 +30,18 @@ impl Caller {
     pub(super) fn thought(&self) -> Duration {
         Duration::from_micros(u64::from(self.0.load(Ordering::Relaxed) & !WAITS))
     }
-}
 
-/// The caller's side: measures its thoughts.
-#[derive(Debug, Default)]
-pub struct Thoughts {
-    /// When it began to think, if it does.
-    began: Option<Instant>,
-    /// Microseconds of the last thought.
-    last: u32,
-}
-
-impl Thoughts {
-    /// The caller gives work to workers.
-    pub(crate) fn end(&mut self) {
-        if let Some(began) = self.began.take() {
-            let longest = u128::from(WAITS - 1);
-            self.last = u32::try_from(began.elapsed().as_micros().min(longest)).unwrap_or(0);
-        }
+    /// The caller begins to wait for workers, or ends.
+    pub(crate) fn set_waits(&self, waits: bool) {
+        let thought = self.0.load(Ordering::Relaxed) & !WAITS;
+        self.0.store(if waits { thought | WAITS } else { thought }, Ordering::Relaxed);
     }
 
-    /// How long the caller thought between its last two batches.
-    pub(crate) fn last(&self) -> Duration {
-        Duration::from_micros(u64::from(self.last))
-    }
-
-    /// The caller waits for workers.
-    pub(crate) fn wait(&self, caller: &Caller) {
-        caller.0.store(self.last | WAITS, Ordering::Relaxed);
-    }
-
-    /// The caller waits no longer.
-    pub(crate) fn begin(&mut self, caller: &Caller) {
-        caller.0.store(self.last, Ordering::Relaxed);
-        self.began = Some(Instant::now());
+    /// The caller, which does not wait, gives work to workers after a thought.
+    pub(crate) fn set_thought(&self, thought: Duration) {
+        let longest = u128::from(WAITS - 1);
+        let micros = u32::try_from(thought.as_micros().min(longest)).expect("below 2^31");
+        self.0.store(micros, Ordering::Relaxed);
     }
 }
 
@@ -71,18 +50,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_thought_is_what_workers_expect() {
-        let (mut thoughts, caller) = (Thoughts::default(), Caller::default());
+    fn the_last_thought_is_what_workers_expect_whether_the_caller_waits_or_not() {
+        let caller = Caller::default();
         assert!(!caller.waits() && caller.thought().is_zero());
-        thoughts.end();
-        thoughts.wait(&caller);
-        assert!(caller.waits() && caller.thought().is_zero());
-        thoughts.begin(&caller);
-        std::thread::sleep(Duration::from_millis(2));
-        thoughts.end();
-        thoughts.wait(&caller);
-        assert!(caller.waits() && caller.thought() >= Duration::from_millis(2));
-        thoughts.begin(&caller);
-        assert!(!caller.waits() && caller.thought() >= Duration::from_millis(2));
+        for thought in
+            [0, 1, 2_000, u32::MAX >> 1].map(|micros| Duration::from_micros(micros.into()))
+        {
+            caller.set_thought(thought);
+            for waits in [true, false] {
+                caller.set_waits(waits);
+                assert_eq!((caller.waits(), caller.thought()), (waits, thought));
+            }
+        }
+        caller.set_thought(Duration::MAX);
+        assert_eq!(caller.thought(), Duration::from_micros((u32::MAX >> 1).into()));
     }
 }

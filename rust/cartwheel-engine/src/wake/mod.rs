@@ -13,7 +13,7 @@ mod trials;
 mod word;
 
 pub use alarm::{SLEEPERS, Sleeper, publish_all};
-pub use caller::{Caller, Thoughts};
+pub use caller::Caller;
 pub use command::{Command, Op};
 pub use countdown::{Countdown, acknowledge};
 pub use futex::Futex;

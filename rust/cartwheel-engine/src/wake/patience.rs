@@ -109,23 +109,14 @@ impl Patience {
 
 #[cfg(test)]
 mod tests {
-    use super::super::caller::Thoughts;
     use super::*;
 
     /// How often a waiter looks in vain, beside a caller that waits, or thinks, and whose last
-    /// thought, if there was one, took so long.
-    fn looks(thought: Option<Duration>, waits: bool) -> u32 {
-        let (mut thoughts, caller) = (Thoughts::default(), Caller::default());
-        if let Some(thought) = thought {
-            thoughts.begin(&caller);
-            std::thread::sleep(thought);
-            thoughts.end();
-        }
-        if waits {
-            thoughts.wait(&caller);
-        } else {
-            thoughts.begin(&caller);
-        }
+    /// thought took so long.
+    fn looks(thought: Duration, waits: bool) -> u32 {
+        let caller = Caller::default();
+        caller.set_thought(thought);
+        caller.set_waits(waits);
         let mut looks = 0;
         let found = Patience::new(1, 1, true).wait(Some(&caller), || {
             looks += 1;
@@ -138,14 +129,14 @@ mod tests {
     #[test]
     fn nobody_polls_beside_a_caller_that_thinks_for_long() {
         for waits in [false, true] {
-            assert_eq!(looks(Some(BRIEFLY * 2), waits), 1);
+            assert_eq!(looks(BRIEFLY * 2, waits), 1);
         }
     }
 
     #[test]
     fn a_caller_that_waits_or_thinks_briefly_is_polled_for() {
         for waits in [false, true] {
-            assert!(looks(None, waits) > 1);
+            assert!(looks(BRIEFLY, waits) > 1);
         }
     }
 }

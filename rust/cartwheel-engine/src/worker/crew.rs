@@ -253,19 +253,13 @@ impl Crew {
         saved > cost.as_secs_f64()
     }
 
-    /// Wakes threads for rows that were pushed: every thread that pays for itself beside the caller,
-    /// if the cost of a row is known. A caller that receives other rows first, and thinks about them,
-    /// does not help with these. So one thread is woken if the rows, and the caller's last `thought`,
-    /// take longer than to wake it.
-    pub(crate) fn begin_sent(&mut self, rows: usize, thought: Duration) {
+    /// Wakes threads for rows that were pushed: every thread that pays for itself, if the cost of a
+    /// row is known.
+    pub(crate) fn begin_sent(&mut self, rows: usize) {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let seconds = self.shared.row_cost().map(|cost| cost * rows as f64);
         let others = self.shared.words.len();
-        let more = seconds.map_or(others, |seconds| {
-            let hidden = seconds.min(thought.as_secs_f64());
-            let beside = usize::from(hidden > self.handoff.asleep.as_secs_f64());
-            self.paying(seconds).max(beside.min(others))
-        });
+        let more = seconds.map_or(others, |seconds| self.paying(seconds));
         self.publish(more, Command::TAKE);
     }
 
