@@ -247,9 +247,9 @@ bench: build ## measure every claim of benchmarks/, then draw the chart of this 
 	@$(BIN)/python -m cartwheel bench --json target/bench.json --plot target/bench.png
 
 charts: build .venv-pufferlib/.installed ## draw the charts of docs/speed.md, beside every package that is measured; the machine must be idle
+	@.venv-pufferlib/bin/python -m cartwheel bench --rivals envpool --json target/bench.json --plot docs/speed.png
 	@.venv-pufferlib/bin/python -m cartwheel bench --scaling --num-envs 1 4 16 64 256 1024 --seconds 5 --json target/charts.json \
 		--plot docs/rows-and-workers.png
-	@.venv-pufferlib/bin/python -m cartwheel bench --rivals envpool --json target/bench.json --plot docs/speed.png
 
 BASE ?= HEAD~1
 
