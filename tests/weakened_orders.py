@@ -28,6 +28,7 @@ ENGINE = "rust/cartwheel-engine/src"
 #: The files whose words loom's tests access.
 FILES = (
     "memory/free_list.rs",
+    "memory/leases.rs",
     "protocol/arrivals.rs",
     "protocol/owners.rs",
     "protocol/queue.rs",

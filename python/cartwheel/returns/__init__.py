@@ -44,7 +44,7 @@ Example:
   NumPy arrays, which ``torch.from_numpy`` converts to torch without a copy.
 * **out.** C-contiguous, writable arrays of the right shape and dtype that share no memory with an
   input; they are filled and returned. They may be torch tensors (with NumPy 2.1 or newer).
-* **Threads.** A rollout of 100 000 rows or more is split by environment over ``num_threads``
+* **Threads.** A rollout of 800 000 rows or more is split by environment over ``num_threads``
   threads. The results have the same bits for any number of threads. The GIL is released.
 
 Every function raises ``TypeError`` for an invalid dtype, and ``ValueError`` for an invalid shape,

@@ -68,6 +68,7 @@ mod free_list;
 mod headroom;
 mod infos;
 mod infos_at;
+mod leases;
 mod mapping;
 mod plan;
 mod rollout;
@@ -85,6 +86,8 @@ pub(crate) use free_list::FreeList;
 pub use headroom::Headroom;
 pub(crate) use infos::InfoArea;
 pub use infos_at::InfosAt;
+#[cfg(all(loom, test))]
+pub(crate) use leases::Leases;
 pub(crate) use mapping::{Backing, Mapping};
 pub use plan::Plan;
 pub(crate) use plan::check;

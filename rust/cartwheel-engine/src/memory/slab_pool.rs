@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use super::forks::Moment;
 use super::free_list::FreeList;
 use super::headroom::Headroom;
+use super::leases::Leases;
 use super::mapping::{Backing, Mapping};
 use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
 use super::slab::SlabMemory;
@@ -45,9 +46,9 @@ pub struct SlabPool {
     /// Number of slabs that are backed by memory, including the scratch slabs.
     reserved: AtomicU32,
     /// Number of slabs that are leased or being filled.
-    leased: AtomicU32,
-    /// Number of leases on each slab.
-    holds: Box<[AtomicU32]>,
+    in_use: AtomicU32,
+    /// The leases on each slab.
+    leases: Box<[Leases]>,
     /// Whether each scratch slab is being filled or copied.
     scratch_busy: Box<[AtomicBool]>,
     free_rollouts: Arc<FreeRollouts>,
@@ -66,9 +67,9 @@ impl SlabPool {
         let free = FreeList::new(memory.limit);
         free.push(first);
         let reserved = AtomicU32::new(first + 1);
-        let holds = (0..memory.limit).map(|_| AtomicU32::new(0)).collect();
-        let (leased, free_rollouts) = (AtomicU32::new(0), Arc::default());
-        Self { memory, free, reserved, leased, holds, scratch_busy, free_rollouts }
+        let leases = (0..memory.limit).map(|_| Leases::none()).collect();
+        let (in_use, free_rollouts) = (AtomicU32::new(0), Arc::default());
+        Self { memory, free, reserved, in_use, leases, scratch_busy, free_rollouts }
     }
 
     /// Layout of a slab.
@@ -83,7 +84,7 @@ impl SlabPool {
 
     /// Number of slabs that are leased or being filled.
     pub fn leased(&self) -> usize {
-        self.leased.load(Ordering::Relaxed) as usize
+        self.in_use.load(Ordering::Relaxed) as usize
     }
 
     /// A slab to fill: the one that was released last, otherwise a new one, otherwise a scratch
@@ -101,8 +102,8 @@ impl SlabPool {
         let slab = self.free.pop().or_else(|| self.grow(backing)).or_else(|| self.take_scratch());
         let slab = slab.ok_or_else(|| Error::SlabsHeld { slabs: self.reserved() })?;
         let taken = backing.descriptor().map(|_| Moment::now());
-        self.leased.fetch_add(1, Ordering::Relaxed);
-        self.holds[slab as usize].store(1, Ordering::Relaxed); // nobody else has the slab
+        self.in_use.fetch_add(1, Ordering::Relaxed);
+        self.leases[slab as usize].begin();
         Ok(Lease { pool: Arc::clone(self), slab, places: None, rollout: None, taken, reads: true })
     }
 
@@ -265,8 +266,7 @@ impl Lease {
     /// When the slab is a batch of a rollout.
     pub(crate) fn part(&self, places: Range<usize>) -> Self {
         assert!(self.rollout.is_none(), "a batch of a rollout has all rows");
-        // This lease keeps the slab meanwhile.
-        self.pool.holds[self.slab as usize].fetch_add(1, Ordering::Relaxed);
+        self.pool.leases[self.slab as usize].add();
         Self { pool: Arc::clone(&self.pool), rollout: None, places: Some(places), ..*self }
     }
 
@@ -385,11 +385,10 @@ impl Drop for Lease {
         if self.rollout.is_some() {
             return; // the rollout has its own lease, whose drop waits at most for the lock of a list
         }
-        // `Release`: what this lease read was read. `Acquire`: so was what the others read.
-        if self.pool.holds[self.slab as usize].fetch_sub(1, Ordering::AcqRel) > 1 {
+        if !self.pool.leases[self.slab as usize].end() {
             return;
         }
-        self.pool.leased.fetch_sub(1, Ordering::Relaxed);
+        self.pool.in_use.fetch_sub(1, Ordering::Relaxed);
         match self.pool.scratch_busy.get(self.slab as usize) {
             // Pairs with the `Acquire` in `SlabPool::acquire`.
             Some(busy) => busy.store(false, Ordering::Release),

@@ -1,4 +1,5 @@
-//! Every interleaving of the queues, the tickets, the open batches and the free list, with loom.
+//! Every interleaving of the queues, the tickets, the open batches, the free list and the
+//! leases, with loom.
 //!
 //! These tests run the code of `queue.rs`, `arrivals.rs`, `delivery.rs` and `wake/parker.rs`
 //! itself; only the words are on the heap instead of in a mapping. An order that is weaker than its
@@ -14,7 +15,7 @@ use super::arrivals::{Arrivals, OpenBatches, Places};
 use super::delivery::{Delivery, Filling};
 use super::owners::Owner;
 use super::queue::{Ends, Entry, Work, WorkQueue, ring_places};
-use crate::memory::FreeList;
+use crate::memory::{FreeList, Leases};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::{ModelWord, Op, Parked, doorbell_disarm, every_interleaving, park};
 
@@ -315,6 +316,30 @@ fn a_slab_has_one_holder_and_earlier_accesses_have_ended() {
         other.join().expect("the other");
         let uses = slabs.1.iter().map(|uses| uses.load(Ordering::Relaxed));
         assert_eq!(uses.sum::<u32>(), 3);
+    });
+}
+
+#[test]
+fn the_last_of_two_leases_ends_after_all_reads() {
+    every_interleaving(|| {
+        let slab = Arc::new((Leases::none(), cells(2)));
+        slab.0.begin();
+        slab.0.add();
+        // Whether all reads are seen to have ended, if this lease was the last one.
+        let read = {
+            let slab = Arc::clone(&slab);
+            move |part: usize| {
+                slab.1[part].store(1, Ordering::Relaxed);
+                slab.0.end().then(|| slab.1.iter().all(|read| read.load(Ordering::Relaxed) == 1))
+            }
+        };
+        let other = thread::spawn({
+            let read = read.clone();
+            move || read(1)
+        });
+        let mut seen = [read(0), other.join().expect("the other")];
+        seen.sort_unstable();
+        assert_eq!(seen, [None, Some(true)]);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::real::{Real, only_if};
-use super::sweep::{Step, Sweep};
+use super::sweep::{Backward, Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 
@@ -28,24 +28,31 @@ pub fn discounted<F: Real>(
 ) -> Result<(), Error> {
     let sweep = Sweep::new(transitions)?;
     let next_values = sweep.array_or_zeros("next_values", next_values)?;
-    sweep.backward(
-        |t| [next_values.step(t)],
-        [("returns", returns)],
-        |t, now, inputs, [later], [returns]| step(now, inputs, later, returns.step(t)),
-    )
+    sweep.backward(|t| [next_values.step(t)], [("returns", returns)], &Discounted)
 }
 
-/// One step of all environments; `later` is the sum of the next step.
-fn step<F: Real>(step: &Step<'_, F>, [next_values]: [&[F]; 1], later: &mut [F], returns: &mut [F]) {
-    let n = later.len();
-    let Step { rewards, gamma, rows } = step.of_len(n);
-    let (next_values, returns) = (&next_values[..n], &mut returns[..n]);
-    for i in 0..n {
-        // At most one of the two applies.
-        let tail =
-            only_if(rows[i].goes_on(), later[i]) + only_if(rows[i].ends_in_value(), next_values[i]);
-        let returned = only_if(rows[i].valid(), rewards[i] + gamma[i] * tail);
-        later[i] = returned;
-        returns[i] = returned;
+/// A step of the sums; `later` is the sum of the next step.
+struct Discounted;
+
+impl<F: Real> Backward<F, 1, 1, 1> for Discounted {
+    #[inline(always)]
+    fn step(
+        &self,
+        now: &Step<'_, F>,
+        [next_values]: [&[F]; 1],
+        [later]: [&mut [F]; 1],
+        [returns]: [&mut [F]; 1],
+    ) {
+        let n = later.len();
+        let Step { rewards, gamma, rows } = now.of_len(n);
+        let (next_values, returns) = (&next_values[..n], &mut returns[..n]);
+        for i in 0..n {
+            // At most one of the two applies.
+            let tail = only_if(rows[i].goes_on(), later[i])
+                + only_if(rows[i].ends_in_value(), next_values[i]);
+            let returned = only_if(rows[i].valid(), rewards[i] + gamma[i] * tail);
+            later[i] = returned;
+            returns[i] = returned;
+        }
     }
 }

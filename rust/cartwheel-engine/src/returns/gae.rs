@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, only_if};
-use super::sweep::{Step, Sweep};
+use super::sweep::{Backward, Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 
@@ -38,31 +38,34 @@ pub fn gae<F: Real>(
     sweep.backward(
         |t| [values.step(t), next_values.step(t), gae_lambda.step(t)],
         [("advantages", advantages), ("returns", returns)],
-        |t, now, inputs, [trace], [advantages, returns]| {
-            step(now, inputs, trace, advantages.step(t), returns.step(t));
-        },
+        &Gae,
     )
 }
 
-/// One step of all environments; `trace` is the advantage of the next step.
-fn step<F: Real>(
-    step: &Step<'_, F>,
-    [values, next_values, gae_lambda]: [&[F]; 3],
-    trace: &mut [F],
-    advantages: &mut [F],
-    returns: &mut [F],
-) {
-    let n = trace.len();
-    let Step { rewards, gamma, rows } = step.of_len(n);
-    let (values, next_values, gae_lambda) = (&values[..n], &next_values[..n], &gae_lambda[..n]);
-    let (advantages, returns) = (&mut advantages[..n], &mut returns[..n]);
-    for i in 0..n {
-        let next_value = only_if(rows[i].bootstraps(), next_values[i]);
-        let delta = rewards[i] + gamma[i] * next_value - values[i];
-        let later = only_if(rows[i].goes_on(), trace[i]);
-        let advantage = only_if(rows[i].valid(), delta + gamma[i] * gae_lambda[i] * later);
-        trace[i] = advantage;
-        advantages[i] = advantage;
-        returns[i] = advantage + values[i];
+/// A step of the advantages; `trace` is the advantage of the next step.
+struct Gae;
+
+impl<F: Real> Backward<F, 3, 1, 2> for Gae {
+    #[inline(always)]
+    fn step(
+        &self,
+        now: &Step<'_, F>,
+        [values, next_values, gae_lambda]: [&[F]; 3],
+        [trace]: [&mut [F]; 1],
+        [advantages, returns]: [&mut [F]; 2],
+    ) {
+        let n = trace.len();
+        let Step { rewards, gamma, rows } = now.of_len(n);
+        let (values, next_values, gae_lambda) = (&values[..n], &next_values[..n], &gae_lambda[..n]);
+        let (advantages, returns) = (&mut advantages[..n], &mut returns[..n]);
+        for i in 0..n {
+            let next_value = only_if(rows[i].bootstraps(), next_values[i]);
+            let delta = rewards[i] + gamma[i] * next_value - values[i];
+            let later = only_if(rows[i].goes_on(), trace[i]);
+            let advantage = only_if(rows[i].valid(), delta + gamma[i] * gae_lambda[i] * later);
+            trace[i] = advantage;
+            advantages[i] = advantage;
+            returns[i] = advantage + values[i];
+        }
     }
 }

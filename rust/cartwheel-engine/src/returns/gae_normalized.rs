@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, only_if};
-use super::sweep::{Step, Sweep};
+use super::sweep::{Backward, Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 
@@ -45,36 +45,38 @@ pub fn gae_normalized<F: Real>(
     sweep.backward(
         |t| [values.step(t), next_values.step(t), gae_lambda.step(t)],
         [("advantages", advantages), ("returns", returns)],
-        |t, now, inputs, [weight, sum], [advantages, returns]| {
-            step(now, inputs, weight, sum, advantages.step(t), returns.step(t));
-        },
+        &GaeNormalized,
     )
 }
 
-/// One step of all environments; `weight` and `sum` are those of the next step.
-fn step<F: Real>(
-    step: &Step<'_, F>,
-    [values, next_values, gae_lambda]: [&[F]; 3],
-    weight: &mut [F],
-    sum: &mut [F],
-    advantages: &mut [F],
-    returns: &mut [F],
-) {
-    let n = weight.len();
-    let Step { rewards, gamma, rows } = step.of_len(n);
-    let (values, next_values, gae_lambda, sum) =
-        (&values[..n], &next_values[..n], &gae_lambda[..n], &mut sum[..n]);
-    let (advantages, returns) = (&mut advantages[..n], &mut returns[..n]);
-    for i in 0..n {
-        let next_value = only_if(rows[i].bootstraps(), next_values[i]);
-        let weights = F::ONE + gae_lambda[i] * only_if(rows[i].goes_on(), weight[i]);
-        let returned = weights * rewards[i]
-            + gamma[i] * next_value
-            + gamma[i] * gae_lambda[i] * only_if(rows[i].goes_on(), sum[i]);
-        let advantage = only_if(rows[i].valid(), returned / weights - values[i]);
-        weight[i] = only_if(rows[i].valid(), weights);
-        sum[i] = only_if(rows[i].valid(), returned);
-        advantages[i] = advantage;
-        returns[i] = advantage + values[i];
+/// A step of the advantages; `weight` and `sum` are those of the next step.
+struct GaeNormalized;
+
+impl<F: Real> Backward<F, 3, 2, 2> for GaeNormalized {
+    #[inline(always)]
+    fn step(
+        &self,
+        now: &Step<'_, F>,
+        [values, next_values, gae_lambda]: [&[F]; 3],
+        [weight, sum]: [&mut [F]; 2],
+        [advantages, returns]: [&mut [F]; 2],
+    ) {
+        let n = weight.len();
+        let Step { rewards, gamma, rows } = now.of_len(n);
+        let (values, next_values, gae_lambda, sum) =
+            (&values[..n], &next_values[..n], &gae_lambda[..n], &mut sum[..n]);
+        let (advantages, returns) = (&mut advantages[..n], &mut returns[..n]);
+        for i in 0..n {
+            let next_value = only_if(rows[i].bootstraps(), next_values[i]);
+            let weights = F::ONE + gae_lambda[i] * only_if(rows[i].goes_on(), weight[i]);
+            let returned = weights * rewards[i]
+                + gamma[i] * next_value
+                + gamma[i] * gae_lambda[i] * only_if(rows[i].goes_on(), sum[i]);
+            let advantage = only_if(rows[i].valid(), returned / weights - values[i]);
+            weight[i] = only_if(rows[i].valid(), weights);
+            sum[i] = only_if(rows[i].valid(), returned);
+            advantages[i] = advantage;
+            returns[i] = advantage + values[i];
+        }
     }
 }

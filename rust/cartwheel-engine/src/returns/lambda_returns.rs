@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, only_if};
-use super::sweep::{Step, Sweep};
+use super::sweep::{Backward, Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 
@@ -35,26 +35,32 @@ pub fn lambda_returns<F: Real>(
     sweep.backward(
         |t| [next_values.step(t), lambda_.step(t)],
         [("returns", returns)],
-        |t, now, inputs, [later], [returns]| step(now, inputs, later, returns.step(t)),
+        &LambdaReturns,
     )
 }
 
-/// One step of all environments; `later` is the return of the next step.
-fn step<F: Real>(
-    step: &Step<'_, F>,
-    [next_values, lambda_]: [&[F]; 2],
-    later: &mut [F],
-    returns: &mut [F],
-) {
-    let n = later.len();
-    let Step { rewards, gamma, rows } = step.of_len(n);
-    let (next_values, lambda_, returns) = (&next_values[..n], &lambda_[..n], &mut returns[..n]);
-    for i in 0..n {
-        let mixture = (F::ONE - lambda_[i]) * next_values[i] + lambda_[i] * later[i];
-        let tail =
-            only_if(rows[i].goes_on(), mixture) + only_if(rows[i].ends_in_value(), next_values[i]);
-        let returned = only_if(rows[i].valid(), rewards[i] + gamma[i] * tail);
-        later[i] = returned;
-        returns[i] = returned;
+/// A step of the returns; `later` is the return of the next step.
+struct LambdaReturns;
+
+impl<F: Real> Backward<F, 2, 1, 1> for LambdaReturns {
+    #[inline(always)]
+    fn step(
+        &self,
+        now: &Step<'_, F>,
+        [next_values, lambda_]: [&[F]; 2],
+        [later]: [&mut [F]; 1],
+        [returns]: [&mut [F]; 1],
+    ) {
+        let n = later.len();
+        let Step { rewards, gamma, rows } = now.of_len(n);
+        let (next_values, lambda_, returns) = (&next_values[..n], &lambda_[..n], &mut returns[..n]);
+        for i in 0..n {
+            let mixture = (F::ONE - lambda_[i]) * next_values[i] + lambda_[i] * later[i];
+            let tail = only_if(rows[i].goes_on(), mixture)
+                + only_if(rows[i].ends_in_value(), next_values[i]);
+            let returned = only_if(rows[i].valid(), rewards[i] + gamma[i] * tail);
+            later[i] = returned;
+            returns[i] = returned;
+        }
     }
 }

@@ -43,6 +43,7 @@
 //! assert_eq!(returns, [3.5, 5.0, 2.0]); // 1 + 8 / 2, and half of that a step earlier
 //! # Ok::<(), cartwheel_engine::returns::Error>(())
 //! ```
+#![expect(clippy::inline_always, reason = "loops take on the instructions of their caller")]
 
 mod discounted;
 mod error;
@@ -64,6 +65,7 @@ mod sweep;
 mod time_major;
 mod transitions;
 mod valid_mask;
+mod vectors;
 mod vtrace;
 
 pub use discounted::discounted;

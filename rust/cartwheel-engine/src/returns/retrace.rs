@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, capped, only_if};
-use super::sweep::{Step, Sweep};
+use super::sweep::{Backward, Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 use super::vtrace::positive;
@@ -55,30 +55,35 @@ pub fn retrace<F: Real>(
     sweep.backward(
         |t| [q_values.step(t), next_values.step(t), ratios.step(t), lambda_.step(t)],
         [("targets", targets)],
-        |t, now, inputs, [correction], [targets]| {
-            step(now, inputs, cap, correction, targets.step(t));
-        },
+        &Retrace { cap },
     )
 }
 
-/// One step of all environments; `correction` is `c * (Y - q)` of the next step.
-fn step<F: Real>(
-    step: &Step<'_, F>,
-    [q_values, next_values, ratios, lambda_]: [&[F]; 4],
+/// A step of the targets; `correction` is `c * (Y - q)` of the next step.
+struct Retrace<F> {
     cap: F,
-    correction: &mut [F],
-    targets: &mut [F],
-) {
-    let n = correction.len();
-    let Step { rewards, gamma, rows } = step.of_len(n);
-    let (q_values, next_values, ratios) = (&q_values[..n], &next_values[..n], &ratios[..n]);
-    let (lambda_, targets) = (&lambda_[..n], &mut targets[..n]);
-    for i in 0..n {
-        let next_value = only_if(rows[i].bootstraps(), next_values[i]);
-        let later = only_if(rows[i].goes_on(), correction[i]);
-        let target = only_if(rows[i].valid(), rewards[i] + gamma[i] * (next_value + later));
-        let trace = lambda_[i] * capped(ratios[i], cap);
-        correction[i] = only_if(rows[i].valid(), trace * (target - q_values[i]));
-        targets[i] = target;
+}
+
+impl<F: Real> Backward<F, 4, 1, 1> for Retrace<F> {
+    #[inline(always)]
+    fn step(
+        &self,
+        now: &Step<'_, F>,
+        [q_values, next_values, ratios, lambda_]: [&[F]; 4],
+        [correction]: [&mut [F]; 1],
+        [targets]: [&mut [F]; 1],
+    ) {
+        let n = correction.len();
+        let Step { rewards, gamma, rows } = now.of_len(n);
+        let (q_values, next_values, ratios) = (&q_values[..n], &next_values[..n], &ratios[..n]);
+        let (lambda_, targets) = (&lambda_[..n], &mut targets[..n]);
+        for i in 0..n {
+            let next_value = only_if(rows[i].bootstraps(), next_values[i]);
+            let later = only_if(rows[i].goes_on(), correction[i]);
+            let target = only_if(rows[i].valid(), rewards[i] + gamma[i] * (next_value + later));
+            let trace = lambda_[i] * capped(ratios[i], self.cap);
+            correction[i] = only_if(rows[i].valid(), trace * (target - q_values[i]));
+            targets[i] = target;
+        }
     }
 }

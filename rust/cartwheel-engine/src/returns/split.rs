@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use crate::schedule::{shards, usable_cpus};
 
-/// Minimum number of cells for each thread. Computing these takes some 50 µs, and starting the
-/// thread takes about half of that, so a second thread begins to pay at twice as many cells.
-const FEWEST_CELLS: usize = 50_000;
+/// Minimum number of cells for each thread. Computing these takes some 300 µs, and a thread that
+/// starts costs the other one up to 150 µs: a second thread begins to pay at twice as many cells.
+const FEWEST_CELLS: usize = 400_000;
 
 /// Minimum number of environments for each thread: a cache line of `f32`, which two threads should
 /// not share.

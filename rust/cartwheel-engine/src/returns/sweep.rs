@@ -10,6 +10,7 @@ use super::row::Row;
 use super::split::{self, EnvSlice, split};
 use super::time_major::{TimeMajor, check_count};
 use super::transitions::Transitions;
+use super::vectors::{self, Loops};
 use crate::schedule::compute_each;
 
 /// Transitions whose arrays agree in shape and whose discounts are in range.
@@ -111,9 +112,7 @@ impl<'a, F: Real> Sweep<'a, F> {
     }
 
     /// Writes outputs from the last step to the first, on as many threads as there are shares.
-    ///
-    /// `step` gets the number of a step and the step of some environments; the cells of `inputs` at
-    /// it; numbers of the next step, zeros at first, which it replaces; and the outputs.
+    /// `inputs` are the arrays at a step.
     ///
     /// # Errors
     ///
@@ -122,13 +121,7 @@ impl<'a, F: Real> Sweep<'a, F> {
         &self,
         inputs: impl Fn(usize) -> [&'i [F]; IN] + Sync,
         outputs: [(&'static str, &mut [F]); OUT],
-        step: impl Fn(
-            usize,
-            &Step<'_, F>,
-            [&[F]; IN],
-            &mut [Vec<F>; LATER],
-            &mut [EnvSlice<'_, F>; OUT],
-        ) + Sync,
+        estimator: &impl Backward<F, IN, LATER, OUT>,
     ) -> Result<(), Error>
     where
         F: 'i,
@@ -139,22 +132,14 @@ impl<'a, F: Real> Sweep<'a, F> {
         let mut parts = outputs.map(|(_, cells)| split(cells, &self.shares).into_iter());
         let next = || parts.each_mut().map(|part| part.next().expect("a part for each share"));
         let outputs = std::iter::repeat_with(next).take(self.shares.len());
-        compute_each(self.shares.clone(), outputs, |envs, mut outputs| {
-            let mut rows = vec![Row::default(); envs.len()];
-            let mut later = std::array::from_fn(|_| vec![F::ZERO; envs.len()]);
-            for t in (0..self.steps()).rev() {
-                let mut inputs = inputs(t);
-                // Not `map`, which takes half as long again with a single environment.
-                for cells in &mut inputs {
-                    *cells = &cells[envs.clone()];
-                }
-                step(t, &self.step(t, &envs, &mut rows), inputs, &mut later, &mut outputs);
-            }
+        compute_each(self.shares.clone(), outputs, |envs, outputs| {
+            vectors::run(Share { sweep: self, envs, inputs: &inputs, outputs, estimator });
         });
         Ok(())
     }
 
     /// Step `t` of the environments `envs`; the meaning of their flags is written to `rows`.
+    #[inline(always)]
     pub(super) fn step<'s>(
         &'s self,
         t: usize,
@@ -177,7 +162,58 @@ impl<'a, F: Real> Sweep<'a, F> {
     }
 }
 
+/// An estimator that computes each step from the next one.
+pub(super) trait Backward<F, const IN: usize, const LATER: usize, const OUT: usize>:
+    Sync
+{
+    /// Computes one step of some environments from the cells of the arrays. `later` are numbers of
+    /// the next step, zeros at first, which this step replaces.
+    ///
+    /// Has to be `#[inline(always)]`, see [`vectors`].
+    fn step(
+        &self,
+        now: &Step<'_, F>,
+        inputs: [&[F]; IN],
+        later: [&mut [F]; LATER],
+        outputs: [&mut [F]; OUT],
+    );
+}
+
+/// The environments that one thread computes.
+struct Share<'s, 'a, F, I, E, const OUT: usize, const LATER: usize> {
+    sweep: &'s Sweep<'a, F>,
+    envs: Range<usize>,
+    inputs: &'s I,
+    outputs: [EnvSlice<'s, F>; OUT],
+    estimator: &'s E,
+}
+
+impl<'i, F, I, E, const IN: usize, const LATER: usize, const OUT: usize> Loops
+    for Share<'_, '_, F, I, E, OUT, LATER>
+where
+    F: Real,
+    I: Fn(usize) -> [&'i [F]; IN],
+    E: Backward<F, IN, LATER, OUT>,
+{
+    #[inline(always)]
+    fn run(mut self) {
+        let mut rows = vec![Row::default(); self.envs.len()];
+        let mut later: [_; LATER] = std::array::from_fn(|_| vec![F::ZERO; self.envs.len()]);
+        for t in (0..self.sweep.steps()).rev() {
+            let mut inputs = (self.inputs)(t);
+            // Not `map`, which takes half as long again with a single environment.
+            for cells in &mut inputs {
+                *cells = &cells[self.envs.clone()];
+            }
+            let now = self.sweep.step(t, &self.envs, &mut rows);
+            let outputs = self.outputs.each_mut().map(|cells| cells.step(t));
+            self.estimator.step(&now, inputs, later.each_mut().map(Vec::as_mut_slice), outputs);
+        }
+    }
+}
+
 /// The meaning of the flags of one step; `following` are the valid rows of the next step.
+#[inline(always)]
 fn read_rows(
     [terminated, truncated]: [&[bool]; 2],
     [valid, following]: [&[bool]; 2],

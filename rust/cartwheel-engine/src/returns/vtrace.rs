@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, capped, only_if};
-use super::sweep::{Step, Sweep};
+use super::sweep::{Backward, Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 
@@ -81,9 +81,7 @@ pub fn vtrace<F: Real>(
     sweep.backward(
         |t| [values.step(t), next_values.step(t), ratios.step(t), lambda_.step(t)],
         [("targets", targets), ("pg_advantages", pg_advantages)],
-        |t, now, inputs, [error, later], [targets, pg_advantages]| {
-            step(now, inputs, caps, error, later, targets.step(t), pg_advantages.step(t));
-        },
+        &caps,
     )
 }
 
@@ -92,35 +90,37 @@ pub(super) fn positive<F: Real>(what: &'static str, value: f64) -> Result<F, Err
     if value > 0.0 { Ok(F::from_f64(value)) } else { Err(Error::NotPositive { what, value }) }
 }
 
-/// One step of all environments; `error` and `later` are `e` and the target of the next step.
-fn step<F: Real>(
-    step: &Step<'_, F>,
-    [values, next_values, ratios, lambda_]: [&[F]; 4],
-    caps: Caps<F>,
-    error: &mut [F],
-    later: &mut [F],
-    targets: &mut [F],
-    pg_advantages: &mut [F],
-) {
-    let n = error.len();
-    let Step { rewards, gamma, rows } = step.of_len(n);
-    let (values, next_values, ratios) = (&values[..n], &next_values[..n], &ratios[..n]);
-    let (lambda_, later) = (&lambda_[..n], &mut later[..n]);
-    let (targets, pg_advantages) = (&mut targets[..n], &mut pg_advantages[..n]);
-    for i in 0..n {
-        let next_value = only_if(rows[i].bootstraps(), next_values[i]);
-        let trace = lambda_[i] * capped(ratios[i], caps.c);
-        let delta = rewards[i] + gamma[i] * next_value - values[i];
-        let correction = capped(ratios[i], caps.rho) * delta
-            + gamma[i] * trace * only_if(rows[i].goes_on(), error[i]);
-        // The next target belongs to this episode only where the episode goes on.
-        let mixture = lambda_[i] * later[i] + (F::ONE - lambda_[i]) * next_values[i];
-        let tail =
-            only_if(rows[i].goes_on(), mixture) + only_if(rows[i].ends_in_value(), next_values[i]);
-        let advantage = capped(ratios[i], caps.pg_rho) * (rewards[i] + gamma[i] * tail - values[i]);
-        error[i] = only_if(rows[i].valid(), correction);
-        later[i] = values[i] + error[i];
-        targets[i] = later[i];
-        pg_advantages[i] = only_if(rows[i].valid(), advantage);
+/// A step of the targets; `error` and `later` are `e` and the target of the next step.
+impl<F: Real> Backward<F, 4, 2, 2> for Caps<F> {
+    #[inline(always)]
+    fn step(
+        &self,
+        now: &Step<'_, F>,
+        [values, next_values, ratios, lambda_]: [&[F]; 4],
+        [error, later]: [&mut [F]; 2],
+        [targets, pg_advantages]: [&mut [F]; 2],
+    ) {
+        let n = error.len();
+        let Step { rewards, gamma, rows } = now.of_len(n);
+        let (values, next_values, ratios) = (&values[..n], &next_values[..n], &ratios[..n]);
+        let (lambda_, later) = (&lambda_[..n], &mut later[..n]);
+        let (targets, pg_advantages) = (&mut targets[..n], &mut pg_advantages[..n]);
+        for i in 0..n {
+            let next_value = only_if(rows[i].bootstraps(), next_values[i]);
+            let trace = lambda_[i] * capped(ratios[i], self.c);
+            let delta = rewards[i] + gamma[i] * next_value - values[i];
+            let correction = capped(ratios[i], self.rho) * delta
+                + gamma[i] * trace * only_if(rows[i].goes_on(), error[i]);
+            // The next target belongs to this episode only where the episode goes on.
+            let mixture = lambda_[i] * later[i] + (F::ONE - lambda_[i]) * next_values[i];
+            let tail = only_if(rows[i].goes_on(), mixture)
+                + only_if(rows[i].ends_in_value(), next_values[i]);
+            let advantage =
+                capped(ratios[i], self.pg_rho) * (rewards[i] + gamma[i] * tail - values[i]);
+            error[i] = only_if(rows[i].valid(), correction);
+            later[i] = values[i] + error[i];
+            targets[i] = later[i];
+            pg_advantages[i] = only_if(rows[i].valid(), advantage);
+        }
     }
 }

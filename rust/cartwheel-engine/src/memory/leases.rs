@@ -1,0 +1,30 @@
+//! The number of leases on a slab, whose last drop frees the slab.
+
+use crate::sync::{AtomicU32, Ordering};
+
+/// Number of leases on one slab.
+#[derive(Debug)]
+pub(crate) struct Leases(AtomicU32);
+
+impl Leases {
+    /// The leases on a slab that is free: none.
+    pub(crate) fn none() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// The first lease on a slab that was just taken, so that nobody else has it.
+    pub(crate) fn begin(&self) {
+        self.0.store(1, Ordering::Relaxed);
+    }
+
+    /// A further lease. The caller has one, which keeps the slab meanwhile.
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends a lease; returns whether it was the last one.
+    pub(crate) fn end(&self) -> bool {
+        // `Release`: what this lease read was read. `Acquire`: so was what the others read.
+        self.0.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
