@@ -13,6 +13,9 @@
 //! 2. This process waits for nothing that another one writes to memory that is made private.
 #![expect(unsafe_code, reason = "replaces mapped memory, see the invariants of the module")]
 
+#[cfg(rustix_use_libc)]
+use std::ffi::c_int;
+use std::ffi::c_void;
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -95,17 +98,43 @@ pub(crate) unsafe fn make_private(
     // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
     let copy =
         unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, READ_WRITE, flags, shared, 0) }?;
-    let (start, flags) = (start.as_ptr().cast(), MremapFlags::MAYMOVE);
+    let start = start.as_ptr().cast();
     // SAFETY: both ranges are whole mappings that this code owns, of the same length and contents; the
     // kernel replaces one with the other in one step, so every pointer stays valid (invariants 1 and
     // 2).
-    let moved = unsafe { rustix::mm::mremap_fixed(copy, bytes, bytes, flags, start) };
+    let moved = unsafe { move_over(start, copy, bytes) };
     if let Err(error) = moved {
         // SAFETY: mapped above, and no other code knows the address.
         let _ = unsafe { rustix::mm::munmap(copy, bytes) };
-        return Err(error.into());
+        return Err(error);
     }
     // SAFETY: it was just mapped; the advice has to be repeated for a new mapping (invariant 1).
     unsafe { keep_out_of_core_dumps(start, bytes) };
     Ok(())
+}
+
+/// Moves the mapping `from` to `start`, over the mapping that is there.
+///
+/// # Safety
+///
+/// Both are whole mappings of `bytes` that are the caller's.
+#[cfg(not(rustix_use_libc))]
+unsafe fn move_over(start: *mut c_void, from: *mut c_void, bytes: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { rustix::mm::mremap_fixed(from, bytes, bytes, MremapFlags::MAYMOVE, start) }?;
+    Ok(())
+}
+
+/// Likewise, where rustix calls libc, for the sanitizers: rustix 1.1 passes it the flag `MAP_FIXED` in
+/// place of `MREMAP_FIXED`, which is `EINVAL`.
+#[cfg(rustix_use_libc)]
+unsafe fn move_over(start: *mut c_void, from: *mut c_void, bytes: usize) -> io::Result<()> {
+    unsafe extern "C" {
+        fn mremap(from: *mut c_void, old: usize, new: usize, flags: c_int, ...) -> *mut c_void;
+    }
+    const FIXED: c_int = 2;
+    let flags = MremapFlags::MAYMOVE.bits().cast_signed() | FIXED;
+    // SAFETY: the caller's promise.
+    let moved = unsafe { mremap(from, bytes, bytes, flags, start) };
+    if moved == start { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
