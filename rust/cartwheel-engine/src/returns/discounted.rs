@@ -1,8 +1,9 @@
 //! Discounted sums of rewards.
 
+use super::backward::Backward;
 use super::error::Error;
 use super::real::{Real, only_if};
-use super::sweep::{Backward, Step, Sweep};
+use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 

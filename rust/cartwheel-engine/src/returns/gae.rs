@@ -1,9 +1,10 @@
 //! Generalised advantage estimation.
 
+use super::backward::Backward;
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, only_if};
-use super::sweep::{Backward, Step, Sweep};
+use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 

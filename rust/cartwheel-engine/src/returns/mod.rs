@@ -45,6 +45,7 @@
 //! ```
 #![expect(clippy::inline_always, reason = "loops take on the instructions of their caller")]
 
+mod backward;
 mod discounted;
 mod error;
 mod flags;

@@ -1,9 +1,10 @@
 //! Retrace(lambda) and its relatives: off-policy targets of action values.
 
+use super::backward::Backward;
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, capped, only_if};
-use super::sweep::{Backward, Step, Sweep};
+use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 use super::vtrace::positive;

@@ -7,11 +7,9 @@ use super::flags::{Flags, Stops};
 use super::per_step::{PerStep, Steps};
 use super::real::Real;
 use super::row::Row;
-use super::split::{self, EnvSlice, split};
+use super::split;
 use super::time_major::{TimeMajor, check_count};
 use super::transitions::Transitions;
-use super::vectors::{self, Loops};
-use crate::schedule::compute_each;
 
 /// Transitions whose arrays agree in shape and whose discounts are in range.
 #[derive(Debug)]
@@ -111,33 +109,6 @@ impl<'a, F: Real> Sweep<'a, F> {
         &self.shares
     }
 
-    /// Writes outputs from the last step to the first, on as many threads as there are shares.
-    /// `inputs` are the arrays at a step.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::WrongCount`] for an output.
-    pub(super) fn backward<'i, const IN: usize, const LATER: usize, const OUT: usize>(
-        &self,
-        inputs: impl Fn(usize) -> [&'i [F]; IN] + Sync,
-        outputs: [(&'static str, &mut [F]); OUT],
-        estimator: &impl Backward<F, IN, LATER, OUT>,
-    ) -> Result<(), Error>
-    where
-        F: 'i,
-    {
-        for (what, cells) in &outputs {
-            self.check_output(what, cells)?;
-        }
-        let mut parts = outputs.map(|(_, cells)| split(cells, &self.shares).into_iter());
-        let next = || parts.each_mut().map(|part| part.next().expect("a part for each share"));
-        let outputs = std::iter::repeat_with(next).take(self.shares.len());
-        compute_each(self.shares.clone(), outputs, |envs, outputs| {
-            vectors::run(Share { sweep: self, envs, inputs: &inputs, outputs, estimator });
-        });
-        Ok(())
-    }
-
     /// Step `t` of the environments `envs`; the meaning of their flags is written to `rows`.
     #[inline(always)]
     pub(super) fn step<'s>(
@@ -158,56 +129,6 @@ impl<'a, F: Real> Sweep<'a, F> {
             rewards: &self.rewards.step(t)[envs.clone()],
             gamma: &self.gamma.step(t)[envs.clone()],
             rows,
-        }
-    }
-}
-
-/// An estimator that computes each step from the next one.
-pub(super) trait Backward<F, const IN: usize, const LATER: usize, const OUT: usize>:
-    Sync
-{
-    /// Computes one step of some environments from the cells of the arrays. `later` are numbers of
-    /// the next step, zeros at first, which this step replaces.
-    ///
-    /// Has to be `#[inline(always)]`, see [`vectors`].
-    fn step(
-        &self,
-        now: &Step<'_, F>,
-        inputs: [&[F]; IN],
-        later: [&mut [F]; LATER],
-        outputs: [&mut [F]; OUT],
-    );
-}
-
-/// The environments that one thread computes.
-struct Share<'s, 'a, F, I, E, const OUT: usize, const LATER: usize> {
-    sweep: &'s Sweep<'a, F>,
-    envs: Range<usize>,
-    inputs: &'s I,
-    outputs: [EnvSlice<'s, F>; OUT],
-    estimator: &'s E,
-}
-
-impl<'i, F, I, E, const IN: usize, const LATER: usize, const OUT: usize> Loops
-    for Share<'_, '_, F, I, E, OUT, LATER>
-where
-    F: Real,
-    I: Fn(usize) -> [&'i [F]; IN],
-    E: Backward<F, IN, LATER, OUT>,
-{
-    #[inline(always)]
-    fn run(mut self) {
-        let mut rows = vec![Row::default(); self.envs.len()];
-        let mut later: [_; LATER] = std::array::from_fn(|_| vec![F::ZERO; self.envs.len()]);
-        for t in (0..self.sweep.steps()).rev() {
-            let mut inputs = (self.inputs)(t);
-            // Not `map`, which takes half as long again with a single environment.
-            for cells in &mut inputs {
-                *cells = &cells[self.envs.clone()];
-            }
-            let now = self.sweep.step(t, &self.envs, &mut rows);
-            let outputs = self.outputs.each_mut().map(|cells| cells.step(t));
-            self.estimator.step(&now, inputs, later.each_mut().map(Vec::as_mut_slice), outputs);
         }
     }
 }
