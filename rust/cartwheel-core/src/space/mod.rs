@@ -324,14 +324,20 @@ fn first<const N: usize>(elements: &[u8], wrong: impl Fn([u8; N]) -> bool) -> Op
 
 /// The first integer outside its range, `(start, count)`; ranges repeat from row to row.
 fn first_outside(elements: &[u8], ranges: &[(i64, i64)]) -> Option<usize> {
-    let outside = |value: i64, (start, count): (i64, i64)| {
-        value.wrapping_sub(start).cast_unsigned() >= count.cast_unsigned()
+    // Negative if the value is outside: baseline x86-64 cannot compare vectors of 64-bit integers. The
+    // `place` of a value inside is from 0 to `count - 1`; only where it is negative the difference may
+    // overflow.
+    let sign = |value: i64, (start, count): (i64, i64)| {
+        let place = value.wrapping_sub(start);
+        place | (count - 1).wrapping_sub(place)
     };
-    if let [range] = ranges {
-        return first(elements, |bytes| outside(i64::from_ne_bytes(bytes), *range));
+    let integers = || elements.as_chunks().0.iter().map(|&bytes| i64::from_ne_bytes(bytes));
+    if let [range] = ranges
+        && integers().fold(0, |signs, value| signs | sign(value, *range)) >= 0
+    {
+        return None;
     }
-    let values = elements.as_chunks::<8>().0.iter().map(|&bytes| i64::from_ne_bytes(bytes));
-    values.zip(ranges.iter().cycle()).position(|(value, &range)| outside(value, range))
+    integers().zip(ranges.iter().cycle()).position(|(value, &range)| sign(value, range) < 0)
 }
 
 impl fmt::Display for Space {
