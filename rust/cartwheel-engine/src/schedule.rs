@@ -35,11 +35,12 @@ pub fn usable_cpus() -> usize {
     most.map_or(all, |most: usize| most.clamp(1, all))
 }
 
-/// Shards for each thread, when the rows of native environments are divided.
+/// Where the shards of one thread end, in sixteenths of its share of the rows of native environments.
 ///
-/// More shards balance uneven rows better; each shard costs some 50 ns for each step. With eight,
-/// the other threads wait at most for an eighth of the last thread's share.
-const SHARDS_PER_THREAD: usize = 8;
+/// More shards balance uneven rows better; each shard costs 50 to 300 ns for each step. A batch ends
+/// with its last shard, so the shards that a thread steps last are small: the other threads wait at
+/// most for a sixteenth of its share.
+const SHARD_ENDS: [usize; 8] = [4, 8, 10, 12, 13, 14, 15, 16];
 
 /// Divides rows of native environments for `threads` threads that take shards from each other; one
 /// thread gets a single shard.
@@ -65,16 +66,20 @@ pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize
     }
     // Divided by thread first, as a crew divides the shards, so that each thread gets its part of
     // the blocks.
-    let of_thread = |share: Range<usize>| {
-        let dealt = shards(share.len(), SHARDS_PER_THREAD).into_iter();
-        dealt.map(move |blocks| share.start + blocks.start..share.start + blocks.end)
-    };
-    let dealt = shards(blocks, threads).into_iter().flat_map(of_thread);
-    let mut shards: Vec<_> = dealt.map(|blocks| block * blocks.start..block * blocks.end).collect();
-    if let Some(last) = shards.last_mut() {
+    let mut dealt = Vec::new();
+    for share in shards(blocks, threads) {
+        let mut first = share.start;
+        for end in SHARD_ENDS.map(|end| share.start + share.len() * end / 16) {
+            if end > first {
+                dealt.push(block * first..block * end);
+                first = end;
+            }
+        }
+    }
+    if let Some(last) = dealt.last_mut() {
         last.end = rows;
     }
-    shards
+    dealt
 }
 
 /// Calls `compute` for every share with its outputs, each on a separate thread; one of them is the
@@ -121,7 +126,7 @@ mod tests {
             }
             assert_eq!(end, rows);
             assert!(shards.len() >= threads.min(rows), "{shards:?} for {threads} threads");
-            assert!(shards.len() <= threads * SHARDS_PER_THREAD, "{shards:?}");
+            assert!(shards.len() <= threads * SHARD_ENDS.len(), "{shards:?}");
         }
     }
 

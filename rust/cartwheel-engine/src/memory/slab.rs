@@ -235,6 +235,26 @@ impl SlabRows<'_> {
         unsafe { self.mapping().write(self.start + ended + row, &flag) }
     }
 
+    /// Clears rewards, flags and phases of the rows, which are written again later.
+    ///
+    /// The caller has read them since these rows were written last, so their cache lines are in its
+    /// processor. Asked for one after the other, while rows are stepped, they made a worker's rows of
+    /// `CartPole-v1` a fifth slower than the caller's; asked for all at once, a tenth.
+    pub(crate) fn clear_outcomes(&mut self) {
+        let (start, layout) = (self.start, self.layout());
+        for (offset, bytes) in [
+            (layout.rewards_offset(), size_of::<f64>()),
+            (layout.terminations_offset(), 1),
+            (layout.truncations_offset(), 1),
+            (layout.phases_offset(), 1),
+        ] {
+            let first = start + offset;
+            let places = first + self.rows.start * bytes..first + self.rows.end * bytes;
+            // SAFETY: as in `write`.
+            unsafe { self.mapping().fill(places, 0) }
+        }
+    }
+
     /// Writes reward, flags and phase of row `row`.
     ///
     /// # Panics

@@ -29,13 +29,13 @@
 //! forgotten.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::share::Share;
-use super::threads::{Line, NEWEST, Shared};
+use super::threads::{Line, Shared};
 use super::{Limit, OwnShard, close};
 use crate::error::Error;
 use crate::platform::pin_to_cpu;
@@ -58,8 +58,6 @@ pub struct Crew {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     handoff: Handoff,
-    /// Mean cost of a shard, in seconds; `None` until one was measured.
-    shard_cost: Option<f64>,
     /// When to wake a sleeping thread although that does not pay by itself.
     trials: Trials,
 }
@@ -69,7 +67,7 @@ impl fmt::Debug for Crew {
         f.debug_struct("Crew")
             .field("threads", &self.threads.len())
             .field("handoff", &self.handoff)
-            .field("shard_cost", &self.shard_cost)
+            .field("row_cost", &self.shared.row_cost())
             .finish_non_exhaustive()
     }
 }
@@ -120,16 +118,10 @@ impl Crew {
             words: (1..threads).map(|_| Line::default()).collect(),
             alarms: (1..threads).step_by(SLEEPERS).map(|_| Line::default()).collect(),
             served: (1..threads).map(|_| Line::default()).collect(),
-            row_cost: AtomicU64::new(0),
+            row_cost: Line::default(),
         });
         let handoff = Handoff { asleep: Duration::ZERO, awake: Duration::ZERO };
-        let mut crew = Self {
-            shared,
-            threads: Vec::new(),
-            handoff,
-            shard_cost: None,
-            trials: Trials::default(),
-        };
+        let mut crew = Self { shared, threads: Vec::new(), handoff, trials: Trials::default() };
         for thread in 1..threads {
             let shared = Arc::clone(&crew.shared);
             let cpu = settings.affinity_offset.map(|offset| offset + thread - 1);
@@ -193,7 +185,7 @@ impl Crew {
     /// The slots' words must have been written before.
     pub(crate) fn begin(&mut self, command: Command) {
         self.shared.shares.iter().for_each(|share| share.0.begin(command.task));
-        let seconds = self.seconds();
+        let seconds = self.seconds(self.shared.memory.plan().rows());
         let others = self.shared.words.len();
         let more = match (command.op, seconds) {
             (Op::Step, Some(seconds)) => self.paying(seconds),
@@ -219,11 +211,10 @@ impl Crew {
         self.shared.words.len()
     }
 
-    /// Time that a step of all rows takes one thread, in seconds; `None` until one was measured.
-    fn seconds(&self) -> Option<f64> {
+    /// Time that a step of so many rows takes one thread, in seconds; `None` until one was measured.
+    fn seconds(&self, rows: usize) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let shards = self.shared.shards.len() as f64;
-        self.shard_cost.map(|cost| cost * shards)
+        self.shared.row_cost().map(|cost| cost * rows as f64)
     }
 
     /// Whether to hand a part of `seconds` of work to one more thread, while `working` threads
@@ -256,8 +247,7 @@ impl Crew {
     /// Wakes threads for rows that were pushed: every thread that pays for itself, if the cost of a
     /// row is known.
     pub(crate) fn begin_sent(&mut self, rows: usize) {
-        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let seconds = self.shared.row_cost().map(|cost| cost * rows as f64);
+        let seconds = self.seconds(rows);
         let others = self.shared.words.len();
         let more = seconds.map_or(others, |seconds| self.paying(seconds));
         self.publish(more, Command::TAKE);
@@ -276,11 +266,9 @@ impl Crew {
             return self.shared.work(0, command, limit).1; // no other threads: no cost is needed
         }
         let start = Instant::now();
-        let (taken, done) = self.shared.work(0, command, limit);
-        if command.op == Op::Step && taken > 0 {
-            let cost = start.elapsed().as_secs_f64() / f64::from(taken);
-            let before = self.shard_cost.unwrap_or(cost);
-            self.shard_cost = Some(before + NEWEST * (cost - before));
+        let (rows, done) = self.shared.work(0, command, limit);
+        if command.op == Op::Step {
+            self.shared.note_cost(start, rows);
         }
         done
     }

@@ -29,7 +29,10 @@ pub(crate) unsafe fn perform(
     let places = if command.op == Op::Call { 0..0 } else { rows.clone() };
     // SAFETY: the command says that the slab is filling, the plan says that the rows belong to this
     // worker, and the claim ends with `task`, before the acknowledgement (invariant 1).
-    let slab = unsafe { memory.slabs.claim(slab, places) };
+    let mut slab = unsafe { memory.slabs.claim(slab, places) };
+    if command.op == Op::Step && memory.plan().shards.len() > 1 {
+        slab.clear_outcomes();
+    }
     // SAFETY: the actions are at rest for the same time (invariant 1).
     let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), command.op) };
     let tally = memory.control.tally(worker);

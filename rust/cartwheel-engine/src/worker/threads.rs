@@ -16,8 +16,8 @@ use crate::wake::{
     Command, Futex, Op, Patience, SLEEPERS, Scope, Sleeper, acknowledge, is_closing,
 };
 
-/// Weight of the newest measurement in the mean cost of a shard or a row.
-pub(super) const NEWEST: f64 = 0.125;
+/// Weight of the newest measurement in the mean cost of a row.
+const NEWEST: f64 = 0.125;
 
 /// A word on its own cache line; 128 bytes, because processors fetch pairs of lines.
 #[repr(align(128))]
@@ -39,30 +39,30 @@ pub(super) struct Shared {
     pub(super) alarms: Vec<Line<AtomicU32>>,
     /// The task that each of them served last, for measuring.
     pub(super) served: Vec<Line<AtomicU32>>,
-    /// The bits of the mean cost of a sent row, in seconds; 0 until one was measured.
-    pub(super) row_cost: AtomicU64,
+    /// The bits of the mean cost of a row, in seconds; 0 until one was measured.
+    pub(super) row_cost: Line<AtomicU64>,
 }
 
 impl Shared {
     /// Steps shards, those of thread `thread` first, until none is left or the limit is over.
-    /// Returns how many were stepped, and whether none was left.
+    /// Returns how many rows they have, and whether none was left.
     pub(super) fn work(
         &self,
         thread: usize,
         command: Command,
         limit: Option<Limit>,
-    ) -> (u32, bool) {
-        let mut taken = 0;
+    ) -> (usize, bool) {
+        let mut rows = 0;
         for share in (thread..self.shares.len()).chain(0..thread) {
             while let Some(shard) = self.shares[share].0.take(command.task) {
                 self.step(shard, command);
-                taken += 1;
+                rows += self.memory.plan().shards[shard].len();
                 if limit.is_some_and(|limit| limit.is_over()) {
-                    return (taken, false);
+                    return (rows, false);
                 }
             }
         }
-        (taken, true)
+        (rows, true)
     }
 
     fn step(&self, shard: usize, command: Command) {
@@ -90,19 +90,27 @@ impl Shared {
                 taken = self.empty_queue(shard, taken, &stop);
             }
         }
-        if let Some(start) = start.filter(|_| taken > 0) {
-            #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-            let cost = start.elapsed().as_secs_f64() / taken as f64;
-            let before = self.row_cost().unwrap_or(cost);
-            let cost = before + NEWEST * (cost - before);
-            // Threads may overwrite each other's mean: either value is good enough.
-            self.row_cost.store(cost.to_bits(), Ordering::Relaxed);
+        if let Some(start) = start {
+            self.note_cost(start, taken);
         }
     }
 
-    /// Mean cost of a sent row, in seconds; `None` until one was measured.
+    /// Notes that `rows` rows were stepped since `start`.
+    pub(super) fn note_cost(&self, start: Instant, rows: usize) {
+        if rows == 0 {
+            return;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let cost = start.elapsed().as_secs_f64() / rows as f64;
+        let before = self.row_cost().unwrap_or(cost);
+        let cost = before + NEWEST * (cost - before);
+        // Threads may overwrite each other's mean: either value is good enough.
+        self.row_cost.0.store(cost.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Mean cost of a row, in seconds; `None` until one was measured.
     pub(super) fn row_cost(&self) -> Option<f64> {
-        Some(f64::from_bits(self.row_cost.load(Ordering::Relaxed))).filter(|&cost| cost > 0.0)
+        Some(f64::from_bits(self.row_cost.0.load(Ordering::Relaxed))).filter(|&cost| cost > 0.0)
     }
 
     /// Empties the queue of one shard, unless another thread does so. Adds the number of rows it
