@@ -31,7 +31,7 @@ pub(crate) unsafe fn perform(
     // worker, and the claim ends with `task`, before the acknowledgement (invariant 1).
     let mut slab = unsafe { memory.slabs.claim(slab, places) };
     if command.op == Op::Step && memory.plan().shards.len() > 1 {
-        slab.clear_outcomes();
+        slab.clear(); // its cache lines are in the caller's processor
     }
     // SAFETY: the actions are at rest for the same time (invariant 1).
     let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), command.op) };
