@@ -47,6 +47,10 @@ def assert_batched_as_in_gymnasium(envs, rows):
 CASES = {
     "int then float": [{"a": 1}, {"a": 2.7}],
     "float then int": [{"a": 1.5}, {"a": 2}],
+    "int then a float out of range": [{"a": 1}, {"a": 2.0**63}],
+    "int then nan": [{"a": 1}, {"a": float("nan")}],
+    "int then a small float": [{"a": 1}, {"a": -(2.0**63)}],
+    "float then a large int": [{"a": 1.5}, {"a": 2**53 + 1}],
     "bool then int": [{"a": True}, {"a": 7}],
     "int then bool": [{"a": 5}, {"a": True}],
     "float32": [{"a": np.float32(1.5)}, ABSENT],

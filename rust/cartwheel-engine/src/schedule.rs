@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn blocks_are_whole_wherever_there_are_enough_of_them() {
-        assert_eq!(fine_shards(1000, 2, 64).len(), 15);
+        assert_eq!(fine_shards(1000, 2, 64).len(), 12);
         for (rows, threads, block) in cases() {
             let shards = fine_shards(rows, threads, block);
             let whole = shards.iter().all(|shard| shard.start % block == 0);

@@ -214,8 +214,8 @@ fn a_column_holds_zeros_where_its_mask_is_false() {
 #[test]
 fn values_that_do_not_fit_their_column_are_irregular() {
     let pairs = [
-        (Owned::Int(1), Owned::Float(0)),
-        (Owned::Float(0), Owned::Int(1)),
+        (Owned::Int(1), Owned::Float(f64::NAN.to_bits())),
+        (Owned::Int(1), Owned::Float((2.0_f64).powi(63).to_bits())),
         (Owned::Bool(true), Owned::Int(7)),
         (Owned::Int(1), Owned::Text("z".into())),
         (Owned::Int(1), Owned::None),
@@ -230,6 +230,30 @@ fn values_that_do_not_fit_their_column_are_irregular() {
     }
     let own_mask = infos(&[(0, &[("a", Owned::Int(1)), ("_a", Owned::Int(5))])]);
     assert_eq!(gather(&mut InfoColumns::new(1), &[own_mask]), Err(Irregular));
+}
+
+#[test]
+fn the_first_number_decides_the_dtype_and_later_ones_are_cast_as_numpy_does() {
+    let float = |number: f64| Owned::Float(number.to_bits());
+    let bytes = |first: &Owned, second: &Owned| {
+        let stream = infos(&[(0, &[("a", first.clone())]), (1, &[("a", second.clone())])]);
+        let mut columns = InfoColumns::new(2);
+        gather(&mut columns, &[stream]).expect("regular");
+        match &columns.iter().next().expect("a column").content {
+            Content::Array { dtype, elements, .. } => (*dtype, elements[8..].to_vec()),
+            other => panic!("{other:?}"),
+        }
+    };
+    // What `array[1] = second` leaves there.
+    for (given, held) in [(1.0 / 3.0, 0), (-2.7, -2), (-(2.0_f64.powi(63)), i64::MIN)] {
+        let held = (DType::I64, held.to_le_bytes().to_vec());
+        assert_eq!(bytes(&Owned::Int(1), &float(given)), held, "{given}");
+    }
+    for (given, held) in [(7, 7.0), ((1 << 53) + 1, 2.0_f64.powi(53)), (i64::MAX, 2.0_f64.powi(63))]
+    {
+        let held = (DType::F64, held.to_le_bytes().to_vec());
+        assert_eq!(bytes(&float(0.5), &Owned::Int(given)), held, "{given}");
+    }
 }
 
 #[test]

@@ -4,10 +4,11 @@
 //! the column's dtype; dictionaries become groups of columns; a value that is neither a number nor
 //! an array makes a column of objects; the key `final_obs` is a column of objects at any depth.
 //!
-//! Only the regular case is gathered here: every later value has the column's dtype and shape.
-//! Anything else (a float in a column of integers, a user's own `_key`) is reported as
-//! [`Irregular`]. The caller then gathers the batch again with Gymnasium's own function, which is
-//! correct by definition.
+//! Only the regular case is gathered here: every later value has the column's dtype and shape, or is
+//! a number that is cast as an assignment to an element of NumPy's array does: in a column of
+//! integers a float loses its fraction. Anything else (a string in a column of integers, a user's own
+//! `_key`) is reported as [`Irregular`]. The caller then gathers the batch again with Gymnasium's own
+//! function, which is correct by definition.
 
 use cartwheel_core::DType;
 use cartwheel_core::info::{InfoReader, Kind, Value};
@@ -242,11 +243,12 @@ impl Content {
         }
     }
 
-    /// Stores the value of one row, if it is like the values before it.
+    /// Stores the value of one row, if it is like the values before it or can be cast.
     fn put(&mut self, value: &Value<'_>, at: ObjectAt) -> Result<(), Irregular> {
         match self {
             Self::Objects(objects) => objects.push(at),
             Self::Array { dtype, shape, elements } => {
+                let value = &cast(*value, *dtype);
                 if column_dtype(value) != Some(*dtype) || !has_shape(value, shape) {
                     return Err(Irregular);
                 }
@@ -279,6 +281,21 @@ fn column_dtype(value: &Value<'_>) -> Option<DType> {
         Value::Scalar(dtype, _) => Some(*dtype).filter(|dtype| *dtype != DType::Bool),
         Value::Array(dtype, _, _) => Some(*dtype),
         _ => None,
+    }
+}
+
+/// A number of the calling language as a column of this dtype holds it, if that is a number too; else
+/// the value itself.
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "as NumPy casts")]
+fn cast(value: Value<'_>, dtype: DType) -> Value<'_> {
+    const END: f64 = -(i64::MIN as f64);
+    match (value, dtype) {
+        (Value::Int(number), DType::F64) => Value::Float(number as f64),
+        // NumPy raises for other floats.
+        (Value::Float(number), DType::I64) if (-END..END).contains(&number) => {
+            Value::Int(number as i64)
+        }
+        _ => value,
     }
 }
 
