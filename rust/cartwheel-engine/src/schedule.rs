@@ -37,10 +37,13 @@ pub fn usable_cpus() -> usize {
 
 /// Where the shards of one thread end, in sixteenths of its share of the rows of native environments.
 ///
-/// More shards balance uneven rows better; each shard costs 50 to 300 ns for each step. A batch ends
-/// with its last shard, so the shards that a thread steps last are small: the other threads wait at
-/// most for a sixteenth of its share.
-const SHARD_ENDS: [usize; 8] = [4, 8, 10, 12, 13, 14, 15, 16];
+/// More shards balance uneven rows better: no thread waits longer than an eighth of another's share.
+const EVEN: [usize; 8] = [2, 4, 6, 8, 10, 12, 14, 16];
+
+/// The same for rows that are stepped in blocks, which are short and alike. A shard costs as much as
+/// some ten of them, so their first shards are large; but a batch ends with its last shard, so the
+/// last ones are small.
+const FALLING: [usize; 8] = [4, 8, 10, 12, 13, 14, 15, 16];
 
 /// Divides rows of native environments for `threads` threads that take shards from each other; one
 /// thread gets a single shard.
@@ -66,10 +69,11 @@ pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize
     }
     // Divided by thread first, as a crew divides the shards, so that each thread gets its part of
     // the blocks.
+    let ends = if block > 1 { FALLING } else { EVEN };
     let mut dealt = Vec::new();
     for share in shards(blocks, threads) {
         let mut first = share.start;
-        for end in SHARD_ENDS.map(|end| share.start + share.len() * end / 16) {
+        for end in ends.map(|end| share.start + share.len() * end / 16) {
             if end > first {
                 dealt.push(block * first..block * end);
                 first = end;
@@ -126,7 +130,7 @@ mod tests {
             }
             assert_eq!(end, rows);
             assert!(shards.len() >= threads.min(rows), "{shards:?} for {threads} threads");
-            assert!(shards.len() <= threads * SHARD_ENDS.len(), "{shards:?}");
+            assert!(shards.len() <= threads * EVEN.len(), "{shards:?}");
         }
     }
 
