@@ -6,6 +6,7 @@ mod next_reset;
 mod repeats;
 mod round;
 mod terminal;
+mod unused;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::space::Leaf;
 use crate::transition::PhaseTag;
 use repeats::Repeats;
 use terminal::Terminal;
+use unused::Unused;
 
 /// The environments of a shard, in columns.
 #[derive(Debug)]
@@ -376,29 +378,6 @@ impl NativeRows {
             if self.faults.iter().all(|fault| fault.row != row) {
                 self.faults.push(Fault { row, error: error(row) });
             }
-        }
-    }
-}
-
-/// Outcomes that nobody reads.
-#[derive(Debug)]
-struct Unused {
-    rewards: Vec<f64>,
-    flags: [Vec<u8>; 3],
-}
-
-impl Unused {
-    fn new(rows: usize) -> Self {
-        Self { rewards: vec![0.0; rows], flags: [(); 3].map(|()| vec![0; rows]) }
-    }
-
-    fn outcomes(&mut self, rows: usize) -> Outcomes<'_> {
-        let [terminations, truncations, phases] = &mut self.flags;
-        Outcomes {
-            rewards: &mut self.rewards[..rows],
-            terminations: &mut terminations[..rows],
-            truncations: &mut truncations[..rows],
-            phases: &mut phases[..rows],
         }
     }
 }

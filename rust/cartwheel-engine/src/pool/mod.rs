@@ -31,6 +31,7 @@
 
 mod broken;
 mod check;
+mod in_flight;
 mod received;
 mod recording;
 mod restart;
@@ -54,14 +55,14 @@ use crate::schedule::usable_cpus;
 use crate::transition::PhaseTag;
 use crate::wake::Patience;
 use broken::Broken;
+use in_flight::InFlight;
+pub use in_flight::RecvOrder;
 pub use received::{Event, Received, Rows};
 pub use recording::Recorded;
 use recording::Recording;
 use restart::Interrupted;
 pub use restart::Lost;
 pub use sending::Sending;
-use sent::InFlight;
-pub use sent::RecvOrder;
 pub use stats::{Meter, RowStats, ShardStats, Stats};
 use task::Pending;
 use waiting::Look;

@@ -1,0 +1,127 @@
+//! The rows in flight: what each of them was sent for, and the slabs of the open batches.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::memory::{Lease, Plan};
+use crate::protocol::Receipts;
+
+/// The order in which rows are received that were sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecvOrder {
+    /// The order of the sends: the pool deals places to rows.
+    Sent,
+    /// The order in which they are done: workers draw places.
+    Done,
+}
+
+/// The rows in flight.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    /// For each row, what it was sent for.
+    pub(super) rows: Vec<Option<Call>>,
+    pub(super) count: usize,
+    /// Number of rows in flight that step.
+    pub(super) steps: usize,
+    pub(super) order: RecvOrder,
+    /// Number of the batch that is received next.
+    pub(super) batch: u64,
+    /// Number of its places that were handed out.
+    pub(super) taken: usize,
+    /// The slabs of the open batches, starting with that batch.
+    pub(super) leases: VecDeque<Lease>,
+    /// Number of places that were dealt, from the first place of that batch on.
+    pub(super) given: usize,
+    /// For each row, the number of the last request that named it.
+    named: Vec<u64>,
+    requests: u64,
+    /// Whether the last request concerns each worker.
+    pub(super) woken: Vec<bool>,
+    pub(super) receipts: Receipts,
+}
+
+impl InFlight {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self {
+            rows: vec![None; plan.rows()],
+            count: 0,
+            steps: 0,
+            order: if plan.batch_size < plan.rows() { RecvOrder::Done } else { RecvOrder::Sent },
+            batch: 0,
+            taken: 0,
+            leases: VecDeque::with_capacity(plan.ring()),
+            given: 0,
+            named: vec![0; plan.rows()],
+            requests: 0,
+            woken: vec![false; plan.shards.len()],
+            receipts: Receipts::default(),
+        }
+    }
+
+    /// The rows in flight that step.
+    pub(super) fn stepping(&self) -> Vec<usize> {
+        (0..self.rows.len()).filter(|&row| self.rows[row] == Some(Call::Step)).collect()
+    }
+
+    /// Whether any row is in flight.
+    pub(super) fn any(&self) -> bool {
+        self.count > 0
+    }
+
+    /// The slab of each open batch, with the number of the batch and its first place that was not
+    /// handed out.
+    pub(super) fn leases(&self) -> impl Iterator<Item = (u64, usize, &Lease)> {
+        let batches = (self.batch..).zip(&self.leases);
+        batches
+            .map(|(batch, lease)| (batch, if batch == self.batch { self.taken } else { 0 }, lease))
+    }
+
+    /// Number of open batches.
+    pub(super) fn open_batches(&self) -> u64 {
+        self.leases.len() as u64
+    }
+
+    /// Whether any of these rows is in flight.
+    pub(super) fn any_of(&self, rows: Range<usize>) -> bool {
+        self.rows[rows].iter().any(Option::is_some)
+    }
+
+    /// What a row was sent for.
+    pub(super) fn call_of(&self, row: usize) -> Option<Call> {
+        self.rows.get(row).copied().flatten()
+    }
+
+    /// The rows in flight.
+    pub(super) fn rows(&self) -> Vec<usize> {
+        (0..self.rows.len()).filter(|&row| self.rows[row].is_some()).collect()
+    }
+
+    /// Checks that rows can be sent: they exist, are named once and are not in flight.
+    pub(super) fn check(&mut self, rows: &[usize]) -> Result<(), Error> {
+        self.requests += 1;
+        let request = self.requests;
+        let mut wrong = None;
+        for &row in rows {
+            let Some(named) = self.named.get_mut(row) else {
+                let last = self.rows.len() - 1;
+                return Err(Error::BadRows(format!(
+                    "there is no row {row}, only rows 0 to {last}"
+                )));
+            };
+            if *named == request || self.rows[row].is_some() {
+                wrong = wrong.or(Some(row));
+            }
+            *named = request;
+        }
+        let Some(row) = wrong else { return Ok(()) };
+        let flies = |row: &usize| self.rows[*row].is_some();
+        let flying: Vec<usize> = rows.iter().copied().filter(flies).collect();
+        Err(if flying.is_empty() {
+            Error::BadRows(format!("row {row} is named twice"))
+        } else {
+            Error::InFlight { rows: flying }
+        })
+    }
+}
