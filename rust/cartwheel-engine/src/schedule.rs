@@ -73,7 +73,8 @@ pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize
     let mut dealt = Vec::new();
     for share in shards(blocks, threads) {
         let mut first = share.start;
-        for end in ends.map(|end| share.start + share.len() * end / 16) {
+        // Rounded up: what does not divide evenly makes a first shard longer, not the last one.
+        for end in ends.map(|end| share.start + (share.len() * end).div_ceil(16)) {
             if end > first {
                 dealt.push(block * first..block * end);
                 first = end;
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn blocks_are_whole_wherever_there_are_enough_of_them() {
-        assert_eq!(fine_shards(1000, 2, 64).len(), 12);
+        assert_eq!(fine_shards(1000, 2, 64).len(), 11);
         for (rows, threads, block) in cases() {
             let shards = fine_shards(rows, threads, block);
             let whole = shards.iter().all(|shard| shard.start % block == 0);

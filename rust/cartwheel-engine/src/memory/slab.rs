@@ -9,12 +9,9 @@ use super::mapping::{Backing, Mapping};
 use super::rollout::{self, RolloutMemory};
 use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
-use crate::space::Layout;
+use crate::space::{LEAF_ALIGN, Layout};
 use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
-
-/// Bytes that processors pass to each other at once.
-const CACHE_LINE: usize = 64;
 
 /// Number of rows whose numbers are written together.
 const RECEIPTS_AT_ONCE: usize = 64;
@@ -238,7 +235,8 @@ impl SlabRows<'_> {
         unsafe { self.mapping().write(self.start + ended + row, &flag) }
     }
 
-    /// Clears rewards, flags, phases and small observations of the rows, which are written again later.
+    /// Clears rewards, flags and phases of the rows, and observations up to a cache line a row. All are
+    /// written again later.
     ///
     /// The caller has read them since these rows were written last, so their cache lines are in its
     /// processor. A worker that asks for them one by one, while it steps `CartPole-v1`, needs a fifth
@@ -253,7 +251,7 @@ impl SlabRows<'_> {
             (layout.truncations_offset(), 1),
             (layout.phases_offset(), 1),
         ];
-        for (offset, bytes) in leaves.chain(columns).filter(|(_, bytes)| *bytes <= CACHE_LINE) {
+        for (offset, bytes) in leaves.chain(columns).filter(|(_, bytes)| *bytes <= LEAF_ALIGN) {
             let first = start + offset;
             let places = first + self.rows.start * bytes..first + self.rows.end * bytes;
             // SAFETY: as in `write`.
