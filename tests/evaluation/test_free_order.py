@@ -179,14 +179,16 @@ def test_progress_is_reported_whenever_episodes_finish(build_with):
 
 
 class GatedResetEnv(GatedEnv):
-    """Every reset but the first waits at a gate, if one is given."""
+    """Every reset but the first waits: for an arrival at gate 1, or at a gate, if one is given."""
 
-    def __init__(self, gates, number):
+    def __init__(self, gates, number, awaits):
         super().__init__(gates)
-        self.number, self.length = number, 3
+        self.number, self.awaits, self.length = number, awaits, 3
 
     def reset(self, *, seed=None, options=None):
         if self.episodes:
+            if self.awaits:
+                self.gates.await_arrival(1)
             self.stand_at(self.number)
         return super().reset(seed=seed, options=options)
 
@@ -194,11 +196,17 @@ class GatedResetEnv(GatedEnv):
 @pytest.mark.parametrize("blocked", ["step", "reset"])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_row_that_is_blocked_does_not_hold_the_others(build_with, mode, blocked, gates):
-    """The gate opens when the others have their quota, which a barrier would prevent."""
+    """The gate opens when the others have their quota, which a barrier would prevent.
+
+    The others begin their second episodes when row 0 waits: only then is it the one that is slow.
+    """
     waits_in_reset = blocked == "reset"
     envs = build_with(
         THREAD,
-        [partial(GatedResetEnv, gates, int(waits_in_reset and row == 0)) for row in range(3)],
+        [
+            partial(GatedResetEnv, gates, int(waits_in_reset and not row), row > 0)
+            for row in range(3)
+        ],
         autoreset_mode=mode,
         num_workers=3,
     )
