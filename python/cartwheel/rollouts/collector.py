@@ -253,7 +253,11 @@ class Collector:
 
     @property
     def policy(self) -> Policy:
-        """What acts; the next call is for a policy that was set."""
+        """What acts; the next call is for a policy that was set.
+
+        Raises:
+            TypeError: What was set cannot be called; the policy stays.
+        """
         return self._actor.policy
 
     @policy.setter

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.rollouts.collecting.actor import Actor
 from tests.support.cases import SHORT
 from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
 from tests.support.executors import NATIVE, PROCESS, THREAD
@@ -141,6 +142,25 @@ def test_update_waits_for_the_call_in_progress():
         assert seen[:2] == ["answered", "updated"]
         waiting.join(60)
         assert not waiting.is_alive()
+
+
+def test_a_policy_that_an_update_sets_answers_under_the_new_version():
+    asks, answers = threading.Event(), []
+    actor = Actor(lambda *_: "old", recurrent=True)
+
+    def ask():
+        answers.append(actor.ask(None, np.arange(2), asks.set))
+
+    asking = threading.Thread(target=ask)
+
+    def change():
+        asking.start()
+        assert asks.wait(60)  # the call comes before the new policy, and waits for this update
+        actor.policy = lambda *_: "new"
+
+    assert actor.update(change) == 1
+    asking.join(60)
+    assert answers == [("new", 1)]
 
 
 def test_an_update_that_raises_changes_no_version():

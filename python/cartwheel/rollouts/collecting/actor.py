@@ -25,7 +25,6 @@ class Actor:
     """Calls the policy for some rows, and counts the updates of what acts.
 
     Attributes:
-        policy: May be set at any time; the next call of the policy is for the new one.
         recurrent: Whether the policy gets row numbers and beginnings of episodes.
         version: How many updates there were.
         after_call: Is called after each call of the policy, in its thread; ``None``: nothing is.
@@ -38,8 +37,8 @@ class Actor:
 
     def __init__(self, policy: Policy, *, recurrent: bool) -> None:
         """Checks that the policy can be called."""
-        as_function(policy, recurrent=recurrent)
-        self.policy, self.recurrent = policy, recurrent
+        self.recurrent = recurrent
+        self.policy = policy
         self.version = self.calls = self.rows = 0
         self.seconds = 0.0
         self.after_call: Callable[[], object] | None = None
@@ -49,6 +48,16 @@ class Actor:
         self._entrance = threading.Lock()
         #: The thread that is in a call of the policy.
         self._caller: int | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """May be set at any time; the next call is for the new one."""
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self._function = as_function(policy, recurrent=self.recurrent)
+        self._policy = policy
 
     @property
     def is_called_here(self) -> bool:
@@ -70,20 +79,19 @@ class Actor:
 
         Raises:
             Stopped: A collection in the background is to end.
-            TypeError: The policy cannot be called.
             Exception: The policy raised it.
         """
-        function = as_function(self.policy, recurrent=self.recurrent)
         further = (rows.copy(), first()) if self.recurrent else ()
-        with self._entrance:
-            pass
+        if self._entrance.locked():
+            with self._entrance:
+                pass
         with self._lock:
             if self.is_stopping:
                 raise Stopped
             self._caller = threading.get_ident()
             began = time.perf_counter()
             try:
-                answer = function(observations, *further)
+                answer = self._function(observations, *further)
             finally:
                 self._caller = None
                 self.seconds += time.perf_counter() - began
