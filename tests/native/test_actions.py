@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from gymnasium.error import NoAsyncCallError
 
+from tests.support.cases import Case
 from tests.support.comparison import assert_identical
 from tests.support.oracle import assert_same_steps
 
@@ -83,6 +84,30 @@ def test_actions_of_another_dtype_are_cast_to_that_of_the_space(build_pair, env_
     exact = np.array(actions, oracle.single_action_space.dtype)
     for _ in range(4):
         assert_identical(envs.step(actions), oracle.step(exact))
+
+
+@pytest.mark.parametrize("dtype", [bool, "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_many_integers_of_another_dtype_are_those_of_the_space(build_native, dtype):
+    envs, twin = (build_native([Case("CartPole-v1")] * 150, num_workers=2) for _ in range(2))
+    random = np.random.default_rng(3)
+    envs.reset(seed=1)
+    twin.reset(seed=1)
+    for _ in range(4):
+        actions = random.integers(2, size=150)
+        assert_identical(envs.step(actions.astype(dtype)), twin.step(actions))
+        rows = np.r_[140:150, 3:70]
+        actions = random.integers(2, size=len(rows))
+        assert_identical(envs.step(actions.astype(dtype), rows), twin.step(actions, rows))
+
+
+@pytest.mark.parametrize(("dtype", "wrong"), [("i1", -128), ("i2", -(2**15)), ("u4", 2**32 - 1)])
+def test_the_first_of_many_integers_that_is_no_action_is_named(build_native, dtype, wrong):
+    envs = build_native([Case("CartPole-v1")] * 150)
+    envs.reset(seed=1)
+    actions = np.zeros(150, dtype)
+    actions[[129, 149]] = wrong
+    with pytest.raises(ValueError, match=rf"^action {wrong} of row 129 is not in Discrete\(2\)$"):
+        envs.step(actions)
 
 
 @pytest.mark.parametrize(

@@ -261,9 +261,9 @@ impl Pool {
         };
         let Self { sent, phases, .. } = self;
         sent.receipts.load(&lease, count);
+        let rows: Vec<usize> = sent.receipts.rows().collect();
         let (mut steps, mut wrong) = (0, None);
-        let receipts = sent.receipts.rows().zip(sent.receipts.phases());
-        for (place, (row, &phase)) in receipts.enumerate() {
+        for (place, (&row, &phase)) in rows.iter().zip(sent.receipts.phases()).enumerate() {
             if let Some(call) = sent.rows.get_mut(row).and_then(Option::take) {
                 steps += usize::from(call == Call::Step);
                 phases[row] = phase;
@@ -271,7 +271,6 @@ impl Pool {
                 wrong = wrong.or(Some((place, row)));
             }
         }
-        let rows: Vec<usize> = sent.receipts.rows().collect();
         if let Some((place, row)) = wrong {
             return Err(self.break_for_row(row, place, lease));
         }

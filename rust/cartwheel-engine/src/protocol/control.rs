@@ -132,6 +132,9 @@ pub(crate) struct Control {
     plan: Arc<Plan>,
     scope: Scope,
     offsets: Offsets,
+    /// Number of batches in the ring, and of their places: every row that is sent needs both.
+    ring: usize,
+    places: usize,
 }
 
 impl Control {
@@ -143,7 +146,9 @@ impl Control {
     pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>, scope: Scope) -> Self {
         let offsets = Offsets::of(&plan).expect("the plan was checked");
         assert!(mapping.len() >= offsets.bytes, "control words fit their mapping");
-        Self { mapping, plan, scope, offsets }
+        let ring = plan.ring();
+        let places = ring * plan.batch_size;
+        Self { mapping, plan, scope, offsets, ring, places }
     }
 
     /// Signs new memory, before any worker sees it. `identity` is a number that other memories and
@@ -268,8 +273,7 @@ impl Control {
 
     /// The open batches, with the tickets for their places.
     pub(crate) fn batches(&self) -> OpenBatches<'_> {
-        let count = self.plan.ring();
-        let start = self.offsets.batches;
+        let (start, count) = (self.offsets.batches, self.ring);
         let place = self.mapping.at(start..start + count * size_of::<Arrivals>());
         let place = place.cast::<Arrivals>();
         debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
@@ -286,7 +290,7 @@ impl Control {
 
     /// The owners of the places of the open batches.
     fn owners(&self) -> &[Owner] {
-        let (start, count) = (self.offsets.owners, self.plan.ring() * self.plan.batch_size);
+        let (start, count) = (self.offsets.owners, self.places);
         let place = self.mapping.at(start..start + count * size_of::<Owner>()).cast::<Owner>();
         debug_assert!(place.is_aligned(), "owners lie on multiples of their alignment");
         // SAFETY: as in `header`, for `count` owners.

@@ -58,14 +58,21 @@ pub(crate) struct Checked<'py> {
 #[derive(Debug)]
 pub(crate) enum Part<'py> {
     Array(DType, Bound<'py, PyUntypedArray>),
+    /// Integers of this dtype, which become `int64` when they are copied: `astype` would cost a step of
+    /// few rows a tenth of its time.
+    Widened(DType, Bound<'py, PyUntypedArray>),
     Integers(Vec<i64>),
 }
+
+/// Integers that are widened at once, in a room on the stack.
+const WIDENED_AT_ONCE: usize = 64;
 
 impl<'py> Part<'py> {
     /// The type of its elements.
     pub(crate) fn tag(&self) -> ActionTag {
         match self {
             Self::Array(dtype, _) => ActionTag::Array(*dtype),
+            Self::Widened(..) => ActionTag::Array(DType::I64),
             Self::Integers(_) => ActionTag::Integers,
         }
     }
@@ -80,6 +87,7 @@ impl<'py> Part<'py> {
     pub(crate) fn copy_to(&self, offset: usize, room: &mut [u8]) {
         match self {
             Self::Array(_, array) => copy_bytes(array, offset, room),
+            Self::Widened(from, array) => copy_widened(*from, array, offset, room),
             Self::Integers(integers) => {
                 let (places, _) = room.as_chunks_mut();
                 for (place, integer) in places.iter_mut().zip(&integers[offset / 8..]) {
@@ -93,7 +101,13 @@ impl<'py> Part<'py> {
     fn cast(&mut self, dtype: DType, py: Python<'py>) -> PyResult<()> {
         let (found, array) = match self {
             Self::Array(found, _) if *found == dtype => return Ok(()),
-            Self::Array(found, array) => (*found, array.clone().into_any()),
+            Self::Array(found, array) if dtype == DType::I64 && is_narrow(*found) => {
+                *self = Self::Widened(*found, array.clone());
+                return Ok(());
+            }
+            Self::Array(found, array) | Self::Widened(found, array) => {
+                (*found, array.clone().into_any())
+            }
             Self::Integers(integers) => (DType::I64, PyArray1::from_slice(py, integers).into_any()),
         };
         let array = array.cast_into::<PyUntypedArray>()?;
@@ -101,6 +115,44 @@ impl<'py> Part<'py> {
         let cast = array.call_method1("astype", (descr(py, dtype)?,))?;
         *self = Self::Array(dtype, cast.cast_into::<PyUntypedArray>()?);
         Ok(())
+    }
+}
+
+/// Whether a dtype has integers of at most four bytes, or truth values.
+fn is_narrow(dtype: DType) -> bool {
+    kind(dtype) <= Kind::Signed && dtype.size() <= 4
+}
+
+/// Copies integers of dtype `from`, one of those that [are narrow](is_narrow), as `int64`, from byte
+/// `offset` of the wide ones on, until `room` is full.
+fn copy_widened(from: DType, array: &Bound<'_, PyUntypedArray>, offset: usize, room: &mut [u8]) {
+    let mut narrow = [0_u8; WIDENED_AT_ONCE * 4];
+    let mut at = offset / 8 * from.size();
+    for room in room.chunks_mut(WIDENED_AT_ONCE * 8) {
+        let narrow = &mut narrow[..room.len() / 8 * from.size()];
+        copy_bytes(array, at, narrow);
+        at += narrow.len();
+        let (places, _) = room.as_chunks_mut();
+        match from {
+            DType::I8 => widen(places, narrow, i8::from_ne_bytes),
+            DType::I16 => widen(places, narrow, i16::from_ne_bytes),
+            DType::I32 => widen(places, narrow, i32::from_ne_bytes),
+            DType::Bool | DType::U8 => widen(places, narrow, u8::from_ne_bytes),
+            DType::U16 => widen(places, narrow, u16::from_ne_bytes),
+            DType::U32 => widen(places, narrow, u32::from_ne_bytes),
+            _ => unreachable!("{from:?} is not narrow"),
+        }
+    }
+}
+
+fn widen<const N: usize, T: Into<i64>>(
+    places: &mut [[u8; 8]],
+    narrow: &[u8],
+    number: fn([u8; N]) -> T,
+) {
+    let (numbers, _) = narrow.as_chunks();
+    for (place, bytes) in places.iter_mut().zip(numbers) {
+        *place = number(*bytes).into().to_ne_bytes();
     }
 }
 
@@ -197,6 +249,9 @@ impl<'py> Checked<'py> {
         Ok(match node {
             Node::Leaf(leaf) => match self.first.iter().chain(&self.rest).nth(*leaf) {
                 Some(Part::Array(_, array)) => array.clone().into_any(),
+                Some(Part::Widened(_, array)) => {
+                    array.call_method1("astype", (descr(py, DType::I64)?,))?
+                }
                 Some(Part::Integers(integers)) => PyList::new(py, integers)?.into_any(),
                 None => unreachable!("there is a part for each leaf"),
             },

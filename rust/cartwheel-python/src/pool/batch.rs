@@ -193,7 +193,8 @@ fn receive_rest(
 }
 
 /// Adds the rows of a batch to its infos: as `env_index`, or where episodes are counted under the
-/// names of `EnvPool`, with the steps of each row.
+/// names of `EnvPool`, with the steps of each row. The environments and their players are one array:
+/// a second one would cost a step of few rows a thirtieth of its time.
 pub(crate) fn name_rows(
     infos: &Bound<'_, PyDict>,
     episodes: Option<&Episodes>,
@@ -206,10 +207,10 @@ pub(crate) fn name_rows(
     };
     let steps = rows.clone().map(|row| elapsed[row].to_ne_bytes());
     #[expect(clippy::cast_possible_truncation, reason = "a pool has fewer than 2^32 rows")]
-    let rows = rows.map(|row| (row as u32).to_ne_bytes());
+    let rows = numbers(py, DType::I32, rows.map(|row| (row as u32).to_ne_bytes()))?;
     let players = PyDict::new(py);
-    players.set_item(intern!(py, "env_id"), numbers(py, DType::I32, rows.clone())?)?;
-    infos.set_item(intern!(py, "env_id"), numbers(py, DType::I32, rows)?)?;
+    players.set_item(intern!(py, "env_id"), &rows)?;
+    infos.set_item(intern!(py, "env_id"), rows)?;
     infos.set_item(intern!(py, "players"), players)?;
     infos.set_item(intern!(py, "elapsed_step"), numbers(py, DType::I32, steps)?)
 }
