@@ -83,13 +83,13 @@ class Episodes:
     @classmethod
     def of(cls, rollout: Record, *, complete_only: bool = False) -> Episodes:
         """Finds the episodes of a rollout; with ``complete_only``, only those that end in it."""
-        steps, rows, stops = _runs(rollout)
+        steps, rows, stops = _runs(rollout, complete_only=complete_only)
         carry = rollout.carry
         goes_on = (steps == 0) & ~rollout.is_first[0, rows]
         sums = estimators.discounted_returns(
             rollout.rewards, rollout.terminated, rollout.truncated, valid=rollout.valid, gamma=1.0
         )
-        episodes = cls(
+        return cls(
             env_index=rows,
             starts=steps,
             stops=stops,
@@ -98,14 +98,10 @@ class Episodes:
             returns=sums[steps, rows] + np.where(goes_on, carry.returns[rows], 0.0),
             lengths=stops - steps + np.where(goes_on, carry.lengths[rows], 0),
         )
-        if not complete_only:
-            return episodes
-        complete = episodes.terminated | episodes.truncated
-        return cls(**{name: column[complete] for name, column in vars(episodes).items()})
 
 
 def _runs(
-    rollout: Record,
+    rollout: Record, *, complete_only: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Returns ``starts``, ``env_index`` and ``stops``, in the order of :class:`Episodes`."""
     valid = rollout.valid
@@ -113,12 +109,22 @@ def _runs(
     starts, ends = rollout.is_first[:-1].copy(), over.copy()
     starts[0] = ends[-1] = True  # the rollout cuts episodes at its first and last step
     ends[:-1] |= ~valid[1:]  # a failed step is not recorded, so its episode ends before it
+    begins, begin_rows = np.divmod(np.flatnonzero(starts & valid), valid.shape[1])
+    lasts, rows = np.divmod(np.flatnonzero(ends & valid), valid.shape[1])
     # Environment by environment, every start is followed by its end.
-    num_steps = len(valid)
-    rows, first = np.divmod(np.flatnonzero((starts & valid).T), num_steps)
-    last = np.flatnonzero((ends & valid).T) % num_steps
-    order = np.lexsort((rows, last, ~over[last, rows]))
-    return first[order], rows[order], last[order] + 1
+    firsts = np.empty_like(lasts)
+    firsts[_by_row(rows)] = begins[_by_row(begin_rows)]
+    has_end = over[lasts, rows]
+    without = np.flatnonzero(~has_end)[: 0 if complete_only else None]
+    order = np.concatenate([np.flatnonzero(has_end), without])
+    return firsts[order], rows[order], lasts[order] + 1
+
+
+def _by_row(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the order by environment, and in time within each."""
+    # NumPy sorts numbers of 16 bits in linear time.
+    few = rows.max(initial=0) < 2**16
+    return np.argsort(rows.astype(np.uint16) if few else rows, kind="stable")
 
 
 def numbers(rollout: Record) -> NDArray[np.int64]:

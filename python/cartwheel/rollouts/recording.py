@@ -11,7 +11,6 @@ from gymnasium.vector import AutoresetMode
 
 import cartwheel.returns as estimators
 from cartwheel.rollouts.carry import Carry
-from cartwheel.rollouts.collecting.answers import Answers
 from cartwheel.rollouts.finals import Finals
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.rollouts.segment import Segment, join
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel.rollouts.collecting.answers import Answers
     from cartwheel.rollouts.record import Record
 
     #: Which rows are transitions, which begin an episode, and which have a final observation that
@@ -52,12 +52,13 @@ class Recording:
         mode: AutoresetMode,
         carry: Carry,
         shown: Any,
+        answers: Answers,
         capacity: int,
     ) -> None:
         """Begins at the present observations ``shown``, after the step of ``carry``."""
         self.envs, self.mode, self.carry = envs, mode, carry
-        self._answers = Answers(envs.single_action_space, envs.num_envs)
-        segment = Segment(envs, capacity, shown, self._answers)
+        self._answers = answers
+        segment = Segment(envs, capacity, shown, answers)
         self.segments = [segment]
         # A slab has its own copy of the first observations. Those of the last step may be a view of
         # the slab before, into which the caller may write.
@@ -199,13 +200,14 @@ class EpisodeRecording(Recording):
         mode: AutoresetMode,
         carry: Carry,
         shown: Any,
+        answers: Answers,
         capacity: int,
         *,
         episodes: NDArray[np.int64],
         num_steps: int | None,
     ) -> None:
         """Begins after a reset; ``num_steps``, if given, is an upper bound."""
-        super().__init__(envs, mode, carry, shown, capacity)
+        super().__init__(envs, mode, carry, shown, answers, capacity)
         self.left, self.num_steps = episodes.copy(), num_steps
         self._episodes = int(episodes.sum())
         self.freezes = getattr(envs.unwrapped, "on_done", "raise") == "freeze"
@@ -308,7 +310,7 @@ def carry_after(rollout: Record) -> Carry:
     if rollout.mode == AutoresetMode.NEXT_STEP:  # after a row that only resets
         first += (last >= 0) | ~rollout.valid[0]
     goes_on = (first == 0) & ~before.is_first
-    sums = np.where(steps >= first, rollout.rewards, 0.0).sum(axis=0)
+    sums = np.add.reduce(rollout.rewards, axis=0, where=steps >= first)
     return Carry(
         rewards=rollout.rewards[-1].copy(),
         terminated=rollout.terminated[-1].copy(),

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.rollouts.carry import Carry
+from cartwheel.rollouts.collecting.answers import Answers
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Lockstep:
         self.carry: Carry | None = None
         self.shown: Any = None
         self.waited = 0.0
+        self._answers = Answers(envs.single_action_space, envs.num_envs)
         self._recording: Recording | None = None
         self._capacity = FIRST_STEPS
 
@@ -120,7 +122,8 @@ class Lockstep:
         carry = self.carry or Carry.after_reset(self._envs.num_envs)
         most = self.num_steps or MAX_STEPS
         capacity = most if self.episodes_per_env is None else min(self._capacity, most)
-        where = (self._envs, self._mode, carry, self.shown, capacity)
+        self._answers.extras = None  # each rollout may have others
+        where = (self._envs, self._mode, carry, self.shown, self._answers, capacity)
         try:
             if self.episodes_per_env is None:
                 self._recording = Recording(*where)

@@ -104,11 +104,11 @@ class Session:
 
     def count(self, rollout: Rollout) -> None:
         """Counts a rollout when the caller gets it."""
-        behind = self.actor.version - rollout.policy_version
+        now, versions = self.actor.version, rollout.policy_version
         self._rollouts += 1
-        self._steps += behind.size
-        self._staleness += int(behind.sum())
-        self._max_staleness = max(self._max_staleness, int(behind.max(initial=0)))
+        self._steps += versions.size
+        self._staleness += now * versions.size - int(versions.sum())
+        self._max_staleness = max(self._max_staleness, now - int(versions.min(initial=now)))
 
     def stats(self) -> CollectorStats:
         """Returns what was measured so far."""
