@@ -462,12 +462,20 @@ class NativeEnvs:
 
     def post_reset(
         self,
-        shard: int,
-        mask: Sequence[bool],
-        seeds: Sequence[int | None],
+        mask: bytes | None,
+        seeds: Sequence[int | None] | None,
         options: str | Sequence[str | None] | None,
     ) -> None:
-        """Posts the details of the next reset to one shard: the rows, their seeds and options."""
+        """Posts the details of the next reset to all shards: the rows, their seeds and options.
+
+        Args:
+            mask: One byte for each row, 0 where it is not reset; ``None``: all rows.
+            seeds: A seed or ``None`` for each row; ``None``: all rows continue their streams.
+            options: JSON for all rows, or for each.
+
+        Raises:
+            ValueError: One of them has another number of rows.
+        """
 
     def post_row_reset(
         self,

@@ -63,19 +63,11 @@ class NativeLink:
         mask: NDArray[np.bool_] | None,
         options: ResetOptions,
     ) -> list[Any]:
-        """Makes the messages for a reset."""
+        """Makes the message for a reset, one for all shards."""
         texts = self._texts(options)
         self.begun |= True if mask is None else mask
-        rows = [True] * len(seeds) if mask is None else mask.tolist()
-        return [
-            (
-                "reset",
-                rows[first:last],
-                seeds[first:last],
-                texts[first:last] if isinstance(texts, list) else texts,
-            )
-            for first, last in self._shards
-        ]
+        rows = None if mask is None else mask.tobytes()
+        return [("reset", rows, None if seeds.count(None) == len(seeds) else seeds, texts)]
 
     def _texts(self, options: ResetOptions) -> str | list[str | None] | None:
         """Returns options as JSON, for all rows or for each, or raises because they are refused."""
@@ -213,10 +205,12 @@ class NativeLink:
         log_waiting(call, seconds, owed, self._shards)
 
     def post(self, messages: list[Any]) -> None:
-        """Leaves one message for each shard, which replaces an earlier one."""
+        """Leaves the message of a reset, or one message for each shard; replaces earlier ones."""
         envs = self.envs
+        if messages[0][0] == "reset":
+            envs.post_reset(*messages[0][1:])
+            return
         posts: dict[str, Any] = {
-            "reset": envs.post_reset,
             "request": envs.post_request,
             "save": envs.post_save,
             "sample": envs.post_sample,

@@ -144,12 +144,13 @@ class Recording:
             self.finals.add_infos(segment.steps - 1, step[4])
         elif self.mode == AutoresetMode.DISABLED:
             over = step[2] | step[3]
-            if np.count_nonzero(over):
-                self.finals.add(nested.at(self.shown, over))
+            rows = np.flatnonzero(over)  # by which NumPy takes few of many rows faster
+            if len(rows):
+                self.finals.add(nested.at(self.shown, rows))
                 self.shown, _ = self.envs.reset(options={"reset_mask": over})
                 # Only these rows: the others keep the result of their step, even if their worker
                 # died in the reset.
-                segment.show(over, nested.at(self.shown, over))
+                segment.show(rows, nested.at(self.shown, rows))
         self.is_complete = segment.is_full
 
     def rollout(self) -> Rollout:

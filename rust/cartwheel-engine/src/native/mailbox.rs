@@ -26,8 +26,8 @@ pub enum RowReset {
     Seed(u128),
     /// It begins an episode with the stream of a longer seed: little-endian 32-bit words.
     WideSeed(Vec<u32>),
-    /// It continues from a saved state.
-    Restore(RowState),
+    /// It continues from a saved state. Boxed: a reset has one of these values for each row.
+    Restore(Box<RowState>),
 }
 
 /// The options of a reset, of the rows that begin an episode.

@@ -235,6 +235,7 @@ impl NativeRows {
                         self.faults.push(Fault { row: place.first + row, error });
                     } else {
                         self.autoreset.restore(row, state.row);
+                        let state = *state;
                         (self.streams[row], self.seeds[row]) = (state.stream, state.seed);
                         self.shown.forget(row);
                     }

@@ -229,7 +229,7 @@ impl Envs {
     pub(crate) fn restore(&mut self, kind: &Kind, states: &[Option<Vec<u8>>]) -> Batch {
         let how = states.iter().map(|state| match state {
             None => RowReset::Leave,
-            Some(state) => RowReset::Restore(RowState::read(kind, state).unwrap()),
+            Some(state) => RowReset::Restore(Box::new(RowState::read(kind, state).unwrap())),
         });
         self.reset(how.collect(), None)
     }

@@ -50,8 +50,8 @@ pub(crate) struct PyNativeEnvs {
     kind: Arc<Kind>,
     /// The shards, until a pool takes them.
     shards: Mutex<Option<Vec<Box<dyn OwnShard>>>>,
-    /// The first row of each shard.
-    firsts: Vec<usize>,
+    /// The rows of each shard.
+    rows: Vec<Range<usize>>,
     mailboxes: Vec<Arc<Mailbox>>,
     settings: ShardSettings,
     /// States that resets load, see `post_cache`.
@@ -89,7 +89,7 @@ impl PyNativeEnvs {
             is_judged: judged,
         };
         let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
-        let firsts = shards.iter().map(|&(first, _)| first).collect();
+        let rows = shards.iter().map(|&(first, last)| first..last).collect();
         for (first, last) in shards {
             let shard = NativeShard::new(&kind, last - first, settings);
             let (shard, mailbox) = shard.map_err(to_py_err)?;
@@ -99,7 +99,7 @@ impl PyNativeEnvs {
         Ok(Self {
             kind,
             shards: Mutex::new(Some(made)),
-            firsts,
+            rows,
             mailboxes,
             settings,
             cache: Mutex::default(),
@@ -139,35 +139,38 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Leaves the details of the next reset with one shard. Rows with equal options share them.
+    /// Leaves the details of the next reset with all shards. Rows with equal options share them.
     fn post_reset(
         &self,
-        shard: usize,
-        mask: Vec<bool>,
-        seeds: Vec<Option<Bound<'_, PyAny>>>,
+        mask: Option<&[u8]>,
+        seeds: Option<Vec<Option<Bound<'_, PyAny>>>>,
         options: Option<GivenOptions>,
     ) -> PyResult<()> {
-        let parse = |text: &str| self.kind.reset_options(text).map_err(to_py_err);
-        let options = match options {
-            None => RowOptions::None,
-            Some(GivenOptions::OfAll(text)) => RowOptions::OfAll(parse(&text)?),
-            Some(GivenOptions::OfEach(texts)) => {
-                let mut parsed = BTreeMap::new();
-                for text in texts.iter().flatten() {
-                    if let Entry::Vacant(entry) = parsed.entry(&**text) {
-                        entry.insert(parse(text)?);
-                    }
-                }
-                let of = |text: &PyBackedStr| parsed[&**text].clone();
-                RowOptions::OfEach(texts.iter().map(|text| text.as_ref().map(of)).collect())
-            }
+        let all = self.num_rows();
+        let options = options.map_or(Ok(RowOptions::None), |given| self.parsed(&given))?;
+        let lengths = [
+            mask.map(<[u8]>::len),
+            seeds.as_ref().map(Vec::len),
+            if let RowOptions::OfEach(each) = &options { Some(each.len()) } else { None },
+        ];
+        if let Some(got) = lengths.into_iter().flatten().find(|length| *length != all) {
+            return Err(PyValueError::new_err(format!("{got} entries for {all} rows")));
+        }
+        let how = |row: usize| match seeds.as_ref().and_then(|seeds| seeds[row].as_ref()) {
+            _ if mask.is_some_and(|mask| mask[row] == 0) => Ok(RowReset::Leave),
+            None => Ok(RowReset::Continue),
+            Some(seed) => seeded(seed),
         };
-        let rows = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
-            (false, _) => Ok(RowReset::Leave),
-            (true, None) => Ok(RowReset::Continue),
-            (true, Some(seed)) => seeded(&seed),
-        });
-        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?, options);
+        let each = self.rows.iter().map(|rows| rows.clone().map(how).collect());
+        let each = each.collect::<PyResult<Vec<Vec<RowReset>>>>()?;
+        for ((mailbox, rows), how) in self.mailboxes.iter().zip(&self.rows).zip(each) {
+            let options = match &options {
+                RowOptions::None => RowOptions::None,
+                RowOptions::OfAll(options) => RowOptions::OfAll(options.clone()),
+                RowOptions::OfEach(each) => RowOptions::OfEach(each[rows.clone()].to_vec()),
+            };
+            mailbox.post_reset(how, options);
+        }
         Ok(())
     }
 
@@ -197,7 +200,7 @@ impl PyNativeEnvs {
         rows: Vec<usize>,
         seeds: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let first = self.firsts[shard];
+        let first = self.rows[shard].start;
         let seeds =
             rows.into_iter().zip(seeds).map(|(row, seed)| Ok((row - first, to_seed(&seed)?)));
         let seeds = seeds.collect::<PyResult<_>>()?;
@@ -297,13 +300,13 @@ impl PyNativeEnvs {
         let answer = self.mailbox(shard)?.take_answer();
         let answer = answer.ok_or_else(|| PyRuntimeError::new_err("nothing was asked"))?;
         if let Err(Error::BadValues { rows, reason }) = answer {
-            let first = self.firsts[shard];
+            let first = self.rows[shard].start;
             let refused = rows.into_iter().map(|row| (first + row, reason.as_str()));
             return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
         }
         let answer = answer.map_err(|error| match error {
             Error::Failed { row, message } => {
-                to_py_err(Error::Failed { row: self.firsts[shard] + row, message })
+                to_py_err(Error::Failed { row: self.rows[shard].start + row, message })
             }
             other => to_py_err(other),
         });
@@ -395,15 +398,15 @@ impl PyNativeEnvs {
     /// # Errors
     ///
     /// `ValueError` unless there is one entry for each row.
-    pub(crate) fn post_verdict(&self, all: &Verdict, shards: &[Range<usize>]) -> PyResult<()> {
+    pub(crate) fn post_verdict(&self, all: &Verdict) -> PyResult<()> {
         let Verdict { rewards, terminations, truncations } = all;
-        let rows = shards.last().map_or(0, |last| last.end);
+        let rows = self.num_rows();
         for len in [rewards.len(), terminations.len(), truncations.len()] {
             if len != rows {
                 return Err(PyValueError::new_err(format!("{len} outcomes for {rows} rows")));
             }
         }
-        for (mailbox, rows) in self.mailboxes.iter().zip(shards) {
+        for (mailbox, rows) in self.mailboxes.iter().zip(&self.rows) {
             mailbox.post_verdict(Verdict {
                 rewards: rewards[rows.clone()].to_vec(),
                 terminations: terminations[rows.clone()].to_vec(),
@@ -419,14 +422,37 @@ impl PyNativeEnvs {
         self.kind.action_floats()
     }
 
+    /// Rows of all shards.
+    fn num_rows(&self) -> usize {
+        self.rows.last().map_or(0, |last| last.end)
+    }
+
     /// Rows of a shard, counted from its first row.
     fn own_rows(&self, shard: usize, rows: Vec<usize>) -> Vec<usize> {
-        let first = self.firsts[shard];
+        let first = self.rows[shard].start;
         rows.into_iter().map(|row| row - first).collect()
     }
 
+    /// Options of a reset, each text parsed once.
+    fn parsed(&self, options: &GivenOptions) -> PyResult<RowOptions> {
+        let parse = |text: &str| self.kind.reset_options(text).map_err(to_py_err);
+        let texts = match options {
+            GivenOptions::OfAll(text) => return Ok(RowOptions::OfAll(parse(text)?)),
+            GivenOptions::OfEach(texts) => texts,
+        };
+        let mut parsed = BTreeMap::new();
+        for text in texts.iter().flatten() {
+            if let Entry::Vacant(entry) = parsed.entry(&**text) {
+                entry.insert(parse(text)?);
+            }
+        }
+        let of = |text: &PyBackedStr| parsed[&**text].clone();
+        Ok(RowOptions::OfEach(texts.iter().map(|text| text.as_ref().map(of)).collect()))
+    }
+
     fn restored(&self, state: &[u8]) -> PyResult<RowReset> {
-        RowState::read(&self.kind, state).map(RowReset::Restore).map_err(to_py_err)
+        let state = RowState::read(&self.kind, state).map_err(to_py_err)?;
+        Ok(RowReset::Restore(Box::new(state)))
     }
 
     fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {

@@ -68,6 +68,6 @@ impl State {
             truncations: bytes(truncations.readonly().as_slice()?),
         };
         let native = self.native.as_ref().expect("only native rows are judged");
-        native.bind(py).get().post_verdict(&all, self.pool.shards())
+        native.bind(py).get().post_verdict(&all)
     }
 }

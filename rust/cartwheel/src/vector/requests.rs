@@ -125,7 +125,8 @@ impl<E: Env> VectorEnv<E> {
         }
         let mut how = vec![RowReset::Leave; self.len()];
         for (&row, state) in rows.iter().zip(states) {
-            how[row] = RowReset::Restore(RowState::read(&self.kind, state.as_ref())?);
+            let state = RowState::read(&self.kind, state.as_ref())?;
+            how[row] = RowReset::Restore(Box::new(state));
         }
         self.reset_all(how, None, 0)
     }
