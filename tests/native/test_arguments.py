@@ -138,6 +138,6 @@ def test_arguments_accept_numpy_numbers():
 @pytest.mark.parametrize("details", [(b"\1", None, None), (None, [4], None), (None, None, ["{}"])])
 def test_details_of_a_reset_are_refused_unless_they_are_of_all_rows(details):
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 3)
-    with pytest.raises(ValueError, match="^1 entries for 3 rows$"):
+    with pytest.raises(ValueError, match=r"^1 entries for 3 rows$"):
         envs._link.envs.post_reset(*details)
     envs.close()
