@@ -197,7 +197,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self.final_names = final_names
         self.env_id = self._known_id(env_id, options)
         block = block_rows(self.env_id)
-        # Where a part of the rows is received, others are stepped beside the caller: that pays sooner.
+        # Where rows are received in parts, others are stepped beside the caller: that pays sooner.
         rows_each = block if self.batch_size == self.num_envs else max(1, block // 2)
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // rows_each)
         threads = as_num_workers(num_workers, max_concurrency, most)
