@@ -407,7 +407,7 @@ def as_reset_mask(options: ResetOptions, num_envs: int) -> NDArray[np.bool_] | N
         )
     if mask.dtype != np.bool_:
         raise TypeError(f"`options['reset_mask']` must have `dtype=np.bool_`, got {mask.dtype}")
-    if not np.any(mask):
+    if not mask.any():
         raise ValueError(
             "`options['reset_mask']` must contain a boolean array with at least one True value, "
             f"got reset_mask={mask}"
@@ -562,7 +562,7 @@ def by_row(options: Any, num_rows: int) -> list[Any]:
 
 def row_options_in(options: ResetOptions) -> list[str]:
     """Returns the names of those options that select rows."""
-    return [name for name in ROW_OPTIONS if isinstance(options, Mapping) and name in options]
+    return [name for name in ROW_OPTIONS if name in options] if isinstance(options, Mapping) else []
 
 
 def names_rows(options: ResetOptions) -> bool:
