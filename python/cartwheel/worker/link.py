@@ -77,9 +77,10 @@ class Link:
         options: ResetOptions,
     ) -> list[Any]:
         """Makes the messages for a reset, with the keywords of every row that is reset."""
+        rows = [True] * len(seeds) if mask is None else mask.tolist()
         resets = [
-            _keywords(seed, own) if mask is None or mask[row] else None
-            for row, (seed, own) in enumerate(zip(seeds, by_row(options, len(seeds)), strict=True))
+            _keywords(seed, own) if is_reset else None
+            for is_reset, seed, own in zip(rows, seeds, by_row(options, len(seeds)), strict=True)
         ]
         return self.pack(self.split(resets))
 
