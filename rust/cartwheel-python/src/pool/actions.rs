@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
 
 use crate::array::dtype::{self, descr};
 use crate::array::{as_array, copy_bytes};
+use crate::pool::widened::{copy_widened, is_narrow};
 use crate::space::{Node, Tree};
 
 /// The rows for which actions are: all of them, or those of `env_index`.
@@ -64,9 +65,6 @@ pub(crate) enum Part<'py> {
     Integers(Vec<i64>),
 }
 
-/// Integers that are widened at once, in a room on the stack.
-const WIDENED_AT_ONCE: usize = 64;
-
 impl<'py> Part<'py> {
     /// The type of its elements.
     pub(crate) fn tag(&self) -> ActionTag {
@@ -115,44 +113,6 @@ impl<'py> Part<'py> {
         let cast = array.call_method1("astype", (descr(py, dtype)?,))?;
         *self = Self::Array(dtype, cast.cast_into::<PyUntypedArray>()?);
         Ok(())
-    }
-}
-
-/// Whether a dtype has integers of at most four bytes, or truth values.
-fn is_narrow(dtype: DType) -> bool {
-    kind(dtype) <= Kind::Signed && dtype.size() <= 4
-}
-
-/// Copies integers of dtype `from`, one of those that [are narrow](is_narrow), as `int64`, from byte
-/// `offset` of the wide ones on, until `room` is full.
-fn copy_widened(from: DType, array: &Bound<'_, PyUntypedArray>, offset: usize, room: &mut [u8]) {
-    let mut narrow = [0_u8; WIDENED_AT_ONCE * 4];
-    let mut at = offset / 8 * from.size();
-    for room in room.chunks_mut(WIDENED_AT_ONCE * 8) {
-        let narrow = &mut narrow[..room.len() / 8 * from.size()];
-        copy_bytes(array, at, narrow);
-        at += narrow.len();
-        let (places, _) = room.as_chunks_mut();
-        match from {
-            DType::I8 => widen(places, narrow, i8::from_ne_bytes),
-            DType::I16 => widen(places, narrow, i16::from_ne_bytes),
-            DType::I32 => widen(places, narrow, i32::from_ne_bytes),
-            DType::Bool | DType::U8 => widen(places, narrow, u8::from_ne_bytes),
-            DType::U16 => widen(places, narrow, u16::from_ne_bytes),
-            DType::U32 => widen(places, narrow, u32::from_ne_bytes),
-            _ => unreachable!("{from:?} is not narrow"),
-        }
-    }
-}
-
-fn widen<const N: usize, T: Into<i64>>(
-    places: &mut [[u8; 8]],
-    narrow: &[u8],
-    number: fn([u8; N]) -> T,
-) {
-    let (numbers, _) = narrow.as_chunks();
-    for (place, bytes) in places.iter_mut().zip(numbers) {
-        *place = number(*bytes).into().to_ne_bytes();
     }
 }
 

@@ -26,6 +26,7 @@ mod state;
 mod stats;
 mod step;
 mod wait;
+mod widened;
 mod workers;
 
 use std::collections::BTreeMap;
