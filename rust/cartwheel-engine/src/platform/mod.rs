@@ -51,8 +51,8 @@ pub(crate) use rights::{keep_from_programs, receive_descriptor, send_descriptor}
 pub use scope::Scope;
 pub use system::{NAME, process_id};
 pub(crate) use system::{
-    PARTS_AT_ONCE, Process, give_back, held_bytes, lifeline, make_private, make_shared, pin_to_cpu,
-    reserve, sleep, wait, wait_for_parent, wake, wake_up,
+    PARTS_AT_ONCE, Process, give_back, held_bytes, lifeline, make_private, make_shared,
+    move_to_cpu, pin_to_cpu, reserve, sleep, wait, wait_for_parent, wake, wake_up,
 };
 
 use std::io;

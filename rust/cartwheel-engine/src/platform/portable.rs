@@ -114,3 +114,6 @@ pub(crate) unsafe fn make_private(
 
 /// Does nothing: POSIX has no such call, and macOS no such choice.
 pub(crate) fn pin_to_cpu(_cpu: usize) {}
+
+/// Does nothing, likewise.
+pub(crate) fn move_to_cpu(_cpu: usize, _cpus: usize) {}

@@ -5,28 +5,33 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Shard, guard, perform, perform_sent};
+use crate::platform::move_to_cpu;
 use crate::protocol::WorkerToken;
 use crate::schedule::usable_cpus;
 use crate::wake::{
-    Caller, Command, Futex, Op, Patience, Word, acknowledge, is_closing, park, ring, take,
+    Caller, Command, Futex, Op, Parked, Patience, Word, acknowledge, is_closing, park, ring, take,
 };
 
 /// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
 /// check.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
 
-/// Waits for a command: polls as long as there is patience, then sleeps.
-pub(super) fn next_command(word: &impl Word, patience: &mut Patience, caller: &Caller) -> Command {
-    let mut found = None;
+/// Waits for a command: polls as long as there is patience, then sleeps. Returns also whether it slept.
+pub(super) fn next_command(
+    word: &impl Word,
+    patience: &mut Patience,
+    caller: &Caller,
+) -> (Command, bool) {
+    let (mut found, mut slept) = (None, false);
     patience.wait(Some(caller), || {
         found = take(word);
         found.is_some()
     });
     loop {
         if let Some(command) = found.take().or_else(|| take(word)) {
-            return command;
+            return (command, slept);
         }
-        park(word, IDLE_SLICE);
+        slept |= park(word, IDLE_SLICE) == Parked::Slept;
     }
 }
 
@@ -39,9 +44,15 @@ pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
     let (slot, header) = (memory.control.slot(token.worker()), memory.control.header());
     let word = memory.sleeper(token.worker());
     let doorbell = Futex::new(&header.doorbell, scope);
-    let mut patience = Patience::new(memory.control.workers() + 1, usable_cpus(), spin);
+    let workers = memory.control.workers();
+    let mut patience = Patience::new(workers + 1, usable_cpus(), spin);
     loop {
-        let command = next_command(&word, &mut patience, &header.caller);
+        let (command, slept) = next_command(&word, &mut patience, &header.caller);
+        if slept {
+            // The system wakes two workers on one processor where the caller polls on another, and
+            // leaves them there for a tenth of a second.
+            move_to_cpu(token.worker(), workers);
+        }
         if command.op == Op::Close {
             guard::close(shard);
             slot.done.store(command.task, Ordering::Release);

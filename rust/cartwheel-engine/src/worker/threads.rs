@@ -134,7 +134,7 @@ impl Shared {
         let caller = &self.memory.control.header().caller;
         let mut patience = Patience::new(self.shares.len(), usable_cpus(), spin);
         loop {
-            let command = next_command(&word, &mut patience, caller);
+            let (command, _) = next_command(&word, &mut patience, caller);
             if command.op == Op::Close {
                 return;
             }

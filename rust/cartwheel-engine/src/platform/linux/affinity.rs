@@ -1,6 +1,6 @@
 //! The processors of a thread.
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// Pins the calling thread to one of the processors that it may use: number `cpu`, modulo their
 /// number.
@@ -8,11 +8,68 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Pinning is optional: where the system refuses, the thread runs on any processor.
 pub(crate) fn pin_to_cpu(cpu: usize) {
     let Ok(usable) = sched_getaffinity(None) else { return };
-    let usable: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| usable.is_set(cpu)).collect();
-    if usable.is_empty() {
+    let usable = numbers(&usable);
+    if !usable.is_empty() {
+        let _ = sched_setaffinity(None, &only(usable[cpu % usable.len()]));
+    }
+}
+
+/// Moves the calling thread to number `cpu` of the processors that it may use, if these are `cpus`,
+/// and lets it go from there again.
+///
+/// Where the system refuses, the thread stays where it is.
+pub(crate) fn move_to_cpu(cpu: usize, cpus: usize) {
+    let Ok(usable) = sched_getaffinity(None) else { return };
+    if usable.count() as usize != cpus {
         return;
     }
-    let mut chosen = CpuSet::new();
-    chosen.set(usable[cpu % usable.len()]);
-    let _ = sched_setaffinity(None, &chosen);
+    let home = numbers(&usable)[cpu % cpus];
+    if sched_getcpu() != home && sched_setaffinity(None, &only(home)).is_ok() {
+        let _ = sched_setaffinity(None, &usable);
+    }
+}
+
+/// The numbers of the processors of a set.
+fn numbers(set: &CpuSet) -> Vec<usize> {
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
+}
+
+/// A set of one processor.
+fn only(cpu: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usable() -> Vec<usize> {
+        numbers(&sched_getaffinity(None).expect("a thread may ask for its own"))
+    }
+
+    #[test]
+    fn a_thread_that_was_moved_may_run_where_it_could_before() {
+        let before = usable();
+        for (cpu, home) in before.iter().enumerate() {
+            // The system may move it on at once, so it is looked at several times.
+            let arrives = || {
+                move_to_cpu(cpu, before.len());
+                assert_eq!(usable(), before);
+                sched_getcpu() == *home
+            };
+            assert!((0..1000).any(|_| arrives()), "never on processor {home}");
+        }
+    }
+
+    #[test]
+    fn a_thread_of_another_number_of_processors_is_not_moved() {
+        let before = usable();
+        pin_to_cpu(before.len() - 1);
+        for cpus in [0, 2, before.len() + 1] {
+            move_to_cpu(0, cpus);
+            assert_eq!(usable(), before[before.len() - 1..]);
+        }
+    }
 }

@@ -6,7 +6,7 @@ mod process;
 mod process_id;
 mod shared;
 
-pub(crate) use affinity::pin_to_cpu;
+pub(crate) use affinity::{move_to_cpu, pin_to_cpu};
 pub(crate) use futex::{sleep, wait, wake, wake_up};
 pub(crate) use process::{Process, lifeline, wait_for_parent};
 pub use process_id::process_id;
