@@ -49,8 +49,8 @@ pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
     loop {
         let (command, slept) = next_command(&word, &mut patience, &header.caller);
         if slept {
-            // The system wakes two workers on one processor where the caller polls on another, and
-            // leaves them there for a tenth of a second.
+            // The system often wakes two workers on one processor while the caller polls on another,
+            // and leaves them there for a tenth of a second.
             move_to_cpu(token.worker(), workers);
         }
         if command.op == Op::Close {
