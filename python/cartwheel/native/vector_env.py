@@ -106,7 +106,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             ``"inline"``: the calling thread steps every batch.
         num_workers: Number of threads, including the calling one. The default is one for each
             usable processor, or fewer if there are few rows and the environment steps many rows at
-            once.
+            once. With a ``batch_size`` below ``num_envs``, half as many rows are enough.
         max_concurrency: As for :class:`~cartwheel.VectorEnv`.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.

@@ -132,9 +132,8 @@ pub(crate) struct Control {
     plan: Arc<Plan>,
     scope: Scope,
     offsets: Offsets,
-    /// Number of batches in the ring, and of their places: every row that is sent needs both.
+    /// [`Plan::ring`], kept because it is a division and every look at the batches needs it.
     ring: usize,
-    places: usize,
 }
 
 impl Control {
@@ -147,8 +146,7 @@ impl Control {
         let offsets = Offsets::of(&plan).expect("the plan was checked");
         assert!(mapping.len() >= offsets.bytes, "control words fit their mapping");
         let ring = plan.ring();
-        let places = ring * plan.batch_size;
-        Self { mapping, plan, scope, offsets, ring, places }
+        Self { mapping, plan, scope, offsets, ring }
     }
 
     /// Signs new memory, before any worker sees it. `identity` is a number that other memories and
@@ -290,7 +288,7 @@ impl Control {
 
     /// The owners of the places of the open batches.
     fn owners(&self) -> &[Owner] {
-        let (start, count) = (self.offsets.owners, self.places);
+        let (start, count) = (self.offsets.owners, self.ring * self.plan.batch_size);
         let place = self.mapping.at(start..start + count * size_of::<Owner>()).cast::<Owner>();
         debug_assert!(place.is_aligned(), "owners lie on multiples of their alignment");
         // SAFETY: as in `header`, for `count` owners.

@@ -8,9 +8,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 /// Pinning is optional: where the system refuses, the thread runs on any processor.
 pub(crate) fn pin_to_cpu(cpu: usize) {
     let Ok(usable) = sched_getaffinity(None) else { return };
-    let usable = numbers(&usable);
-    if !usable.is_empty() {
-        let _ = sched_setaffinity(None, &only(usable[cpu % usable.len()]));
+    let cpus = usable.count().max(1) as usize;
+    if let Some(chosen) = numbers(&usable).nth(cpu % cpus) {
+        let _ = sched_setaffinity(None, &only(chosen));
     }
 }
 
@@ -23,15 +23,15 @@ pub(crate) fn move_to_cpu(cpu: usize, cpus: usize) {
     if usable.count() as usize != cpus {
         return;
     }
-    let home = numbers(&usable)[cpu % cpus];
+    let Some(home) = numbers(&usable).nth(cpu) else { return };
     if sched_getcpu() != home && sched_setaffinity(None, &only(home)).is_ok() {
         let _ = sched_setaffinity(None, &usable);
     }
 }
 
 /// The numbers of the processors of a set.
-fn numbers(set: &CpuSet) -> Vec<usize> {
-    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
+fn numbers(set: &CpuSet) -> impl Iterator<Item = usize> + '_ {
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu))
 }
 
 /// A set of one processor.
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     fn usable() -> Vec<usize> {
-        numbers(&sched_getaffinity(None).expect("a thread may ask for its own"))
+        numbers(&sched_getaffinity(None).expect("a thread may ask for its own")).collect()
     }
 
     #[test]
