@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import multiprocessing
 from typing import Any
 
 import gymnasium as gym
+
+
+def as_pickled(error: BaseException) -> tuple[Any, ...]:
+    """Returns how an exception is pickled and copied: by its text and attributes.
+
+    Python would call the constructor with the text, which is not what the constructor takes. Every
+    exception whose constructor takes anything else has this function as its ``__reduce__``.
+    """
+    return _loaded, (type(error), error.args), vars(error)
+
+
+def _loaded(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class EpisodeOverError(gym.error.ResetNeeded, AssertionError):
@@ -20,6 +34,8 @@ class EpisodeOverError(gym.error.ResetNeeded, AssertionError):
     Attributes:
         rows: The rows that are over.
     """
+
+    __reduce__ = as_pickled
 
     def __init__(self, rows: list[int]) -> None:
         """Makes the message from the rows."""
@@ -42,6 +58,8 @@ class WorkerDiedError(RuntimeError):
         stderr: The last lines that it wrote to ``sys.stderr``, and the traceback of a crash. It
             does not include the direct output of C libraries.
     """
+
+    __reduce__ = as_pickled
 
     def __init__(
         self,
@@ -77,16 +95,13 @@ class WorkerTimeoutError(multiprocessing.TimeoutError, TimeoutError):
         workers: The workers of these rows; empty for native environments, which have none.
     """
 
+    __reduce__ = as_pickled
+
     def __init__(self, message: str, *, rows: list[int], workers: list[int]) -> None:
         """Sets the message and the attributes."""
         super().__init__(message)
         self.rows = rows
         self.workers = workers
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the attributes too; ``OSError`` would pickle the message alone."""
-        make = functools.partial(type(self), rows=self.rows, workers=self.workers)
-        return make, self.args
 
     @classmethod
     def of(

@@ -68,6 +68,11 @@ class Evaluation:
             if array is not None:
                 array.flags.writeable = False
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Makes the arrays of a copy read-only, too."""
+        vars(self).update(state)
+        self.__post_init__()
+
     @property
     def num_envs(self) -> int:
         """Number of environments."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cartwheel.errors import as_pickled
+
 
 class EnvCheckError(AssertionError):
     """An environment breaks a promise of Gymnasium's interface or of cartwheel's.
@@ -15,6 +17,8 @@ class EnvCheckError(AssertionError):
         env: The id of the environment, or the name of its class.
         remedy: How to mend the environment.
     """
+
+    __reduce__ = as_pickled
 
     def __init__(self, check: str, env: str, finding: str, remedy: str) -> None:
         """Makes the message."""
