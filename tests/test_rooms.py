@@ -4,6 +4,7 @@ A room is a top-level folder or file of a package. Each list below has one floor
 to bottom. A room imports only from floors below its own. ``ARCHITECTURE.md`` describes the rooms.
 """
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -186,3 +187,17 @@ def test_every_import_of_a_rust_file_counts(tmp_path):
         ("rust/house/src/cellar/wine.rs:1 imports cellar.shelf", "cellar.wine"),
         ("rust/house/src/lib.rs:3 imports cellar.wine", "lib"),
     ]
+
+
+def test_only_the_room_of_arrays_touches_the_memory_of_numpy():
+    binding = ROOT / "rust/cartwheel-python/src"
+    typed = re.compile(
+        r"npyffi|PY_ARRAY_API|PyArray\d|PyArrayDyn|PyArrayMethods|PyReadonly|PyReadwrite"
+    )
+    elsewhere = [
+        f"{file.relative_to(ROOT)}: {found.group()}"
+        for file in sorted(binding.rglob("*.rs"))
+        if binding / "array" not in file.parents
+        for found in typed.finditer(file.read_text())
+    ]
+    assert not elsewhere, "\n".join(elsewhere)

@@ -8,11 +8,13 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
 import cartwheel.mujoco
+from tests.support.bytes_of_flags import with_byte
 from tests.support.comparison import assert_identical
 from tests.support.own_models import (
     LIMIT,
     NO_TASK,
     ROWS,
+    TASK,
     XML,
     Hopping,
 )
@@ -30,6 +32,25 @@ def oracle_of(path, mode, **keywords):
         return gym.wrappers.TimeLimit(Hopping(path, **keywords), LIMIT)
 
     return SyncVectorEnv([env] * ROWS, autoreset_mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_function_may_return_flags_of_any_byte(make, path, mode):
+    tasks = {name: TASK[name] for name in ("terminated", "truncated")}
+    odd = {
+        name: lambda *given, flags=flags: with_byte(flags(*given), 254)
+        for name, flags in tasks.items()
+    }
+    envs, twin = (make(path, autoreset_mode=mode, **functions) for functions in (odd, tasks))
+    assert_identical(envs.reset(seed=3), twin.reset(seed=3))
+    rng, ends = np.random.default_rng(0), np.zeros(2, int)
+    for _ in range(100):
+        actions = drawn(rng, envs, np.float32)
+        result = envs.step(actions)
+        assert_identical(result, twin.step(actions))
+        assert all(set(flags.view(np.uint8)) <= {0, 1} for flags in result[2:4])
+        ends += [result[2].sum(), result[3].sum()]
+    assert ends.any()
 
 
 def drawn(rng, envs, dtype):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from gymnasium.error import NoAsyncCallError
 
+from tests.support.bytes_of_flags import TRUE_BYTES, with_byte
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical
 from tests.support.oracle import assert_same_steps
@@ -98,6 +99,19 @@ def test_many_integers_of_another_dtype_are_those_of_the_space(build_native, dty
         rows = np.r_[140:150, 3:70]
         actions = random.integers(2, size=len(rows))
         assert_identical(envs.step(actions.astype(dtype), rows), twin.step(actions, rows))
+
+
+@pytest.mark.parametrize("byte", TRUE_BYTES)
+def test_flags_as_actions_are_0_or_1_whatever_their_byte(build_native, byte):
+    envs, twin = (build_native([Case("CartPole-v1")] * 150, num_workers=2) for _ in range(2))
+    random, rows = np.random.default_rng(3), np.r_[140:150, 3:70]
+    envs.reset(seed=1)
+    twin.reset(seed=1)
+    for _ in range(4):
+        actions = random.random(150) < 0.5
+        assert_identical(envs.step(with_byte(actions, byte)), twin.step(actions))
+        some = with_byte(actions[rows], byte)
+        assert_identical(envs.step(some, rows), twin.step(actions[rows], rows))
 
 
 @pytest.mark.parametrize(("dtype", "wrong"), [("i1", -128), ("i2", -(2**15)), ("u4", 2**32 - 1)])

@@ -17,6 +17,7 @@ from gymnasium.wrappers.vector import DictInfoToList
 
 import cartwheel
 from cartwheel.wrappers import RecordEpisodeStatistics, RecordMetrics
+from tests.support.bytes_of_flags import TRUE_BYTES, with_byte
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.episodes_reported import FLAGS, GoalEnv, Kinds, Running, complete_episodes
 from tests.support.executors import INLINE
@@ -377,6 +378,30 @@ def test_a_state_goes_on_in_another_wrapper(mode):
     )
     for envs in (first, second, third):
         envs.close()
+
+
+@pytest.mark.parametrize("byte", TRUE_BYTES)
+def test_a_state_goes_on_whatever_byte_its_flags_have(byte):
+    envs = RecordMetrics(INLINE([GoalEnv] * 3, autoreset_mode="same_step"))
+    envs.reset()
+    for _ in range(9):
+        envs.step([1, 1, 1])
+
+    def changed(state):
+        return {
+            key: changed(value)
+            if isinstance(value, dict)
+            else with_byte(value, byte)
+            if getattr(value, "dtype", None) == np.bool_
+            else value
+            for key, value in state.items()
+        }
+
+    state = envs.get_wrapper_state()
+    assert state["finished"]["terminated"].any() or state["finished"]["truncated"].any()
+    envs.set_wrapper_state(changed(state))
+    assert pickle.dumps(envs.get_wrapper_state()) == pickle.dumps(state)
+    envs.close()
 
 
 def test_a_state_of_another_form_is_refused_and_changes_nothing():

@@ -21,9 +21,9 @@ struct Rollout<F> {
     values: Vec<F>,
     next_values: Vec<F>,
     ratios: Vec<F>,
-    terminated: Vec<bool>,
-    truncated: Vec<bool>,
-    valid: Vec<bool>,
+    terminated: Vec<u8>,
+    truncated: Vec<u8>,
+    valid: Vec<u8>,
 }
 
 impl<F: Real> Rollout<F> {
@@ -38,15 +38,15 @@ impl<F: Real> Rollout<F> {
         let mut floats = |count| (0..count).map(|_| F::from_f64(uniform())).collect::<Vec<_>>();
         let (rewards, values, ratios) = (floats(CELLS), floats(CELLS + ENVS), floats(CELLS));
         let (finals, dice) = (floats(CELLS), floats(2 * CELLS));
-        let hit = |number: &F| number.to_f64() < 0.1;
+        let hit = |number: &F| u8::from(number.to_f64() < 0.1);
         let terminated: Vec<_> = dice[..CELLS].iter().map(hit).collect();
         let truncated: Vec<_> = dice[CELLS..].iter().map(hit).collect();
         let next = |cell: usize| {
-            if terminated[cell] | truncated[cell] { finals[cell] } else { values[cell + ENVS] }
+            if terminated[cell] | truncated[cell] == 1 { finals[cell] } else { values[cell + ENVS] }
         };
         let next_values = (0..CELLS).map(next).collect();
         let values = values[..CELLS].to_vec();
-        let valid = vec![true; CELLS];
+        let valid = vec![1; CELLS];
         Self { rewards, values, next_values, ratios, terminated, truncated, valid }
     }
 
@@ -157,8 +157,8 @@ fn the_return_of_the_last_step_is_its_reward_and_the_bootstrapped_value() {
         for (cell, sum) in sums.iter().enumerate() {
             let ends = [rollout.terminated[cell], rollout.truncated[cell]];
             let bootstraps = match (ends, bootstrap) {
-                ([false, false], _) => continue,
-                (_, Bootstrap::Always) | ([false, true], Bootstrap::Truncated) => 0.9,
+                ([0, 0], _) => continue,
+                (_, Bootstrap::Always) | ([0, 1], Bootstrap::Truncated) => 0.9,
                 _ => 0.0,
             };
             let expected = rollout.rewards[cell] + bootstraps * rollout.next_values[cell];
@@ -185,30 +185,48 @@ fn the_number_of_threads_changes_no_bit() {
 }
 
 #[test]
+fn flags_of_any_byte_give_the_same_bits() {
+    let mut rollout = Rollout::<f32>::new();
+    for cell in (5..CELLS).step_by(11) {
+        rollout.valid[cell] = 0;
+    }
+    let bits = |rollout: &Rollout<f32>| {
+        let all = rollout.everything(&rollout.transitions()).unwrap();
+        all.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+    };
+    let expected = bits(&rollout);
+    let Rollout { terminated, truncated, valid, .. } = &mut rollout;
+    for (cell, flag) in [terminated, truncated, valid].into_iter().flatten().enumerate() {
+        *flag *= [2, 254, 255, 128][cell % 4];
+    }
+    assert!(bits(&rollout) == expected);
+}
+
+#[test]
 fn values_of_invalid_rows_reach_no_other_row() {
     let mut rollout = Rollout::<f64>::new();
     for cell in (5..CELLS).step_by(11) {
-        rollout.valid[cell] = false;
+        rollout.valid[cell] = 0;
     }
     let clean = rollout.everything(&rollout.transitions()).unwrap();
     let gammas = |stale: f64| {
-        rollout.valid.iter().map(|&valid| if valid { 0.9 } else { stale }).collect::<Vec<_>>()
+        rollout.valid.iter().map(|&valid| if valid == 1 { 0.9 } else { stale }).collect::<Vec<_>>()
     };
     let (fine, odd) = (gammas(0.9), gammas(f64::NAN));
     for (cell, valid) in rollout.valid.clone().into_iter().enumerate() {
-        if !valid {
+        if valid == 0 {
             rollout.rewards[cell] = f64::NAN;
             rollout.values[cell] = f64::NAN;
             rollout.next_values[cell] = f64::NAN;
             rollout.ratios[cell] = f64::NAN;
-            rollout.terminated[cell] ^= true;
+            rollout.terminated[cell] ^= 1;
         }
     }
     for gammas in [fine, odd] {
         let gamma = PerStep::Each(array(&gammas));
         let dirty = rollout.everything(&Transitions { gamma, ..rollout.transitions() }).unwrap();
         for (at, (clean, dirty)) in clean.iter().zip(&dirty).enumerate() {
-            if rollout.valid[at % CELLS] {
+            if rollout.valid[at % CELLS] == 1 {
                 assert_eq!(clean.to_bits(), dirty.to_bits(), "output {}", at / CELLS);
             }
         }
@@ -275,7 +293,7 @@ fn an_array_has_a_cell_for_each_row() {
 
 #[test]
 fn statistics_are_of_the_valid_rows_alone() {
-    let valid: Vec<_> = (0..10_007).map(|row| row % 3 != 1).collect();
+    let valid: Vec<_> = (0..10_007).map(|row| u8::from(row % 3 != 1)).collect();
     let wave = |row: i32| (f64::from(row) * 0.1).sin() + 1e3;
     let numbers: Vec<_> =
         (0..10_007).map(|row| if row % 3 == 1 { f64::NAN } else { wave(row) }).collect();
@@ -290,21 +308,21 @@ fn statistics_are_of_the_valid_rows_alone() {
     let mut normalized = vec![f64::NAN; numbers.len()];
     masked_normalize(&numbers, &valid, 1e-8, &mut normalized).unwrap();
     for ((normalized, number), valid) in normalized.iter().zip(&numbers).zip(&valid) {
-        let expected = if *valid { (number - mean) / (deviation + 1e-8) } else { 0.0 };
+        let expected = if *valid == 1 { (number - mean) / (deviation + 1e-8) } else { 0.0 };
         assert!((normalized - expected).abs() < 1e-9);
     }
-    masked_normalize(&[2.0, 2.0], &[true, true], 1e-8, &mut normalized[..2]).unwrap();
+    masked_normalize(&[2.0, 2.0], &[1, 1], 1e-8, &mut normalized[..2]).unwrap();
     assert_eq!(normalized[..2], [0.0, 0.0]);
 }
 
 #[test]
 fn a_mean_without_valid_rows_is_an_error() {
-    assert_eq!(masked_mean(&[1.0], &[false]), Err(Error::NoValidRow { count: 1 }));
+    assert_eq!(masked_mean(&[1.0], &[0]), Err(Error::NoValidRow { count: 1 }));
     assert_eq!(masked_mean::<f32>(&[], &[]), Err(Error::NoValidRow { count: 0 }));
     let wrong = Error::WrongCount { what: "valid", expected: 1, got: 0 };
     assert_eq!(masked_mean(&[1.0], &[]), Err(wrong));
     for epsilon in [0.0, -1.0, f64::NAN] {
-        let refused = masked_normalize(&[1.0], &[true], epsilon, &mut [0.0]);
+        let refused = masked_normalize(&[1.0], &[1], epsilon, &mut [0.0]);
         assert!(matches!(refused, Err(Error::NotPositive { what: "epsilon", .. })));
     }
 }

@@ -8,18 +8,18 @@ use cartwheel_engine::returns::{
     Bootstrap, Error, FinalValues, Flags, Restart, TimeMajor, is_first, next_values, valid_mask,
 };
 
-const T: bool = true;
-const F: bool = false;
+const T: u8 = 1;
+const F: u8 = 0;
 
 /// A rollout of 5 steps; one array for each environment.
 struct Table {
     restart: Restart,
     observations: [[f64; 6]; 2],
-    truncated: [bool; 5],
-    terminated: [bool; 5],
+    truncated: [u8; 5],
+    terminated: [u8; 5],
     finals: &'static [(f64, [usize; 2])],
-    valid: [[bool; 5]; 2],
-    is_first: [[bool; 6]; 2],
+    valid: [[u8; 5]; 2],
+    is_first: [[u8; 6]; 2],
     next: [[f64; 5]; 2],
 }
 
@@ -69,7 +69,7 @@ fn interleaved<C: Copy>([first, second]: [&[C]; 2]) -> Vec<C> {
 
 impl Table {
     /// Terminated and truncated cells: environment 0 is only truncated, environment 1 only terminated.
-    fn cells(&self) -> [Vec<bool>; 2] {
+    fn cells(&self) -> [Vec<u8>; 2] {
         [interleaved([&[F; 5][..], &self.terminated]), interleaved([&self.truncated, &[F; 5][..]])]
     }
 
@@ -98,9 +98,9 @@ impl Table {
     }
 }
 
-fn flags<'a>(terminated: &'a [bool], truncated: &'a [bool]) -> Flags<'a> {
+fn flags<'a>(terminated: &'a [u8], truncated: &'a [u8]) -> Flags<'a> {
     let array =
-        |cells: &'a [bool]| TimeMajor::new(cells, cells.len() / 2, 2).expect("two environments");
+        |cells: &'a [u8]| TimeMajor::new(cells, cells.len() / 2, 2).expect("two environments");
     Flags { terminated: array(terminated), truncated: array(truncated) }
 }
 
@@ -193,7 +193,7 @@ fn consecutive_rollouts_mark_the_rows_of_one_long_rollout() {
 #[test]
 fn flags_of_another_mode_are_refused_in_next_step() {
     let (terminated, truncated) = ([F, F, T, F], [F, T, F, T]);
-    let mask = |steps: usize, prev_done: &[bool]| {
+    let mask = |steps: usize, prev_done: &[u8]| {
         let flags = flags(&terminated[..2 * steps], &truncated[..2 * steps]);
         valid_mask(flags, Restart::NextStep, prev_done, &mut [F; 4][..2 * steps])
     };

@@ -4,15 +4,11 @@ use std::num::NonZero;
 
 use cartwheel_engine::image::{Error, Plan, Shape};
 use cartwheel_engine::space::DType;
-use numpy::{
-    PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray,
-    PyUntypedArrayMethods, dtype,
-};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
-use crate::array::filled;
+use crate::array::{Borrowed, as_contiguous, dtype, filled};
 
 /// A plan, and the shapes of the arrays.
 #[pyclass(frozen, name = "ImagePlan", module = "cartwheel._cartwheel")]
@@ -67,8 +63,7 @@ impl PyImagePlan {
             let error = Error::WrongCount { what: "second", expected: rows, got };
             return Err(image_error(error));
         }
-        let (bytes, second) =
-            (frames.as_slice()?, second.as_ref().map(|second| second.as_slice()).transpose()?);
+        let (bytes, second) = (frames.cells()?, second.as_ref().map(Borrowed::cells).transpose()?);
         let mut result = Ok(());
         let images = filled(py, DType::U8, Some(rows), &self.image, |out| {
             result = py.detach(|| self.plan.run(bytes, second, self.num_threads, out));
@@ -85,10 +80,8 @@ impl PyImagePlan {
         &self,
         what: &str,
         array: &Bound<'py, PyUntypedArray>,
-    ) -> PyResult<PyReadonlyArrayDyn<'py, u8>> {
-        static ASCONTIGUOUSARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let py = array.py();
-        if !array.dtype().is_equiv_to(&dtype::<u8>(py)) {
+    ) -> PyResult<Borrowed<'py, u8>> {
+        if !dtype::is(&array.dtype(), DType::U8) {
             let text = format!("`{what}` must have dtype uint8, got {}", array.dtype());
             return Err(PyTypeError::new_err(text));
         }
@@ -100,13 +93,8 @@ impl PyImagePlan {
             );
             return Err(PyValueError::new_err(text));
         }
-        let array = if array.is_c_contiguous() {
-            array.as_any().clone()
-        } else {
-            let copied = ASCONTIGUOUSARRAY.import(py, "numpy", "ascontiguousarray")?;
-            copied.call1((array,))?
-        };
-        Ok(array.cast_into::<PyArrayDyn<u8>>()?.try_readonly()?)
+        let array = as_contiguous(array, DType::U8)?;
+        Borrowed::new(what, &array, array.ndim())
     }
 }
 

@@ -3,13 +3,14 @@
 use super::error::Error;
 use super::time_major::TimeMajor;
 
-/// The flags of a rollout, each `[steps, num_envs]`.
+/// The flags of a rollout, each `[steps, num_envs]`. As everywhere in this module, flags are bytes, of
+/// which every one but zero is true: memory of the caller may hold any.
 #[derive(Debug, Clone, Copy)]
 pub struct Flags<'a> {
     /// The task reached a terminal state.
-    pub terminated: TimeMajor<'a, bool>,
+    pub terminated: TimeMajor<'a, u8>,
     /// The episode was cut short. Counts only where `terminated` is not set.
-    pub truncated: TimeMajor<'a, bool>,
+    pub truncated: TimeMajor<'a, u8>,
 }
 
 impl Flags<'_> {
@@ -23,7 +24,10 @@ impl Flags<'_> {
     /// Terminated and truncated flags of each environment at step `t`.
     pub(super) fn step(&self, t: usize) -> impl Iterator<Item = (bool, bool)> {
         let (terminated, truncated) = (self.terminated.step(t), self.truncated.step(t));
-        terminated.iter().copied().zip(truncated.iter().copied())
+        terminated
+            .iter()
+            .zip(truncated)
+            .map(|(&terminated, &truncated)| (terminated != 0, truncated != 0))
     }
 
     /// Whether each environment's episode is over at step `t`.

@@ -23,9 +23,9 @@ use super::valid_mask::check_stale_rows;
 pub fn is_first(
     flags: Flags<'_>,
     restart: Restart,
-    prev_done: &[bool],
-    initial: &[bool],
-    is_first: &mut [bool],
+    prev_done: &[u8],
+    initial: &[u8],
+    is_first: &mut [u8],
 ) -> Result<(), Error> {
     let [steps, num_envs] = flags.shape()?;
     check_count("prev_done", prev_done, num_envs)?;
@@ -35,21 +35,21 @@ pub fn is_first(
         check_stale_rows(flags, prev_done)?;
     }
     let (first, later) = is_first.split_at_mut(num_envs);
-    first.copy_from_slice(initial);
+    fill(first, initial.iter().map(|&flag| flag != 0));
     for (t, rows) in later.chunks_exact_mut(num_envs).enumerate() {
         // `rows` belong to step t + 1.
         match restart {
             Restart::SameStep | Restart::Masked => fill(rows, flags.over(t)),
-            Restart::NextStep if t == 0 => rows.copy_from_slice(prev_done),
+            Restart::NextStep if t == 0 => fill(rows, prev_done.iter().map(|&flag| flag != 0)),
             Restart::NextStep => fill(rows, flags.over(t - 1)),
-            Restart::Frozen => rows.fill(false),
+            Restart::Frozen => rows.fill(0),
         }
     }
     Ok(())
 }
 
-fn fill(rows: &mut [bool], flags: impl Iterator<Item = bool>) {
+fn fill(rows: &mut [u8], flags: impl Iterator<Item = bool>) {
     for (row, flag) in rows.iter_mut().zip(flags) {
-        *row = flag;
+        *row = u8::from(flag);
     }
 }

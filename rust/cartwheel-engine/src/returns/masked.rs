@@ -16,7 +16,7 @@ const BLOCK: usize = 4096;
 /// # Errors
 ///
 /// [`Error::WrongCount`], and [`Error::NoValidRow`] if no row is valid.
-pub fn masked_mean<F: Real>(numbers: &[F], valid: &[bool]) -> Result<f64, Error> {
+pub fn masked_mean<F: Real>(numbers: &[F], valid: &[u8]) -> Result<f64, Error> {
     check_count("valid", valid, numbers.len())?;
     let count = count(valid)?;
     Ok(sum(numbers, valid, F::to_f64) / count)
@@ -33,7 +33,7 @@ pub fn masked_mean<F: Real>(numbers: &[F], valid: &[bool]) -> Result<f64, Error>
 /// all numbers are equal; [`Error::NoValidRow`].
 pub fn masked_normalize<F: Real>(
     numbers: &[F],
-    valid: &[bool],
+    valid: &[u8],
     epsilon: f64,
     normalized: &mut [F],
 ) -> Result<(), Error> {
@@ -48,33 +48,33 @@ pub fn masked_normalize<F: Real>(
     });
     let scale = ((squares / count(valid)?).sqrt() + epsilon).recip();
     for ((normalized, &number), &valid) in normalized.iter_mut().zip(numbers).zip(valid) {
-        *normalized = only_if(valid, F::from_f64((number.to_f64() - mean) * scale));
+        *normalized = only_if(valid != 0, F::from_f64((number.to_f64() - mean) * scale));
     }
     Ok(())
 }
 
 /// Number of valid rows, at least one.
 #[expect(clippy::cast_precision_loss, reason = "no rollout has 2^53 rows")]
-fn count(valid: &[bool]) -> Result<f64, Error> {
-    match valid.iter().filter(|&&valid| valid).count() {
+fn count(valid: &[u8]) -> Result<f64, Error> {
+    match valid.iter().filter(|&&valid| valid != 0).count() {
         0 => Err(Error::NoValidRow { count: valid.len() }),
         count => Ok(count as f64),
     }
 }
 
 /// The sum of `of(number)` over the valid rows.
-fn sum<F: Real>(numbers: &[F], valid: &[bool], of: impl Fn(F) -> f64) -> f64 {
-    let block = |(numbers, valid): (&[F], &[bool])| {
+fn sum<F: Real>(numbers: &[F], valid: &[u8], of: impl Fn(F) -> f64) -> f64 {
+    let block = |(numbers, valid): (&[F], &[u8])| {
         let mut lanes = [0.0; LANES];
         let (wide, rest) = numbers.as_chunks::<LANES>();
         let (wide_valid, rest_valid) = valid.as_chunks::<LANES>();
         for (numbers, valid) in wide.iter().zip(wide_valid) {
             for lane in 0..LANES {
-                lanes[lane] += only_if(valid[lane], of(numbers[lane]));
+                lanes[lane] += only_if(valid[lane] != 0, of(numbers[lane]));
             }
         }
         for ((number, valid), lane) in rest.iter().zip(rest_valid).zip(&mut lanes) {
-            *lane += only_if(*valid, of(*number));
+            *lane += only_if(*valid != 0, of(*number));
         }
         lanes.iter().sum::<f64>()
     };

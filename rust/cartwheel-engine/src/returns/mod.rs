@@ -16,6 +16,7 @@
 //! * A trace never continues past the end of an episode, of either kind, nor into a row that is not
 //!   valid, nor past the end of the rollout.
 //! * Flags select and never multiply: values that are not used, also NaN, do not affect the result.
+//! * Flags are bytes, of which every one but zero is true; those that are written are 0 or 1.
 //! * Arrays are time-major, `[steps, num_envs]`; the caller owns the output slices. Environments do
 //!   not depend on each other, so a long rollout is divided among threads by environment; the
 //!   result has the same bits for any number of threads.
@@ -29,8 +30,8 @@
 //! let transitions = Transitions {
 //!     rewards: array(&[1.0, 1.0, 1.0])?,
 //!     flags: Flags {
-//!         terminated: flags(&[false, false, false])?,
-//!         truncated: flags(&[false, true, false])?,
+//!         terminated: flags(&[0, 0, 0])?,
+//!         truncated: flags(&[0, 1, 0])?,
 //!     },
 //!     valid: None,
 //!     gamma: PerStep::Same(0.5),

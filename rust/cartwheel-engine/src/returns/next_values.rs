@@ -71,7 +71,7 @@ fn check_finals(
         if t >= steps || env >= num_envs {
             return Err(Error::FinalOutOfRange { at, row, shape });
         }
-        if !(flags.terminated.step(t)[env] | flags.truncated.step(t)[env]) {
+        if (flags.terminated.step(t)[env] | flags.truncated.step(t)[env]) == 0 {
             return Err(Error::FinalOfRunning { at, row });
         }
         if std::mem::replace(&mut given[t * num_envs + env], true) {

@@ -38,7 +38,7 @@ impl<'a, F: Real> PerStep<'a, F> {
         self,
         what: &'static str,
         shape: [usize; 2],
-        valid: &Steps<'_, bool>,
+        valid: &Steps<'_, u8>,
     ) -> Result<Steps<'a, F>, Error> {
         let in_range = |number: f64| (0.0..=1.0).contains(&number);
         match self {
@@ -51,7 +51,7 @@ impl<'a, F: Real> PerStep<'a, F> {
                 for t in 0..shape[0] {
                     let cells = array.step(t).iter().map(|cell| cell.to_f64());
                     let mut rows = cells.zip(valid.step(t));
-                    let wrong = rows.position(|(cell, &valid)| valid && !in_range(cell));
+                    let wrong = rows.position(|(cell, &valid)| valid != 0 && !in_range(cell));
                     if let Some(env) = wrong {
                         let value = array.step(t)[env].to_f64();
                         return Err(Error::NotInUnitRange { what, value, row: Some([t, env]) });

@@ -17,10 +17,10 @@ pub(super) struct Sweep<'a, F> {
     shape: [usize; 2],
     rewards: TimeMajor<'a, F>,
     flags: Flags<'a>,
-    valid: Steps<'a, bool>,
+    valid: Steps<'a, u8>,
     gamma: Steps<'a, F>,
     /// The valid rows after the last step: none.
-    beyond: Vec<bool>,
+    beyond: Vec<u8>,
     stops: Stops,
     shares: Vec<Range<usize>>,
 }
@@ -50,7 +50,7 @@ impl<'a, F: Real> Sweep<'a, F> {
         flags.truncated.of_shape("truncated", shape)?;
         let valid = match valid {
             Some(valid) => Steps::Each(valid.of_shape("valid", shape)?),
-            None => Steps::Same(vec![true; shape[1]]),
+            None => Steps::Same(vec![1; shape[1]]),
         };
         Ok(Self {
             shape,
@@ -58,7 +58,7 @@ impl<'a, F: Real> Sweep<'a, F> {
             flags,
             gamma: gamma.checked("gamma", shape, &valid)?,
             valid,
-            beyond: vec![false; shape[1]],
+            beyond: vec![0; shape[1]],
             stops: bootstrap.stops(),
             shares: split::shares(shape, num_threads),
         })
@@ -135,9 +135,10 @@ impl<'a, F: Real> Sweep<'a, F> {
 
 /// The meaning of the flags of one step; `following` are the valid rows of the next step.
 #[inline(always)]
+#[expect(clippy::needless_bitwise_bool, reason = "a branch keeps loops from being vectorised")]
 fn read_rows(
-    [terminated, truncated]: [&[bool]; 2],
-    [valid, following]: [&[bool]; 2],
+    [terminated, truncated]: [&[u8]; 2],
+    [valid, following]: [&[u8]; 2],
     stops: Stops,
     rows: &mut [Row],
 ) {
@@ -146,9 +147,9 @@ fn read_rows(
     let (valid, following) = (&valid[..n], &following[..n]);
     for i in 0..n {
         rows[i] = Row::new(
-            valid[i],
-            stops.bootstraps(terminated[i], truncated[i]),
-            !(terminated[i] | truncated[i]) & following[i],
+            valid[i] != 0,
+            stops.bootstraps(terminated[i] != 0, truncated[i] != 0),
+            ((terminated[i] | truncated[i]) == 0) & (following[i] != 0),
         );
     }
 }

@@ -15,7 +15,7 @@ pub struct Transitions<'a, F> {
     pub flags: Flags<'a>,
     /// Which rows are transitions, as [`valid_mask`](super::valid_mask) writes them; `None`: all.
     /// Other rows may hold anything, in every array.
-    pub valid: Option<TimeMajor<'a, bool>>,
+    pub valid: Option<TimeMajor<'a, u8>>,
     /// The discount.
     pub gamma: PerStep<'a, F>,
     /// At which ends of episodes the value of the last observation is bootstrapped.

@@ -20,8 +20,8 @@ use super::time_major::check_count;
 pub fn valid_mask(
     flags: Flags<'_>,
     restart: Restart,
-    prev_done: &[bool],
-    valid: &mut [bool],
+    prev_done: &[u8],
+    valid: &mut [u8],
 ) -> Result<(), Error> {
     let [steps, num_envs] = flags.shape()?;
     check_count("prev_done", prev_done, num_envs)?;
@@ -30,17 +30,17 @@ pub fn valid_mask(
         check_stale_rows(flags, prev_done)?;
     }
     if !restart.shows_final() {
-        valid.fill(true);
+        valid.fill(1);
         return Ok(());
     }
     for (t, valid) in valid.chunks_exact_mut(num_envs).enumerate() {
         if t == 0 {
             for (valid, &over) in valid.iter_mut().zip(prev_done) {
-                *valid = !over;
+                *valid = u8::from(over == 0);
             }
         } else {
             for (valid, over) in valid.iter_mut().zip(flags.over(t - 1)) {
-                *valid = !over;
+                *valid = u8::from(!over);
             }
         }
     }
@@ -48,8 +48,8 @@ pub fn valid_mask(
 }
 
 /// Refuses flags that are impossible in a `NEXT_STEP` rollout: a row that only resets is not over.
-pub(super) fn check_stale_rows(flags: Flags<'_>, prev_done: &[bool]) -> Result<(), Error> {
-    let mut before = prev_done.to_vec();
+pub(super) fn check_stale_rows(flags: Flags<'_>, prev_done: &[u8]) -> Result<(), Error> {
+    let mut before: Vec<_> = prev_done.iter().map(|&flag| flag != 0).collect();
     for t in 0..flags.shape()?[0] {
         let mut rows = before.iter_mut().zip(flags.over(t));
         if let Some(env) = rows.position(|(before, over)| std::mem::replace(before, over) & over) {

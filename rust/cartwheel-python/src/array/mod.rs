@@ -1,4 +1,5 @@
-//! Conversion of arrays: the only file of the binding that accesses NumPy's memory.
+//! Conversion of arrays: the only room of the binding that accesses NumPy's memory. This file copies into
+//! and out of it and makes arrays over it; [`borrowed`] has those that a function works on in place.
 //!
 //! # Invariants
 //!
@@ -24,6 +25,7 @@
 //!    `PyMemory`; `python/cartwheel/worker` does it.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
+mod borrowed;
 pub(crate) mod dtype;
 mod owner;
 
@@ -34,12 +36,14 @@ use std::ptr::NonNull;
 use cartwheel_engine::space::DType;
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object};
 use numpy::{
-    PY_ARRAY_API, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, npyffi::npy_intp,
+    Element, PY_ARRAY_API, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
+    npyffi::npy_intp,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+pub(crate) use crate::array::borrowed::{Borrowed, BorrowedMut};
 use crate::array::dtype::{descr, from_scalar};
 pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
 
@@ -48,6 +52,23 @@ pub(crate) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let asarray = ASARRAY.import(value.py(), "numpy", "asarray")?;
     Ok(asarray.call1((value,))?.cast_into::<PyUntypedArray>()?)
+}
+
+/// A C-contiguous array of `dtype`: `value` itself, if it is one, or else a copy, cast as by
+/// `astype`.
+pub(crate) fn as_contiguous<'py>(
+    value: &Bound<'py, PyAny>,
+    dtype: DType,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let array = match value.cast::<PyUntypedArray>() {
+        Ok(array) => array.clone(),
+        Err(_) => as_array(value)?,
+    };
+    if array.is_c_contiguous() && dtype::is(&array.dtype(), dtype) {
+        return Ok(array);
+    }
+    let cast = array.call_method1("astype", (descr(value.py(), dtype)?, "C"))?;
+    Ok(cast.cast_into::<PyUntypedArray>()?)
 }
 
 /// Where the elements of an array begin.
@@ -79,9 +100,14 @@ pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into:
 /// # Safety
 ///
 /// Elements of the dtype have the size of the type, and every bit pattern is a valid value of it.
-pub(crate) unsafe trait Number: Copy + Default {
+pub(crate) unsafe trait Number: Element + Copy + Default {
     /// Its dtype.
     const DTYPE: DType;
+}
+
+// SAFETY: a byte.
+unsafe impl Number for u8 {
+    const DTYPE: DType = DType::U8;
 }
 
 // SAFETY: a float of four bytes.
@@ -113,6 +139,27 @@ pub(crate) fn copy_numbers<T: Number>(array: &Bound<'_, PyUntypedArray>, into: &
     // they are read as in invariant 1, as bytes, because an array may lie at any address. The
     // vector's memory is its own, and takes any bytes.
     unsafe { first_byte(array).copy_to_nonoverlapping(into.as_mut_ptr().cast(), bytes) }
+}
+
+/// Copies all elements of a C-contiguous array of flags, as 0 and 1: NumPy takes every byte but zero
+/// for true.
+///
+/// # Panics
+///
+/// When the array is not contiguous, or has another dtype.
+pub(crate) fn copied_flags(array: &Bound<'_, PyUntypedArray>) -> Vec<u8> {
+    assert!(dtype::is(&array.dtype(), DType::Bool), "flags of {}", array.dtype());
+    let mut flags = vec![0; array.len()];
+    copy_bytes(array, 0, &mut flags);
+    as_flags(&mut flags);
+    flags
+}
+
+/// Makes 1 of every byte but zero.
+pub(crate) fn as_flags(bytes: &mut [u8]) {
+    for byte in bytes {
+        *byte = u8::from(*byte != 0);
+    }
 }
 
 /// Whether NumPy lets this array be written.

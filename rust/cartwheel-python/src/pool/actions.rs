@@ -2,14 +2,14 @@
 //! describes what environments get.
 
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
-use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
 
 use crate::array::dtype::{self, descr};
-use crate::array::{as_array, copy_bytes};
+use crate::array::{as_array, as_flags, copy_bytes, from_numbers};
 use crate::pool::widened::{copy_widened, is_narrow};
 use crate::space::{Node, Tree};
 
@@ -84,7 +84,12 @@ impl<'py> Part<'py> {
     /// copy can be checked: other threads of the caller may write the array.
     pub(crate) fn copy_to(&self, offset: usize, room: &mut [u8]) {
         match self {
-            Self::Array(_, array) => copy_bytes(array, offset, room),
+            Self::Array(dtype, array) => {
+                copy_bytes(array, offset, room);
+                if *dtype == DType::Bool {
+                    as_flags(room); // environments in Rust refuse other bytes
+                }
+            }
             Self::Widened(from, array) => copy_widened(*from, array, offset, room),
             Self::Integers(integers) => {
                 let (places, _) = room.as_chunks_mut();
@@ -106,7 +111,9 @@ impl<'py> Part<'py> {
             Self::Array(found, array) | Self::Widened(found, array) => {
                 (*found, array.clone().into_any())
             }
-            Self::Integers(integers) => (DType::I64, PyArray1::from_slice(py, integers).into_any()),
+            Self::Integers(integers) => {
+                (DType::I64, from_numbers(py, integers.len(), &[], integers)?)
+            }
         };
         let array = array.cast_into::<PyUntypedArray>()?;
         check_integers(&array, found, dtype)?;

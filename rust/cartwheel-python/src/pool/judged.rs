@@ -3,15 +3,14 @@
 use cartwheel_engine::Call;
 use cartwheel_engine::native::Verdict;
 use cartwheel_engine::pool::Received;
-use numpy::{PyArray1, PyArrayMethods};
+use cartwheel_engine::space::DType;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::array::{as_contiguous, copied_flags, copy_numbers};
 use crate::pool::actions::Checked;
 use crate::pool::state::State;
-
-type Column<'py, T> = Bound<'py, PyArray1<T>>;
 
 impl State {
     /// Copies the actions of a step that is about to begin, if they are judged: the caller may write
@@ -40,7 +39,7 @@ impl State {
         let verdict = callable
             .bind(py)
             .call1((before, actions, observations))
-            .and_then(|verdict| verdict.extract::<(Column<'_, f64>, _, _)>())
+            .and_then(|verdict| verdict.extract::<[Bound<'_, PyAny>; 3]>())
             .and_then(|verdict| self.post_verdict(py, verdict));
         let explain = |error| self.link.explain(py, error, Call::Judge, calling);
         self.pool.begin(Call::Judge, 0).map_err(explain)?;
@@ -55,18 +54,14 @@ impl State {
     }
 
     /// Leaves rewards, terminations and truncations of all rows for their shards.
-    fn post_verdict(
-        &self,
-        py: Python<'_>,
-        verdict: (Column<'_, f64>, Column<'_, bool>, Column<'_, bool>),
-    ) -> PyResult<()> {
-        let (rewards, terminations, truncations) = verdict;
-        let bytes = |flags: &[bool]| flags.iter().copied().map(u8::from).collect();
-        let all = Verdict {
-            rewards: rewards.readonly().as_slice()?.to_vec(),
-            terminations: bytes(terminations.readonly().as_slice()?),
-            truncations: bytes(truncations.readonly().as_slice()?),
-        };
+    fn post_verdict(&self, py: Python<'_>, verdict: [Bound<'_, PyAny>; 3]) -> PyResult<()> {
+        let [numbers, terminations, truncations] = verdict;
+        let mut rewards = Vec::new();
+        copy_numbers(&as_contiguous(&numbers, DType::F64)?, &mut rewards);
+        let [terminations, truncations] =
+            [as_contiguous(&terminations, DType::Bool)?, as_contiguous(&truncations, DType::Bool)?]
+                .map(|flags| copied_flags(&flags));
+        let all = Verdict { rewards, terminations, truncations };
         let native = self.native.as_ref().expect("only native rows are judged");
         native.bind(py).get().post_verdict(&all)
     }

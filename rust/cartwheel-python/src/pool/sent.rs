@@ -3,13 +3,13 @@
 use cartwheel_engine::pool::Sending;
 use cartwheel_engine::space::DType;
 use cartwheel_engine::{Call, Error};
-use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::array::dtype;
-use crate::array::{as_array, copy_bytes};
+use crate::array::{as_array, as_contiguous, copy_bytes, copy_numbers};
 use crate::error::{in_flight, not_pending, to_py_err};
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::{Checked, Rows, shown};
@@ -180,7 +180,7 @@ fn copied(array: &Bound<'_, PyUntypedArray>, size: usize) -> Vec<u8> {
 }
 
 fn to_rows_by_numpy(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    let (py, array) = (rows.py(), as_array(rows)?);
+    let array = as_array(rows)?;
     let kind = array.dtype().kind();
     if array.ndim() != 1 || (!matches!(kind, b'i' | b'u') && array.len() > 0) {
         return Err(PyTypeError::new_err(format!(
@@ -192,8 +192,9 @@ fn to_rows_by_numpy(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     if array.len() == 0 {
         return Err(PyValueError::new_err("`env_index` is empty: it must name at least one row"));
     }
-    let array = array.call_method1(intern!(py, "astype"), (intern!(py, "int64"),))?;
-    to_numbers(array.cast::<PyArray1<i64>>()?.readonly().as_slice()?.iter().copied())
+    let mut numbers = Vec::<i64>::new();
+    copy_numbers(&as_contiguous(&array, DType::I64)?, &mut numbers);
+    to_numbers(numbers.into_iter())
 }
 
 fn to_numbers<N>(rows: impl Iterator<Item = N>) -> PyResult<Vec<usize>>

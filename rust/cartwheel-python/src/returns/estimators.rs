@@ -5,8 +5,9 @@ use std::num::NonZero;
 use cartwheel_engine::returns::{self, Clipping, Traces};
 use pyo3::prelude::*;
 
-use super::array::{Input, Numbers, Output, with_type_of};
+use super::array::{Input, Numbers, with_type_of};
 use super::transitions::PyTransitions;
+use crate::array::BorrowedMut;
 use crate::error::returns_error;
 
 #[pyfunction]
@@ -24,8 +25,8 @@ pub(crate) fn gae(
         let values = Input::<F>::new("values", values)?;
         let next_values = Input::<F>::new("next_values", next_values)?;
         let gae_lambda = Numbers::<F>::new("gae_lambda", gae_lambda)?;
-        let mut advantages = Output::<F>::new("advantages", &out.0)?;
-        let mut returns = Output::<F>::new("returns", &out.1)?;
+        let mut advantages = BorrowedMut::<F>::new("advantages", &out.0, 2)?;
+        let mut returns = BorrowedMut::<F>::new("returns", &out.1, 2)?;
         let (transitions, values) = (borrowed.transitions()?, values.time_major()?);
         let (next_values, gae_lambda) = (next_values.time_major()?, gae_lambda.per_step()?);
         let (advantages, returns) = (advantages.cells()?, returns.cells()?);
@@ -47,7 +48,7 @@ pub(crate) fn lambda_returns(
         let borrowed = transitions.borrow::<F>()?;
         let next_values = Input::<F>::new("next_values", next_values)?;
         let lambda_ = Numbers::<F>::new("lambda_", lambda_)?;
-        let mut returns = Output::<F>::new("returns", out)?;
+        let mut returns = BorrowedMut::<F>::new("returns", out, 2)?;
         let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
         let (next_values, lambda_) = (next_values.time_major()?, lambda_.per_step()?);
         py.detach(|| returns::lambda_returns(&transitions, next_values, lambda_, returns))
@@ -66,7 +67,7 @@ pub(crate) fn discounted(
         let borrowed = transitions.borrow::<F>()?;
         let next_values = next_values.map(|values| Input::<F>::new("next_values", values));
         let next_values = next_values.transpose()?;
-        let mut returns = Output::<F>::new("returns", out)?;
+        let mut returns = BorrowedMut::<F>::new("returns", out, 2)?;
         let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
         let next_values = next_values.as_ref().map(Input::time_major).transpose()?;
         py.detach(|| returns::discounted(&transitions, next_values, returns))
@@ -86,9 +87,9 @@ pub(crate) fn n_step(
         let borrowed = transitions.borrow::<F>()?;
         let next_values = next_values.map(|values| Input::<F>::new("next_values", values));
         let next_values = next_values.transpose()?;
-        let mut returns = Output::<F>::new("returns", &out.0)?;
-        let mut discounts = Output::<F>::new("discounts", &out.1)?;
-        let mut lengths = Output::<i64>::new("lengths", &out.2)?;
+        let mut returns = BorrowedMut::<F>::new("returns", &out.0, 2)?;
+        let mut discounts = BorrowedMut::<F>::new("discounts", &out.1, 2)?;
+        let mut lengths = BorrowedMut::<i64>::new("lengths", &out.2, 2)?;
         let next_values = next_values.as_ref().map(Input::time_major).transpose()?;
         let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
         let (discounts, lengths) = (discounts.cells()?, lengths.cells()?);
@@ -115,8 +116,8 @@ pub(crate) fn vtrace(
         let next_values = Input::<F>::new("next_values", &arrays.1)?;
         let ratios = Input::<F>::new("ratios", &arrays.2)?;
         let lambda_ = Numbers::<F>::new("lambda_", lambda_)?;
-        let mut targets = Output::<F>::new("targets", &out.0)?;
-        let mut pg_advantages = Output::<F>::new("pg_advantages", &out.1)?;
+        let mut targets = BorrowedMut::<F>::new("targets", &out.0, 2)?;
+        let mut pg_advantages = BorrowedMut::<F>::new("pg_advantages", &out.1, 2)?;
         let (rho_bar, c_bar, pg_rho_bar) = caps;
         let clipping = Clipping { lambda_: lambda_.per_step()?, rho_bar, c_bar, pg_rho_bar };
         let (transitions, ratios) = (borrowed.transitions()?, ratios.time_major()?);
@@ -146,7 +147,7 @@ pub(crate) fn retrace(
         let next_values = Input::<F>::new("next_values", &arrays.1)?;
         let ratios = Input::<F>::new("ratios", &arrays.2)?;
         let lambda_ = Numbers::<F>::new("lambda_", lambda_)?;
-        let mut targets = Output::<F>::new("targets", out)?;
+        let mut targets = BorrowedMut::<F>::new("targets", out, 2)?;
         let traces = Traces { lambda_: lambda_.per_step()?, ratios: ratios.time_major()?, c_bar };
         let (transitions, targets) = (borrowed.transitions()?, targets.cells()?);
         let (q_values, next_values) = (q_values.time_major()?, next_values.time_major()?);

@@ -3,12 +3,14 @@
 
 use cartwheel_engine::autoreset::OnDone;
 use cartwheel_engine::returns::{self, FinalValues, Restart};
-use numpy::{PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
+use cartwheel_engine::space::DType;
+use numpy::PyUntypedArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::array::{Input, Output, list, with_type_of};
+use super::array::{Input, with_type_of};
 use super::transitions::{BorrowedFlags, to_bootstrap};
+use crate::array::{Borrowed, BorrowedMut, as_contiguous};
 use crate::error::returns_error;
 use crate::mode::mode;
 
@@ -32,9 +34,9 @@ pub(crate) fn valid_mask(
 ) -> PyResult<()> {
     let restart = restart(&mode)?;
     let borrowed = BorrowedFlags::new(&flags.0, &flags.1)?;
-    let prev_done = list::<bool>("prev_done", prev_done)?;
-    let mut valid = Output::<bool>::new("valid", out)?;
-    let (flags, prev_done, valid) = (borrowed.flags()?, prev_done.as_slice()?, valid.cells()?);
+    let prev_done = Borrowed::flags("prev_done", prev_done, 1)?;
+    let mut valid = BorrowedMut::flags("valid", out, 2)?;
+    let (flags, prev_done, valid) = (borrowed.flags()?, prev_done.cells()?, valid.cells()?);
     py.detach(|| returns::valid_mask(flags, restart, prev_done, valid)).map_err(returns_error)
 }
 
@@ -50,10 +52,10 @@ pub(crate) fn is_first(
     let restart = restart(&mode)?;
     let borrowed = BorrowedFlags::new(&flags.0, &flags.1)?;
     let (prev_done, initial) =
-        (list::<bool>("prev_done", prev_done)?, list::<bool>("initial", initial)?);
-    let mut is_first = Output::<bool>::new("is_first", out)?;
+        (Borrowed::flags("prev_done", prev_done, 1)?, Borrowed::flags("initial", initial, 1)?);
+    let mut is_first = BorrowedMut::flags("is_first", out, 2)?;
     let (flags, is_first) = (borrowed.flags()?, is_first.cells()?);
-    let (prev_done, initial) = (prev_done.as_slice()?, initial.as_slice()?);
+    let (prev_done, initial) = (prev_done.cells()?, initial.cells()?);
     py.detach(|| returns::is_first(flags, restart, prev_done, initial, is_first))
         .map_err(returns_error)
 }
@@ -65,20 +67,20 @@ pub(crate) fn next_values(
     values: &Bound<'_, PyUntypedArray>,
     flags: TwoFlags<'_>,
     bootstrap: &str,
-    finals: Option<(Bound<'_, PyAny>, PyReadonlyArray2<'_, i64>)>,
+    finals: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let (restart, bootstrap) = (restart(&mode)?, to_bootstrap(bootstrap)?);
     let borrowed = BorrowedFlags::new(&flags.0, &flags.1)?;
     with_type_of!(values, F => {
         let values = Input::<F>::new("values", values)?;
-        let mut next_values = Output::<F>::new("next_values", out)?;
+        let mut next_values = BorrowedMut::<F>::new("next_values", out, 2)?;
         let finals = finals.as_ref().map(|(values, index)| {
-            PyResult::Ok((list::<F>("final_values", values)?, rows(index)?))
+            PyResult::Ok((Borrowed::<F>::new("final_values", values, 1)?, rows(index)?))
         });
         let finals = finals.transpose()?;
         let finals = finals.as_ref().map(|(values, index)| {
-            PyResult::Ok(FinalValues { values: values.as_slice()?, index })
+            PyResult::Ok(FinalValues { values: values.cells()?, index })
         });
         let (values, flags) = (values.time_major()?, borrowed.flags()?);
         let (finals, next_values) = (finals.transpose()?, next_values.cells()?);
@@ -88,17 +90,19 @@ pub(crate) fn next_values(
 }
 
 /// Steps and environments; none may be negative.
-fn rows(index: &PyReadonlyArray2<'_, i64>) -> PyResult<Vec<[usize; 2]>> {
+fn rows(index: &Bound<'_, PyAny>) -> PyResult<Vec<[usize; 2]>> {
+    let index = as_contiguous(index, DType::I64)?;
+    let index = Borrowed::<i64>::new("final_index", &index, 2)?;
     if index.shape()[1] != 2 {
         let text = format!("`final_index` must have shape (K, 2), got {:?}", index.shape());
         return Err(PyValueError::new_err(text));
     }
-    let row = |(at, row): (usize, numpy::ndarray::ArrayView1<'_, i64>)| {
-        let (Ok(step), Ok(env)) = (usize::try_from(row[0]), usize::try_from(row[1])) else {
-            let text = format!("`final_index[{at}]` is [{}, {}]: negative", row[0], row[1]);
+    let row = |(at, &[step, env]): (usize, &[i64; 2])| {
+        let (Ok(step), Ok(env)) = (usize::try_from(step), usize::try_from(env)) else {
+            let text = format!("`final_index[{at}]` is [{step}, {env}]: negative");
             return Err(PyValueError::new_err(text));
         };
         Ok([step, env])
     };
-    index.as_array().rows().into_iter().enumerate().map(row).collect()
+    index.cells()?.as_chunks().0.iter().enumerate().map(row).collect()
 }

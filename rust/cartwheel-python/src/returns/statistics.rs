@@ -4,7 +4,8 @@ use cartwheel_engine::returns;
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 
-use super::array::{list, list_output, with_type_of};
+use super::array::with_type_of;
+use crate::array::{Borrowed, BorrowedMut};
 use crate::error::returns_error;
 
 #[pyfunction]
@@ -14,8 +15,8 @@ pub(crate) fn masked_mean(
     valid: &Bound<'_, PyAny>,
 ) -> PyResult<f64> {
     with_type_of!(numbers, F => {
-        let (numbers, valid) = (list::<F>("numbers", numbers)?, list::<bool>("valid", valid)?);
-        let (numbers, valid) = (numbers.as_slice()?, valid.as_slice()?);
+        let (numbers, valid) = (Borrowed::<F>::new("numbers", numbers, 1)?, Borrowed::flags("valid", valid, 1)?);
+        let (numbers, valid) = (numbers.cells()?, valid.cells()?);
         py.detach(|| returns::masked_mean(numbers, valid)).map_err(returns_error)
     })
 }
@@ -29,10 +30,10 @@ pub(crate) fn masked_normalize(
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     with_type_of!(numbers, F => {
-        let (numbers, valid) = (list::<F>("numbers", numbers)?, list::<bool>("valid", valid)?);
-        let mut normalized = list_output::<F>("normalized", out)?;
-        let (numbers, valid) = (numbers.as_slice()?, valid.as_slice()?);
-        let normalized = normalized.as_slice_mut()?;
+        let (numbers, valid) = (Borrowed::<F>::new("numbers", numbers, 1)?, Borrowed::flags("valid", valid, 1)?);
+        let mut normalized = BorrowedMut::<F>::new("normalized", out, 1)?;
+        let (numbers, valid) = (numbers.cells()?, valid.cells()?);
+        let normalized = normalized.cells()?;
         py.detach(|| returns::masked_normalize(numbers, valid, epsilon, normalized))
             .map_err(returns_error)
     })

@@ -3,11 +3,12 @@
 use std::num::NonZero;
 
 use cartwheel_engine::returns::{Bootstrap, Flags, Real, Transitions};
-use numpy::{Element, PyUntypedArray};
+use numpy::PyUntypedArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::array::{Input, Numbers};
+use crate::array::Number;
 
 /// The attributes of a `Transitions` object.
 #[derive(FromPyObject)]
@@ -23,10 +24,10 @@ pub(crate) struct PyTransitions<'py> {
 }
 
 /// The same, borrowed.
-pub(crate) struct Borrowed<'py, F: Element> {
+pub(crate) struct Borrowed<'py, F: Number> {
     rewards: Input<'py, F>,
     flags: BorrowedFlags<'py>,
-    valid: Option<Input<'py, bool>>,
+    valid: Option<Input<'py, u8>>,
     gamma: Numbers<'py, F>,
     bootstrap: Bootstrap,
     num_threads: Option<NonZero<usize>>,
@@ -34,8 +35,8 @@ pub(crate) struct Borrowed<'py, F: Element> {
 
 /// The two flags, borrowed.
 pub(crate) struct BorrowedFlags<'py> {
-    terminated: Input<'py, bool>,
-    truncated: Input<'py, bool>,
+    terminated: Input<'py, u8>,
+    truncated: Input<'py, u8>,
 }
 
 impl<'py> BorrowedFlags<'py> {
@@ -44,8 +45,8 @@ impl<'py> BorrowedFlags<'py> {
         truncated: &Bound<'py, PyAny>,
     ) -> PyResult<Self> {
         Ok(Self {
-            terminated: Input::new("terminated", terminated)?,
-            truncated: Input::new("truncated", truncated)?,
+            terminated: Input::flags("terminated", terminated)?,
+            truncated: Input::flags("truncated", truncated)?,
         })
     }
 
@@ -58,8 +59,8 @@ impl<'py> BorrowedFlags<'py> {
 }
 
 impl<'py> PyTransitions<'py> {
-    pub(crate) fn borrow<F: Real + Element>(&self) -> PyResult<Borrowed<'py, F>> {
-        let valid = self.valid.as_ref().map(|valid| Input::new("valid", valid));
+    pub(crate) fn borrow<F: Real + Number>(&self) -> PyResult<Borrowed<'py, F>> {
+        let valid = self.valid.as_ref().map(|valid| Input::flags("valid", valid));
         Ok(Borrowed {
             rewards: Input::new("rewards", &self.rewards)?,
             flags: BorrowedFlags::new(&self.terminated, &self.truncated)?,
@@ -71,7 +72,7 @@ impl<'py> PyTransitions<'py> {
     }
 }
 
-impl<F: Real + Element> Borrowed<'_, F> {
+impl<F: Real + Number> Borrowed<'_, F> {
     pub(crate) fn transitions(&self) -> PyResult<Transitions<'_, F>> {
         Ok(Transitions {
             rewards: self.rewards.time_major()?,

@@ -6,24 +6,7 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::array::{Number, as_array, copy_bytes, copy_numbers, dtype};
-
-/// A C-contiguous array of `dtype`: `value` itself, if it is one, or else a copy, cast as by
-/// `astype`.
-pub(super) fn as_contiguous<'py>(
-    value: &Bound<'py, PyAny>,
-    dtype: DType,
-) -> PyResult<Bound<'py, PyUntypedArray>> {
-    let array = match value.cast::<PyUntypedArray>() {
-        Ok(array) => array.clone(),
-        Err(_) => as_array(value)?,
-    };
-    if array.is_c_contiguous() && dtype::is(&array.dtype(), dtype) {
-        return Ok(array);
-    }
-    let cast = array.call_method1("astype", (dtype::descr(value.py(), dtype)?, "C"))?;
-    Ok(cast.cast_into::<PyUntypedArray>()?)
-}
+use crate::array::{Number, as_contiguous, copy_bytes, copy_numbers};
 
 /// A column that is ready to be copied.
 pub(super) struct Column<'py>(Bound<'py, PyUntypedArray>);

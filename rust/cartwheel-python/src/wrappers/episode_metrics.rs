@@ -12,7 +12,7 @@ use super::locked::Locked;
 use super::places::{
     PlaceColumns, Received, StepArrays, StepColumns, column, column_of, flags, sparse, sparse_flags,
 };
-use super::state::{entry, put};
+use super::state::{self, entry, put, put_flags};
 
 /// The episodes, and room for a step.
 #[derive(Debug)]
@@ -114,14 +114,13 @@ impl PyEpisodeMetrics {
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let metrics = self.counted.lock(py).metrics.clone();
         let (running, state) = (&metrics.running, PyDict::new(py));
-        let bools = |flags: &[u8]| flags.iter().map(|&flag| flag == 1).collect::<Vec<_>>();
         put(&state, "returns", running.returns())?;
         put(&state, "lengths", running.lengths())?;
-        put(&state, "stale", &bools(running.stale()))?;
+        put_flags(&state, "stale", running.stale())?;
         let [success, fail] = &metrics.reports;
         let reports = [success.once(), success.at_end(), fail.once(), fail.at_end()];
         for (name, flags) in FLAGS.into_iter().zip(reports) {
-            put(&state, name, &bools(flags))?;
+            put_flags(&state, name, flags)?;
         }
         put(&state, "seeds", &metrics.seeds)?;
         let collected = |episodes: &mut dyn Iterator<Item = &Finished>| {
@@ -139,10 +138,7 @@ impl PyEpisodeMetrics {
     fn set_state(&self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let returns = entry::<f64>(state, "returns", self.num_envs)?;
         let lengths = entry::<i64>(state, "lengths", self.num_envs)?;
-        let bytes = |name: &str| -> PyResult<Vec<u8>> {
-            let flags = entry::<bool>(state, name, self.num_envs)?;
-            Ok(flags.into_iter().map(u8::from).collect())
-        };
+        let bytes = |name: &str| state::flags(state, name, self.num_envs);
         let of_past = bytes("stale")?;
         let reports = [bytes(FLAGS[0])?, bytes(FLAGS[1])?, bytes(FLAGS[2])?, bytes(FLAGS[3])?];
         let seeds = entry::<i64>(state, "seeds", self.num_envs)?;

@@ -4,7 +4,7 @@ use cartwheel_engine::wrappers::Finished;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::state::{entries, entry, put};
+use super::state::{entries, entry, flags, put, put_flags};
 
 /// Names of the flags.
 pub(super) const FLAGS: [&str; 4] = ["success_once", "success_at_end", "fail_once", "fail_at_end"];
@@ -19,13 +19,13 @@ pub(super) fn columns<'py>(py: Python<'py>, episodes: &[Finished]) -> PyResult<B
     put(&into, "episode_len", &each(episodes, |episode| episode.length))?;
     put(&into, "reward", &each(episodes, Finished::reward))?;
     for (at, name) in FLAGS.into_iter().enumerate() {
-        put(&into, name, &each(episodes, |episode| episode.flags[at]))?;
+        put_flags(&into, name, &each(episodes, |episode| episode.flags[at].into()))?;
     }
     put(&into, "env_index", &each(episodes, |episode| episode.env_index))?;
     put(&into, "episode_id", &each(episodes, |episode| episode.episode_id))?;
     put(&into, "seed", &each(episodes, |episode| episode.seed))?;
-    put(&into, "terminated", &each(episodes, |episode| episode.terminated))?;
-    put(&into, "truncated", &each(episodes, |episode| episode.truncated))?;
+    put_flags(&into, "terminated", &each(episodes, |episode| episode.terminated.into()))?;
+    put_flags(&into, "truncated", &each(episodes, |episode| episode.truncated.into()))?;
     Ok(into)
 }
 
@@ -34,24 +34,24 @@ pub(super) fn episodes(columns: &Bound<'_, PyDict>) -> PyResult<Vec<Finished>> {
     let totals = entries::<f64>(columns, "return")?;
     let count = totals.len();
     let lengths = entry::<i64>(columns, "episode_len", count)?;
-    let mut flags = Vec::with_capacity(FLAGS.len());
+    let mut reports = Vec::with_capacity(FLAGS.len());
     for name in FLAGS {
-        flags.push(entry::<bool>(columns, name, count)?);
+        reports.push(flags(columns, name, count)?);
     }
     let env_indices = entry::<i64>(columns, "env_index", count)?;
     let ids = entry::<i64>(columns, "episode_id", count)?;
     let seeds = entry::<i64>(columns, "seed", count)?;
-    let terminated = entry::<bool>(columns, "terminated", count)?;
-    let truncated = entry::<bool>(columns, "truncated", count)?;
+    let terminated = flags(columns, "terminated", count)?;
+    let truncated = flags(columns, "truncated", count)?;
     let episode = |at: usize| Finished {
         total: totals[at],
         length: lengths[at],
-        flags: [flags[0][at], flags[1][at], flags[2][at], flags[3][at]],
+        flags: std::array::from_fn(|report| reports[report][at] != 0),
         env_index: env_indices[at],
         episode_id: ids[at],
         seed: seeds[at],
-        terminated: terminated[at],
-        truncated: truncated[at],
+        terminated: terminated[at] != 0,
+        truncated: truncated[at] != 0,
     };
     Ok((0..count).map(episode).collect())
 }

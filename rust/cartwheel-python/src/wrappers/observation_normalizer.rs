@@ -4,10 +4,10 @@ use cartwheel_engine::wrappers::{Moments, ObservationNormalizer};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
-use super::column::{Rows, as_contiguous};
+use super::column::Rows;
 use super::locked::Locked;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
-use crate::array::{Number, as_array, dtype, from_numbers};
+use crate::array::{Number, as_array, as_contiguous, dtype, from_numbers};
 use crate::mode::mode;
 
 /// Mean, variance, count, and what each environment last showed.

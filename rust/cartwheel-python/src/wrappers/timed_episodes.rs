@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList};
 
 use super::locked::Locked;
 use super::places::{PlaceColumns, Received, StepArrays, StepColumns, column_of};
-use super::state::{entry, put};
+use super::state::{entry, flags, put, put_flags};
 use crate::array::filled;
 
 /// The episodes, and room for a step.
@@ -100,7 +100,7 @@ impl PyTimedEpisodes {
         let state = PyDict::new(py);
         put(&state, "returns", running.returns())?;
         put(&state, "lengths", running.lengths())?;
-        put(&state, "stale", &running.stale().iter().map(|&flag| flag == 1).collect::<Vec<_>>())?;
+        put_flags(&state, "stale", running.stale())?;
         let seconds: Vec<f64> = episodes.begun.iter().map(|begun| now - begun).collect();
         put(&state, "seconds", &seconds)?;
         Ok(state)
@@ -110,12 +110,11 @@ impl PyTimedEpisodes {
     fn set_state(&self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let returns = entry::<f64>(state, "returns", self.num_envs)?;
         let lengths = entry::<i64>(state, "lengths", self.num_envs)?;
-        let of_past = entry::<bool>(state, "stale", self.num_envs)?;
+        let of_past = flags(state, "stale", self.num_envs)?;
         let seconds = entry::<f64>(state, "seconds", self.num_envs)?;
         let (now, mut counted) = (self.now(), self.counted.lock(state.py()));
         let begun = counted.episodes.begun.iter_mut();
         begun.zip(seconds).for_each(|(begun, seconds)| *begun = now - seconds);
-        let of_past = of_past.into_iter().map(u8::from).collect();
         counted.episodes.running.resume(returns, lengths, of_past);
         Ok(())
     }

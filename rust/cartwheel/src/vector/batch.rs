@@ -74,13 +74,13 @@ impl<E: Env> Batch<E> {
 
     /// Where the step ended the episode.
     pub fn terminations(&self) -> &[bool] {
-        self.frame.terminations(0..1)
+        self.frame.terminations()
     }
 
     /// Where the step cut the episode short: the environment did, or the limit of steps, or the
     /// environment was replaced.
     pub fn truncations(&self) -> &[bool] {
-        self.frame.truncations(0..1)
+        self.frame.truncations()
     }
 
     /// Whether the episode of the row in place `at` is over.

@@ -175,22 +175,25 @@ impl Frame {
         unsafe { from_raw_parts(first.cast(), count) }
     }
 
-    /// The terminations of `batches`, one after the other.
-    pub(super) fn terminations(&self, batches: Range<usize>) -> &[bool] {
-        let start = self.layout(batches.start).terminations_offset();
-        self.flags(start, batches.len() * self.places)
+    /// The terminations of the first batch.
+    pub(super) fn terminations(&self) -> &[bool] {
+        as_bools(self.flags(0..1)[0])
     }
 
-    /// The truncations of `batches`, one after the other.
-    pub(super) fn truncations(&self, batches: Range<usize>) -> &[bool] {
-        let start = self.layout(batches.start).truncations_offset();
-        self.flags(start, batches.len() * self.places)
+    /// The truncations of the first batch.
+    pub(super) fn truncations(&self) -> &[bool] {
+        as_bools(self.flags(0..1)[1])
     }
 
-    fn flags(&self, start: usize, count: usize) -> &[bool] {
-        let first = self.at(start..start + count);
-        // SAFETY: bytes at rest (invariant 3), and each of them is 0 or 1 (invariant 4).
-        unsafe { from_raw_parts(first.cast(), count) }
+    /// The terminations and the truncations of `batches`, one after the other.
+    pub(super) fn flags(&self, batches: Range<usize>) -> [&[u8]; 2] {
+        let layout = self.layout(batches.start);
+        [layout.terminations_offset(), layout.truncations_offset()].map(|start| {
+            let count = batches.len() * self.places;
+            let first = self.at(start..start + count);
+            // SAFETY: bytes at rest (invariant 3).
+            unsafe { from_raw_parts(first, count) }
+        })
     }
 
     /// The phases of the rows, each an [`cartwheel_engine::PhaseTag`].
@@ -200,4 +203,10 @@ impl Frame {
         // SAFETY: bytes at rest (invariant 3).
         unsafe { from_raw_parts(first, self.places) }
     }
+}
+
+/// Flags of a batch.
+fn as_bools(flags: &[u8]) -> &[bool] {
+    // SAFETY: each of them is 0 or 1 (invariant 4).
+    unsafe { from_raw_parts(flags.as_ptr().cast(), flags.len()) }
 }

@@ -30,7 +30,7 @@ pub struct Recording<'e, E: Env> {
     last: Batch<E>,
     done: usize,
     /// Which rows were over before the first step.
-    prev_done: Vec<bool>,
+    prev_done: Vec<u8>,
     /// Step and row of episodes that ended, where their last observations are kept apart.
     ends: Vec<[usize; 2]>,
     /// The bytes of these observations, for each leaf.
@@ -57,7 +57,7 @@ impl<E: Env> VectorEnv<E> {
                 return Err(error);
             }
         };
-        let over = |phase: &u8| *phase == PhaseTag::Over as u8;
+        let over = |phase: &u8| u8::from(*phase == PhaseTag::Over as u8);
         let prev_done = last.phases().iter().map(over).collect();
         let finals = vec![Vec::new(); self.leaves.len()];
         Ok(Recording { envs: self, lease, last, done: 0, prev_done, ends: Vec::new(), finals })
@@ -142,7 +142,7 @@ impl<E: Env> Recording<'_, E> {
             finals,
             env: PhantomData,
         };
-        let mut valid = vec![false; steps * rows];
+        let mut valid = vec![0; steps * rows];
         valid_mask(rollout.flags(), rollout.restart, &self.prev_done, &mut valid)
             .expect("flags of one mode, and masks of this shape");
         rollout.valid = valid;
@@ -168,7 +168,7 @@ pub struct Rollout<E> {
     /// Steps and rows.
     shape: [usize; 2],
     restart: Restart,
-    valid: Vec<bool>,
+    valid: Vec<u8>,
     ends: Vec<[usize; 2]>,
     finals: Arrays,
     env: PhantomData<fn() -> E>,
@@ -195,18 +195,16 @@ impl<E: Env> Rollout<E> {
         self.time_major(self.frame.rewards(1..self.shape[0] + 1))
     }
 
-    /// Where episodes ended in every step.
+    /// Where episodes ended in every step; a flag that is set is 1.
     pub fn flags(&self) -> Flags<'_> {
         let batches = 1..self.shape[0] + 1;
-        Flags {
-            terminated: self.time_major(self.frame.terminations(batches.clone())),
-            truncated: self.time_major(self.frame.truncations(batches)),
-        }
+        let [terminated, truncated] = self.frame.flags(batches);
+        Flags { terminated: self.time_major(terminated), truncated: self.time_major(truncated) }
     }
 
     /// Which entries are transitions: in [`NextStep`](crate::AutoresetMode::NextStep), a step that
-    /// only resets a row is none.
-    pub fn valid(&self) -> TimeMajor<'_, bool> {
+    /// only resets a row is none. Those that are have 1.
+    pub fn valid(&self) -> TimeMajor<'_, u8> {
         self.time_major(&self.valid)
     }
 

@@ -46,10 +46,15 @@ fn rollouts_hold_what_the_steps_show() {
                     assert_eq!(owned(after.row(row)), expected.sight);
                     assert_eq!(rollout.rewards().step(step)[row].to_bits(), expected.reward);
                     let flags = rollout.flags();
-                    let flags = [flags.terminated.step(step)[row], flags.truncated.step(step)[row]];
+                    let flags =
+                        [flags.terminated, flags.truncated].map(|flags| flags.step(step)[row] == 1);
                     assert_eq!(flags, expected.flags);
                     let stale = before[row] && mode != AutoresetMode::SameStep;
-                    assert_eq!(rollout.valid().step(step)[row], !stale, "{mode:?}, {part}, {step}");
+                    assert_eq!(
+                        rollout.valid().step(step)[row] == 1,
+                        !stale,
+                        "{mode:?}, {part}, {step}"
+                    );
                     before[row] = flags[0] || flags[1];
                     if let Some((last, _)) = &expected.last {
                         ends.push(([step, row], last.clone()));
@@ -105,10 +110,10 @@ fn advantages_are_the_same_in_both_modes_and_as_a_plain_sum() {
         let mut firsts = Vec::new();
         for row in 0..ROWS {
             let ended = |step: &usize| {
-                flags.terminated.step(*step)[row] || flags.truncated.step(*step)[row]
+                flags.terminated.step(*step)[row] | flags.truncated.step(*step)[row] == 1
             };
             let end = (0..STEPS).find(ended).unwrap();
-            let cut = !flags.terminated.step(end)[row];
+            let cut = flags.terminated.step(end)[row] == 0;
             let mut sum = if cut { next[end * ROWS + row] } else { 0.0 };
             for step in (0..=end).rev() {
                 sum = rewards.step(step)[row] + 0.9 * sum;
