@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import get_args
 
+import gymnasium as gym
+import numpy as np
 import pytest
 
 import cartwheel
@@ -15,6 +17,31 @@ from cartwheel import choices
 
 def test_the_version_equals_that_of_the_installed_wheel():
     assert cartwheel.__version__ == importlib.metadata.version("cartwheel")
+
+
+def test_a_program_without_the_metadata_of_packages_works(tmp_path):
+    """As in a zip archive, or what PyInstaller makes."""
+    program = f"""
+import importlib.metadata
+def missing(name):
+    raise importlib.metadata.PackageNotFoundError(name)
+importlib.metadata.version = importlib.metadata.distribution = missing
+import cartwheel
+from cartwheel.bench.machine import machine_line
+print(cartwheel.__version__)
+print(machine_line())
+for layout in ("maniskill", "minari"):
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, max_episode_steps=3)
+    envs = cartwheel.RecordEpisode(envs, {str(tmp_path)!r} + "/" + layout, format=layout)
+    envs.reset(seed=1)
+    for _ in range(4):
+        envs.step(envs.action_space.sample())
+    envs.close()
+"""
+    version = importlib.metadata.version("cartwheel")
+    first, second = printed(program).splitlines()
+    assert first == version
+    assert f"cartwheel {version}, gymnasium {gym.__version__}, numpy {np.__version__}" in second
 
 
 @pytest.mark.parametrize("name", [name for name in cartwheel.__all__ if name != "__version__"])
@@ -42,11 +69,16 @@ def test_help_shows_an_example_first_and_no_private_name():
     assert "register_native" not in text
 
 
-def fresh(program):
+def printed(program):
     """What a new interpreter prints."""
     return subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    ).stdout.split()
+    ).stdout
+
+
+def fresh(program):
+    """The words that a new interpreter prints."""
+    return printed(program).split()
 
 
 def test_importing_cartwheel_does_not_load_what_is_used_later():

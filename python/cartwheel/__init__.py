@@ -26,6 +26,7 @@ from cartwheel import supported  # noqa: F401 - first, since it says where cartw
 
 # isort: split
 from cartwheel import gymnasium_versions  # noqa: F401 - then this one: it refuses old versions
+from cartwheel._cartwheel import VERSION as __version__
 from cartwheel.errors import (
     BrokenPoolError,
     EnvFailedError,
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     from cartwheel.evaluation import Evaluation, evaluate
     from cartwheel.recorder import RecordEpisode, TrajectoryDataset
     from cartwheel.rollouts import Collector, Rollout
-
-    __version__: str
 
 __all__ = [
     "AsyncVectorEnv",
@@ -117,10 +116,6 @@ if not TYPE_CHECKING:  # type checkers would accept every name
             value = getattr(importlib.import_module(_LAZY[name]), name)
         elif name in _LAZY_ROOMS:
             value = importlib.import_module(f"{__name__}.{name}")
-        elif name == "__version__":
-            from importlib.metadata import version  # takes longer to load than most of cartwheel
-
-            value = version(__name__)
         else:
             raise AttributeError(
                 f"module {__name__!r} has no attribute {name!r}",

@@ -14,6 +14,7 @@ from typing_extensions import Self, disjoint_base
 __all__ = [
     "LARGEST_MESSAGE",
     "PLATFORM",
+    "VERSION",
     "Channel",
     "Descriptor",
     "EpisodeMetrics",
@@ -970,6 +971,9 @@ def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
 #: How this build uses the operating system: ``"linux"``, or ``"portable"`` on other systems, and in
 #: builds with the feature ``portable``.
 PLATFORM: Final[str]
+
+#: The version of cartwheel.
+VERSION: Final[str]
 
 #: The most bytes of a message between processes: 1 GiB.
 LARGEST_MESSAGE: Final[int]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cartwheel._cartwheel import usable_cpus
+import gymnasium as gym
+import numpy as np
+
+from cartwheel._cartwheel import VERSION, usable_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PACKAGES = ("cartwheel", "gymnasium", "numpy")
+PACKAGES = {"cartwheel": VERSION, "gymnasium": gym.__version__, "numpy": np.__version__}
 
 
 def machine() -> dict[str, str | float]:
@@ -25,8 +27,7 @@ def machine() -> dict[str, str | float]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
-    facts.update({package: importlib.metadata.version(package) for package in PACKAGES})
-    return facts
+    return facts | PACKAGES
 
 
 def machine_line(facts: Mapping[str, str | float] | None = None) -> str:

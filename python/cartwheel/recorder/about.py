@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.metadata
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,8 +70,3 @@ def env_info(envs: Any) -> dict[str, Any]:
         "env_kwargs": spec.kwargs,
         "max_episode_steps": spec.max_episode_steps,
     }
-
-
-def version() -> str:
-    """Returns the version of cartwheel."""
-    return importlib.metadata.version("cartwheel")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.recorder.about import to_json, version, write_json
+from cartwheel._cartwheel import VERSION
+from cartwheel.recorder.about import to_json, write_json
 from cartwheel.recorder.h5_file import ATTRIBUTE_BYTES, H5File
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ManiSkillFiles:
         self.path = self._file.path
         self._header = {
             "env_info": env_info,
-            "commit_info": {"cartwheel_version": version()},
+            "commit_info": {"cartwheel_version": VERSION},
             **source,
         }
         self._file.note(about=header(self._header))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
-from cartwheel.recorder.about import single_spec, to_json, version, write_json
+from cartwheel._cartwheel import VERSION
+from cartwheel.recorder.about import single_spec, to_json, write_json
 from cartwheel.recorder.h5_file import H5File
 from cartwheel.recorder.maniskill import attribute
 
@@ -67,7 +68,7 @@ class MinariFiles:
             "jpeg_encoding": False,
             "dataset_id": dataset_id,
             "minari_version": LAYOUT_VERSION,
-            "cartwheel_version": version(),
+            "cartwheel_version": VERSION,
             **spaces,
             **_env_spec(envs),
             **extras,

@@ -70,6 +70,8 @@ mod _cartwheel {
     const LARGEST_MESSAGE: usize = cartwheel_engine::worker::LARGEST_MESSAGE;
     #[pymodule_export]
     const PLATFORM: &str = cartwheel_engine::platform::NAME;
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
