@@ -35,6 +35,8 @@ EnvFn: TypeAlias = Callable[[], Any]
 ResetOptions: TypeAlias = (
     Mapping[str, Any] | list[dict[str, Any] | None] | tuple[dict[str, Any] | None, ...] | None
 )
+#: Seconds from which on a time-out is no limit: 31 years. Longer ones overflow clocks and counters.
+FOREVER_S = 1e9
 #: Options of a reset with row numbers: cartwheel's name, and ManiSkill's.
 NUMBERING_OPTIONS = ("env_index", "env_idx")
 #: Options of a reset that select rows; they are not passed to environments.
@@ -250,7 +252,7 @@ def _as_most(max_concurrency: Any) -> int:
 
 
 def as_timeout(timeout: Any, name: str = "timeout") -> float | None:
-    """Returns the seconds to wait; ``None`` for no limit, also for infinity.
+    """Returns the seconds to wait; ``None`` for no limit, also for :data:`FOREVER_S` and more.
 
     ``name`` is its name in errors.
 
@@ -260,12 +262,14 @@ def as_timeout(timeout: Any, name: str = "timeout") -> float | None:
     """
     if timeout is None:
         return None
-    if not isinstance(timeout, int | float | np.number):
-        raise TypeError(f"`{name}` must be a number of seconds or None, got {timeout!r}.")
-    seconds = float(timeout)
-    if not seconds >= 0:
+    wanted = f"`{name}` must be a number of seconds or None, got {timeout!r}."
+    if not isinstance(timeout, int | float | np.integer | np.floating):
+        raise TypeError(wanted)
+    if timeout < 0:
         raise ValueError(f"`{name}` must not be negative, got {timeout!r}.")
-    return None if seconds == float("inf") else seconds
+    if not timeout >= 0:  # NaN
+        raise ValueError(wanted)
+    return None if timeout >= FOREVER_S else float(timeout)
 
 
 def as_seeds(seed: Any, rows: Sequence[int], num_envs: int) -> list[int | None]:

@@ -33,6 +33,8 @@ LOGGER = logging.getLogger("cartwheel")
 #: Seconds between two records about a call that waits and its workers; the environment variable
 #: ``CARTWHEEL_REMINDER_S`` sets another number for vector environments made later, 0 for never.
 REMINDER_S = 60.0
+#: Seconds from which on there are none: 31 years, as for time-outs.
+_NEVER_S = 1e9
 
 
 def reminder_s() -> float | None:
@@ -46,9 +48,9 @@ def reminder_s() -> float | None:
         seconds = REMINDER_S if text is None else float(text)
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds < math.inf:
+    if not seconds >= 0:
         raise ValueError(f"CARTWHEEL_REMINDER_S must be a number of seconds or 0, got {text!r}")
-    return seconds or None
+    return seconds if 0 < seconds < _NEVER_S else None
 
 
 def log_waiting(

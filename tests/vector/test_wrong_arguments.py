@@ -182,23 +182,12 @@ def test_an_invalid_timeout_is_refused(build_any, timeout):
         build_any([POLE], timeout=timeout)
 
 
-def test_an_infinite_timeout_is_refused_or_infinite(build_any):
-    try:
-        envs = build_any([POLE], timeout=float("inf"))
-    except ValueError:
-        return
-    envs.reset()
-    assert envs.step([1])[1].tolist() == [1]
-
-
-@pytest.mark.parametrize("timeout", [float("nan"), float("inf"), "soon", [1]], ids=repr)
+@pytest.mark.parametrize("timeout", [float("nan"), "soon", [1]], ids=repr)
 def test_a_wait_with_an_invalid_timeout_loses_nothing(build_any, timeout):
     envs = build_any([POLE])
     envs.reset()
     envs.step_async([1])
-    try:
-        result = envs.step_wait(timeout=timeout)
-    except (ValueError, TypeError):
-        result = envs.step_wait()
-    assert result[1].tolist() == [1]
+    with pytest.raises((ValueError, TypeError), match=r"^`timeout` must "):
+        envs.step_wait(timeout=timeout)
+    assert envs.step_wait()[1].tolist() == [1]
     assert envs.step([0])[1].tolist() == [1]

@@ -177,8 +177,8 @@ def test_a_wait_that_is_logged_still_ends_at_its_timeout(build_workers, logged, 
     assert envs.step_wait()[0].tolist() == [[1]] * 3
 
 
-@pytest.mark.parametrize("value", ["", "0"])
-def test_a_short_wait_is_not_logged_and_zero_disables_reminders(
+@pytest.mark.parametrize("value", ["", "0", "1e300", "inf"])
+def test_a_short_wait_is_not_logged_and_zero_or_too_many_seconds_disable_reminders(
     build_workers, logged, monkeypatch, value
 ):
     if value:
@@ -189,7 +189,7 @@ def test_a_short_wait_is_not_logged_and_zero_disables_reminders(
     assert logged(logging.WARNING) == []
 
 
-@pytest.mark.parametrize("value", ["soon", "-1", "nan", "inf"])
+@pytest.mark.parametrize("value", ["soon", "-1", "nan"])
 def test_an_invalid_reminder_interval_is_refused(build, monkeypatch, value):
     monkeypatch.setenv("CARTWHEEL_REMINDER_S", value)
     with pytest.raises(ValueError, match=f"CARTWHEEL_REMINDER_S .* got '{value}'"):

@@ -101,7 +101,7 @@ class EnvPool:
         self._ready = safe_dtypes(self.single_action_space) if alone else frozenset()
         #: The seed of each environment's next reset, until it has been reset.
         self._seeds: list[int | None] = list(config.seeds)
-        self._timeout = config.timeout
+        self._timeout = as_timeout(config.timeout)
 
     @property
     def config(self) -> dict[str, Any]:

@@ -355,22 +355,27 @@ class RolloutWorkers:
             envs=tuple(worker.envs for worker in workers),
         )
 
-    def close(self, grace: float = 5.0) -> None:
+    def close(self, grace: float | None = 5.0) -> None:
         """Ends the actors; does nothing if they are closed.
 
         Args:
             grace: Seconds in which workers may complete a rollout in flight and close their
-                environments; then they are killed.
+                environments; then they are killed. ``None``: no limit.
+
+        Raises:
+            TypeError: ``grace`` is not a number; nothing was closed.
+            ValueError: ``grace`` is negative or NaN; nothing was closed.
         """
+        seconds = as_timeout(grace, "grace")
         if not self._open:
             return
         self._open = False
         if _session() != self._session:
             return  # Ray was shut down, and ended them
         try:
-            if grace:
+            if seconds != 0:
                 closing = [worker.close() for worker in self._workers]
-                ray.wait(closing, num_returns=len(closing), timeout=grace)
+                ray.wait(closing, num_returns=len(closing), timeout=seconds)
         finally:
             for worker in self._workers:
                 worker.kill()

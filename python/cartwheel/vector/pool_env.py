@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
 from cartwheel.arguments import (
+    FOREVER_S,
     as_integer,
     as_reset_mask,
     as_reset_of_all,
@@ -56,8 +57,6 @@ CLOSE_GRACE = 5.0
 #: Seconds that environments get to close when nobody waits for a call that is still pending: the
 #: wait for it has timed out, or Ctrl-C ended it.
 ABANDONED_GRACE = 0.1
-#: The seconds that count as an infinite ``timeout`` of :meth:`PoolVectorEnv.close_extras`.
-LONGEST_GRACE = 1e9
 #: The least seconds that workers get to close after a pending call has used up the time to close.
 LAST_GRACE = 1.0
 
@@ -703,7 +702,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if not self._finalizer.alive:
             return
         seconds = CLOSE_GRACE if timeout is None else as_timeout(timeout)
-        grace = 0.0 if terminate else LONGEST_GRACE if seconds is None else seconds
+        grace = 0.0 if terminate else FOREVER_S if seconds is None else seconds
         began = time.monotonic()
         pending = self._pool.pending()
         if pending is not None and os.getpid() == self._owner:

@@ -158,8 +158,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         max_restarts: How often one environment, or one worker, is replaced. The next failure is
             raised as with ``"raise"``. ``None``: no limit.
         timeout: Seconds that the construction, and each ``reset``, ``step`` or control call, may
-            take; ``None``: no limit. With ``"inline"`` nothing interrupts a constructor or a step
-            of an environment. A ``timeout`` that is passed to a single call always raises.
+            take; ``None``: no limit, and so is any time-out of 31 years or more. With ``"inline"``
+            nothing interrupts a constructor or a step of an environment. A ``timeout`` that is
+            passed to a single call always raises.
         max_batches: Upper bound of the batches of observations that are kept as views. Further
             batches are copies, after one warning. The default is as many as fit into 1 GiB, at
             least 8 and at most 1024.

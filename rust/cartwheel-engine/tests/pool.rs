@@ -259,6 +259,17 @@ fn closing_is_bounded_while_a_worker_hangs_and_names_the_worker() {
 }
 
 #[test]
+fn a_limit_that_is_too_long_to_be_a_time_is_no_limit() {
+    for mut fixture in
+        [Fixture::new(4, 0, false, 4), Fixture::new(4, 2, false, 4), Fixture::crew(4, 2)]
+    {
+        fixture.begin_step(&[0; 4]);
+        fixture.pool.finish(Call::Step, Some(Duration::MAX), &mut || false).unwrap();
+        assert!(fixture.pool.close(Duration::MAX).is_empty(), "every worker ends");
+    }
+}
+
+#[test]
 fn calls_out_of_order_are_errors_and_change_nothing() {
     let mut fixture = Fixture::new(2, 1, false, 4);
     let outcome = fixture.pool.finish(Call::Step, None, &mut || false);

@@ -76,7 +76,7 @@ impl PyChannel {
         number: u64,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let timeout = timeout.map(|seconds| Duration::from_secs_f64(seconds.max(0.0)));
+        let timeout = as_duration(timeout);
         let mut inside = self.lock(py);
         let Some(inside) = inside.as_mut() else { return Err(closed()) };
         if (1..=inside.replaced).contains(&number) {
@@ -221,4 +221,9 @@ fn raised(error: io::Error) -> PyErr {
 /// The exception for the end of a channel.
 fn closed() -> PyErr {
     PyEOFError::new_err("the other end of the channel is gone")
+}
+
+/// A time limit from seconds in Python: negative ones count as 0, and too many are no limit.
+pub(crate) fn as_duration(seconds: Option<f64>) -> Option<Duration> {
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok())
 }

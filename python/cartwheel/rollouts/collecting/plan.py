@@ -119,7 +119,7 @@ class Plan:
             *where,
             min_rows=self.min_rows,
             max_rows=self.max_rows or rows,
-            deadline=self.deadline,
+            deadline=as_timeout(self.deadline, "deadline"),
             **bounds,
         )
         groups = functools.partial(Groups, *where, groups=self.groups, **bounds)

@@ -286,12 +286,10 @@ impl Pool {
             Workers::Threads | Workers::Processes(_) => {}
         }
         self.memory.publish(0..self.memory.control.workers(), command);
-        let deadline = Instant::now() + grace;
-        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        let limit = Limit::new(grace);
         if let Workers::Processes(handles) = &self.workers {
-            let late: Vec<_> = (0..handles.len())
-                .filter(|&worker| !handles[worker].wait(left(deadline)))
-                .collect();
+            let late: Vec<_> =
+                (0..handles.len()).filter(|&worker| !handles[worker].wait(limit.left())).collect();
             for &worker in &late {
                 handles[worker].kill();
             }
@@ -304,11 +302,11 @@ impl Pool {
         let doorbell = Futex::new(&self.memory.control.header().doorbell, self.memory.scope());
         loop {
             let late: Vec<_> = waiting(&self.memory.control, command.task).collect();
-            if late.is_empty() || left(deadline).is_zero() {
+            if late.is_empty() || limit.is_over() {
                 return late;
             }
             doorbell_disarm(&doorbell);
-            park(&doorbell, left(deadline).min(FIRST_SLICE));
+            park(&doorbell, limit.left().min(FIRST_SLICE));
         }
     }
 }

@@ -278,10 +278,10 @@ impl Crew {
     pub(crate) fn close(&mut self, task: u32, grace: Duration) -> Vec<usize> {
         self.shared.shares.iter().for_each(|share| share.0.close(task));
         self.publish(self.shared.words.len(), Command { op: Op::Close, task });
-        let deadline = Instant::now() + grace;
+        let limit = Limit::new(grace);
         let mut late = Vec::new();
         for (thread, handle) in self.threads.drain(..).enumerate() {
-            while !handle.is_finished() && Instant::now() < deadline {
+            while !handle.is_finished() && !limit.is_over() {
                 std::thread::sleep(Duration::from_micros(50));
             }
             if handle.is_finished() {

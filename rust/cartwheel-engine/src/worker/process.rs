@@ -83,3 +83,15 @@ pub fn exit_with_parent(parent: u32, lifeline: Option<OwnedFd>) -> Result<(), Er
         .map(drop)
         .map_err(Error::os("watching the parent process"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_is_too_long_to_be_a_time_has_no_limit() {
+        let mut child = std::process::Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
+        assert!(ProcessHandle::new(child.id()).unwrap().wait(Duration::MAX));
+        assert_eq!(child.wait().unwrap().code(), Some(3));
+    }
+}

@@ -165,11 +165,11 @@ impl<T: Close> Door<T> {
             return Vec::new();
         }
         self.closing.0.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of another thread
-        let patience = Instant::now() + grace + Duration::from_millis(500);
+        let (began, patience) = (Instant::now(), grace.saturating_add(Duration::from_millis(500)));
         loop {
             match self.end(py, grace) {
                 Some(late) => return late,
-                None if Instant::now() < patience => {
+                None if began.elapsed() < patience => {
                     py.detach(|| std::thread::sleep(Duration::from_millis(1)));
                 }
                 None => break,

@@ -43,6 +43,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::PyRolloutSlab;
+use crate::channel::as_duration;
 use crate::error::{in_flight, to_py_err};
 use crate::memory::PyMemory;
 use crate::mode::mode;
@@ -60,7 +61,6 @@ use crate::pool::recorded_episodes::RecordedEpisodes;
 use crate::pool::sent::to_rows;
 use crate::pool::state::State;
 use crate::pool::stats::to_dict;
-use crate::pool::wait::as_duration;
 use crate::pool::workers::Made;
 use crate::space::Tree;
 
@@ -123,8 +123,8 @@ impl PyPool {
         let (refuse_unstarted, judges) = (native.is_some(), judge.is_some());
         let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, judges };
         let mut pool = Pool::new(token, workers, policy).map_err(to_py_err)?;
-        pool.remind_after(as_duration(reminder)?);
-        pool.kill_hung_after(as_duration(hang_limit)?);
+        pool.remind_after(as_duration(reminder));
+        pool.kill_hung_after(as_duration(hang_limit));
         let meter = Arc::downgrade(pool.meter());
         let closing = Arc::new(Closing::new());
         let state = State {
@@ -538,8 +538,7 @@ impl PyPool {
 
     /// Ends the workers; returns those that did not end by themselves within `grace` seconds.
     fn close(&self, py: Python<'_>, grace: f64) -> Vec<usize> {
-        let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::ZERO);
-        self.door.close(py, grace)
+        self.door.close(py, as_duration(Some(grace)).unwrap_or(Duration::MAX))
     }
 }
 

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::{Call, Error};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::channel::as_duration;
 use crate::pool::judge::Judge;
 use crate::pool::state::State;
 
@@ -61,7 +61,7 @@ impl State {
         timeout: Option<f64>,
         wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
-        let timeout = as_duration(timeout)?;
+        let timeout = as_duration(timeout);
         let mut raised = None;
         let mut before = Duration::ZERO; // time of earlier waits
         let outcome = loop {
@@ -107,10 +107,4 @@ impl State {
             (error, _) => self.link.explain(py, error, call, calling),
         })
     }
-}
-
-/// A duration from seconds in Python; negative ones count as 0.
-pub(super) fn as_duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    let seconds = seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)));
-    seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
 }

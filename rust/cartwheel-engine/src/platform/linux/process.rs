@@ -52,10 +52,8 @@ impl Process {
 fn ended(pidfd: &impl AsFd, timeout: Option<Duration>) -> bool {
     let began = Instant::now();
     loop {
-        let left = timeout.map(|timeout| {
-            let left = timeout.saturating_sub(began.elapsed());
-            Timespec::try_from(left).expect("waits are shorter than a century")
-        });
+        let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok()); // too long to be a time
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         match poll(&mut fds, left.as_ref()) {
             Err(Errno::INTR) => {} // a handled signal says nothing about the process
