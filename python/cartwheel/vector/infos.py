@@ -11,8 +11,10 @@ if TYPE_CHECKING:
 
 #: The mask of rows whose infos were lost with their worker.
 LOST = "_infos_lost"
+#: The mask of rows that lost their environment with its worker.
+RESTARTED = "_worker_restarted"
 #: Masks of the rows whose environment was replaced.
-FAILURES = ("_env_error", "_worker_restarted", LOST)
+FAILURES = ("_env_error", RESTARTED, LOST)
 
 
 def check_infos(infos: Any) -> None:

@@ -84,6 +84,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     _link: Any
     #: Whether resets load states, see ``cartwheel.wrappers.CachedReset``.
     _caches_resets = False
+    #: What is told what :meth:`next_reset` gave: the sources of wrappers.
+    _sources: weakref.WeakSet[Any]
     _pool: Pool
     _owner: int
     _finalizer: weakref.finalize[..., Any]
@@ -99,6 +101,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             *args: Must not refer to this object; otherwise it would never be collected.
         """
         self._owner = os.getpid()
+        self._sources = weakref.WeakSet()
         end = _Ending(shut_down, self._pool, args)
         self._finalizer = weakref.finalize(self, end)
 
@@ -281,6 +284,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         how = "pass row numbers as `env_index` of `next_reset`"
         check_row_options(options, len(rows), self.num_envs, how)
         self._link.keep_next_resets(self._pool, rows, seeds, options)
+        for source in self._sources:
+            source.keep_next_resets(rows, seeds, options)
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
         """Waits for a reset.

@@ -117,8 +117,9 @@ class RecordMetrics(KeepsState, VectorWrapper):
             A column for each value of ``infos["episode"]``, with its dtype; and ``"env_index"``
             (``int64``), ``"episode_id"`` (``int64``: complete episodes are numbered from 0 on in
             the order of their ends, over all environments of this wrapper), ``"seed"`` (``int64``:
-            the seed that the reset before this episode gave to the row, ``s + i`` for an integer
-            ``s``; -1 if it gave none, as an autoreset does, or one above the greatest ``int64``),
+            the seed of the reset before this episode: from ``reset``, ``s + i`` for an integer
+            ``s``, or from ``next_reset`` for an automatic one; -1 if it had none or one above the
+            greatest ``int64``, or if the episode began in a restored state),
             ``"terminated"`` and ``"truncated"`` (``bool``, of the last step).
 
         Warns:

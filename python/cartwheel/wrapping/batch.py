@@ -53,11 +53,13 @@ class Batch:
         truncations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
         infos: As returned by the environments; without final observations once a wrapper has taken
             them by :meth:`finals`.
-        seeds: The seed that the reset of each place was given, ``int64`` ``[K]``; -1 where none was
-            given, as in autoresets, or one above the greatest ``int64``. ``None`` if no place of
-            the batch was given any.
+        seeds: The seed that the reset of each place was given, by ``reset`` or, for an automatic
+            one, by ``next_reset``, ``int64`` ``[K]``; -1 where none was given, or one above the
+            greatest ``int64``. In ``SAME_STEP`` a place that ended an episode has the seed of the
+            next one. ``None`` if no place of the batch was given any.
         options: The options that resets of this batch were given, without those that select rows:
             a copy for each environment that was given any; ``None`` if there is none.
+        is_restored: Whether the rows continue from states (``set_state``), and not from resets.
     """
 
     rows: NDArray[np.int64] | None
@@ -70,6 +72,7 @@ class Batch:
     # A step makes one such object, so what is rare is set afterwards.
     seeds: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
     options: dict[int, dict[str, Any]] | None = dataclasses.field(default=None, init=False)
+    is_restored: bool = dataclasses.field(default=False, init=False)
     _finals: Finals | None = dataclasses.field(default=None, init=False)
 
     def finals(self, space: Space[Any]) -> Finals | None:

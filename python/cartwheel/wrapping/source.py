@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from cartwheel._cartwheel import RowKinds
 from cartwheel.arguments import (
@@ -22,8 +22,9 @@ from cartwheel.arguments import (
 )
 from cartwheel.errors import is_raised_by_env
 from cartwheel.spaces import nested
-from cartwheel.vector.infos import failed_rows
-from cartwheel.wrapping.batch import SHOWN, Batch
+from cartwheel.vector.infos import RESTARTED, failed_rows
+from cartwheel.vector.pool_env import PoolVectorEnv
+from cartwheel.wrapping.batch import RESET, SHOWN, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +69,10 @@ class Source:
         self._seeds_sent: NDArray[np.int64] | None = None
         #: The options of these rows, where there are any.
         self._options_sent: dict[int, dict[str, Any]] = {}
+        #: Seed and options of the next automatic reset of rows, where `next_reset` gave some.
+        self._next_resets: dict[int, tuple[int, dict[str, Any] | None]] = {}
+        if isinstance(envs.unwrapped, PoolVectorEnv):
+            envs.unwrapped._sources.add(self)
 
     # Each method makes one call.
 
@@ -130,6 +135,7 @@ class Source:
         self._refuse_foreign(given)
         self.envs.reset_async(seed=seed, options=given)
         self._resets_with = seed, options
+        self._forget_next_resets(options)
 
     def reset_wait(self, timeout: float | None) -> Batch:
         """Waits for the reset that ``reset_async`` began."""
@@ -150,20 +156,66 @@ class Source:
         """Resets of rows were sent; they are found when the rows are received."""
         rows = as_reset_rows(options, self.envs.num_envs)
         self._kinds.send_reset(rows)
-        if seed is not None and self._seeds_sent is None:
+        self._forget_next_resets(options)
+        self._note_resets(
+            rows, None if seed is None else _seeds_of(seed, rows), _options_of(options, rows)
+        )
+
+    def _note_resets(
+        self, rows: Sequence[int], seeds: Any, options: dict[int, dict[str, Any]] | None
+    ) -> None:
+        """Keeps seeds (``None``: none) and options of resets until their results come."""
+        if seeds is not None and self._seeds_sent is None:
             self._seeds_sent = np.full(self.envs.num_envs, -1, np.int64)
         if self._seeds_sent is not None:
-            self._seeds_sent[rows] = -1 if seed is None else _seeds_of(seed, rows)
-        given = _options_of(options, rows)
-        if given or self._options_sent:
+            self._seeds_sent[rows] = -1 if seeds is None else seeds
+        if options or self._options_sent:
             for row in rows:
                 self._options_sent.pop(row, None)
-            self._options_sent.update(given or {})
+            self._options_sent.update(options or {})
+
+    def keep_next_resets(self, rows: list[int], seeds: Any, options: ResetOptions) -> None:
+        """`next_reset` of the environments was called, successfully.
+
+        Args:
+            rows: The rows.
+            seeds: A seed or ``None`` for each of them.
+            options: As for ``next_reset``.
+        """
+        own = _options_of(options, rows) or {}
+        for row, seed in zip(rows, _seeds_of(seeds, rows).tolist(), strict=True):
+            self._next_resets.pop(row, None)
+            if seed >= 0 or row in own:
+                self._next_resets[row] = seed, own.get(row)
+
+    def _forget_next_resets(self, options: ResetOptions) -> None:
+        """Explicit resets of rows, which discard what is kept for automatic ones."""
+        if self._next_resets:
+            for row in as_reset_rows(options, self.envs.num_envs):
+                self._next_resets.pop(row, None)
+
+    def _use_next_resets(self, batch: Batch) -> None:
+        """Automatic resets of a step used what was kept for them."""
+        rows = np.arange(len(batch.kinds)) if batch.rows is None else batch.rows
+        if RESTARTED in batch.infos:  # the worker that had received it died
+            for row in rows[batch.infos[RESTARTED]].tolist():
+                self._next_resets.pop(row, None)
+        begun = batch.kinds == RESET
+        if self.mode == AutoresetMode.SAME_STEP:
+            begun |= np.logical_or(batch.terminations, batch.truncations)
+        for row in rows[begun].tolist():
+            if row in self._next_resets:
+                seed, options = self._next_resets.pop(row)
+                self._note_resets([row], [seed], {row: options} if options else None)
 
     def restored(self, rows: NDArray[np.int64], result: tuple[Any, dict[str, Any]]) -> Batch:
         """Rows were restored from states; for wrappers that is the beginning of an episode."""
         observations, infos = result
-        return Batch(rows, self._kinds.reset(rows, None), observations, None, None, None, infos)
+        for row in rows.tolist():
+            self._next_resets.pop(row, None)
+        batch = Batch(rows, self._kinds.reset(rows, None), observations, None, None, None, infos)
+        batch.is_restored = True
+        return batch
 
     def present(self) -> Batch:
         """The present observations of all rows, as the environments show them again."""
@@ -207,6 +259,8 @@ class Source:
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
         batch = Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
+        if self._next_resets:
+            self._use_next_resets(batch)
         if self._seeds_sent is not None or self._options_sent:
             self._tell_reset(batch)
         return batch
@@ -227,6 +281,7 @@ class Source:
         if by_number:  # a full batch; a list of seeds may have one for each row that was reset
             by_row, mask = as_reset_of_all(seed, options, num_envs)
             seed = None if seed is None else by_row
+        self._forget_next_resets(options)
         kinds = self._kinds.reset(None, mask)
         seeds = None if seed is None else _seeds_of(seed, range(num_envs))
         if seeds is not None and mask is not None:
@@ -270,6 +325,7 @@ class Source:
             return
         if self._in_parts:  # other rows may be in flight: they are received later
             self._send_resets(seed, options)
+        self._forget_next_resets(options)
         self._kinds.lose(as_reset_rows(options, self.envs.num_envs))
 
     def _loses(self, error: Exception) -> bool:

@@ -117,8 +117,9 @@ impl EpisodeMetrics {
         self.seed(seeds);
     }
 
-    /// Adds a step, in which places said success and failure (`None`: nobody did). Returns how many
-    /// complete episodes ended.
+    /// Adds a step, in which places said success and failure (`None`: no place did). `seeds` are
+    /// those with which the episodes began that begin with this step, as for [`begin`](Self::begin).
+    /// Returns how many complete episodes ended.
     ///
     /// # Panics
     ///
@@ -148,9 +149,10 @@ impl EpisodeMetrics {
                 truncated: truncations[place] != 0,
             });
         }
-        // Whatever begins now was given no seed yet.
+        // In `SAME_STEP` the next episode has begun; in the other modes a place that ended one has
+        // no seed.
         for at in &self.running.over {
-            self.seeds[at.row] = -1;
+            self.seeds[at.row] = seeds.map_or(-1, |seeds| seeds[at.place]);
         }
         self.seed(seeds);
         ends.complete
