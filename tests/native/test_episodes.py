@@ -111,7 +111,7 @@ def test_the_default_limit_is_that_of_the_registry(build_pair):
 
 
 def test_without_a_limit_nothing_is_truncated():
-    envs = cartwheel.NativeVectorEnv("Pendulum-v1", 2, max_episode_steps=None)
+    envs = cartwheel.NativeVectorEnv("Pendulum-v1", 2, max_episode_steps=-1)
     envs.reset(seed=1)
     actions = np.zeros((2, 1), np.float32)
     assert not any(envs.step(actions)[3].any() for _ in range(1000))

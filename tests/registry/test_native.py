@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.recorder.about import env_info
 from tests.support.cases import POLE, Case
 from tests.support.comparison import assert_identical
 from tests.support.oracle import MODE, N, S, assert_like
@@ -93,18 +94,41 @@ def test_the_keywords_of_an_id_are_its_defaults(make):
         assert_like(make(env_id, 3, **keywords), [Case(env_id, keywords)] * 3)
 
 
-@BY_ID
-def test_without_a_limit_nothing_is_truncated(make):
-    envs = make("Pendulum-v1", 2, max_episode_steps=None)
+def ends(envs):
+    """The step that first truncates, up to 300, and the limits of which the spec speaks."""
     envs.reset(seed=1)
     actions = np.zeros((2, 1), np.float32)
-    assert not any(envs.step(actions)[3].any() for _ in range(300))
+    end = next((step for step in range(1, 301) if envs.step(actions)[3].any()), None)
+    limits = envs.spec.max_episode_steps, envs.spec.kwargs.get("max_episode_steps")
     envs.close()
+    return end, {limit for limit in limits if limit is not None}
+
+
+@MAKE
+def test_none_means_the_limit_of_the_registry_as_in_gymnasium(make):
+    """So a configuration with ``max_episode_steps: null`` changes nothing."""
+    assert ends(make("Pendulum-v1", 2, max_episode_steps=None)) == (200, {200})
+    for mode in ("sync", "async"):
+        twin = cartwheel.make_vec(
+            "cartwheel/Pendulum-v1", 2, max_episode_steps=None, vectorization_mode=mode
+        )
+        assert ends(twin)[0] == 200
+
+
+@pytest.mark.parametrize(("given", "end"), [(None, 7), (-1, None), (9, 9)])
+def test_none_means_the_limit_of_a_spec(given, end):
+    spec = gym.make("cartwheel/Pendulum-v1", max_episode_steps=7).spec
+    for make in (cartwheel.NativeVectorEnv, cartwheel.make_vec):
+        assert ends(make(spec, 2, max_episode_steps=given))[0] == end
+    no_limit = gym.make("cartwheel/Pendulum-v1", max_episode_steps=-1).spec
+    end = None if given in (None, -1) else given
+    assert ends(cartwheel.NativeVectorEnv(no_limit, 2, max_episode_steps=given))[0] == end
 
 
 @MAKE
 def test_minus_one_means_no_limit_as_in_gymnasium(make):
     envs = make("Pendulum-v1", 2, max_episode_steps=-1)
+    assert env_info(envs)["max_episode_steps"] is None, "recordings say so, too"
     assert_like(envs, [Case("Pendulum-v1", {"max_episode_steps": -1})] * 2, steps=220)
 
 
@@ -242,7 +266,7 @@ def test_a_spec_rebuilds_its_vector_environment(make, rebuild):
     [
         {},
         {"sutton_barto_reward": True, "max_episode_steps": 9},
-        {"max_episode_steps": None, "render_mode": "rgb_array"},
+        {"max_episode_steps": 12, "render_mode": "rgb_array"},
         {"max_episode_steps": -1, "autoreset_mode": "same_step", "copy": False},
         {"executor": "inline", "batch_size": 2, "on_done": "freeze", "timeout": 3.0},
     ],

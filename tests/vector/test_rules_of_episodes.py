@@ -361,11 +361,8 @@ def test_ignored_terminations_need_a_limit_of_every_environment():
         ([lambda: gym.wrappers.TransformReward(POLE(), float)], {}),
     ]:
         cartwheel.VectorEnv(fns, executor="inline", ignore_terminations=True, **keywords).close()
-    for limit in (None, -1):
-        with pytest.raises(ValueError, match="pass `max_episode_steps`"):
-            cartwheel.NativeVectorEnv(
-                "CartPole-v1", 1, ignore_terminations=True, max_episode_steps=limit
-            )
+    with pytest.raises(ValueError, match="pass `max_episode_steps`"):
+        cartwheel.NativeVectorEnv("CartPole-v1", 1, ignore_terminations=True, max_episode_steps=-1)
     with pytest.raises(ValueError, match="pass `max_episode_steps`"):
         cartwheel.NativeVectorEnv("Blackjack-v1", 1, ignore_terminations=True)
 

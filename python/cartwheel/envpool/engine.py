@@ -29,12 +29,12 @@ def start(task: Task, config: Config) -> NativeVectorEnv[Any, Any] | VectorEnv[A
         "on_done": config.on_done,
         "max_batches": config.max_batches,
     }
-    offset = config.thread_affinity_offset
+    offset, limit = config.thread_affinity_offset, config.max_episode_steps
     if task.make_env is None:
         return NativeVectorEnv(
             task.task_id,
             config.num_envs,
-            max_episode_steps=config.max_episode_steps,
+            max_episode_steps=-1 if limit is None else limit,
             executor=config.executor or "auto",
             thread_affinity_offset=None if offset < 0 else offset,
             **shared,

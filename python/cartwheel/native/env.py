@@ -71,7 +71,7 @@ class NativeEnv(gym.Env[Any, Any]):
             env_id,
             1,
             autoreset_mode=AutoresetMode.DISABLED,
-            max_episode_steps=None,
+            max_episode_steps=-1,
             render_mode=render_mode,
             executor="inline",
             **options,

@@ -95,8 +95,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             ``EnvSpec``, whose keywords and step limit become the defaults.
         num_envs: Number of environments.
         autoreset_mode: When a finished environment restarts, as for :class:`~cartwheel.VectorEnv`.
-        max_episode_steps: Steps after which an episode is truncated; ``None`` or ``-1`` for no
-            limit. The default is the limit in Gymnasium's registry.
+        max_episode_steps: Steps after which an episode is truncated. As for ``gymnasium.make``,
+            ``None`` means the limit of the ``EnvSpec`` or of Gymnasium's registry, and ``-1`` means
+            no limit.
         render_mode: The kind of result of :meth:`render`: ``"rgb_array"``, ``"ansi"`` if
             Gymnasium's environment has it, or ``None``. ``"human"`` draws windows after every step
             and reset. Environments of plugins have the modes of their ``metadata``, and draw no
@@ -152,7 +153,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         num_envs: int,
         *,
         autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
-        max_episode_steps: int | str | None = "default",
+        max_episode_steps: int | None = None,
         render_mode: str | None = None,
         executor: NativeExecutor = "auto",
         num_workers: int | None = None,
@@ -174,9 +175,10 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     ) -> None:
         """Makes the environments and starts the threads."""
         arguments = dict(locals())
-        limit: Any = max_episode_steps
+        limit = max_episode_steps
         if isinstance(env_id, EnvSpec):
-            limit = env_id.max_episode_steps if limit == "default" else limit
+            if limit is None:  # a spec without a limit has none, whatever is registered
+                limit = -1 if env_id.max_episode_steps is None else env_id.max_episode_steps
             env_id, defaults = read_spec(env_id)
             options = defaults | options
             render_mode = options.pop("render_mode", None) if render_mode is None else render_mode
@@ -542,8 +544,13 @@ def as_generator(stream: Stream) -> np.random.Generator:
 
 
 def _as_limit(limit: Any, env_id: str) -> Any:
-    """Returns the steps after which an episode is truncated, unchecked; ``None`` for no limit."""
-    if limit == "default":
+    """Returns the steps after which an episode is truncated, unchecked; ``None`` for no limit.
+
+    Args:
+        limit: The argument ``max_episode_steps``.
+        env_id: The environment, without ``cartwheel/``.
+    """
+    if limit is None:
         limit = {name: own for name, own, _, _ in native_envs()}.get(env_id)
     return None if limit == -1 else limit  # -1 is Gymnasium's name for no limit
 

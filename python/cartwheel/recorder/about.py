@@ -54,7 +54,8 @@ def single_spec(envs: Any) -> EnvSpec | None:
     if isinstance(bare, PoolVectorEnv):
         not_of_one |= keywords_of(type(bare)) - {"env_id", "render_mode"}
     most = spec.kwargs.pop("max_episode_steps", None)
-    spec.max_episode_steps = spec.max_episode_steps if most is None else most
+    if most is not None:
+        spec.max_episode_steps = None if most == -1 else most
     spec.kwargs = {key: value for key, value in spec.kwargs.items() if key not in not_of_one}
     return spec
 

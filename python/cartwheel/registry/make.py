@@ -222,7 +222,10 @@ def _make_whole(
         )
     spec = copy.deepcopy(spec)
     spec.kwargs.pop("vectorization_mode", None)
-    return gym.make_vec(spec, num_envs, **vector_kwargs, **kwargs)
+    keywords = {**vector_kwargs, **kwargs}
+    if keywords.get("max_episode_steps", -1) is None:
+        del keywords["max_episode_steps"]  # Gymnasium passes the limit of the spec if there is none
+    return gym.make_vec(spec, num_envs, **keywords)
 
 
 #: The executors of Gymnasium's vectorization modes.

@@ -100,8 +100,8 @@ class NativeTwins(Twins):
 
     def single_limit(self) -> int | None:
         """The keyword ``max_episode_steps`` or the limit of the spec."""
-        limit = self._spec.kwargs.get("max_episode_steps", self._spec.max_episode_steps)
-        limit = self._spec.max_episode_steps if limit == "default" else limit
+        limit: int | None = self._spec.kwargs.get("max_episode_steps")
+        limit = self._spec.max_episode_steps if limit is None else limit
         return None if limit == -1 else limit
 
 
