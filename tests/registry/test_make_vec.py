@@ -1,6 +1,8 @@
 """`make_vec` builds registered environments; `patch_gymnasium` lets Gymnasium build cartwheel's."""
 
 import copy
+import subprocess
+import sys
 import warnings
 from functools import partial
 
@@ -327,6 +329,46 @@ def test_patches_may_be_nested():
             assert gym.vector.SyncVectorEnv is cartwheel.SyncVectorEnv
         assert gym.vector.SyncVectorEnv is cartwheel.SyncVectorEnv
     assert gym.vector.SyncVectorEnv is SyncVectorEnv
+
+
+def test_rooms_that_are_loaded_under_the_patch_know_gymnasiums_classes():
+    """Otherwise they take our classes for Gymnasium's, and Gymnasium's for a stranger's."""
+    program = """
+import gymnasium as gym, importlib, pkgutil, cartwheel
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+
+with cartwheel.patch_gymnasium():
+    for module in pkgutil.walk_packages(cartwheel.__path__, "cartwheel."):
+        try:
+            names = vars(importlib.import_module(module.name))
+        except ImportError:  # a library is not installed
+            continue
+        ours = module.name in ("cartwheel.vector.presets", "cartwheel.registry.patch")
+        for each in (AsyncVectorEnv, SyncVectorEnv):
+            if not ours and names.get(each.__name__, each) is not each:
+                print(module.name, "has the wrong", each.__name__)
+    envs = gym.make_vec("CartPole-v1", 3, vectorization_mode="sync")
+    envs = cartwheel.wrappers.RecordEpisodeStatistics(envs)
+    envs.reset(seed=1)
+    print(envs.reset(options={"env_index": [2]})[1]["env_index"])
+real = SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 2)
+print("rows" in cartwheel.testing.check_vector_env(real, steps=8).passed)
+envs = cartwheel.wrappers.RecordEpisodeStatistics(real)
+try:
+    envs.reset(options={"env_index": [0]})
+except ValueError as error:
+    print(error)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    numbers, rows, refused = ran.stdout.splitlines() or [ran.stderr] * 3
+    assert (numbers, rows) == ("[2]", "True")
+    assert refused.startswith("SyncVectorEnv of Gymnasium does not know row numbers")
 
 
 def test_importing_cartwheel_patches_nothing():

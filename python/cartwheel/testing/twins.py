@@ -7,7 +7,9 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.async_vector_env import AsyncVectorEnv  # never patched
+from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.testing.error import Unchecked

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.async_vector_env import AsyncVectorEnv  # never patched
+from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
 from cartwheel._cartwheel import RowKinds
 from cartwheel.arguments import (
