@@ -368,7 +368,7 @@ except ValueError as error:
     )
     numbers, rows, refused = ran.stdout.splitlines() or [ran.stderr] * 3
     assert (numbers, rows) == ("[2]", "True")
-    assert refused.startswith("SyncVectorEnv of Gymnasium does not know row numbers")
+    assert refused.startswith("SyncVectorEnv of Gymnasium does not know `options[")
 
 
 def test_importing_cartwheel_patches_nothing():
