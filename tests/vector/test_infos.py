@@ -17,6 +17,7 @@ from tests.support.comparison import assert_identical, text_of
 from tests.support.environments import BufferReusingEnv, PuppetEnv, scalar_puppets, transcripts
 from tests.support.executors import EXECUTORS
 from tests.support.oracle import batched, outcome
+from tests.support.processes import resident_kib
 
 OBS = np.float32(0)
 ABSENT: dict[str, Any] = {}
@@ -189,6 +190,39 @@ def test_the_first_row_decides_the_dtype_wherever_it_runs(build_everywhere):
         rotated = values[turn:] + values[:turn]
         assert_batched_as_in_gymnasium(envs, [{"a": value} for value in rotated])
         assert_batched_as_in_gymnasium(envs, [{"a": {"b": value}} for value in rotated])
+
+
+class NewKeysEnv(PuppetEnv):
+    """Names a vehicle by a key of its infos, another one in every step."""
+
+    def __init__(self, has_text_keys):
+        super().__init__(Box(-1, 1, (), np.float32), OBS)
+        self.t, self.has_text_keys = 0, has_text_keys
+
+    def info(self):
+        image = np.full(2**15, self.t)
+        item = f"item {self.t}" if self.has_text_keys else ("item", self.t)
+        return {f"vehicle {self.t}": image, "items": {item: image}}
+
+    def step(self, _action):
+        self.t += 1
+        return OBS, 0.0, False, False, self.info()
+
+
+@pytest.mark.parametrize("has_text_keys", [True, False])
+def test_keys_that_change_in_every_step_take_no_memory(build, has_text_keys):
+    steps, make_env = 200, partial(NewKeysEnv, has_text_keys)
+    envs = build([make_env] * 2)
+    envs.reset()
+    example = make_env()
+    for example.t in range(1, 20):
+        infos = envs.step([0, 0])[4]
+        assert_identical(infos, batched([example.info()] * 2))
+    before = resident_kib()
+    for _ in range(steps):
+        infos = envs.step([0, 0])[4]
+    kib = 4 * 2**15 * 8 // 1024  # two arrays of two rows
+    assert resident_kib() - before < 20 * kib, f"{steps} steps of {kib} KiB"
 
 
 SCALARS = st.one_of(

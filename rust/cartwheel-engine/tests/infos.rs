@@ -211,6 +211,54 @@ fn a_column_holds_zeros_where_its_mask_is_false() {
     }
 }
 
+/// Batches of 8 rows in which every key is new, at the top and in a dictionary.
+fn with_new_keys(columns: &mut InfoColumns, batch: usize, value: &Owned) {
+    let nested = Owned::Dict(vec![(format!("item {batch}"), value.clone())]);
+    let key = format!("vehicle {batch}");
+    let entries = [("t", Owned::Int(1)), (&key, value.clone()), ("items", nested)];
+    gather(columns, &[infos(&[(0, &entries), (7, &entries)])]).expect("regular");
+    let keys: Vec<_> = columns.iter().map(|column| column.key.as_str()).collect();
+    assert_eq!(keys, ["t", &key, "items"]);
+    for column in columns.iter() {
+        assert_eq!(column.mask, [1, 0, 0, 0, 0, 0, 0, 1], "{}", column.key);
+    }
+}
+
+#[test]
+fn keys_that_change_take_no_more_memory_than_those_of_a_batch() {
+    for (value, most) in [(Owned::Int(1), 64 << 10), (Owned::Array(vec![7; 100_000]), 4 << 20)] {
+        let mut columns = InfoColumns::new(8);
+        for batch in 0..400 {
+            with_new_keys(&mut columns, batch, &value);
+            assert!(columns.bytes() < most, "{} bytes in batch {batch}", columns.bytes());
+        }
+    }
+}
+
+#[test]
+fn keys_are_found_in_any_order_after_others_were_dropped() {
+    let mut columns = InfoColumns::new(2);
+    for batch in 0..200 {
+        let mut keys: Vec<_> = (batch..batch + 100).map(|key| key * 7 % 311).collect();
+        keys.rotate_left(batch % 100);
+        let names: Vec<_> = keys.iter().map(|key| format!("key {key}")).collect();
+        let entries: Vec<_> = names
+            .iter()
+            .zip(&keys)
+            .map(|(name, key)| (name.as_str(), Owned::Int(i64::try_from(*key).expect("small"))))
+            .collect();
+        let reversed: Vec<_> = entries.iter().rev().cloned().collect();
+        gather(&mut columns, &[infos(&[(0, &entries), (1, &reversed)])]).expect("regular");
+        let found: Vec<_> = columns.iter().map(|column| column.key.clone()).collect();
+        assert_eq!(found, names);
+        for (column, (_, value)) in columns.iter().zip(&entries) {
+            let Content::Array { elements, .. } = &column.content else { panic!("a number") };
+            let Owned::Int(value) = value else { panic!("an integer") };
+            assert_eq!(*elements, [value.to_le_bytes(); 2].concat(), "{}", column.key);
+        }
+    }
+}
+
 #[test]
 fn values_that_do_not_fit_their_column_are_irregular() {
     let pairs = [

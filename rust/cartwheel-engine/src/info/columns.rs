@@ -64,10 +64,14 @@ pub struct Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Irregular;
 
-/// The columns of one dictionary. It keeps its buffers from batch to batch.
+/// The columns of one dictionary. It keeps their buffers from batch to batch, also of keys that come
+/// only now and then, but not of all keys that there ever were: some environments name vehicles,
+/// items or episodes by their keys.
 #[derive(Debug, Default)]
 pub struct InfoColumns {
     all: Vec<Column>,
+    /// The same, sorted by their keys.
+    by_key: Vec<usize>,
     /// Columns of this batch, in order of first occurrence.
     order: Vec<usize>,
     /// The likely position of the next key: environments repeat their keys in the same order.
@@ -76,6 +80,13 @@ pub struct InfoColumns {
 }
 
 const FINAL_OBS: &str = "final_obs";
+
+/// Most columns that are kept beyond those of the last batch.
+const MOST_UNUSED: usize = 64;
+
+/// Most bytes of a column that is kept although the last batch did not have it. Numbers of 4,096 rows
+/// need less.
+const MOST_BYTES: usize = 64 << 10;
 
 impl InfoColumns {
     /// No columns yet, for batches of `rows` rows.
@@ -98,11 +109,26 @@ impl InfoColumns {
         self.rows
     }
 
+    /// Bytes of the buffers that are kept.
+    pub fn bytes(&self) -> usize {
+        let indices = (self.by_key.capacity() + self.order.capacity()) * size_of::<usize>();
+        indices + self.all.iter().map(Column::bytes).sum::<usize>()
+    }
+
     /// Drops the batch, and begins another one of `rows` rows.
     pub fn begin(&mut self, rows: usize) {
-        for &at in &self.order {
-            self.all[at].live = false;
+        let unused = self.all.len() - self.order.len();
+        if unused > 0 {
+            let is_kept = |column: &Column| unused <= MOST_UNUSED && column.bytes() <= MOST_BYTES;
+            self.all.retain(|column| column.live || is_kept(column));
+            if self.all.len() < self.by_key.len() {
+                let Self { all, by_key, .. } = self;
+                by_key.truncate(all.len());
+                by_key.iter_mut().enumerate().for_each(|(at, place)| *place = at);
+                by_key.sort_unstable_by(|&one, &other| all[one].key.cmp(&all[other].key));
+            }
         }
+        self.all.iter_mut().for_each(|column| column.live = false);
         self.order.clear();
         self.hint = 0;
         self.rows = rows;
@@ -186,9 +212,10 @@ impl InfoColumns {
 
     /// The column of `key`, and whether this is its first occurrence in the batch.
     fn column(&mut self, key: &str) -> (&mut Column, bool) {
-        let at = self.find(key).unwrap_or_else(|| {
+        let at = self.find(key).unwrap_or_else(|place| {
             let (mask, content) = (Vec::new(), Content::Objects(Vec::new()));
             let (mask_key, key) = (format!("_{key}"), key.to_owned());
+            self.by_key.insert(place, self.all.len());
             self.all.push(Column { key, mask_key, mask, content, live: false });
             self.all.len() - 1
         });
@@ -203,10 +230,25 @@ impl InfoColumns {
         (column, first)
     }
 
-    fn find(&self, key: &str) -> Option<usize> {
-        let (before, after) = self.all.split_at(self.hint.min(self.all.len()));
-        let here = |columns: &[Column]| columns.iter().position(|column| column.key == key);
-        here(after).map(|at| at + before.len()).or_else(|| here(before))
+    /// The column of a key, or its place in the order of keys.
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        if self.all.get(self.hint).is_some_and(|column| column.key == key) {
+            return Ok(self.hint);
+        }
+        let found = self.by_key.binary_search_by(|&at| self.all[at].key.as_str().cmp(key));
+        found.map(|place| self.by_key[place])
+    }
+}
+
+impl Column {
+    fn bytes(&self) -> usize {
+        let own = size_of::<Self>() + self.key.capacity() + self.mask_key.capacity();
+        own + self.mask.capacity()
+            + match &self.content {
+                Content::Array { elements, .. } => elements.capacity(),
+                Content::Objects(objects) => objects.capacity() * size_of::<ObjectAt>(),
+                Content::Group(columns) => columns.bytes(),
+            }
     }
 }
 

@@ -6,7 +6,7 @@ use cartwheel_engine::space::DType;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList};
 
 use crate::array::from_bytes;
 use crate::error::{to_py_err, unreadable};
@@ -124,8 +124,9 @@ impl Infos {
                 Content::Group(group) => self.columns_to_dict(py, group)?.into_any(),
             };
             let mask = from_bytes(py, DType::Bool, Some(self.rows), &[], &column.mask)?;
-            dict.set_item(PyString::intern(py, &column.key), values)?;
-            dict.set_item(PyString::intern(py, &column.mask_key), mask)?;
+            // Not interned: Python 3.12 and later keep such strings forever.
+            dict.set_item(&column.key, values)?;
+            dict.set_item(&column.mask_key, mask)?;
         }
         Ok(dict)
     }
