@@ -949,6 +949,12 @@ class Pool:
     def num_slabs(self) -> int:
         """Returns the number of slabs that have memory, including the reserve."""
 
+    def begun(self) -> int:
+        """Returns the number of steps and resets that have begun, of all rows or of some.
+
+        Any thread may call it, also while another thread is in a call.
+        """
+
     def stats(self) -> dict[str, Any]:
         """Returns the counts and times so far, by the fields of ``cartwheel.Stats``.
 

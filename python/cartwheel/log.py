@@ -10,6 +10,7 @@ level         what
               exception; native ones, which panic, tell it in their infos alone
 ``WARNING``   a call is still waiting, and for which workers
 ``WARNING``   a worker of ``cartwheel.ray`` died and is restarted
+``WARNING``   a collector begins anew, because another caller stepped or reset its environments
 ``ERROR``     an environment raised when it was closed, or before it is replaced
 ``ERROR``     a fork of this program shares batches with it, for lack of memory
 ============  ==================================================================================

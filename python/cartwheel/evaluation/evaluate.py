@@ -10,11 +10,14 @@ import numpy as np
 
 from cartwheel.arguments import as_integer, check_progress, row_options_in
 from cartwheel.choices import EvaluateOrder, check_choice
+from cartwheel.evaluation.frozen import frozen
 from cartwheel.evaluation.player import Player
 from cartwheel.evaluation.stepping import stepping
 from cartwheel.evaluation.tally import Tally
 from cartwheel.near_misses import shown
 from cartwheel.progress import Progress
+from cartwheel.vector.calls import Calls
+from cartwheel.vector.rules import whole_episodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,8 +63,16 @@ def evaluate(
     same environment plays another episode. A failure beyond ``max_restarts`` is raised. An
     environment that fails in 100 episodes in a row is an error, if ``max_restarts`` allows so many.
 
-    All environments are reset at the start. Afterwards, and after an exception, nothing is in
-    flight, and the episodes of some rows are over: call ``reset`` before anything else.
+    All environments are reset at the start, and every episode is a whole one: with
+    ``staggered_reset=True`` this reset does not stagger rows. Afterwards, and after an exception,
+    nothing is in flight, and the episodes of some rows are over: call ``reset`` before anything
+    else. (A :class:`~cartwheel.Collector` does so itself.)
+
+    What wrappers of vector environments know of the training stays as it is: the moments of
+    ``NormalizeObservation`` and ``NormalizeReward`` do not change, and the queues, counts and
+    finished episodes of ``RecordEpisodeStatistics`` and ``RecordMetrics`` are those from before,
+    also for Gymnasium's wrappers of these names. Wrappers within ``env_fns`` belong to their
+    environments, and go on.
 
     With ``order="free"`` no row waits for another: rows are sent and received one by one, and those
     that are done are shown to the policy while the others are still at work. A slow step or reset
@@ -126,6 +137,9 @@ def evaluate(
     tally = Tally(envs.num_envs, int(episodes_per_env))
     total = envs.num_envs * int(episodes_per_env)
     with contextlib.ExitStack() as stack:
+        Calls(envs).note()
+        stack.enter_context(frozen(envs))
+        stack.enter_context(whole_episodes(envs))
         playing = stack.enter_context(stepping(envs, order, seed, options))
         if progress is True:
             bar = stack.enter_context(contextlib.closing(Progress(total)))

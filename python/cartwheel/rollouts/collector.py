@@ -22,6 +22,7 @@ from cartwheel.rollouts.collecting.plan import Plan
 from cartwheel.rollouts.collecting.session import Session
 from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.spaces import nested
+from cartwheel.vector.calls import Calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,8 +107,13 @@ class Collector:
     is not ``valid``, the step before it is bootstrapped, and the episode counts as played. A step
     that terminated an episode did not fail, even if the reset after it did.
 
-    Only the collector may step and reset the environments; if you do, call :meth:`reset`
-    afterwards. The collector does not close them.
+    **Other callers.** Between two calls of :meth:`collect` you may step, reset and evaluate the
+    environments. The next rollout then begins with a reset, and the logger ``cartwheel`` says so
+    once. (Of vector environments that are not cartwheel's, only calls through wrappers of
+    ``cartwheel.wrappers``, evaluations and other collectors are noticed; after others call
+    :meth:`reset`.) If another caller comes while a rollout is collected, as the policy itself
+    might, :meth:`collect` raises ``RuntimeError`` and the rollout is lost. The collector does not
+    close the environments.
 
     **Order.** ``"lockstep"`` steps all rows together: every batch waits for its slowest row, and
     the policy for the environments. The other orders send and receive rows apart
@@ -228,8 +234,10 @@ class Collector:
         if as_bool("background", background):
             _check_background(envs)
         self._order = order
-        source, spares = plan.source(envs, self.mode, self._actor, steps, self.episodes_per_env)
-        self._session = Session(envs, self._actor, source, order, spares, seed, options)
+        calls = Calls(envs)
+        where = envs, self.mode, self._actor, calls, steps, self.episodes_per_env
+        source, spares = plan.source(*where)
+        self._session = Session(envs, self._actor, source, calls, order, spares, seed, options)
         self._background: Background | None = None
         self._is_closed = False
         self._door = threading.Lock()
@@ -341,8 +349,9 @@ class Collector:
                 the wrapper ``DictInfoToList``.
             ValueError: The number of actions or extras is not the number of rows, or the names of
                 extras differ from before.
-            RuntimeError: ``infos`` have no final observations in the mode ``SAME_STEP``; the
-                collector is closed; or another thread is in one of its calls.
+            RuntimeError: ``infos`` have no final observations in the mode ``SAME_STEP``; another
+                caller used the environments meanwhile; the collector is closed; or another thread
+                is in one of its calls.
             cartwheel.ForkedProcessError: The thread of the background lives in the parent process.
             Exception: The policy or the environments raised it.
         """
@@ -379,8 +388,8 @@ class Collector:
         """Waits until nothing is in flight, so that others can use the environments.
 
         The thread of the background ends after the call that it is in. Complete rollouts wait, and
-        unfinished ones go on with the next :meth:`collect`. It resumes where the environments are:
-        if you reset or step them meanwhile, call :meth:`reset` afterwards.
+        unfinished ones go on with the next :meth:`collect`, unless the environments were stepped or
+        reset meanwhile: then they are dropped, and the next rollout begins with a reset.
 
         Raises:
             RuntimeError: Another thread is in a call of this collector; the collector is closed; or

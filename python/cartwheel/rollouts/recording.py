@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.collecting.actor import Actor
     from cartwheel.rollouts.collecting.answers import Answers
     from cartwheel.rollouts.record import Record
+    from cartwheel.vector.calls import Calls
 
     #: Which rows are transitions, which begin an episode, and which have a final observation that
     #: the next row does not show.
@@ -67,6 +68,9 @@ class Recording:
         self.is_complete = self.is_lost = False
         self.waited = 0.0
         self._rows = np.arange(envs.num_envs)
+        #: Calls of the environments, if they are the pool's: where steps are copied, wrappers may
+        #: make several for one.
+        self._own = 0
         #: For each step, the version of the policy.
         self._versions: list[int] = []
         #: For each step with failures, the environments for which it is not a transition. If the
@@ -92,12 +96,26 @@ class Recording:
         """Recorded steps of all environments."""
         return len(self._versions) * self.envs.num_envs
 
-    def record(self, actor: Actor) -> None:
+    def record(self, actor: Actor, calls: Calls) -> None:
         """Steps until the recording is complete.
 
         If the policy raises, or its actions do not fit, the recording is not changed.
-        """
 
+        Raises:
+            RuntimeError: Another caller stepped or reset the environments meanwhile.
+            Exception: The policy or an environment raised it.
+        """
+        self._own = 0
+        try:
+            self._step_on(actor, calls)
+        finally:
+            if not self.segments[-1].copies:
+                calls.made(self._own)
+        if calls.others():
+            self.is_lost = True
+            raise interrupted(self.done)
+
+    def _step_on(self, actor: Actor, calls: Calls) -> None:
         def first() -> NDArray[np.bool_]:
             return self.is_first.copy()
 
@@ -106,6 +124,8 @@ class Recording:
             answer, version = actor.ask(self.shown, self._rows, first)
             actions = segment.act(answer)
             self.is_lost = True
+            if segment.copies and calls.others():
+                raise interrupted(self.done)
             began = time.perf_counter()
             try:
                 step = self.envs.step(actions)
@@ -113,6 +133,7 @@ class Recording:
                 self.is_lost = not self._is_refused(segment)
                 raise
             self.waited += time.perf_counter() - began
+            self._own += 1
             segment.take_in(step)
             self._versions.append(version)
             failed = failed_rows(step[4]) if step[4] else None
@@ -120,6 +141,8 @@ class Recording:
                 step_of_all = sum(segment.steps for segment in self.segments) - 1
                 self._failed[step_of_all] = failed & ~step[2]  # a terminating step did not fail
             self._settle(segment, step)
+            if segment.copies:
+                calls.note()
             self.is_lost = False
 
     def _is_refused(self, segment: Segment) -> bool:
@@ -148,6 +171,7 @@ class Recording:
             if len(rows):
                 self.finals.add(nested.at(self.shown, rows))
                 self.shown, _ = self.envs.reset(options={"reset_mask": over})
+                self._own += 1
                 # Only these rows: the others keep the result of their step, even if their worker
                 # died in the reset.
                 segment.show(rows, nested.at(self.shown, rows))
@@ -283,6 +307,7 @@ class EpisodeRecording(Recording):
             mask = restarting if self.freezes else over
             if mask.any() and not self.is_complete:
                 observations, _ = self.envs.reset(options={"reset_mask": mask})
+                self._own += 1
                 segment.show(rows[goes_on], nested.at(observations, rows[goes_on]))
 
     def _grow(self) -> None:
@@ -291,12 +316,23 @@ class EpisodeRecording(Recording):
         most = steps if self.num_steps is None else self.num_steps - steps
         segment = Segment(self.envs, min(steps, most, MAX_STEPS), self.shown, self._answers)
         nested.assign(segment.observations, 0, self.shown)  # resting rows repeat their last frame
+        self._own += 1
         self.segments.append(segment)
         self.shown = nested.at(segment.observations, 0)
 
     def _marks(self, terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> Marks:
         del terminated, truncated
         return np.array(self._valid), np.array(self._first), np.array(self._replaced)
+
+
+def interrupted(steps: int) -> RuntimeError:
+    """The error of a rollout during which another caller used the environments."""
+    return RuntimeError(
+        f"the environments were stepped or reset by another caller while the collector collected: "
+        f"the rollout is lost, {steps} steps in all rows so far, and the next one begins with a "
+        "reset. Use them between two calls of `collect`, in the background after `pause`, and "
+        "not from within the policy."
+    )
 
 
 def carry_after(rollout: Record) -> Carry:

@@ -82,6 +82,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     final_obs: FinalObs
     #: A ``Link`` or a ``NativeLink``.
     _link: Any
+    #: Whether no reset staggers rows, see :func:`cartwheel.vector.rules.whole_episodes`.
+    _begins_whole = False
     #: Whether resets load states, see ``cartwheel.wrappers.CachedReset``.
     _caches_resets = False
     #: What is told what :meth:`next_reset` gave: the sources of wrappers.
@@ -220,6 +222,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         else:
             seeds = as_seeds(seed, range(self.num_envs), self.num_envs)
             mask = as_reset_mask(options, self.num_envs)
+        if mask is None and self._begins_whole:
+            mask = np.ones(self.num_envs, np.bool_)  # a reset of some rows staggers none
         self._pool.discard_late(self._link.timeout, calling)
         self._pool.check(calling, idle=True)
         return self._link.pack_reset(seeds, mask, without_rows(options)), mask
@@ -524,7 +528,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     ) -> tuple[list[int], list[Any], bool]:
         """Prepares resets: their rows, the messages, and whether they name no rows."""
         rows = as_reset_rows(options, self.num_envs)
-        full = not row_options_in(options)
+        full = not row_options_in(options) and not self._begins_whole
         seeds = as_seeds(seed, rows, self.num_envs)
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):

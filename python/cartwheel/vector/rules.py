@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.arguments import as_bool, as_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 #: The most steps of an episode, and repetitions of an action.
 _MOST = 2**32 - 1
@@ -84,3 +85,21 @@ class Rules:
     def as_dict(self) -> dict[str, Any]:
         """Returns the rules as native code takes them."""
         return dataclasses.asdict(self)
+
+
+@contextlib.contextmanager
+def whole_episodes(envs: Any) -> Iterator[None]:
+    """Lets resets of all rows begin whole episodes, also with ``staggered_reset``.
+
+    For counts of episodes: the first episode after a staggered reset is cut short.
+    """
+    inner = envs.unwrapped
+    rules = getattr(inner, "_rules", None)
+    if rules is None or not rules.staggered_reset:
+        yield
+        return
+    inner._begins_whole = True
+    try:
+        yield
+    finally:
+        inner._begins_whole = False

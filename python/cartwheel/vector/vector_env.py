@@ -181,7 +181,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             fall on the same step: row ``i`` counts as having made a number of steps from 0 to
             ``max_episode_steps - 1`` already. The number is a function of the row's seed
             (SplitMix64), or comes from the system if the row gets no seed; the environment's
-            random numbers are not used. Other resets begin at 0. Needs ``max_episode_steps``.
+            random numbers are not used. Other resets begin at 0, and so do those of
+            :func:`~cartwheel.evaluate` and of collectors that count episodes. Wrappers report the
+            first episodes as they are, shorter than the others. Needs ``max_episode_steps``.
         final_obs: The form of final observations in the mode ``SAME_STEP``. ``"object"``, as in
             Gymnasium: in steps in which an episode ends, ``infos["final_obs"]`` is an array of
             objects. ``"dense"``: in every step it is the batch of the true next observations of all

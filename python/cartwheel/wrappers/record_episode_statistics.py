@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from cartwheel.wrapping.stats_key import check_stats_key, refuse_taken
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
@@ -95,6 +98,7 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
         )
         self.episode_count = 0
         self.failed_count = 0
+        self._is_frozen = False
 
     @property
     def return_queue(self) -> deque[float]:
@@ -115,8 +119,19 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
         # Not in every step: hundreds of episodes may end in one, and most are never looked at.
         queues: tuple[deque[Any], ...] = self._queues
         for queue, values in zip(queues, self._episodes.take_recent(), strict=True):
-            queue.extend(values)
+            if not self._is_frozen:
+                queue.extend(values)
         return self._queues
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        self._filled_queues()
+        before, self._is_frozen = self._is_frozen, True
+        try:
+            yield
+        finally:
+            self._filled_queues()  # forgets the episodes of the evaluation
+            self._is_frozen = before
 
     @property
     def episode_returns(self) -> NDArray[np.float64]:
@@ -139,11 +154,11 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
         complete, dropped, report = self._episodes.step(
             (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
-        self.failed_count += dropped
+        self.failed_count += 0 if self._is_frozen else dropped
         if report is not None:
             values, mask = report
             batch.infos = {**batch.infos, self._stats_key: values, self._mask_key: mask}
-            self.episode_count += complete
+            self.episode_count += 0 if self._is_frozen else complete
 
     def get_wrapper_state(self) -> dict[str, Any]:
         """The state: of each environment's present episode, the queues as arrays, the counts.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,15 @@ from cartwheel.wrapping.stats_key import check_stats_key, refuse_taken
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
     from cartwheel.wrapping.batch import Batch
 
+#: What of the state is about episodes that have ended.
+_ENDED = ("window", "finished", "episode_count", "dropped")
 #: The names of what is reported.
 _SUCCESSES = ("success_once", "success_at_end")
 _FAILURES = ("fail_once", "fail_at_end")
@@ -149,6 +154,16 @@ class RecordMetrics(KeepsState, VectorWrapper):
     def _is_shown(self, name: str) -> bool:
         success, fail = self._reported
         return success if name in _SUCCESSES else fail if name in _FAILURES else True
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        before, reported = self._episodes.state(), self._reported
+        try:
+            yield
+        finally:
+            ended = {name: before[name] for name in _ENDED}
+            self._episodes.set_state({**self._episodes.state(), **ended})
+            self._reported = reported
 
     def _transform(self, batch: Batch) -> None:
         infos = batch.infos

@@ -24,6 +24,7 @@ from cartwheel.arguments import (
 )
 from cartwheel.errors import is_raised_by_env
 from cartwheel.spaces import nested
+from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.wrapping.batch import RESET, SHOWN, Batch
@@ -62,6 +63,8 @@ class Source:
         self.envs: Any = envs
         self.steps_rows: bool = getattr(envs, "steps_rows", False)
         self._is_foreign = not self.steps_rows
+        #: Counts calls where the vector environment does not.
+        self._calls = Calls(envs) if self._is_foreign else None
         self._kinds = RowKinds(envs.num_envs, self.mode.value)
         self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
         #: The rows of a pending ``step_async``; seed and options of a pending ``reset_async``.
@@ -257,6 +260,8 @@ class Source:
         self, result: tuple[Any, Any, Any, Any, dict[str, Any]], *, in_parts: bool
     ) -> Batch:
         observations, rewards, terminations, truncations, infos = result
+        if self._calls is not None:
+            self._calls.note()
         failed = failed_rows(infos) if infos else None  # refuses infos that are no dictionary
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
@@ -269,6 +274,8 @@ class Source:
 
     def _reset(self, result: tuple[Any, dict[str, Any]], seed: Any, options: ResetOptions) -> Batch:
         observations, infos = result
+        if self._calls is not None:
+            self._calls.note()
         failed_rows(infos)  # refuses infos that are no dictionary
         num_envs = self.envs.num_envs
         by_number = names_rows(options)

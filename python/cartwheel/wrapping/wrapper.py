@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from cartwheel.wrapping.recording import StepRecording
 from cartwheel.wrapping.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gymnasium.spaces import Space
     from gymnasium.vector import AutoresetMode, VectorEnv
@@ -93,6 +94,11 @@ class VectorWrapper(AnyVectorWrapper):
     def _present(self) -> Any:
         """Returns the present observations of all rows."""
         return self._pass(self._source.present()).observations
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        """Keeps statistics of the training as they are, while an evaluation plays."""
+        yield
 
     @classmethod
     def _makes_calls(cls) -> bool:

@@ -68,6 +68,9 @@ class Auto:
 
     # What a collector asks of an order
 
+    #: Whether a rollout has a number of whole episodes.
+    counts_episodes = False
+
     @property
     def num_steps(self) -> Any:
         """Steps of a rollout."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cartwheel.rollouts.collecting.actor import Actor
     from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.vector.calls import Calls
 
 #: The number of steps for which memory is made first if the length of episodes is unknown.
 FIRST_STEPS = 32
@@ -37,11 +38,12 @@ class Lockstep:
         envs: VectorEnv[Any, Any, Any],
         mode: AutoresetMode,
         actor: Actor,
+        calls: Calls,
         num_steps: int | None,
         episodes_per_env: NDArray[np.int64] | None = None,
     ) -> None:
         """Collects nothing yet; :meth:`begin` comes first."""
-        self._envs, self._mode, self._actor = envs, mode, actor
+        self._envs, self._mode, self._actor, self._calls = envs, mode, actor, calls
         self.num_steps, self.episodes_per_env = num_steps, episodes_per_env
         self.carry: Carry | None = None
         self.shown: Any = None
@@ -57,6 +59,11 @@ class Lockstep:
             return self._recording.is_first.copy()
         carry = self.carry or Carry.after_reset(self._envs.num_envs)
         return carry.is_first.copy()
+
+    @property
+    def counts_episodes(self) -> bool:
+        """Whether a rollout has a number of whole episodes."""
+        return self.episodes_per_env is not None
 
     @property
     def needs_reset(self) -> bool:
@@ -98,7 +105,7 @@ class Lockstep:
         """Collects the next rollout, or completes one that an error of the policy interrupted."""
         recording = self._recording or self._begin()
         try:
-            recording.record(self._actor)
+            recording.record(self._actor, self._calls)
         except BaseException:
             if recording.is_lost:
                 with contextlib.suppress(Exception):  # closed or broken: no rollout to end
@@ -134,4 +141,5 @@ class Lockstep:
         except BaseException:
             self.carry = None  # a wait that was given up leaves a call pending, which a reset ends
             raise
+        self._calls.note()
         return self._recording

@@ -31,7 +31,7 @@ from cartwheel.rollouts.collecting.actor import Stopped
 from cartwheel.rollouts.collecting.answers import Answers
 from cartwheel.rollouts.collecting.block import Block, Finals
 from cartwheel.rollouts.finals import Finals as FinalsOfInfos
-from cartwheel.rollouts.recording import carry_after
+from cartwheel.rollouts.recording import carry_after, interrupted
 from cartwheel.spaces import nested
 from cartwheel.vector.in_flight import drop_in_flight
 from cartwheel.vector.infos import check_infos, failed_rows
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.collecting.actor import Actor
     from cartwheel.rollouts.collecting.standby import Standby
     from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.vector.calls import Calls
 
 #: The states of a row.
 READY, STEPPING, RESETTING, OVER = range(4)
@@ -64,6 +65,8 @@ class Pipeline(abc.ABC):
         steps: For each row, the number of its steps.
     """
 
+    #: Whether a rollout has a number of whole episodes.
+    counts_episodes = False
     #: In which order the vector environment hands out rows.
     _recv_order: str
 
@@ -72,6 +75,7 @@ class Pipeline(abc.ABC):
         envs: Any,
         mode: AutoresetMode,
         actor: Actor,
+        calls: Calls,
         num_steps: int,
         *,
         run_ahead: int,
@@ -79,7 +83,7 @@ class Pipeline(abc.ABC):
         standby: Standby | None,
     ) -> None:
         """Collects nothing yet; :meth:`begin` comes first."""
-        self._envs, self._mode, self._actor = envs, mode, actor
+        self._envs, self._mode, self._actor, self._calls = envs, mode, actor, calls
         self._space = envs.single_observation_space
         self._num_steps, self.run_ahead = num_steps, run_ahead
         self._columns, self._standby = columns, standby
@@ -307,11 +311,14 @@ class Pipeline(abc.ABC):
     ) -> None:
         """Sends actions, then writes them to the blocks: the environments work meanwhile."""
         self._is_whole = False
+        if self._calls.others():
+            raise interrupted(self.done)
         try:
             self._envs.send(actions, self._playing(rows))
         except Exception:
             self._is_whole = True  # refused: nothing was sent
             raise
+        self._calls.note()
         self._fresh = None
         self._flying += len(rows)
         self._state[rows] = STEPPING
@@ -339,6 +346,7 @@ class Pipeline(abc.ABC):
             return
         if self._standby is None:
             self._envs.async_reset(options={"env_index": rows})
+            self._calls.note()
             self._state[rows] = RESETTING
             self._flying += len(rows)
             return
@@ -346,6 +354,7 @@ class Pipeline(abc.ABC):
         self._state[rows] = RESETTING
         if resets.envs:
             self._envs.async_reset(seed=resets.seeds, options={"env_index": resets.envs})
+            self._calls.note()
             self._flying += len(resets.envs)
         if resets.rows:
             self._restart(np.array(resets.rows), resets.observations())

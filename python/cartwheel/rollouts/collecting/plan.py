@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from cartwheel.rollouts.collecting.actor import Actor
     from cartwheel.rollouts.collecting.source import Source
+    from cartwheel.vector.calls import Calls
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,13 +103,14 @@ class Plan:
         envs: Any,
         mode: AutoresetMode,
         actor: Actor,
+        calls: Calls,
         num_steps: int | None,
         episodes_per_env: NDArray[Any] | None,
     ) -> tuple[Source, Standby | None]:
         """Makes what collects in this order, and its spares."""
         standby = Standby(envs.num_envs, self.standby) if self.standby else None
         rows = envs.num_envs - self.standby
-        where = (envs, mode, actor, num_steps)
+        where = (envs, mode, actor, calls, num_steps)
         bounds: dict[str, Any] = {
             "run_ahead": self.run_ahead,
             "columns": self.columns,
@@ -127,7 +129,7 @@ class Plan:
             return free(), standby
         if self.order == "groups":
             return groups(), standby
-        lockstep = Lockstep(envs, mode, actor, num_steps, episodes_per_env)
+        lockstep = Lockstep(*where, episodes_per_env)
         if self.order == "lockstep":
             return lockstep, None
         makers: dict[str, Any] = {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel.log import LOGGER
 from cartwheel.progress import Progress
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.collecting.auto import Auto
@@ -15,6 +16,7 @@ from cartwheel.rollouts.collecting.pipeline import Pipeline
 from cartwheel.rollouts.collecting.stats import CollectorStats
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import check_infos
+from cartwheel.vector.rules import whole_episodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.collecting.source import Source
     from cartwheel.rollouts.collecting.standby import Standby
     from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.vector.calls import Calls
 
 #: How many of the slowest rows the statistics name.
 SLOWEST = 5
@@ -42,17 +45,19 @@ class Session:
         envs: Any,
         actor: Actor,
         source: Source,
+        calls: Calls,
         order: str,
         standby: Standby | None,
         seed: Any,
         options: ResetOptions,
     ) -> None:
         """Resets nothing yet; ``seed`` is for the first reset."""
-        self.envs, self.actor, self.source = envs, actor, source
+        self.envs, self.actor, self.source, self._calls = envs, actor, source, calls
         self._order, self._standby = order, standby
         self._seed, self._options = seed, options
         self._rollouts = self._steps = self._staleness = self._max_staleness = 0
         self._seconds = 0.0
+        self._has_told = False
 
     def reset(self, seed: Any, options: ResetOptions) -> tuple[Any, dict[str, Any]]:
         """Resets every environment; the policy gets the returned observations next."""
@@ -61,7 +66,11 @@ class Session:
         standby = self._standby
         if standby is not None:
             seed = standby.begin(seed)
-        observations, infos = self.envs.reset(seed=seed, options=options)
+        # A rollout that counts episodes has whole ones.
+        whole = self.source.counts_episodes
+        with whole_episodes(self.envs) if whole else contextlib.nullcontext():
+            observations, infos = self.envs.reset(seed=seed, options=options)
+        self._calls.note()
         check_infos(infos)
         num_rows, shown = self.envs.num_envs, observations
         if standby is not None:
@@ -74,7 +83,7 @@ class Session:
 
     def collect(self, *, progress: bool | Callable[[int, int], object] = False) -> Rollout:
         """Collects the next rollout, after a reset if one is needed."""
-        if self.source.needs_reset:
+        if self.source.needs_reset or self._is_elsewhere():
             self.reset(self._seed, None)
         began = time.perf_counter()
         try:
@@ -82,6 +91,19 @@ class Session:
                 return self.source.collect()
         finally:
             self._seconds += time.perf_counter() - began
+
+    def _is_elsewhere(self) -> bool:
+        """Whether another caller has stepped or reset the environments, so that a reset is due."""
+        if not self._calls.others():
+            return False
+        if not self._has_told:
+            self._has_told = True
+            LOGGER.warning(
+                "%r was stepped or reset by another caller: the collector begins its next rollout "
+                "with a reset, now and whenever that happens (this is said once)",
+                self.envs,
+            )
+        return True
 
     @contextlib.contextmanager
     def _reporting(self, *, progress: bool | Callable[[int, int], object]) -> Iterator[None]:

@@ -22,6 +22,10 @@ class Source(Protocol):
     num_steps: Any
 
     @property
+    def counts_episodes(self) -> bool:
+        """Whether a rollout has a number of whole episodes."""
+
+    @property
     def waited(self) -> float:
         """Seconds in which it waited for environments."""
 

@@ -107,6 +107,7 @@ impl Pool {
             return Ok(());
         }
         self.open_batches(self.sent.count + rows.len())?;
+        self.meter.count_begun();
         self.end_thought();
         let op = if call == Call::Reset { Op::Reset } else { Op::Step };
         self.sent.woken.fill(false);

@@ -79,6 +79,7 @@ pub struct Meter {
     row_bytes: u64,
     /// Nanoseconds.
     waited: AtomicU64,
+    begun: AtomicU64,
     batches: AtomicU64,
     rows: AtomicU64,
     copies: AtomicU64,
@@ -97,11 +98,16 @@ impl Meter {
             rows_are_timed,
             row_bytes,
             waited: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
             batches: AtomicU64::new(0),
             rows: AtomicU64::new(0),
             copies: AtomicU64::new(0),
             restarts: plan.shards.iter().map(|_| AtomicU64::new(0)).collect(),
         }
+    }
+
+    pub(super) fn count_begun(&self) {
+        add(&self.begun, 1);
     }
 
     pub(super) fn count_batch(&self, rows: usize, copied: bool) {
@@ -118,6 +124,12 @@ impl Meter {
 
     pub(super) fn count_restart(&self, worker: usize) {
         add(&self.restarts[worker], 1);
+    }
+
+    /// Steps and resets that have begun so far, of all rows or of some. Equal numbers say that nothing
+    /// was stepped or reset in between, by any caller.
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed) // it orders nothing: one thread at a time makes calls
     }
 
     /// The counters so far. While calls are pending or rows are in flight, the counters of a row

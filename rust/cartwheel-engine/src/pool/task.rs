@@ -59,6 +59,9 @@ impl Pool {
         let command = Command { op, task: self.task };
         let slab = lease.as_ref().map_or(0, Lease::slab);
         self.pending = Some(Pending { call, command, lease, own_done: false });
+        if matches!(call, Call::Step | Call::Reset) {
+            self.meter.count_begun();
+        }
         let shards = self.shards().len();
         for worker in 0..shards {
             let slot = self.memory.control.slot(worker);

@@ -520,6 +520,13 @@ impl PyPool {
         self.door.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
     }
 
+    /// Steps and resets that have begun so far.
+    fn begun(&self, py: Python<'_>) -> PyResult<u64> {
+        // Not through the door, as `stats`.
+        self.door.check(py)?;
+        Ok(self.meter.upgrade().ok_or_else(|| self.door.closed(py))?.begun())
+    }
+
     /// The counters so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         // Not through the door: a caller wants to see what another thread is waiting for.
