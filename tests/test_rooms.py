@@ -35,7 +35,8 @@ BINDING = """
     image memory native returns store wrappers
     value
     array channel
-    descriptor error mode rules schedule space
+    error
+    descriptor interpreter mode rules schedule space
 """
 ENGINE = """
     lib

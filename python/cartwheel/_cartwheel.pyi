@@ -968,8 +968,12 @@ class Pool:
             MemoryError: There is no address space left; the batches stay shared.
         """
 
-    def close(self, grace: float) -> list[int]:
-        """Ends the workers; returns the workers that did not end within ``grace`` seconds."""
+    def close(self, grace: float, after: Callable[[], object] | None = None) -> list[int] | None:
+        """Ends the workers; returns the workers that did not end within ``grace`` seconds.
+
+        ``None``: this thread is in a call, in which a signal handler or an environment closes. The
+        call ends the workers when it returns, and then calls ``after``.
+        """
 
 def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
     """Serves worker ``index`` until the pool closes it; calls the worker's ``ready`` first."""

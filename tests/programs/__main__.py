@@ -3,9 +3,11 @@
 import sys
 
 from tests.programs import (  # noqa: F401 - they register programs
+    closing_handlers,
     collecting,
     cycles,
     endings,
+    ends_of_threads,
     forbidden,
     forking,
     ray_nodes,

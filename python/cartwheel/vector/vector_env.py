@@ -599,5 +599,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
 
 
 def _shut_down(pool: Pool, crew: Crew, grace: float) -> None:
-    pool.close(grace)
-    crew.join(grace=min(grace, 1.0))
+    join = functools.partial(crew.join, grace=min(grace, 1.0))
+    if pool.close(grace, join) is None:
+        crew.hang_up()  # a signal handler, or an environment, within a call of this thread
+    else:
+        join()

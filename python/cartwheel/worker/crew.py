@@ -21,6 +21,7 @@ from cartwheel.worker.exits import (
     described_exit,
     quoted,
 )
+from cartwheel.worker.late_threads import await_at_exit
 from cartwheel.worker.recovery import Recovery
 from cartwheel.worker.start import NO_MAIN_GUARD
 
@@ -58,6 +59,7 @@ class Crew:
         deaths: The last death of each worker that was restarted.
         cache: The states that resets load; ``None`` if environments reset themselves.
         drawn: The rows whose terminal states are drawn.
+        hung_up: Whether the channels were closed while a call waits for a message.
     """
 
     shards: list[tuple[int, int]]
@@ -76,6 +78,7 @@ class Crew:
     deaths: dict[int, WorkerDiedError] = dataclasses.field(default_factory=dict)
     cache: ResetCache | None = None
     drawn: list[int] = dataclasses.field(default_factory=list)
+    hung_up: bool = False
 
     def __post_init__(self) -> None:
         """Counts from zero."""
@@ -149,11 +152,14 @@ class Crew:
 
         Raises:
             WorkerDiedError: The worker ended first.
+            EOFError: A signal handler closed the vector environment.
             multiprocessing.TimeoutError: No message came within ``seconds``.
         """
         try:
             return self.channels[worker].receive(timeout=seconds)
         except EOFError:
+            if self.hung_up:
+                raise
             raise self.logged(self.died(worker, phase)) from None
 
     def receive_announced(self, worker: int, number: int) -> Any:
@@ -161,10 +167,13 @@ class Crew:
 
         Raises:
             WorkerDiedError: The process that announced the message died before it sent it.
+            EOFError: A signal handler closed the vector environment.
         """
         try:
             return self.channels[worker].receive(number)
         except EOFError:
+            if self.hung_up:
+                raise
             if self.is_from_replaced(worker, number):
                 raise self.deaths[worker] from None
             raise self.logged(self.died(worker, "send")) from None
@@ -356,6 +365,13 @@ class Crew:
         assert isinstance(channel, ProcessChannel), "only processes die"
         return channel.stderr.last_lines() if channel.stderr is not None else ""
 
+    def hang_up(self) -> None:
+        """Closes the channels to processes: calls that wait for a message raise ``EOFError``."""
+        self.hung_up = True
+        for channel in self.channels:
+            if isinstance(channel, ProcessChannel):
+                channel.hang_up()
+
     def give_up(self) -> None:
         """Ends workers that were started but never served."""
         for channel in self.channels:
@@ -380,6 +396,8 @@ class Crew:
                 process.close()
         for thread in self.threads:
             thread.join(deadline.left())
+            if thread.is_alive():
+                await_at_exit(thread)
         # The list is kept: another thread may still use it before it finds the pool closed.
         for channel in self.channels:
             channel.close()

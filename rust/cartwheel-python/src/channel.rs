@@ -1,15 +1,17 @@
 //! An end of a channel between the caller and a worker process, as Python sees it.
 //!
 //! Every method is one native call, so Ctrl-C never comes between two halves of it.
+//!
+//! A call that waits does so in slices. The channel is locked during a slice alone, while the thread is
+//! detached, and never while signals are handled: a handler may close this channel.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cartwheel_engine::worker::Channel;
+use cartwheel_engine::worker::{Channel, OwnThread};
 use pyo3::exceptions::{PyEOFError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -17,6 +19,7 @@ use pyo3::types::PyBytes;
 
 use crate::descriptor::PyDescriptor;
 use crate::error::took_too_long;
+use crate::interpreter::enter;
 
 /// A message and its number.
 type Numbered = (u64, Vec<u8>);
@@ -34,7 +37,7 @@ struct Inside {
     /// The caller reads the announced messages of a batch once all rows of the batch are done. If a
     /// worker waited for that while it still had a row of the batch to step, both would wait for
     /// ever. So a worker only leaves its messages for the thread.
-    sender: Option<(Sender<Numbered>, JoinHandle<()>)>,
+    sender: Option<(Sender<Numbered>, OwnThread)>,
     /// Messages with numbers up to this one came from processes that were replaced.
     replaced: u64,
     /// Those that were not received, by number.
@@ -50,8 +53,8 @@ impl PyChannel {
         let mut sender = None;
         if pid.is_none() {
             let (through, (way, unsent)) = (channel.sender()?, mpsc::channel());
-            let thread = std::thread::Builder::new().name("cartwheel-channel".to_owned());
-            sender = Some((way, thread.spawn(move || send_all(through, &unsent))?));
+            let send = move || send_all(through, &unsent);
+            sender = Some((way, OwnThread::start("cartwheel-channel".to_owned(), send)?));
         }
         let inside = Inside { channel, sender, replaced: 0, left: HashMap::new() };
         Ok(Self(Mutex::new(Some(inside))))
@@ -60,7 +63,8 @@ impl PyChannel {
     /// Sends a message: bytes, or a tuple of bytes and the descriptors that travel with them.
     #[pyo3(signature = (message, number = 0))]
     fn post(&self, py: Python<'_>, message: &Bound<'_, PyAny>, number: u64) -> PyResult<()> {
-        if let Some(Inside { sender: Some((way, _)), .. }) = self.lock(py).as_ref() {
+        let way = self.lock(py).as_ref().and_then(|inside| Some(inside.sender.as_ref()?.0.clone()));
+        if let Some(way) = way {
             let _ = way.send((number, message.extract()?)); // without a caller, nobody misses it
             return Ok(());
         }
@@ -77,19 +81,18 @@ impl PyChannel {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = as_duration(timeout);
-        let mut inside = self.lock(py);
-        let Some(inside) = inside.as_mut() else { return Err(closed()) };
-        if (1..=inside.replaced).contains(&number) {
-            let message = inside.left.remove(&number).ok_or_else(closed)?;
-            return Ok(PyBytes::new(py, &message));
-        }
-        loop {
-            let (found, message) =
-                signalled(py, |interrupted| inside.channel.receive(timeout, interrupted))?;
-            if found >= number {
-                return Ok(PyBytes::new(py, &message));
+        let message = self.wait(py, timeout, &|| false, |inside, slice| {
+            if (1..=inside.replaced).contains(&number) {
+                return inside.left.remove(&number).ok_or(ErrorKind::UnexpectedEof.into());
             }
-        }
+            loop {
+                let (found, message) = inside.channel.receive(None, slice)?;
+                if found >= number {
+                    return Ok(message);
+                }
+            }
+        })?;
+        Ok(PyBytes::new(py, &message.map_err(|error| raised(py, error))?))
     }
 
     /// The first of the descriptors that came with messages.
@@ -124,7 +127,7 @@ impl PyChannel {
         let inside = self.lock(py).take();
         if let Some(Inside { sender: Some((way, thread)), .. }) = inside {
             drop(way);
-            drop(py.detach(|| thread.join()));
+            py.detach(|| thread.join());
         }
     }
 }
@@ -143,7 +146,10 @@ impl PyChannel {
         let copies = descriptors.iter().map(|descriptor| descriptor.get().try_clone());
         let copies = copies.collect::<PyResult<Vec<_>>>()?;
         match self.lock(message.py()).as_mut() {
-            Some(inside) => inside.channel.post(0, bytes.as_bytes(), copies).map_err(raised),
+            Some(inside) => inside
+                .channel
+                .post(0, bytes.as_bytes(), copies)
+                .map_err(|error| raised(message.py(), error)),
             None => Ok(()),
         }
     }
@@ -156,18 +162,46 @@ impl PyChannel {
         timeout: Option<Duration>,
         ends: impl Fn() -> bool + Sync,
     ) -> PyResult<bool> {
-        let mut inside = self.lock(py);
-        let Some(inside) = inside.as_mut() else { return Ok(true) };
-        if !inside.channel.owes() {
+        if !self.owes(py) {
             return Ok(true);
         }
-        signalled(py, |interrupted| {
-            match inside.channel.flush(timeout, &mut || ends() || interrupted()) {
-                Err(error) if error.kind() == ErrorKind::TimedOut => Ok(false),
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
-                sent => sent.map(|()| true),
+        match self.wait(py, timeout, &ends, |inside, slice| inside.channel.flush(None, slice))? {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::TimedOut => Ok(false),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
+            Err(error) => Err(raised(py, error)),
+        }
+    }
+
+    /// Calls `run` until it is not interrupted, a slice has passed after `timeout`, or `ends` says so; the
+    /// outer error is that of a signal handler.
+    fn wait<T: Send>(
+        &self,
+        py: Python<'_>,
+        timeout: Option<Duration>,
+        ends: &dyn Fn() -> bool,
+        run: impl Fn(&mut Inside, &mut dyn FnMut() -> bool) -> io::Result<T> + Sync,
+    ) -> PyResult<io::Result<T>> {
+        enter();
+        let began = Instant::now();
+        loop {
+            let outcome = py.detach(|| {
+                let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let inside = inside.as_mut().ok_or(ErrorKind::UnexpectedEof)?;
+                run(inside, &mut || true)
+            });
+            match outcome {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                outcome => return Ok(outcome),
             }
-        })
+            py.check_signals()?;
+            if ends() {
+                return Ok(Err(ErrorKind::Interrupted.into()));
+            }
+            if timeout.is_some_and(|timeout| began.elapsed() >= timeout) {
+                return Ok(Err(ErrorKind::TimedOut.into()));
+            }
+        }
     }
 
     /// Whether a queued message was not sent completely.
@@ -186,34 +220,19 @@ fn send_all(mut channel: Channel, unsent: &Receiver<Numbered>) {
             Err(error) => {
                 // The caller would wait for messages for ever. So the process ends, and the caller
                 // finds it dead.
-                Python::try_attach(|py| raised(error).write_unraisable(py, None));
+                Python::try_attach(|py| raised(py, error).write_unraisable(py, None));
                 std::process::abort();
             }
         }
     }
 }
 
-/// Runs a call of a channel while other threads may run Python; a signal handler that raises ends it.
-fn signalled<T: Send>(
-    py: Python<'_>,
-    run: impl FnOnce(&mut dyn FnMut() -> bool) -> io::Result<T> + Send,
-) -> PyResult<T> {
-    let mut by_handler = None;
-    let outcome = py.detach(|| {
-        run(&mut || {
-            by_handler = Python::attach(|py| py.check_signals().err());
-            by_handler.is_some()
-        })
-    });
-    outcome.map_err(|error| by_handler.unwrap_or_else(|| raised(error)))
-}
-
 /// The exception for an error of a channel.
-fn raised(error: io::Error) -> PyErr {
+fn raised(py: Python<'_>, error: io::Error) -> PyErr {
     match error.kind() {
         ErrorKind::InvalidInput => PyValueError::new_err(error.to_string()),
         ErrorKind::UnexpectedEof => closed(),
-        ErrorKind::TimedOut => Python::attach(took_too_long),
+        ErrorKind::TimedOut => took_too_long(py),
         _ => error.into(),
     }
 }

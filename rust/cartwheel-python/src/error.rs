@@ -10,6 +10,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
+use crate::interpreter::attach;
+
 /// Maximum number of rows that a message names: before the first reset all rows qualify.
 const NAMED: usize = 16;
 
@@ -36,12 +38,12 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::EpisodeOver { rows } => {
-            Python::attach(|py| python_error!(py, "cartwheel.errors", "EpisodeOverError", (rows,)))
+            attach(|py| python_error!(py, "cartwheel.errors", "EpisodeOverError", (rows,)))
         }
-        Error::NeedsReset { .. } | Error::NoEpisode { .. } => Python::attach(|py| {
+        Error::NeedsReset { .. } | Error::NoEpisode { .. } => attach(|py| {
             python_error!(py, "gymnasium.error", "ResetNeeded", (text + "; call reset() first",))
         }),
-        Error::NeverReset { rows } => Python::attach(|py| {
+        Error::NeverReset { rows } => attach(|py| {
             let error = python_error!(py, "gymnasium.error", "ResetNeeded", (text,));
             noted(py, error, &format!("{} were never reset", named(&rows)))
         }),
@@ -59,16 +61,16 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         Error::BadPlugin(_) => PyImportError::new_err(text),
         Error::WrongActionDType { .. } => PyTypeError::new_err(text),
         Error::Plugin { .. } => {
-            Python::attach(|py| python_error!(py, "cartwheel.errors", "PluginError", (text,)))
+            attach(|py| python_error!(py, "cartwheel.errors", "PluginError", (text,)))
         }
         Error::Failed { .. } => {
-            Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvFailedError", (text,)))
+            attach(|py| python_error!(py, "cartwheel.errors", "EnvFailedError", (text,)))
         }
         Error::Panicked { .. } => {
-            Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvPanicError", (text,)))
+            attach(|py| python_error!(py, "cartwheel.errors", "EnvPanicError", (text,)))
         }
         Error::Corrupt { .. } => {
-            Python::attach(|py| python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,)))
+            attach(|py| python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,)))
         }
         // The pool adds context to the other errors; without it they are bugs of this package.
         _ => PyRuntimeError::new_err(text),
@@ -79,7 +81,7 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
 pub(crate) fn unreadable(error: impl Into<Error>) -> PyErr {
     let text =
         format!("the plugin wrote an info or a parameter that cannot be read: {}", error.into());
-    Python::attach(|py| python_error!(py, "cartwheel.errors", "PluginError", (text,)))
+    attach(|py| python_error!(py, "cartwheel.errors", "PluginError", (text,)))
 }
 
 /// The rows in words, the first ones if they are many.

@@ -6,6 +6,7 @@ mod channel;
 mod descriptor;
 mod error;
 mod image;
+mod interpreter;
 mod memory;
 mod mode;
 mod native;

@@ -24,6 +24,7 @@ use pyo3::prelude::*;
 
 use crate::descriptor::PyDescriptor;
 use crate::error::to_py_err;
+use crate::interpreter::enter;
 use crate::space::Tree;
 
 /// Documented in the stub.
@@ -80,6 +81,7 @@ impl PyMemory {
         descriptors: Option<Vec<Bound<'_, PyDescriptor>>>,
         shared: bool,
     ) -> PyResult<Self> {
+        enter();
         let plan = Plan {
             observations: Tree::new(observations)?.leaves,
             actions: Tree::new(actions)?.leaves,

@@ -37,6 +37,7 @@ mod portable;
 mod rights;
 mod scope;
 mod shm;
+mod thread_exit;
 
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 use linux as system;
@@ -54,6 +55,7 @@ pub(crate) use system::{
     PARTS_AT_ONCE, Process, give_back, held_bytes, lifeline, make_private, make_shared,
     move_to_cpu, pin_to_cpu, reserve, sleep, wait, wait_for_parent, wake, wake_up,
 };
+pub use thread_exit::{hang, hang_on_exit};
 
 use std::io;
 use std::os::fd::OwnedFd;

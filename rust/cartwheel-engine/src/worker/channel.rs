@@ -57,6 +57,8 @@ pub struct Channel {
     stream: UnixStream,
     /// The process at the other end, if it is watched.
     peer: Option<ProcessHandle>,
+    /// Whether it had ended at the last look. It may have sent something before: so one more follows.
+    peer_has_ended: bool,
     unsent: VecDeque<Unsent>,
     arriving: Arriving,
     /// The descriptors that came with messages, in their order.
@@ -79,6 +81,7 @@ impl Channel {
             stream,
             // A process that is gone already has closed its end, which says the same.
             peer: peer.and_then(|pid| ProcessHandle::new(pid).ok()),
+            peer_has_ended: false,
             unsent: VecDeque::new(),
             arriving: Arriving::default(),
             descriptors: VecDeque::new(),
@@ -130,7 +133,7 @@ impl Channel {
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> io::Result<()> {
-        let mut watch = Watch { began: Instant::now(), timeout, has_ended: false };
+        let began = Instant::now();
         while let Some(first) = self.unsent.front_mut() {
             let sent = match (&first.bytes[first.written..], first.descriptors.front()) {
                 ([], None) => {
@@ -141,7 +144,7 @@ impl Channel {
                     .map(|()| drop(first.descriptors.pop_front())),
                 (rest, _) => self.stream.write(rest).map(|bytes| first.written += bytes),
             };
-            let goes_on = sent.or_else(|error| watch.idle(error, self.peer.as_ref(), interrupted));
+            let goes_on = sent.or_else(|error| self.idle(error, (began, timeout), interrupted));
             if goes_on.as_ref().is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof) {
                 self.unsent.clear(); // nobody will read it
             }
@@ -160,12 +163,12 @@ impl Channel {
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> io::Result<(u64, Vec<u8>)> {
-        let mut watch = Watch { began: Instant::now(), timeout, has_ended: false };
+        let began = Instant::now();
         loop {
             match self.read() {
                 Ok(None) => {}
                 Ok(Some(message)) => return Ok(message),
-                Err(error) => watch.idle(error, self.peer.as_ref(), interrupted)?,
+                Err(error) => self.idle(error, (began, timeout), interrupted)?,
             }
         }
     }
@@ -197,26 +200,11 @@ impl Channel {
         Ok(complete.then(|| (number, std::mem::take(arriving).bytes)))
     }
 
-    /// Takes the first of the descriptors that came with messages.
-    pub fn take_descriptor(&mut self) -> Option<OwnedFd> {
-        self.descriptors.pop_front()
-    }
-}
-
-/// A call that waits for the other end.
-#[derive(Debug)]
-struct Watch {
-    began: Instant,
-    timeout: Option<Duration>,
-    has_ended: bool,
-}
-
-impl Watch {
     /// Nothing could be sent or read for a slice, or an error ends the call.
     fn idle(
         &mut self,
         error: io::Error,
-        peer: Option<&ProcessHandle>,
+        (began, timeout): (Instant, Option<Duration>),
         interrupted: &mut dyn FnMut() -> bool,
     ) -> io::Result<()> {
         match error.kind() {
@@ -224,18 +212,22 @@ impl Watch {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => return Err(gone()),
             _ => return Err(error),
         }
+        if self.peer_has_ended {
+            return Err(gone());
+        }
+        self.peer_has_ended = self.peer.as_ref().is_some_and(|peer| !peer.is_alive());
         if interrupted() {
             return Err(ErrorKind::Interrupted.into());
         }
-        if self.has_ended {
-            return Err(gone());
-        }
-        // It may have sent something and then ended: so one more look follows.
-        self.has_ended = peer.is_some_and(|peer| !peer.is_alive());
-        match self.timeout {
-            Some(timeout) if self.began.elapsed() >= timeout => Err(ErrorKind::TimedOut.into()),
+        match timeout {
+            Some(timeout) if began.elapsed() >= timeout => Err(ErrorKind::TimedOut.into()),
             _ => Ok(()),
         }
+    }
+
+    /// Takes the first of the descriptors that came with messages.
+    pub fn take_descriptor(&mut self) -> Option<OwnedFd> {
+        self.descriptors.pop_front()
     }
 }
 

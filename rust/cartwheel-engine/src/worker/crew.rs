@@ -31,9 +31,9 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::own_thread::OwnThread;
 use super::share::Share;
 use super::threads::{Line, Shared};
 use super::{Limit, OwnShard, close};
@@ -56,7 +56,7 @@ struct Handoff {
 /// The threads and what they share.
 pub struct Crew {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<OwnThread>,
     handoff: Handoff,
     /// When to wake a sleeping thread although that does not pay by itself.
     trials: Trials,
@@ -131,13 +131,12 @@ impl Crew {
                 }
                 shared.serve(thread, spin);
             };
-            let spawned =
-                std::thread::Builder::new().name(format!("cartwheel-{thread}")).spawn(run);
-            let spawned = spawned.map_err(|source| Error::Os {
+            let started = OwnThread::start(format!("cartwheel-{thread}"), run);
+            let started = started.map_err(|source| Error::Os {
                 doing: format!("starting thread {thread}"),
                 source,
             })?;
-            crew.threads.push(spawned);
+            crew.threads.push(started);
         }
         crew.measure();
         Ok(crew)
@@ -285,8 +284,7 @@ impl Crew {
                 std::thread::sleep(Duration::from_micros(50));
             }
             if handle.is_finished() {
-                // A thread that panicked had nothing left to do for the pool.
-                let _ = handle.join();
+                handle.join(); // a thread that panicked had nothing left to do for the pool
             } else {
                 late.push(thread + 1);
             }

@@ -15,6 +15,7 @@ use cartwheel_mujoco::{Library, MakeRow, Model, Registered, RowParts, Sizes};
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;
+use crate::interpreter::attach;
 
 /// Documented in the stub.
 #[pyclass(frozen, name = "MujocoModel", module = "cartwheel._cartwheel")]
@@ -80,7 +81,7 @@ type Fields = BTreeMap<String, (usize, usize)>;
 // SAFETY: invariant 1.
 unsafe impl MakeRow for Rows {
     fn make_row(&self) -> Result<RowParts, Error> {
-        Python::attach(|py| {
+        attach(|py| {
             let row = self.0.call0(py)?;
             let (number, model, data, fields, keep_alive) =
                 row.extract::<(u64, usize, usize, Fields, Py<PyAny>)>(py)?;

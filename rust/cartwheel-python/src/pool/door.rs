@@ -1,28 +1,33 @@
 //! The door: lets one call at a time use the state of a pool.
 //!
 //! No thread waits at the door. A second thread, or an environment that calls back, is refused
-//! while a call is inside, since that call may need the interpreter to continue.
+//! while a call is inside, since that call may need the interpreter to continue. Only a thread that closes
+//! waits for the call of another thread. A call of its own, in which a signal handler or an environment
+//! closes, cannot go on before the close returns: that call closes the pool when it returns.
 //!
 //! A panic leaves the state half changed, and poisons its lock. From then on every call raises the
 //! error of the call that panicked, and the state can only be closed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU8, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use cartwheel_engine::Call;
 use cartwheel_engine::memory::process_id;
+use pyo3::exceptions::PyEOFError;
 use pyo3::prelude::*;
 
 use crate::error::{already_pending, broken, closed, forked};
+use crate::interpreter::{enter, this_thread};
 
 /// The pool is not being closed.
 const OPEN: u8 = 0;
 /// A thread waits to close it, as soon as no other thread is in a call.
 const CLOSING: u8 = 1;
-/// The wait has timed out: the thread that is in a call closes the pool when it returns.
+/// The wait has timed out, or was for the thread itself: the thread that is in a call closes the pool when
+/// it returns.
 const LEFT: u8 = 2;
 /// Time that workers have to end when that thread closes the pool.
 const LAST_GRACE: Duration = Duration::from_secs(1);
@@ -67,6 +72,10 @@ pub(super) struct Door<T> {
     closing: Arc<Closing>,
     /// The call that holds the lock, for the error of a second thread.
     running: AtomicU8,
+    /// The thread of this call.
+    thread: AtomicUsize,
+    /// What Python does after the close, where the thread in a call closes for its own signal handler.
+    after: Mutex<Option<Py<PyAny>>>,
     /// The class of the vector environment, for errors.
     class_name: String,
     /// The process that may enter.
@@ -81,6 +90,8 @@ impl<T: Close> Door<T> {
             panic: OnceLock::new(),
             closing,
             running: AtomicU8::new(Call::Step as u8),
+            thread: AtomicUsize::new(0),
+            after: Mutex::new(None),
             class_name,
             owner: process_id(),
         }
@@ -95,6 +106,7 @@ impl<T: Close> Door<T> {
         run: impl FnOnce(&mut T) -> PyResult<R>,
     ) -> PyResult<R> {
         self.check(py)?;
+        enter();
         // State that a panic leaves half changed is behind the lock, which is poisoned before the
         // panic is caught.
         let entered = catch_unwind(AssertUnwindSafe(|| self.go_in(py, call, calling, run)));
@@ -104,6 +116,14 @@ impl<T: Close> Door<T> {
         });
         if self.closing.has_begun() && self.closing.is_left() {
             self.end(py, LAST_GRACE);
+            let after = self.after.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(Err(error)) = after.map(|after| after.call0(py)) {
+                error.write_unraisable(py, None);
+            }
+            // Its channels were closed before it.
+            return outcome.map_err(|error| {
+                if error.is_instance_of::<PyEOFError>(py) { self.closed(py) } else { error }
+            });
         }
         outcome
     }
@@ -125,6 +145,7 @@ impl<T: Close> Door<T> {
             }
         };
         self.running.store(call as u8, Ordering::Relaxed);
+        self.thread.store(this_thread(), Ordering::Relaxed);
         match inside.as_mut() {
             Some(inside) => run(inside),
             None => Err(self.closed(py)),
@@ -159,16 +180,26 @@ impl<T: Close> Door<T> {
     }
 
     /// Closes the door permanently; returns the workers that did not end by themselves within
-    /// `grace`.
-    pub(super) fn close(&self, py: Python<'_>, grace: Duration) -> Vec<usize> {
+    /// `grace`. `None`: this thread is in a call, which closes the door and then calls `after`.
+    pub(super) fn close(
+        &self,
+        py: Python<'_>,
+        grace: Duration,
+        after: Option<Py<PyAny>>,
+    ) -> Option<Vec<usize>> {
         if self.owner != process_id() {
-            return Vec::new();
+            return Some(Vec::new());
         }
-        self.closing.0.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of another thread
+        self.closing.0.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of a thread in a call
+        if self.is_inside() {
+            *self.after.lock().unwrap_or_else(PoisonError::into_inner) = after;
+            self.closing.0.store(LEFT, Ordering::Release);
+            return None;
+        }
         let (began, patience) = (Instant::now(), grace.saturating_add(Duration::from_millis(500)));
         loop {
             match self.end(py, grace) {
-                Some(late) => return late,
+                Some(late) => return Some(late),
                 None if began.elapsed() < patience => {
                     py.detach(|| std::thread::sleep(Duration::from_millis(1)));
                 }
@@ -180,7 +211,13 @@ impl<T: Close> Door<T> {
         // this store comes before the lock is tried. The fence pairs with the one in `is_left`.
         self.closing.0.store(LEFT, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.end(py, grace).unwrap_or_default()
+        Some(self.end(py, grace).unwrap_or_default())
+    }
+
+    /// Whether the call that is inside is one of this thread.
+    fn is_inside(&self) -> bool {
+        matches!(self.inside.try_lock(), Err(TryLockError::WouldBlock))
+            && self.thread.load(Ordering::Relaxed) == this_thread()
     }
 
     /// Closes the state, if that was not done: returns the workers that did not end within `grace`.

@@ -45,6 +45,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::array::PyRolloutSlab;
 use crate::channel::as_duration;
 use crate::error::{in_flight, to_py_err};
+use crate::interpreter::enter;
 use crate::memory::PyMemory;
 use crate::mode::mode;
 use crate::pool::announced::Announced;
@@ -111,6 +112,7 @@ impl PyPool {
         maniskill_names: bool,
         judge: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
+        enter();
         let made = memory.get();
         let (memory, token) = (&made.memory, made.pool_token()?);
         let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
@@ -543,9 +545,11 @@ impl PyPool {
         sharing.map_or(Ok(()), |sharing| sharing.part()).map_err(to_py_err)
     }
 
-    /// Ends the workers; returns those that did not end by themselves within `grace` seconds.
-    fn close(&self, py: Python<'_>, grace: f64) -> Vec<usize> {
-        self.door.close(py, as_duration(Some(grace)).unwrap_or(Duration::MAX))
+    /// Ends the workers; returns those that did not end by themselves within `grace` seconds. `None`:
+    /// this thread is in a call, which ends them when it returns, and then calls `after`.
+    #[pyo3(signature = (grace, after = None))]
+    fn close(&self, py: Python<'_>, grace: f64, after: Option<Py<PyAny>>) -> Option<Vec<usize>> {
+        self.door.close(py, as_duration(Some(grace)).unwrap_or(Duration::MAX), after)
     }
 }
 

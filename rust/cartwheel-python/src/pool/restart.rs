@@ -1,8 +1,8 @@
 //! Replacing a worker process that died, with the part that Python does.
 
-use cartwheel_engine::Call;
 use cartwheel_engine::pool::{Lost, Pool};
 use cartwheel_engine::worker::ProcessHandle;
+use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -32,6 +32,9 @@ impl State {
             Err(error) if !error.is_instance_of::<PyException>(py) => {
                 self.link.late = true;
                 return Err(error);
+            }
+            Err(_) if self.closing.has_begun() => {
+                return Err(self.link.explain(py, Error::Closed, call, "restart"));
             }
             Err(error) => {
                 pool.give_up(worker);

@@ -7,6 +7,7 @@ use cartwheel_engine::{Call, Error};
 use pyo3::prelude::*;
 
 use crate::channel::as_duration;
+use crate::interpreter::attach;
 use crate::pool::judge::Judge;
 use crate::pool::state::State;
 
@@ -75,7 +76,7 @@ impl State {
                 if closing.has_begun() {
                     return true;
                 }
-                raised = Python::attach(|py| py.check_signals().err());
+                raised = attach(|py| py.check_signals().err());
                 raised.is_some()
             };
             let outcome = attachment.during(py, || wait(pool, left, &mut interrupted));

@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::interpreter::enter;
 use crate::memory::PyMemory;
 use crate::mode::mode;
 use crate::rules::GivenRules;
@@ -109,6 +110,7 @@ pub(crate) fn serve(
     shard: &Bound<'_, PyShardParts>,
     spin: bool,
 ) -> PyResult<()> {
+    enter();
     let token = memory.get().worker_token(index)?;
     let parts = shard.get();
     let mut shard = parts.build(py)?.served();

@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::error::to_py_err;
+use crate::interpreter::attach;
 use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::actions::Actions;
@@ -327,7 +328,7 @@ impl PyShard {
 
 impl Shard for PyShard {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
-        Python::attach(|py| {
+        attach(|py| {
             if self.prepared.is_none() {
                 self.forget(py, task.own_rows());
             }
@@ -352,7 +353,7 @@ impl Shard for PyShard {
     }
 
     fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, _: Tally<'_>) {
-        Python::attach(|py| {
+        attach(|py| {
             let began = Instant::now(); // waiting for the interpreter does not count
             let called = self.call(py, work, first, actions);
             self.prepared = Some(called.unwrap_or_else(|error| {
@@ -367,7 +368,7 @@ impl Shard for PyShard {
     fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
         self.prepared = None;
         let failed = |row| Error::Panicked { row, message: message.to_owned() };
-        Python::attach(|py| {
+        attach(|py| {
             self.writer.clear();
             self.answering = task.op == Op::Call;
             if self.answering {
@@ -386,7 +387,7 @@ impl Shard for PyShard {
 
     fn flush(&mut self, report: Report) {
         self.unsent = report;
-        let sent = Python::attach(|py| {
+        let sent = attach(|py| {
             let sent = self.send(py);
             sent.or_else(|error| self.send_instead(py, &error))
         });
@@ -396,12 +397,12 @@ impl Shard for PyShard {
 
     fn flush_panicked(&mut self, message: &str) {
         let message = format!("sending what environments returned panicked: {message}");
-        let sent = Python::attach(|py| self.send_instead(py, &PyRuntimeError::new_err(message)));
+        let sent = attach(|py| self.send_instead(py, &PyRuntimeError::new_err(message)));
         drop(sent); // as above
     }
 
     fn close(&mut self) {
-        Python::attach(|py| {
+        attach(|py| {
             if let Err(error) = self.worker.bind(py).call_method0(intern!(py, "close")) {
                 error.write_unraisable(py, Some(self.worker.bind(py)));
             }

@@ -5,6 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
+use crate::interpreter::enter;
+
 /// Numbers of which any are valid, so a panic while they were locked does no harm. Nobody runs Python
 /// code while they are locked.
 #[derive(Debug)]
@@ -17,6 +19,7 @@ impl<T> Locked<T> {
 
     /// Waits for the lock, detached: the header of this folder says why.
     pub(super) fn lock(&self, py: Python<'_>) -> MutexGuard<'_, T> {
+        enter();
         self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }
