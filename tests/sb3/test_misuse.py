@@ -51,14 +51,6 @@ def test_batches_of_some_rows_are_refused():
     envs.close()
 
 
-def test_a_given_vector_environment_with_one_environment_in_several_rows_is_refused():
-    env = POLE()
-    given = cartwheel.VectorEnv([lambda: env] * 2, executor="inline", autoreset_mode="same_step")
-    with pytest.raises(ValueError, match="returned the same environment"):
-        make(given)
-    given.close()
-
-
 def test_a_monitor_that_is_no_truth_value_is_refused():
     with pytest.raises(TypeError, match="`monitor` must be True or False, got 'no'"):
         make([POLE], monitor="no")

@@ -16,7 +16,6 @@ from cartwheel.registry.make import make_vec
 from cartwheel.spaces import nested
 from cartwheel.trainers import check_given, check_mode, check_names, check_whole_batches
 from cartwheel.vector.vector_env import VectorEnv
-from cartwheel.worker.env_calls import identity
 
 #: Keywords that are not those of the vector environment, also by Stable-Baselines3's names.
 _OWN_KEYWORDS = {
@@ -42,7 +41,7 @@ def as_vector_env(
     """
     if isinstance(envs, GymnasiumVectorEnv):
         given = _checked(envs, num_envs, keywords)
-        _check_rows(given)
+        _check_space(given.single_observation_space)
         return given
     is_id = isinstance(envs, str | EnvSpec)
     check_names("CartwheelVecEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
@@ -63,7 +62,7 @@ def as_vector_env(
     made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
     made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
     try:
-        _check_rows(made)
+        _check_space(made.single_observation_space)
     except BaseException:
         made.close()
         raise
@@ -97,13 +96,6 @@ def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: 
         )
 
 
-def _check_rows(envs: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]) -> None:
-    """Checks the environments that were made."""
-    _check_space(envs.single_observation_space)
-    if isinstance(envs, VectorEnv):
-        _check_apart(envs)
-
-
 def _check_space(space: Any) -> None:
     """Raises ``ValueError`` if observations are nested more than once."""
     for name, part in nested.parts(space):
@@ -112,17 +104,4 @@ def _check_space(space: Any) -> None:
                 "Stable-Baselines3 has no nested observations: flatten the part "
                 f"{name!r}, {shown(part)}, for example by wrapping each environment in "
                 "gymnasium.wrappers.FlattenObservation, which makes one array of all parts."
-            )
-
-
-def _check_apart(envs: VectorEnv[Any, Any]) -> None:
-    """Raises ``ValueError`` if two rows have the same environment."""
-    rows: dict[tuple[int, int], int] = {}
-    found = envs._apply("CartwheelVecEnv", "", list(range(envs.num_envs)), identity)
-    for row, environment in enumerate(found):
-        if rows.setdefault(environment, row) != row:
-            raise ValueError(
-                f"env_fns[{rows[environment]}] and env_fns[{row}] returned the same environment: "
-                "each call has to make a new one, as `lambda: gymnasium.make(…)` does and "
-                "`lambda: env` does not."
             )

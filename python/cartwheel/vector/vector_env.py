@@ -38,6 +38,7 @@ from cartwheel.vector.rules import Rules
 from cartwheel.worker import launch
 from cartwheel.worker.deadline import Deadline
 from cartwheel.worker.link import Link
+from cartwheel.worker.one_env import check_distinct
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     Args:
         env_fns: Functions that make the environments, one function for each environment; at least
             one. The workers call them. With ``spawn`` and ``forkserver`` they are pickled by
-            ``cloudpickle``.
+            ``cloudpickle``. Each call must return an environment of its own, not one that another
+            row has.
         shared_memory: Accepted for compatibility. Everything of fixed shape goes through shared
             memory.
         copy: Accepted for compatibility. Arrays never change after they are returned, with either
@@ -203,7 +205,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         TypeError: An entry of ``env_fns`` is not callable, does not return an environment or cannot
             be sent to a worker; ``observation_mode`` holds something other than spaces; or a switch
             such as ``full_batch`` is no truth value.
-        ValueError: An argument has an unsupported value, or a step limit is needed and missing.
+        ValueError: An argument has an unsupported value, a step limit is needed and missing, or two
+            functions return the same environment.
         RuntimeError: Spaces differ where they must be equal; or this process cannot start worker
             processes, because it is daemonic or its main module has no
             ``if __name__ == "__main__":``.
@@ -340,6 +343,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     ) -> None:
         """Receives the spaces from the workers, makes the memory and opens the pool."""
         descriptions = self._crew.describe(deadline)
+        told = [one for found in descriptions for one in found["same"]]
+        check_distinct(self.env_fns, told, travels=self.executor == "process")
         self._rules.check_limits([limit for found in descriptions for limit in found["limits"]])
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}
         self.render_mode = descriptions[0]["render_mode"]

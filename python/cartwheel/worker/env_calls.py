@@ -5,7 +5,6 @@ Workers import this file by name, so it imports no trainer.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -35,8 +34,3 @@ def wrapper_names(env: gym.Env[Any, Any]) -> set[tuple[str, str]]:
 def name_of(cls: type[Any]) -> tuple[str, str]:
     """Returns module and name of a class."""
     return cls.__module__, cls.__qualname__
-
-
-def identity(env: gym.Env[Any, Any]) -> tuple[int, int]:
-    """Returns what no other environment that exists has: its process, and its number there."""
-    return os.getpid(), id(env.unwrapped)

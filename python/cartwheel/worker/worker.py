@@ -24,6 +24,7 @@ from cartwheel.worker.cached_env import CachedEnv, ResetCache, sampled
 from cartwheel.worker.channel import ProcessWorkerChannel, pickled
 from cartwheel.worker.faults import Fault
 from cartwheel.worker.limits import truncates
+from cartwheel.worker.one_env import Known
 from cartwheel.worker.recovery import Recovery, Replacements
 from cartwheel.worker.row_state import load, saved
 from cartwheel.worker.stderr import keep_stderr
@@ -114,16 +115,20 @@ class Worker:
             ``fault`` alone when an environment could not be made or described; all environments are
             closed then. Otherwise ``metadata`` and ``render_mode`` of the first environment, and
             the ``spaces`` of each: a pair of observation and action space, or ``None`` when the
-            pair equals the first one; and ``limits``: whether each truncates its episodes itself.
+            pair equals the first one; ``limits``: whether each truncates its episodes itself; and
+            ``same``: what tells each of them from others, for ``check_distinct``.
         """
         row = self.first_row
         try:
             self._env_fns = pickle.loads(env_fns) if isinstance(env_fns, bytes) else list(env_fns)
             pairs: list[tuple[Any, Any] | None] = []
+            known = Known(self.first_row, travels=self.travels)
             for row, env_fn in enumerate(self._env_fns, self.first_row):
+                known.begin(env_fn)
                 env = env_fn()
-                self.envs.append(env)
                 self._check(env, row)
+                known.add(env)
+                self.envs.append(env)
                 pair = (env.observation_space, env.action_space)
                 pairs.append(None if pairs and pair == pairs[0] else pair)
             row, first = self.first_row, self.envs[0]
@@ -132,6 +137,7 @@ class Worker:
                 "render_mode": getattr(first, "render_mode", None),
                 "spaces": pairs,
                 "limits": [truncates(env) for env in self.envs],
+                "same": known.same,
             }
         except BaseException as error:  # the environments' own code may raise anything
             fault = Fault.of(row, error, travels=self.travels)
@@ -149,7 +155,6 @@ class Worker:
         )
         if not missing and not isinstance(env, type) and not is_vector and not has_agents:
             return
-        self.envs.pop()
         if is_vector:
             env.close()
             raise TypeError(
