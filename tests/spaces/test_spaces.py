@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cartwheel
-from tests.support.comparison import assert_identical
+from tests.support.comparison import assert_identical, text_of
 from tests.support.environments import Complex, PuppetEnv, RegisteredComplex, samplers
 from tests.support.executors import EVERY_EXECUTOR, EXECUTORS
 from tests.support.oracle import D, N, S, assert_same_reset
@@ -206,6 +206,40 @@ def test_actions_of_nested_undefined_spaces_arrive(build):
     actions = envs.action_space.sample()
     envs.step(actions)
     assert_identical(envs.get_attr("received"), tuple(iterate(envs.action_space, actions)))
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise ValueError("not to be pickled")
+
+
+class SometimesUnpicklableEnv(PuppetEnv):
+    def __init__(self):
+        super().__init__(Dict(a=PAIRS, b=PAIRS), {"a": (1,), "b": (2,)})
+
+    def step(self, action):
+        last = Unpicklable() if action else 2
+        return {"a": (0, 1), "b": ("x" * 100, last)}, 1.0, False, False, {"t": 3}
+
+
+PAIRS = Sequence(Discrete(5))
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
+def test_an_observation_that_cannot_be_passed_on_fails_its_row_alone(executor):
+    envs = executor([SometimesUnpicklableEnv] * 3)
+    envs.reset()
+    if executor.name == "process":
+        with pytest.raises(ValueError, match="not to be pickled") as failure:
+            envs.step([0, 1, 0])
+        assert "row 1" in text_of(failure.value)
+    else:
+        envs.step([0, 1, 0])
+    envs.reset()
+    observations, rewards, *_, infos = envs.step([0, 0, 0])
+    assert observations["b"] == (("x" * 100, 2),) * 3
+    assert (rewards.tolist(), infos["t"].tolist()) == ([1, 1, 1], [3, 3, 3])
+    envs.close()
 
 
 def test_the_space_of_the_environment_keeps_its_class_and_attributes(build):

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.worker.worker import Worker
+from tests.support.environments import TranscriptEnv
 from tests.support.platforms import linux_only
 
 ROWS = 64
@@ -40,5 +42,42 @@ def test_a_row_that_does_not_exist_is_named_and_the_pool_is_broken(gates):
         for call in (envs.reset, envs.recv, lambda: envs.get_attr("t")):
             with pytest.raises(cartwheel.BrokenPoolError, match=str(GARBAGE)):
                 call()
+    finally:
+        envs.close()
+
+
+#: A list in a list, and so on; as a key of infos and an observation in a stream.
+NESTED = b"\x0a\1\0\0\0" * 1_000_000
+
+
+def record(kind, body):
+    return bytes([kind]) + bytes(6) + len(body).to_bytes(4, "little") + body
+
+
+class NestingEnv(TranscriptEnv):
+    """Its worker sends a stream of another kind in place of large infos."""
+
+    def __init__(self, stream):
+        super().__init__(1000)
+        send = Worker.send_rest
+        Worker.send_rest = lambda worker, _stream: send(worker, stream)
+
+    def step(self, action):
+        *frame, info = super().step(action)
+        return *frame, info | {"large": np.zeros(2_000_000)}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "stream",
+    [record(0, b"\1\0a" + NESTED), record(1, NESTED), record(3, b"\1\0a" + NESTED)],
+    ids=["info", "one value", "irregular"],
+)
+def test_values_nested_without_end_are_refused(stream):
+    envs = cartwheel.VectorEnv([lambda: NestingEnv(stream)] * 2, executor="process", num_workers=1)
+    try:
+        envs.reset()
+        with pytest.raises(RuntimeError, match="malformed info stream at byte"):
+            envs.step([1, 1])
     finally:
         envs.close()

@@ -84,6 +84,7 @@ CASES = {
     "absent then array": [ABSENT, {"a": np.array([[1.5, 2.5]])}],
     "array of no dimensions": [{"a": np.array(3.5)}, {"a": np.array(1, np.int8)}],
     "array of no elements": [{"a": np.zeros((0, 2))}, ABSENT],
+    "array of a length of more than 32 bits": [{"a": np.zeros((0, 2**33), np.int8)}, ABSENT],
     "array of strs": [{"a": np.array(["ab", "c"])}, ABSENT],
     "array of bools": [{"a": np.array([True, False])}, ABSENT],
     "array of objects": [{"a": np.array([None, "x"], object)}, ABSENT],
@@ -369,6 +370,69 @@ def test_an_info_that_is_not_a_dict_is_an_error_of_its_row(build, info):
     envs.reset()
     envs.set_attr("frame", [(OBS, 1.0, False, False, {})] * 2)
     assert envs.step([0, 0])[1].tolist() == [1, 1]
+
+
+class Meddling:
+    """Changes an info, when it is pickled or copied."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def __reduce__(self):
+        self.change()
+        return str, ()
+
+    def __deepcopy__(self, memo):
+        self.change()
+        return self
+
+
+def add(info):
+    info["more"] = 1
+
+
+def replace_all(info):
+    """Puts other keys in the place of all: as many as before, in a table of their own."""
+    count = len(info)
+    info.clear()
+    info.update({f"other {key}": key for key in range(2, count + 2)})
+
+
+class MeddlingEnv(PuppetEnv):
+    """One of its infos is changed by a value of it, at the end of an episode."""
+
+    def __init__(self, change, path):
+        super().__init__(Box(-1, 1, (), np.float32), OBS)
+        self.change, self.path = change, path
+
+    def step(self, action):
+        info = {"first": 0, "nested": {"first": 0, "last": 1}, "last": 1}
+        if action:
+            changed = info
+            for key in self.path:
+                changed = changed[key]
+            values = changed
+            values["meddling"] = Meddling(lambda: self.change(changed))
+            values["last"] = values.pop("last")
+        return OBS, 1.0, bool(action), False, info
+
+
+@pytest.mark.parametrize("change", [add, replace_all, dict.clear], ids=["add", "replace", "clear"])
+@pytest.mark.parametrize("path", [(), ("nested",)], ids=["own", "nested"])
+@pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
+def test_an_info_that_changes_while_it_is_passed_on_fails_its_row_alone(build, mode, path, change):
+    """Pickling changes it where it is pickled, and a copy in ``SAME_STEP`` elsewhere."""
+    envs = build([partial(MeddlingEnv, change, path)] * 3, autoreset_mode=mode)
+    envs.reset()
+    envs.step([0, 0, 0])
+    if build.executor != "process" and mode != "same_step":
+        envs.step([0, 1, 0])  # the value is passed on as it is
+    else:
+        with pytest.raises(RuntimeError, match="an info changed while its values") as failure:
+            envs.step([0, 1, 0])
+        assert "row 1" in text_of(failure.value)
+    envs.reset()
+    assert envs.step([0, 0, 0])[1].tolist() == [1, 1, 1]
 
 
 class OwnInfosEnv(cartwheel.VectorEnv):

@@ -23,7 +23,8 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
     batched with ``_key`` masks as in Gymnasium. ``env_id`` (``int32``) is the environment of each
     row. ``players`` is a dictionary whose ``env_id`` (``int32``) is the environment of each row of
     observations and rewards. ``elapsed_step`` (``int32``) is the number of steps of the episode to
-    which the reward and flags of the row belong; 0 if the row is the result of a reset.
+    which the reward and flags of the row belong; 0 if the row is the result of a reset. After
+    2,147,483,647 steps it stays at that number.
 
     With several players, observations and rewards have one row for each player: first all players
     of the first environment of the batch, then all of the second, and so on. ``players`` also has

@@ -54,7 +54,7 @@ impl Episodes {
     }
 
     /// For each row, the steps of the episode to which the last received reward and flags belong, 0
-    /// where they belong to a reset.
+    /// where they belong to a reset. Of an episode with more steps than the largest count: that count.
     pub fn elapsed(&self) -> &[i32] {
         &self.elapsed
     }
@@ -85,15 +85,15 @@ impl Episodes {
         // Without branches: this is a part of every step of thousands of rows.
         match self.mode {
             AutoresetMode::NextStep => rows.for_each(|((elapsed, ended), over)| {
-                *elapsed = (*elapsed + 1) * i32::from(1 - *ended);
+                *elapsed = after(AutoresetMode::NextStep, *elapsed, 1 - *ended);
                 *ended = *over;
             }),
             AutoresetMode::SameStep => rows.for_each(|((elapsed, ended), over)| {
-                *elapsed = *elapsed * i32::from(1 - *ended) + 1;
+                *elapsed = after(AutoresetMode::SameStep, *elapsed, 1 - *ended);
                 *ended = *over;
             }),
             AutoresetMode::Disabled => rows.for_each(|((elapsed, ended), over)| {
-                *elapsed += i32::from(1 - *ended); // a frozen row stays
+                *elapsed = after(AutoresetMode::Disabled, *elapsed, 1 - *ended);
                 *ended = *over;
             }),
         }
@@ -107,14 +107,9 @@ impl Episodes {
     pub fn received(&mut self, lease: &Lease, rows: &[usize]) {
         self.load(lease, rows.len());
         for (&row, &over) in rows.iter().zip(&self.over) {
-            let (elapsed, goes_on) = (self.elapsed[row], i32::from(1 - self.ended[row]));
             let is_step = i32::from(!std::mem::take(&mut self.resetting[row]));
-            self.elapsed[row] = is_step
-                * match self.mode {
-                    AutoresetMode::NextStep => (elapsed + 1) * goes_on,
-                    AutoresetMode::SameStep => elapsed * goes_on + 1,
-                    AutoresetMode::Disabled => elapsed + goes_on,
-                };
+            let steps = after(self.mode, self.elapsed[row], 1 - self.ended[row]);
+            self.elapsed[row] = is_step * steps;
             self.ended[row] = over;
         }
     }
@@ -170,6 +165,34 @@ impl Episodes {
         for row in rows {
             self.fresh[row] = true;
             self.any_fresh = true;
+        }
+    }
+}
+
+/// The count after another step, where `goes_on` is 0 if the step before was the last of its episode. The
+/// largest count stays: 0 would mean a reset.
+#[inline]
+fn after(mode: AutoresetMode, elapsed: i32, goes_on: u8) -> i32 {
+    let goes_on = i32::from(goes_on);
+    match mode {
+        AutoresetMode::NextStep => elapsed.saturating_add(1) * goes_on,
+        AutoresetMode::SameStep => (elapsed * goes_on).saturating_add(1),
+        AutoresetMode::Disabled => elapsed.saturating_add(goes_on), // a frozen row stays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_count_stays_until_the_episode_ends() {
+        use AutoresetMode::{Disabled, NextStep, SameStep};
+
+        for (mode, first) in [(NextStep, 0), (SameStep, 1), (Disabled, i32::MAX)] {
+            assert_eq!(after(mode, i32::MAX - 1, 1), i32::MAX);
+            assert_eq!(after(mode, i32::MAX, 1), i32::MAX);
+            assert_eq!(after(mode, i32::MAX, 0), first, "{mode:?}");
         }
     }
 }

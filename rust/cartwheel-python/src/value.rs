@@ -3,6 +3,7 @@
 use cartwheel_core::Error as EnvError;
 use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -137,7 +138,8 @@ impl Encoder<'_> {
     }
 
     fn array(&mut self, array: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
-        let Some(dtype) = dtype::from_descr(&array.dtype()) else {
+        let fits = array.shape().iter().all(|&dimension| u32::try_from(dimension).is_ok());
+        let Some(dtype) = dtype::from_descr(&array.dtype()).filter(|_| fits) else {
             return self.foreign(array.as_any());
         };
         if !array.is_c_contiguous() {
@@ -161,16 +163,26 @@ impl Encoder<'_> {
         })
     }
 
-    /// Writes the keys and values of a dictionary that [`has_text_keys`].
+    /// Writes the keys and values of a dictionary that [`has_text_keys`]. To pickle or copy a value runs
+    /// code, which may change the dictionary; PyO3's iterator would panic then.
     pub(crate) fn entries(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<()> {
-        for (key, value) in dict {
+        let (count, mut entries) = (dict.len(), dict.iter());
+        for _ in 0..count {
+            let entry = if dict.len() == count { entries.next() } else { None };
+            let changed = || PyRuntimeError::new_err(CHANGED);
+            let (key, value) = entry.ok_or_else(changed)?;
             let key = key.cast_exact::<PyString>()?;
-            self.writer.key(key.to_str()?);
+            if !self.writer.key(key.to_str()?) {
+                return Err(changed());
+            }
             self.nested(&value, depth - 1)?;
         }
         Ok(())
     }
 }
+
+const CHANGED: &str = "a dictionary of an info changed while its values were pickled or copied: a \
+                       value's own __reduce__ or __deepcopy__ must not change the info";
 
 /// Whether every key can be written: it is text, can be encoded, and is not too long.
 pub(crate) fn has_text_keys(dict: &Bound<'_, PyDict>) -> bool {
@@ -205,6 +217,11 @@ impl<'py> Decoder<'py> {
 
     /// The next value of `reader`.
     pub(crate) fn value(&self, reader: &mut InfoReader<'_>) -> PyResult<Bound<'py, PyAny>> {
+        self.nested(reader, DEEPEST)
+    }
+
+    /// The next value, if its parts are nested no deeper than that: no stream exhausts the stack.
+    fn nested(&self, reader: &mut InfoReader<'_>, depth: usize) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         let at = reader.at();
         Ok(match reader.value().map_err(|error| self.refused(error))? {
@@ -221,16 +238,19 @@ impl<'py> Decoder<'py> {
                 let shape: Vec<_> = shape.iter().map(|n| u32::from_le_bytes(*n) as usize).collect();
                 array::from_bytes(py, dtype, None, &shape, elements)?
             }
+            Value::Dict(_) | Value::Tuple(_) | Value::List(_) if depth == 0 => {
+                return Err(self.refused(EnvError::MalformedInfo { at }));
+            }
             Value::Dict(entries) => {
                 let dict = PyDict::new(py);
                 for _ in 0..entries {
                     let key = reader.entry().map_err(|error| self.refused(error))?.key;
-                    dict.set_item(key, self.value(reader)?)?;
+                    dict.set_item(key, self.nested(reader, depth - 1)?)?;
                 }
                 dict.into_any()
             }
-            Value::Tuple(parts) => PyTuple::new(py, self.parts(parts, reader)?)?.into_any(),
-            Value::List(parts) => PyList::new(py, self.parts(parts, reader)?)?.into_any(),
+            Value::Tuple(parts) => PyTuple::new(py, self.parts(parts, reader, depth)?)?.into_any(),
+            Value::List(parts) => PyList::new(py, self.parts(parts, reader, depth)?)?.into_any(),
             Value::Foreign(bytes) => {
                 let pickled = || self.refused(EnvError::MalformedInfo { at });
                 let unpickle = self.unpickle.as_ref().ok_or_else(pickled)?;
@@ -249,7 +269,12 @@ impl<'py> Decoder<'py> {
         if self.unpickle.is_none() { unreadable(error) } else { to_py_err(error) }
     }
 
-    fn parts(&self, parts: usize, reader: &mut InfoReader<'_>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        (0..parts).map(|_| self.value(reader)).collect()
+    fn parts(
+        &self,
+        parts: usize,
+        reader: &mut InfoReader<'_>,
+        depth: usize,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        (0..parts).map(|_| self.nested(reader, depth - 1)).collect()
     }
 }
