@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cartwheel.recorder import RecordEpisode
+from tests.support.comparison import assert_identical
 from tests.support.recordings import assert_recorded, expected_episodes, recorded_episodes
 from tests.support.wrapping import N, S, Script, alone, assert_lives, build, drive, settings_of
 
@@ -52,6 +53,54 @@ def test_failed_steps_are_not_written(tmp_path):
             # After a failure the environment is another one, with a seed that nobody gave.
             assert [about["row_seed"] for _, about in rows[0]][:1] == [1]
             assert rows[0][-1][1]["row_seed"] is None
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+@pytest.mark.parametrize("kind", ["inline", "process", "native"])
+def test_seeds_of_next_reset_are_those_of_their_episodes(kind, mode, tmp_path):
+    envs = record(build(kind, "pendulum", mode, 2), tmp_path)
+    envs.reset(seed=7)
+    envs.next_reset(seed=[70, 71])
+    still = np.zeros((2, 1), np.float32)
+    for _ in range(20):  # episodes have 5 steps
+        envs.step(still)
+    envs.close()
+    single = build(kind, "pendulum", mode, 1)
+    for row, episodes in enumerate(recorded_episodes(tmp_path, 2)):
+        abouts = [about for _, about in episodes[:3]]
+        seeds = [about["episode_seed"] for about in abouts]
+        assert seeds == [7 + row, 70 + row, None]
+        assert [about["row_seed"] for about in abouts] == [7 + row, 70 + row, 70 + row]
+        assert [about["episode_in_row"] for about in abouts] == [0, 0, 1]
+        first, _ = single.reset(seed=70 + row)
+        assert_identical(episodes[1][0]["obs"][:1], first)
+    single.close()
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
+def test_of_a_row_that_continues_from_a_state_no_seed_is_known(mode, tmp_path):
+    envs = record(build("native", "pendulum", mode, 2), tmp_path)
+    envs.reset(seed=7)
+    still = np.zeros((2, 1), np.float32)
+    for _ in range(2):
+        envs.step(still)
+    states = envs.get_state()
+    envs.step(still)
+    envs.set_state([1], [states[0]])
+    for _ in range(8):
+        over = np.logical_or(*envs.step(still)[2:4])
+        if mode == "disabled" and over.any():
+            envs.reset(options={"reset_mask": over})
+    envs.reset(seed=20)
+    envs.step(still)
+    envs.close()
+    abouts = [[about for _, about in episodes] for episodes in recorded_episodes(tmp_path, 2)]
+    assert [about["row_seed"] for about in abouts[0]] == [7] * (len(abouts[0]) - 1) + [20]
+    found = [(about["row_seed"], about["episode_in_row"]) for about in abouts[1]]
+    assert found[0] == (8, 0)
+    assert found[1:-1] == [(None, number) for number in range(len(found) - 2)]
+    assert len(found) > 3
+    assert found[-1] == (21, 0)
 
 
 def test_seeds_and_numbers_say_how_to_play_an_episode_again(tmp_path):

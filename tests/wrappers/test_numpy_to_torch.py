@@ -207,3 +207,98 @@ def test_a_device_is_checked_and_used():
     with pytest.raises(TypeError, match="needs tensors on the CPU"):
         changed.rollout(2)
     envs.close()
+
+
+def leaning(observations, *recurrent):
+    """Leans with NumPy, or with a layer of PyTorch where it gets tensors."""
+    del recurrent
+    if isinstance(observations, np.ndarray):
+        return (observations[:, 2] > 0).astype(np.int64), {"angle": observations[:, 2] * 1}
+    assert isinstance(observations, torch.Tensor)
+    weights = torch.nn.Parameter(torch.tensor([0.0, 0.0, 1.0, 0.0]))
+    angles = (observations * weights).sum(1)
+    assert angles.requires_grad
+    return (angles > 0).long(), {"angle": angles}
+
+
+def pairs_of_poles(mode):
+    """The same environments with tensors and with arrays."""
+    plain = build("process", "pole", mode, 5)
+    return NumpyToTorch(RecordMetrics(build("process", "pole", mode, 5))), RecordMetrics(plain)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize("order", ["lockstep", "free"])
+@pytest.mark.parametrize("mode", MODES)
+def test_an_evaluation_shows_tensors_to_the_policy_alone(mode, order, recurrent):
+    found = []
+    for envs in pairs_of_poles(mode):
+        found.append(
+            cartwheel.evaluate(
+                envs, leaning, episodes_per_env=3, seed=1, order=order, recurrent=recurrent
+            )
+        )
+        envs.close()
+    for name in ("returns", "lengths", "terminated", "truncated"):
+        np.testing.assert_array_equal(*(getattr(evaluation, name) for evaluation in found))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"num_steps": None, "until": "all_done"},
+        {"order": "groups", "groups": 5},
+        {"order": "free", "run_ahead": 1},
+        {"background": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_collector_shows_tensors_to_the_policy_alone(mode, how, recurrent):
+    found = []
+    for envs in pairs_of_poles(mode):
+        keywords = {"num_steps": 9, "seed": 1, "recurrent": recurrent, **how}
+        collector = cartwheel.Collector(envs, leaning, **keywords)
+        found.append([collector.collect() for _ in range(3)])
+        assert collector.envs is envs
+        collector.close()
+        envs.close()
+    for tensors, arrays in zip(*found, strict=True):
+        for name in ("observations", "actions", "rewards", "terminated", "valid", "is_first"):
+            assert isinstance(getattr(tensors, name), np.ndarray)
+            np.testing.assert_array_equal(getattr(tensors, name), getattr(arrays, name))
+        np.testing.assert_array_equal(tensors.final_observations, arrays.final_observations)
+        np.testing.assert_array_equal(tensors.extras["angle"], arrays.extras["angle"])
+
+
+@pytest.mark.torch
+def test_a_reset_of_a_collector_returns_tensors():
+    envs = NumpyToTorch(build("inline", "nested", S))
+    collector = cartwheel.Collector(envs, lambda _: None, 3)
+    results = collector.reset(seed=1, options={"mass": torch.tensor(2.0)})
+    plain = build("inline", "nested", S)
+    assert_converted(results, plain.reset(seed=1, options={"mass": np.array(2.0, np.float32)}))
+    envs.close()
+    plain.close()
+
+
+@pytest.mark.torch
+def test_evaluations_and_collectors_refuse_what_they_would_leave_out():
+    class Changing(NumpyToTorch):
+        def _transform(self, batch):
+            super()._transform(batch)
+
+    envs = build("inline", "pole", S)
+    for wrapped, message in (
+        (RecordMetrics(NumpyToTorch(envs)), "NumpyToTorch must be the outermost wrapper"),
+        (Changing(envs), "Changing overrides _transform"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            cartwheel.evaluate(wrapped, leaning)
+        with pytest.raises(TypeError, match=message):
+            cartwheel.Collector(wrapped, leaning, 3)
+    envs.close()

@@ -18,6 +18,7 @@ from cartwheel.near_misses import shown
 from cartwheel.progress import Progress
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.rules import whole_episodes
+from cartwheel.wrapping.conversion import without_conversion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,7 +134,11 @@ def evaluate(
     """
     _check(envs, episodes_per_env, options, confidence, progress)
     check_choice("order", order, EvaluateOrder)
-    asked = Player(policy, envs.single_action_space, recurrent=recurrent)
+    envs, conversion = without_conversion(envs)
+    if conversion is not None:
+        options = conversion._options_as_arrays(options)
+    space = envs.single_action_space
+    asked = Player(policy, space, recurrent=recurrent, conversion=conversion)
     tally = Tally(envs.num_envs, int(episodes_per_env))
     total = envs.num_envs * int(episodes_per_env)
     with contextlib.ExitStack() as stack:

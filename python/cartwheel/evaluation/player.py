@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.policy import Policy
+    from cartwheel.wrapping.conversion import ConvertsArrays
 
 
 class Player:
@@ -25,11 +26,21 @@ class Player:
         policy: A function, or an object with a method ``predict``.
         action_space: Of one environment.
         recurrent: Whether it gets the row numbers, and which rows begin an episode.
+        conversion: The policy sees arrays as this wrapper returns them.
     """
 
-    def __init__(self, policy: Policy, action_space: Space[Any], *, recurrent: bool) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        action_space: Space[Any],
+        *,
+        recurrent: bool,
+        conversion: ConvertsArrays | None = None,
+    ) -> None:
         """Checks that the policy can be called."""
         self._function = as_function(policy, recurrent=recurrent)
+        if conversion is not None:
+            self._function = conversion._converted(self._function)
         self._space = action_space
         self._recurrent = recurrent
 

@@ -51,7 +51,7 @@ class Origins:
                     self._options[row] = options[row]
 
     def forget(self, rows: NDArray[np.int64]) -> None:
-        """These environments were replaced; no seed was given to the new ones."""
+        """These environments were replaced, or continue from states: their seed is unknown."""
         self._row_seeds[rows] = self._numbers[rows] = -1
 
     def about(self, row: int) -> dict[str, Any]:

@@ -63,7 +63,8 @@ class RecordEpisode(VectorWrapper):
 
     Besides what ManiSkill writes, the metadata of an episode have ``env_index``, ``row_seed`` and
     ``episode_in_row``: the row played its episodes one after the other from ``row_seed``, and this
-    is the one with that number, from 0. ``episode_seed`` is null unless a reset gave the seed.
+    is the one with that number, from 0. ``episode_seed`` is null unless a reset gave the seed. Of a
+    row that continues from a state (``set_state``), no seed is known until one is given.
     ``return`` is the sum of the rewards, ``terminated`` and ``truncated`` are the last flags,
     ``videos`` the names of its videos.
 
@@ -331,6 +332,8 @@ class RecordEpisode(VectorWrapper):
         places = np.flatnonzero(begins)
         here = rows[places]
         seeds = None if batch.seeds is None else batch.seeds[places]
+        if batch.is_restored:
+            self._origins.forget(here)
         self._origins.begin(here, seeds, batch.options)
         self._trajectories.begin(here, places, batch.observations, batch.infos)
         self._open[here], self._returns[here] = True, 0.0

@@ -23,6 +23,7 @@ from cartwheel.rollouts.collecting.session import Session
 from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.spaces import nested
 from cartwheel.vector.calls import Calls
+from cartwheel.wrapping.conversion import without_conversion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -216,8 +217,11 @@ class Collector:
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
         self.mode = _mode_of(envs)
-        self._actor = Actor(policy, recurrent=recurrent)
         self.envs, self.recurrent = envs, recurrent
+        envs, self._conversion = without_conversion(envs)
+        if self._conversion is not None:
+            options = self._conversion._options_as_arrays(options)
+        self._actor = Actor(policy, recurrent=recurrent, conversion=self._conversion)
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
         steps = self._checked_steps(num_steps)
@@ -332,8 +336,13 @@ class Collector:
             if self._background is not None:
                 self._background.stop()
                 self._background.drop()
+            if self._conversion is not None:
+                options = self._conversion._options_as_arrays(options)
             observations, infos = self._session.reset(seed, options)
-            return copy.deepcopy(observations), infos
+            observations = copy.deepcopy(observations)
+            if self._conversion is not None:
+                return self._conversion._shown(observations), self._conversion._shown_infos(infos)
+            return observations, infos
 
     def collect(self) -> Rollout:
         """Collects the next rollout, or completes one that an error of the policy interrupted.

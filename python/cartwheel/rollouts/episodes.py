@@ -21,7 +21,7 @@ class Episode(NamedTuple):
     """One entry of :class:`Episodes`.
 
     Attributes:
-        env_index: The environment.
+        env_index: The environment. Its column is where :attr:`Rollout.env_index` has it.
         start: The episode's first row in the rollout.
         stop: The row after its last row.
         terminated: Whether it was terminated.
@@ -83,14 +83,14 @@ class Episodes:
     @classmethod
     def of(cls, rollout: Record, *, complete_only: bool = False) -> Episodes:
         """Finds the episodes of a rollout; with ``complete_only``, only those that end in it."""
-        steps, rows, stops = _runs(rollout, complete_only=complete_only)
+        steps, rows, stops = runs(rollout, complete_only=complete_only)
         carry = rollout.carry
         goes_on = (steps == 0) & ~rollout.is_first[0, rows]
         sums = estimators.discounted_returns(
             rollout.rewards, rollout.terminated, rollout.truncated, valid=rollout.valid, gamma=1.0
         )
         return cls(
-            env_index=rows,
+            env_index=rollout.env_index[rows],
             starts=steps,
             stops=stops,
             terminated=rollout.terminated[stops - 1, rows],
@@ -100,10 +100,10 @@ class Episodes:
         )
 
 
-def _runs(
+def runs(
     rollout: Record, *, complete_only: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns ``starts``, ``env_index`` and ``stops``, in the order of :class:`Episodes`."""
+    """Returns ``starts``, columns and ``stops``, in the order of :class:`Episodes`."""
     valid = rollout.valid
     over = rollout.terminated | rollout.truncated
     starts, ends = rollout.is_first[:-1].copy(), over.copy()
@@ -129,7 +129,7 @@ def _by_row(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def numbers(rollout: Record) -> NDArray[np.int64]:
     """Returns the index of each row's episode in :class:`Episodes`, ``[T, N]``; -1 for none."""
-    steps, rows, _ = _runs(rollout)
+    steps, rows, _ = runs(rollout)
     marks = np.full(rollout.valid.shape, -1, np.int64)
     marks[steps, rows] = np.arange(len(steps))
     # Find each environment's last mark so far. The steps of marks grow with time; the marks do not.

@@ -52,7 +52,7 @@ class Rollout(Estimators):
         final_observations: The true next observations that are not in the next row, because
             another episode begins there, ``[K, …]``, in the order of time. In ``NEXT_STEP``, ``K``
             is 0.
-        final_index: Step and environment of each final observation, ``int64``, ``[K, 2]``.
+        final_index: Step and column of each final observation, ``int64``, ``[K, 2]``.
         extras: The extras of the policy, by name, ``[T, N, …]``. You may add arrays, such as
             ``rollout.extras["advantages"]``: :meth:`flatten`, :meth:`minibatches`, :meth:`windows`
             and :meth:`transitions` return them, too.

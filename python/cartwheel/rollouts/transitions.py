@@ -104,7 +104,7 @@ class Transitions:
             discounts=None if gamma is None else windows.discounts[steps, rows],
             lengths=lengths,
             steps=steps,
-            env_index=rows,
+            env_index=rollout.env_index[rows],
             episodes=numbers(rollout)[steps, rows],
             extras=nested.at(rollout.checked_extras(), (steps, rows)),
         )

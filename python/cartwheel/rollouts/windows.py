@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.rollouts.episodes import Episodes
+from cartwheel.rollouts.episodes import runs
 from cartwheel.rollouts.record import one_line
 from cartwheel.spaces import nested
 
@@ -67,23 +67,22 @@ class Windows:
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """The places of windows, ``[W]`` each: first step, environment, number of rows."""
+    """The places of windows, ``[W]`` each: first step, column, number of rows."""
 
     starts: NDArray[np.int64]
-    env_index: NDArray[np.int64]
+    columns: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
     def take(self, index: NDArray[np.int64]) -> Places:
         """Returns the places at ``index``."""
-        return Places(self.starts[index], self.env_index[index], self.lengths[index])
+        return Places(self.starts[index], self.columns[index], self.lengths[index])
 
     @classmethod
     def of(cls, rollout: Record, length: int, stride: int, *, stop_at_done: bool) -> Places:
         """Returns the places of all windows of a rollout."""
         num_steps, num_envs = rollout.valid.shape
         if stop_at_done:
-            episodes = Episodes.of(rollout)
-            first, stop, rows = episodes.starts, episodes.stops, episodes.env_index
+            first, rows, stop = runs(rollout)
         else:
             first, stop = np.zeros(num_envs, np.int64), np.full(num_envs, num_steps)
             rows = np.arange(num_envs)
@@ -97,7 +96,7 @@ class Places:
         """Returns the windows of a rollout at these places."""
         offsets = np.arange(length)[:, None]
         steps = self.starts + np.minimum(offsets, self.lengths - 1)
-        index = (steps, np.broadcast_to(self.env_index, steps.shape))
+        index = (steps, np.broadcast_to(self.columns, steps.shape))
         inside = offsets < self.lengths
         return Windows(
             observations=nested.at(rollout.observations, index),
@@ -108,7 +107,7 @@ class Places:
             valid=rollout.valid[index] & inside,
             is_first=rollout.is_first[index] & inside,
             starts=self.starts,
-            env_index=self.env_index,
+            env_index=rollout.env_index[self.columns],
             lengths=self.lengths,
             extras=nested.at(rollout.checked_extras(), index),
         )

@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
 from cartwheel.spaces import nested
+from cartwheel.wrapping.conversion import ConvertsArrays
 from cartwheel.wrapping.finals import NAMES
-from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cartwheel.wrapping.batch import Batch
 
 
-class NumpyToTorch(VectorWrapper):
+class NumpyToTorch(ConvertsArrays):
     """Returns tensors of PyTorch, and takes tensors as actions.
 
     Observations (also nested ones), rewards, flags, numbers and masks in infos, and final
@@ -34,7 +34,9 @@ class NumpyToTorch(VectorWrapper):
     reset may have tensors, too, as ``"reset_mask"``.
 
     :meth:`rollout` returns NumPy's arrays, and ``torch.from_numpy`` makes tensors of them without a
-    copy. Put this wrapper around all others.
+    copy. So does a :class:`~cartwheel.Collector`; its policy, and that of
+    :func:`~cartwheel.evaluate`, get tensors and may return tensors of any device. Put this wrapper
+    around all others.
 
     Example:
         >>> import cartwheel
@@ -106,20 +108,24 @@ class NumpyToTorch(VectorWrapper):
 
     def _transform(self, batch: Batch) -> None:
         batch.put_finals_back()
-        batch.observations = nested.apply(self._as_tensor, batch.observations)
+        batch.observations = self._shown(batch.observations)
         if batch.rewards is not None:
             batch.rewards = self._as_tensor(batch.rewards)
             batch.terminations = self._as_tensor(batch.terminations)
             batch.truncations = self._as_tensor(batch.truncations)
         if batch.infos:
-            batch.infos = self._with_tensors(batch.infos)
+            batch.infos = self._shown_infos(batch.infos)
 
-    def _with_tensors(self, infos: dict[str, Any]) -> dict[str, Any]:
-        """Infos with tensors; the dictionaries received are kept."""
+    def _shown(self, observations: Any) -> Any:
+        """Returns observations as tensors."""
+        return nested.apply(self._as_tensor, observations)
+
+    def _shown_infos(self, infos: dict[str, Any]) -> dict[str, Any]:
+        """Returns infos with tensors; the dictionaries received are kept."""
         converted = dict(infos)
         for key, value in infos.items():
             if isinstance(value, dict) and key not in NAMES:
-                converted[key] = self._with_tensors(value)
+                converted[key] = self._shown_infos(value)
             elif isinstance(value, np.ndarray) and value.dtype == object:
                 if key in NAMES:
                     converted[key] = self._with_final_tensors(value, infos[f"_{key}"])
@@ -153,8 +159,9 @@ class NumpyToTorch(VectorWrapper):
             return [self._as_arrays(own) for own in options]
         return self._as_arrays(options)
 
-    def _as_arrays(self, value: Any) -> Any:
-        """Actions or options with arrays in place of tensors."""
+    def _as_arrays(self, actions: Any) -> Any:
+        """Returns actions, extras or options with arrays instead of tensors."""
+        value = actions
         if isinstance(value, self._tensor_type):
             tensor: Any = value
             return tensor.numpy(force=True)

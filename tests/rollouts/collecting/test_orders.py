@@ -8,7 +8,13 @@ import pytest
 
 import cartwheel
 from tests.support.cases import SHORT
-from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
+from tests.support.collecting import (
+    assert_same_steps,
+    collector_of,
+    in_lockstep,
+    policy,
+    states_of,
+)
 from tests.support.comparison import assert_identical
 from tests.support.environments import LargeNestedEnv
 from tests.support.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, NATIVE, PROCESS
@@ -190,6 +196,36 @@ def test_columns_are_each_rows_next_steps_in_order():
                     seen[row] += 1
                 assert max(seen) - min(seen) <= 3
         assert sum(seen) == 80
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_parts_of_a_rollout_of_columns_name_their_environments(mode):
+    with collector_of(mode, 5, num_envs=6, order="free", columns=2) as collector:
+        collector.reset()
+        row_of = {}
+        for rollout in (collector.collect() for _ in range(12)):
+            states = states_of(rollout.observations)
+            for column, row in enumerate(rollout.env_index.tolist()):
+                for state in states[:, column].tolist():
+                    assert row_of.setdefault(state, row) == row, "states belong to one row"
+            rows = rollout.env_index.tolist()
+            moves = rollout.transitions()
+            assert moves.env_index.tolist() == [row_of[s] for s in states_of(moves.observations)]
+            for windows in (
+                rollout.windows(2),
+                rollout.windows(3, stop_at_done=False),
+                *rollout.minibatches(1, by="env"),
+                *rollout.minibatches(2, by="sequence", length=2),
+            ):
+                first = states_of(windows.observations)[0]
+                assert windows.env_index.tolist() == [row_of[state] for state in first]
+            for episode in rollout.episodes():
+                column = rows.index(episode.env_index)
+                assert row_of[states[episode.start, column]] == episode.env_index
+            ended = {(episode.env_index, episode.stop - 1) for episode in rollout.episodes()}
+            flags = np.argwhere((rollout.terminated | rollout.truncated) & rollout.valid)
+            assert {(rows[column], step) for step, column in flags.tolist()} <= ended
+        assert len(set(row_of.values())) == 6
 
 
 def assert_same_column(rollout, column, other, row):

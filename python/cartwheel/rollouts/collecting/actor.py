@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.policy import Policy
+    from cartwheel.wrapping.conversion import ConvertsArrays
 
 
 class Stopped(BaseException):
@@ -35,9 +36,11 @@ class Actor:
         seconds: For how long, in all.
     """
 
-    def __init__(self, policy: Policy, *, recurrent: bool) -> None:
-        """Checks that the policy can be called."""
-        self.recurrent = recurrent
+    def __init__(
+        self, policy: Policy, *, recurrent: bool, conversion: ConvertsArrays | None = None
+    ) -> None:
+        """Checks that the policy can be called; it sees arrays as ``conversion`` returns them."""
+        self.recurrent, self._conversion = recurrent, conversion
         self.policy = policy
         self.version = self.calls = self.rows = 0
         self.seconds = 0.0
@@ -56,7 +59,10 @@ class Actor:
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
-        self._function = as_function(policy, recurrent=self.recurrent)
+        function = as_function(policy, recurrent=self.recurrent)
+        if self._conversion is not None:
+            function = self._conversion._converted(function)
+        self._function = function
         self._policy = policy
 
     @property
