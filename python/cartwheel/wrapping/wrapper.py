@@ -59,17 +59,18 @@ class VectorWrapper(AnyVectorWrapper):
         inner = envs if isinstance(envs, VectorWrapper) and not envs._makes_calls() else None
         self._source: Source = Source(envs) if inner is None else inner._source
         super().__init__(envs)
-        own = type(self)
+        # Of the wrappers inside alone: a wrapper that kept a method of its own would keep itself, and
+        # the environments, until a garbage collection.
         #: From the innermost to the outermost.
-        self._transforms: tuple[Callable[[Batch], None], ...] = (
-            *(() if inner is None else inner._transforms),
-            *(() if own._transform is VectorWrapper._transform else (self._transform,)),
-        )
+        self._inner_transforms: tuple[Callable[[Batch], None], ...] = ()
         #: From the outermost to the innermost.
-        self._acts: tuple[Callable[[Any, Any], Any], ...] = (
-            *(() if own._act is VectorWrapper._act else (self._act,)),
-            *(() if inner is None else inner._acts),
-        )
+        self._inner_acts: tuple[Callable[[Any, Any], Any], ...] = ()
+        if inner is not None:
+            kind = type(inner)
+            transforms = () if kind._transform is VectorWrapper._transform else (inner._transform,)
+            acts = () if kind._act is VectorWrapper._act else (inner._act,)
+            self._inner_transforms = (*inner._inner_transforms, *transforms)
+            self._inner_acts = (*acts, *inner._inner_acts)
         self._recording: StepRecording | None = None
 
     def _set_observation_space(self, single: Space[Any]) -> None:
@@ -150,11 +151,13 @@ class VectorWrapper(AnyVectorWrapper):
         """
         if self._recording is not None:
             self._recording.check_step(env_index)
-        for act in self._acts:
+        actions = self._act(actions, env_index)
+        for act in self._inner_acts:
             actions = act(actions, env_index)
         batch = self._source.step(actions, env_index)
-        for transform in self._transforms:
+        for transform in self._inner_transforms:
             transform(batch)
+        self._transform(batch)
         step = batch.as_step()
         if self._recording is not None:
             self._record(step)
@@ -267,13 +270,15 @@ class VectorWrapper(AnyVectorWrapper):
         return inner._changes_rollouts()
 
     def _acted(self, actions: Any, rows: Any) -> Any:
-        for act in self._acts:
+        actions = self._act(actions, rows)
+        for act in self._inner_acts:
             actions = act(actions, rows)
         return actions
 
     def _pass(self, batch: Batch) -> Batch:
-        for transform in self._transforms:
+        for transform in self._inner_transforms:
             transform(batch)
+        self._transform(batch)
         return batch
 
     def _check_reset(self, options: ResetOptions) -> None:
