@@ -316,13 +316,12 @@ def _as_seed(seed: Any, row: int) -> int | None:
     is_integer = isinstance(seed, int | np.integer)
     if is_integer and seed >= 0:
         return int(seed)
-    refused = gym.error.Error(
+    message = (
         f"Seed must be greater or equal to zero, actual value: {seed}"
         if is_integer
         else f"Seed must be a python integer, actual type: {type(seed)}"
     )
-    add_note(refused, f"the seed of row {row} is {shown(seed)}")
-    raise refused
+    raise add_note(gym.error.Error(message), f"the seed of row {row} is {shown(seed)}")
 
 
 def check_options(options: Any, num_envs: int) -> None:
@@ -631,15 +630,17 @@ def as_values(name: str, values: Any, num_envs: int, rows: list[int] | None) -> 
     if not isinstance(values, list | tuple):
         return [values] * num_rows
     if len(values) != num_rows:
-        refused = ValueError(
+        message = (
             "Values must be a list or tuple with length equal to the number of environments. "
             f"Got `{len(values)}` values for {num_rows} environments."
             if rows is None
             else f"`values` must have one entry for each of the {num_rows} rows of `env_index`, "
             f"got {len(values)}."
         )
-        add_note(refused, f"to set `{name}` to one list in every row, pass `[the_list] * {times}`")
-        raise refused
+        raise add_note(
+            ValueError(message),
+            f"to set `{name}` to one list in every row, pass `[the_list] * {times}`",
+        )
     return list(values)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium as gym
+
+RaisedType = TypeVar("RaisedType", bound=BaseException)
 
 
 def as_pickled(error: BaseException) -> tuple[Any, ...]:
@@ -172,8 +174,12 @@ class ForkedProcessError(RuntimeError):
     """A vector environment was used in a forked child of the process that made it."""
 
 
-def add_note(error: BaseException, note: str) -> None:
-    """Adds a note to ``error``, if its class allows notes.
+def add_note(error: RaisedType, note: str) -> RaisedType:
+    """Adds a note to ``error``, if its class allows notes, and returns it.
+
+    So a function can raise an exception with a note without a name for it: a frame of the traceback
+    that has the exception in a variable is in a cycle with it, and so are the vector environments
+    of all frames, until a garbage collection.
 
     This does not use ``BaseException.add_note``. That method exists only from Python 3.11 on, and
     raises for frozen dataclasses, so that the original exception would be lost.
@@ -181,6 +187,7 @@ def add_note(error: BaseException, note: str) -> None:
     with contextlib.suppress(Exception):
         notes = getattr(error, "__notes__", None)
         object.__setattr__(error, "__notes__", [*(notes if isinstance(notes, list) else ()), note])
+    return error
 
 
 #: How the note begins that names the row whose environment raised an exception.

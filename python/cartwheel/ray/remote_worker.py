@@ -101,7 +101,11 @@ class RemoteWorker:
             self.calls.pop(reference, None)
             raise self._original(error) from error
         except (RayActorError, ObjectLostError) as error:
-            self._restart(error)
+            self._restart(str(error), for_good=isinstance(error, ActorDiedError))
+            if self.deaths > MAX_DEATHS:
+                add_note(error, f"worker {self.index} died {self.deaths} times without a rollout")
+                self.deaths = 0
+                raise
             return None
         if answer is True:  # the process is back, and has made nothing yet
             self._start()
@@ -110,7 +114,7 @@ class RemoteWorker:
             self.starting, self.description = None, answer
             return None
         if answer is None:  # the process ended and was restarted while nobody looked
-            self._restart(None)
+            self._restart("its process ended")
             return None
         del self.calls[reference]
         rollout: WorkerRollout
@@ -121,21 +125,16 @@ class RemoteWorker:
         self.nbytes += rollout.nbytes
         return rollout
 
-    def _restart(self, error: Exception | None) -> None:
+    def _restart(self, reason: str, *, for_good: bool = False) -> None:
         """Forgets what the worker was asked for, and starts it after its process ended."""
         self.calls.clear()
         self.restarts += 1
         self.deaths += 1
-        if isinstance(error, ActorDiedError):  # for good, by `ray.kill`
+        if for_good:  # by `ray.kill`
             self._actor = self._make()
         # Ray repeats this call until there is a process: on another node, if this one is gone.
         self.starting = self._actor.__ray_ready__.remote()
-        reason = "its process ended" if error is None else str(error)
         LOGGER.warning("rollout worker %d died and is restarted: %s", self.index, reason)
-        if error is not None and self.deaths > MAX_DEATHS:
-            add_note(error, f"worker {self.index} died {self.deaths} times without a rollout")
-            self.deaths = 0
-            raise error
 
     def _start(self) -> None:
         self.starting = self._call("start").remote(self.restarts)

@@ -7,6 +7,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, TypeAlias
 
+from cartwheel.worker.faults import Fault
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -36,7 +38,9 @@ class Writer:
         self._busy = False
         self._is_closed = False
         self._wants_flush = False
-        self._error: BaseException | None = None
+        #: The error that ended the work. An exception that is raised by each call would keep the
+        #: frames of the last one, and so the environments.
+        self._fault: Fault | None = None
         self._changed = threading.Condition()
         # Ends with the program even if nobody calls `close`; the recorder's finaliser calls it.
         self._thread = threading.Thread(target=self._run, name="cartwheel-recorder", daemon=True)
@@ -45,7 +49,7 @@ class Writer:
     def put(self, task: Task, nbytes: int) -> None:
         """Adds a task, then waits while the queue is too long."""
         with self._changed:
-            if self._error is not None:
+            if self._fault is not None:
                 return  # `check` tells
             self._tasks.append((task, nbytes))
             self._bytes += nbytes
@@ -57,8 +61,8 @@ class Writer:
 
     def check(self) -> None:
         """Raises the error of the thread, if there was one."""
-        if self._error is not None:
-            raise self._error
+        if self._fault is not None:
+            raise self._fault.take_exception()
 
     def drain(self) -> None:
         """Waits until everything is written and flushed.
@@ -86,7 +90,7 @@ class Writer:
         self._thread.join()
 
     def _has_failed(self) -> bool:
-        return self._error is not None
+        return self._fault is not None
 
     def _run(self) -> None:
         due: float | None = None  # when to flush
@@ -120,11 +124,11 @@ class Writer:
                 return
 
     def _fail(self, error: BaseException) -> None:
-        with self._changed:
-            self._error = self._error or error
-            self._bytes -= sum(nbytes for _, nbytes in self._tasks)
-            self._tasks.clear()
         try:
             self._flush()  # what was written before is good
         except BaseException as second:
-            self._error.__context__ = self._error.__context__ or second
+            error.__context__ = error.__context__ or second
+        with self._changed:
+            self._fault = self._fault or Fault.of(None, error, travels=True)
+            self._bytes -= sum(nbytes for _, nbytes in self._tasks)
+            self._tasks.clear()

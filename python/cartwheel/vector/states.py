@@ -41,10 +41,15 @@ def restored(
     before = saved(pool, link, rows, "set_state")
     batches, refused = _received(pool, link, rows, states)
     if refused:
-        _, failed = _received(pool, link, rows, before)
-        for error in failed:
-            add_note(refused[0], f"the rows could not be restored to what they were: {error!r}")
-        raise refused[0]
+        # Frames of the tracebacks have both lists, and so each exception would have itself.
+        try:
+            _, failed = _received(pool, link, rows, before)
+            for why in map(repr, failed):
+                add_note(refused[0], f"the rows could not be restored to what they were: {why}")
+            failed.clear()
+            raise refused[0]
+        finally:
+            refused.clear()
     return _joined(rows, batches, space)
 
 
@@ -65,6 +70,7 @@ def _received(
                 refused.append(error)
     except BaseException:  # Ctrl-C between two batches: a reset may drop the others
         pool.give_up()
+        refused.clear()
         raise
     return batches, refused
 

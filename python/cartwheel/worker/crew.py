@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import copy
 import dataclasses
 import multiprocessing
 import os
@@ -95,7 +96,7 @@ class Crew:
         if self.local is None:
             self.descriptions = self._receive_all(deadline)
         elif "fault" in self.descriptions[0]:
-            raise self.descriptions[0]["fault"].to_exception()
+            raise self.descriptions[0]["fault"].take_exception()
         return self.descriptions
 
     def wait_until_ready(self, deadline: Deadline) -> None:
@@ -112,6 +113,8 @@ class Crew:
                 messages[worker] = self._receive_about_construction(worker, deadline)
             except multiprocessing.TimeoutError:  # noqa: PERF203
                 late += range(*self.shards[worker])
+        for worker in [worker for worker in messages if "fault" in messages[worker]][1:]:
+            del messages[worker]["fault"]  # the frames of an exception have this message
         for worker, message in messages.items():
             self._check(worker, message)
         if late:
@@ -138,10 +141,11 @@ class Crew:
         fault: Fault | None = message.get("fault")
         if fault is None:
             return
-        error = fault.to_exception()
-        if fault.row is None:
-            add_note(error, f"raised by {self._name(worker)}, outside of its environments")
-        raise error
+        if fault.row is not None:
+            raise fault.take_exception()
+        raise add_note(
+            fault.take_exception(), f"raised by {self._name(worker)}, outside of its environments"
+        )
 
     def _name(self, worker: int) -> str:
         first, last = self.shards[worker]
@@ -175,7 +179,7 @@ class Crew:
             if self.hung_up:
                 raise
             if self.is_from_replaced(worker, number):
-                raise self.deaths[worker] from None
+                raise copy.copy(self.deaths[worker]) from None  # one that is kept has no frames
             raise self.logged(self.died(worker, "send")) from None
 
     def is_from_replaced(self, worker: int, number: int) -> bool:

@@ -22,13 +22,13 @@ _NO_TERMINAL = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Fault:
-    """An exception of one row's environment.
+    """An exception on its way to another thread or process: of one row's environment, mostly.
 
     Attributes:
-        row: The row; ``None`` when the exception concerns a whole worker.
-        error: The exception itself, within one process.
+        row: The row; ``None`` when the exception concerns no single row.
+        error: The exception itself, within one process, until it was taken.
         pickle: The pickled exception, between processes; ``None`` if it cannot be pickled.
         causes: The pickled causes of the exception, up to the first that cannot be pickled.
         summary: Type and text.
@@ -55,9 +55,13 @@ class Fault:
         data = pickled_exception(error) if isinstance(error, Exception) else None
         return cls(row, None, data, _pickled_causes(error), *described(error), os.getpid())
 
-    def to_exception(self) -> BaseException:
-        """Returns the exception to raise here, of its original type if possible."""
-        error = self.error
+    def take_exception(self) -> BaseException:
+        """Returns the exception to raise here, of its original type if possible.
+
+        The fault does not keep it: an exception refers to the frames that it passed, and a frame to
+        its faults.
+        """
+        error, self.error = self.error, None
         if error is None:
             error = _loaded(self.pickle) or RemoteEnvError(self.summary)
             cause: BaseException = RemoteTraceback(self.trace)
@@ -118,11 +122,15 @@ def raise_first(faults: list[Fault], received: list[int] | None = None) -> None:
         faults: At least one.
         received: The rows of the batch, if the rows were sent by ``send``.
     """
+    raise _first(faults, received)
+
+
+def _first(faults: list[Fault], received: list[int] | None) -> BaseException:
     faults = sorted(faults, key=lambda fault: -1 if fault.row is None else fault.row)
-    error = faults[0].to_exception()
+    error = faults[0].take_exception()
     others = [fault.row for fault in faults[1:]]
     if others:
         add_note(error, f"the environments of rows {others} raised too")
     if received is not None:
         add_note(error, f"it came with the batch of rows {received}, whose results are dropped")
-    raise error
+    return error

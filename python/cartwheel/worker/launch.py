@@ -133,10 +133,11 @@ def _pickled(env_fns: Sequence[EnvFn], first: int, last: int) -> bytes:
     try:
         data: bytes = cloudpickle.dumps(list(env_fns[first:last]), protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        unsent = TypeError(f"env_fns cannot be pickled for a worker process: {error}")
         rows = [row for row in range(first, last) if not _can_be_pickled(env_fns[row])]
-        add_note(unsent, f"in the functions of rows {rows}" if rows else "in all of them together")
-        raise unsent from error
+        raise add_note(
+            TypeError(f"env_fns cannot be pickled for a worker process: {error}"),
+            f"in the functions of rows {rows}" if rows else "in all of them together",
+        ) from error
     return data
 
 

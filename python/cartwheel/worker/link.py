@@ -352,17 +352,16 @@ class Link:
         """
         crew, first = self._crew, self._crew.shards[worker][0]
         resets = {row: self.row_resets.get(first + row, {}) for row in resetting}
-        died: Exception
-        if attempt:
-            died = crew.died(worker, "construct")
-        else:
-            died = crew.deaths[worker] = crew.died(worker, phase)
-            died = crew.hung(worker, phase) if hung else died
+        phase = "construct" if attempt else phase
+        if not attempt:
+            crew.deaths[worker] = crew.died(worker, phase)
+        ended = crew.hung if hung and not attempt else crew.died
         if not crew.recovery.allows(crew.restarts[worker]):
             restarts = crew.restarts[worker]
-            add_note(died, f"it was restarted {restarts} times before (max_restarts)")
-            raise died
-        LOGGER.warning("restarting: %s", died)
+            raise add_note(
+                ended(worker, phase), f"it was restarted {restarts} times before (max_restarts)"
+            )
+        LOGGER.warning("restarting: %s", ended(worker, phase))
         try:
             return crew.restart(worker, over, resets, announced, crew.recovery.timeout)
         except WorkerDiedError:

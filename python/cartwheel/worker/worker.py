@@ -140,9 +140,8 @@ class Worker:
                 "same": known.same,
             }
         except BaseException as error:  # the environments' own code may raise anything
-            fault = Fault.of(row, error, travels=self.travels)
             self.close()
-            return {"fault": fault}
+            return {"fault": Fault.of(row, error, travels=self.travels)}
 
     def _check(self, env: Any, row: int) -> None:
         """Raises if an environment function returned something else than an environment."""
@@ -176,9 +175,8 @@ class Worker:
             message = self.channel.pack(description)
         except BaseException as error:  # pickling spaces and metadata may raise anything
             row = self._unsendable_row(description["spaces"])
-            fault = Fault.of(row, error, travels=self.travels)
             self.close()
-            message = self.channel.pack({"fault": fault})
+            message = self.channel.pack({"fault": Fault.of(row, error, travels=self.travels)})
         self.channel.post(message)
 
     def _unsendable_row(self, pairs: list[Any]) -> int:

@@ -105,9 +105,10 @@ class CachedReset(VectorWrapper):
             self._inner._pool.check("step", idle=False)
             stepped = range(self.num_envs) if rows is None else np.ravel(rows).tolist()
             if fresh := sorted(self._fresh.intersection(stepped)):
-                refused = ResetNeeded("Cannot call env.step() before calling env.reset()")
-                add_note(refused, f"rows {fresh} were never reset")
-                raise refused
+                raise add_note(
+                    ResetNeeded("Cannot call env.step() before calling env.reset()"),
+                    f"rows {fresh} were never reset",
+                )
         return actions
 
     def _transform(self, batch: Batch) -> None:

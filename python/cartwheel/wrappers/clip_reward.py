@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,23 +44,22 @@ class ClipReward(TransformReward):
             raise InvalidBound(
                 f"`min_reward` must not be above `max_reward`, got {min_reward} and {max_reward}."
             )
-        # Arrays, because NumPy takes three times as long with limits that are Python's numbers.
-        self._low: Any = low
-        self._high: Any = high
         self._keeps_zero = not (low is not None and low > 0) and not (high is not None and high < 0)
-        super().__init__(envs, self._apply)
-
-    def _apply(self, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-        clipped: NDArray[np.float64] = rewards.clip(self._low, self._high)
-        return clipped
+        # Not a method of this wrapper, which would keep itself until a garbage collection.
+        super().__init__(envs, functools.partial(_clipped, low, high))
 
     def _transform(self, batch: Batch) -> None:
         if batch.rewards is None:
             return
         if self._keeps_zero:  # then rows that are no transition need no mask
-            batch.rewards = self._apply(batch.rewards)
+            batch.rewards = self.func(batch.rewards)
         else:
             super()._transform(batch)
+
+
+def _clipped(low: Any, high: Any, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
+    clipped: NDArray[np.float64] = rewards.clip(low, high)
+    return clipped
 
 
 def _limit(name: str, limit: Any) -> NDArray[np.float64] | None:
@@ -68,4 +68,5 @@ def _limit(name: str, limit: Any) -> NDArray[np.float64] | None:
     array = np.asarray(limit)
     if array.size != 1 or array.dtype.kind not in "fiu" or np.isnan(array).any():
         raise TypeError(f"`{name}` must be a number or None, got {limit!r}.")
+    # An array, because NumPy takes three times as long with limits that are Python's numbers.
     return np.array(array.item(), np.float64)

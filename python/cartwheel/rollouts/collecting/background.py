@@ -82,8 +82,7 @@ class Background:
                         self._start()
                     return self._rollouts.popleft()  # last, so that a Ctrl-C loses none
                 if self._error is not None:
-                    error, self._error = self._error, None
-                    raise error
+                    raise self._take_error()
                 if self._is_closed:
                     raise RuntimeError(
                         "`collect` waited for a rollout when the collector was closed."
@@ -91,6 +90,11 @@ class Background:
                 self._start()  # also where an interrupted `stop` ends the thread after all
                 self._waiting += 1
             self._news.get()
+
+    def _take_error(self) -> BaseException:
+        error, self._error = self._error, None
+        assert error is not None, "there is one"
+        return error
 
     def stop(self) -> None:
         """Ends the thread after the call that it is in; complete rollouts wait.
@@ -131,6 +135,7 @@ class Background:
         self.stop()
         with self._lock:
             self._rollouts.clear()
+            self._error = None  # it has frames of the thread, and they have this object
             self._tell()
 
     def drop(self) -> None:
