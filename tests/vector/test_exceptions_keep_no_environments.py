@@ -1,4 +1,4 @@
-"""An exception that was handled keeps no vector environment: no reference cycle leads through it."""
+"""An exception that was handled keeps no vector environment until a garbage collection."""
 
 import contextlib
 import weakref

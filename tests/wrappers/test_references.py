@@ -1,6 +1,5 @@
 """Wrappers keep no reference to themselves: what nobody refers to ends at once."""
 
-import gc
 import weakref
 
 import pytest
@@ -23,15 +22,8 @@ WRAPPERS = {
 }
 
 
-@pytest.fixture
-def collector_off():
-    gc.disable()
-    yield
-    gc.enable()
-
-
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
-def test_environments_that_are_dropped_end_without_a_garbage_collection(wrap, collector_off):
+def test_environments_that_are_dropped_end_without_a_garbage_collection(wrap):
     bare = cartwheel.make_vec("Pendulum-v1", 2, executor="inline", autoreset_mode="disabled")
     envs, inner = wrap(bare), weakref.ref(bare)
     envs.reset(seed=0)

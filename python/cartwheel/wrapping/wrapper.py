@@ -59,8 +59,8 @@ class VectorWrapper(AnyVectorWrapper):
         inner = envs if isinstance(envs, VectorWrapper) and not envs._makes_calls() else None
         self._source: Source = Source(envs) if inner is None else inner._source
         super().__init__(envs)
-        # Of the wrappers inside alone: a wrapper that kept a method of its own would keep itself, and
-        # the environments, until a garbage collection.
+        # Of the wrappers inside alone: one that kept a method of its own would keep itself, and the
+        # environments, until a garbage collection.
         #: From the innermost to the outermost.
         self._inner_transforms: tuple[Callable[[Batch], None], ...] = ()
         #: From the outermost to the innermost.
