@@ -25,7 +25,7 @@ PYTHON = """
     vector
     returns worker
     arguments supported trainers
-    _cartwheel choices errors extras log near_misses policy progress spaces uninterrupted
+    _cartwheel choices errors extras finalizer log near_misses policy progress spaces uninterrupted
     gymnasium_versions
 """
 BINDING = """

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import SyncVectorEnv
@@ -272,6 +273,34 @@ def end_without_close(executor, how):
     elif how == "thread":
         threading.Thread(target=_step_for_ever, args=[envs], daemon=True).start()
         time.sleep(0.2)
+
+
+class TouchesAtClose(TranscriptEnv):
+    """Touches a file when it is closed."""
+
+    def __init__(self, path):
+        super().__init__(5)
+        self.path = Path(path)
+
+    def close(self):
+        self.path.touch()
+
+
+def leave_unclosed(executor, daemon, folder):
+    """Leaves environments unclosed that touch files when they are closed."""
+    env_fns = [partial(TouchesAtClose, f"{folder}/{row}") for row in range(2)]
+    sys.modules["__main__"].kept = envs = build(executor, env_fns, daemon=daemon == "daemon")
+    envs.reset()
+
+
+@program
+def leave_unclosed_in_a_process(executor, daemon, folder):
+    """The same in a process of multiprocessing, which does not call the functions of atexit."""
+    arguments = (executor, daemon, folder)
+    process = multiprocessing.get_context("fork").Process(target=leave_unclosed, args=arguments)
+    process.start()
+    process.join()
+    sys.exit(process.exitcode)
 
 
 def _step_for_ever(envs):

@@ -135,6 +135,32 @@ def test_a_program_may_end_without_close(executor, how):
         assert "leaked" not in err
 
 
+#: As `tempfile.TemporaryDirectory` does: finalizers that are called after those of multiprocessing.
+FINALIZERS_FIRST = """
+import sys, weakref
+weakref.finalize(weakref.WeakSet, lambda: None)
+from tests.programs.endings import leave_unclosed
+leave_unclosed(*sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("where", ["program", "process"])
+@pytest.mark.parametrize(
+    ("executor", "daemon"),
+    [("inline", "daemon"), ("thread", "daemon"), ("process", "daemon"), ("process", "not daemon")],
+)
+def test_unclosed_environments_are_closed_wherever_their_program_ends(
+    executor, daemon, where, tmp_path
+):
+    start = ["-c", FINALIZERS_FIRST]
+    if where == "process":
+        start = ["-m", "tests.programs", "leave_unclosed_in_a_process"]
+    program = [sys.executable, *STRICT, *start, executor, daemon, str(tmp_path)]
+    ended = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert {path.name for path in tmp_path.iterdir()} == {"0", "1"}
+
+
 @pytest.mark.parametrize(
     ("executor", "state"),
     [("inline", "none"), ("thread", "none"), ("process", "none"), ("process", "hang")],

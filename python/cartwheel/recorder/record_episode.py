@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel.arguments import as_bool, as_integer, as_positive, as_rows
 from cartwheel.choices import check_choice
+from cartwheel.finalizer import Finalizer
 from cartwheel.recorder.camera import Camera, obstacle
 from cartwheel.recorder.episode import Episode
 from cartwheel.recorder.extra import load
@@ -169,7 +169,7 @@ class RecordEpisode(VectorWrapper):
         flush = self._files.flush if self._files else lambda: None
         self._writer = Writer(int(queue_mb * 1e6), flush)
         #: Ends the thread and the files, also when the program ends or nobody keeps the wrapper.
-        self._finish = weakref.finalize(self, finish, self._writer, self._files)
+        self._finish = Finalizer(self, finish, self._writer, self._files)
         # At the end of the program before h5py's own end, which the thread would not survive.
         atexit.register(self._finish)
         self._videos: VideoRecorder | None = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import weakref
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel.finalizer import Finalizer
 from cartwheel.recorder.extra import load
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class VideoFile:
         self._part = folder / f".{os.getpid()}-{next(_PARTS)}.part.mp4"
         self._rate = Fraction(fps).limit_denominator(1001)
         #: Also removes the part if the video is never ended, as after an interrupt.
-        self._remove = weakref.finalize(self, _remove, self._part, os.getpid())
+        self._remove = Finalizer(self, _remove, self._part)
         self._container: Any = None
         self._stream: Any = None
         self._shape: tuple[int, ...] = ()
@@ -119,6 +119,5 @@ class VideoFile:
         self._stream.pix_fmt = "yuv420p"
 
 
-def _remove(part: FilePath, pid: int) -> None:
-    if os.getpid() == pid:  # in a forked process it is still the parent's
-        part.unlink(missing_ok=True)
+def _remove(part: FilePath) -> None:
+    part.unlink(missing_ok=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cartwheel.arguments import as_bool, as_integer, check_progress, mode_of
+from cartwheel.finalizer import Finalizer
 from cartwheel.rollouts.collecting.actor import Actor
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
@@ -247,7 +247,7 @@ class Collector:
         self._door = threading.Lock()
         if background:
             self._background = Background(self._session.collect, self._actor, queue)
-            self._ending = weakref.finalize(self, self._background.end)
+            self._ending = Finalizer(self, self._background.end)
 
     def __repr__(self) -> str:
         """Environments, name of the policy, length of a rollout and order, in one line."""

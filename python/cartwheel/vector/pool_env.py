@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import time
 import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -36,6 +35,7 @@ from cartwheel.arguments import (
 )
 from cartwheel.choices import RecvOrder, check_choice
 from cartwheel.errors import add_note
+from cartwheel.finalizer import Finalizer
 from cartwheel.gymnasium_versions import keep_open
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.states import restored, saved
@@ -89,23 +89,20 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     #: What is told what :meth:`next_reset` gave: the sources of wrappers.
     _sources: weakref.WeakSet[Any]
     _pool: Pool
-    _owner: int
-    _finalizer: weakref.finalize[..., Any]
+    _finalizer: Finalizer
     __del__ = keep_open
 
     def _opened(self, shut_down: Callable[..., None], *args: Any) -> None:
         """Registers the function that ends the workers.
 
-        The function runs at :meth:`close`, when this object is collected, or at exit.
+        It runs at :meth:`close`, when this object is collected, or when this process ends.
 
         Args:
             shut_down: Called with the pool, ``args`` and the seconds that workers get to close.
             *args: Must not refer to this object; otherwise it would never be collected.
         """
-        self._owner = os.getpid()
         self._sources = weakref.WeakSet()
-        end = _Ending(shut_down, self._pool, args)
-        self._finalizer = weakref.finalize(self, end)
+        self._finalizer = Finalizer(self, _end, shut_down, self._pool, args)
 
     def __repr__(self) -> str:
         """Class, id if it is known, number of environments and autoreset mode, in one line."""
@@ -714,34 +711,23 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         grace = 0.0 if terminate else FOREVER_S if seconds is None else seconds
         began = time.monotonic()
         pending = self._pool.pending()
-        if pending is not None and os.getpid() == self._owner:
+        if pending is not None:
             logger.warn(
                 f"Calling `close` while waiting for a pending call to `{pending}` to complete."
             )
             self._await_pending(pending, grace)
-        detached = self._finalizer.detach()
-        if detached is not None:
-            _, end, _, _ = detached
-            left = grace - (time.monotonic() - began)
-            end(max(left, min(grace, LAST_GRACE)))
+        left = grace - (time.monotonic() - began)
+        self._finalizer(max(left, min(grace, LAST_GRACE)))
 
     def _await_pending(self, pending: str, grace: float) -> None:
         with contextlib.suppress(Exception):  # closing goes on in any case
             getattr(self, f"{pending}_wait")(grace)
 
 
-class _Ending:
-    """Ends a pool; does nothing in a forked child."""
-
-    def __init__(self, shut_down: Callable[..., None], pool: Any, args: tuple[Any, ...]) -> None:
-        self.shut_down = shut_down
-        self.pool = pool
-        self.args = args
-        self.owner = os.getpid()
-
-    def __call__(self, grace: float | None = None) -> None:
-        """Ends the pool; without ``grace`` the interpreter ends, or nobody refers to the pool."""
-        if os.getpid() == self.owner:
-            if grace is None:
-                grace = ABANDONED_GRACE if self.pool.is_late() else CLOSE_GRACE
-            self.shut_down(self.pool, *self.args, grace)
+def _end(
+    shut_down: Callable[..., None], pool: Any, args: tuple[Any, ...], grace: float | None = None
+) -> None:
+    """Ends a pool; without ``grace`` this process ends, or nothing refers to the pool."""
+    if grace is None:
+        grace = ABANDONED_GRACE if pool.is_late() else CLOSE_GRACE
+    shut_down(pool, *args, grace)
