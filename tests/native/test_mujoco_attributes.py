@@ -90,6 +90,43 @@ def test_a_model_for_each_row_is_set_row_by_row(build):
     assert_same_steps(envs, oracle, 20)
 
 
+def test_a_row_whose_own_model_was_set_has_no_state_and_the_error_says_why(build):
+    envs, oracle = build(model_per_row=True)
+    assert_same_steps(envs, oracle, 5)
+    states = envs.get_state()
+    mass, gravity = envs.get_attr("model.body_mass")[0], envs.get_attr("model.opt.gravity")[0]
+    envs.set_attr("model.body_mass", 2 * mass, env_index=[1])
+    envs.set_attr("model.opt.gravity", 0.5 * gravity, env_index=[1])
+    envs.set_attr("timestep", 0.001, env_index=[2])
+    qpos = envs.get_attr("data.qpos")
+    for row, names in ((1, r"`model.body_mass`, `model.opt.gravity`"), (2, "`model.opt.timestep`")):
+        words = rf"row {row} has no states at present: `set_attr` changed {names} of its own model"
+        with pytest.raises(ValueError, match=words):
+            envs.get_state([0, row])
+        with pytest.raises(ValueError, match=words):
+            envs.set_state([0, row], [states[1], states[0]])
+    assert_identical(envs.get_attr("data.qpos"), qpos, "nothing changed")
+    envs.set_state([0], [states[1]])
+    assert_identical(envs.get_attr("data.qpos")[0], qpos[1])
+
+    envs.set_attr("model.body_mass", mass)
+    envs.set_attr("model.opt.gravity", gravity)
+    envs.set_attr("timestep", envs.get_attr("timestep")[0])
+    envs.set_state(None, states)
+    assert_same_steps(envs, oracle, 20)
+
+
+def test_a_shared_model_has_states_whatever_is_set(build):
+    envs, _ = build()
+    envs.set_attr("data.qpos", envs.get_attr("data.qpos")[0] * 0.5)
+    envs.set_attr("frame_skip", 2, env_index=[1])
+    states = envs.get_state()
+    actions = envs.action_space.sample()
+    expected = envs.step(actions)
+    envs.set_state(None, states)
+    assert_identical(envs.step(actions), expected)
+
+
 def test_the_timestep_of_a_model_is_that_of_velocities(build):
     envs, oracle = build("HumanoidStandup-v5", model_per_row=True)
     for row, (env, timestep) in enumerate(

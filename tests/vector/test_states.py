@@ -6,8 +6,22 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import (
+    Autoreset,
+    DelayObservation,
+    FrameStackObservation,
+    MaxAndSkipObservation,
+    NormalizeObservation,
+    NormalizeReward,
+    OrderEnforcing,
+    RecordEpisodeStatistics,
+    StickyAction,
+    TimeAwareObservation,
+    TimeLimit,
+)
 
 from cartwheel.testing import check_vector_env
+from cartwheel.wrappers import CachedReset
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical
 from tests.support.executors import INLINE, NATIVE, PROCESS, THREAD, Executor
@@ -257,6 +271,87 @@ def test_environments_that_cannot_be_saved_are_named(executor, env_fn, error, wo
     with pytest.raises(error, match=words):
         envs.set_state([0, 1], states)
     assert envs.get_state([0, 2]) == states
+    envs.close()
+
+
+#: Gymnasium's wrappers that resume with other values, and what the error advises.
+STATEFUL = {
+    "FrameStackObservation": (partial(FrameStackObservation, stack_size=2), "wrappers.FrameStack "),
+    "DelayObservation": (partial(DelayObservation, delay=1), "To save it, put a wrapper around it"),
+    "TimeAwareObservation": (TimeAwareObservation, "To save it, put a wrapper around it"),
+    "MaxAndSkipObservation": (partial(MaxAndSkipObservation, skip=2), "put a wrapper around it"),
+    "NormalizeObservation": (NormalizeObservation, "cartwheel.wrappers.NormalizeObservation"),
+    "NormalizeReward": (NormalizeReward, "cartwheel.wrappers.NormalizeReward around the vector"),
+    "RecordEpisodeStatistics": (RecordEpisodeStatistics, "wrappers.RecordEpisodeStatistics"),
+    "StickyAction": (partial(StickyAction, repeat_action_probability=0.5), "`get_state\\(\\)`"),
+    "Autoreset": (Autoreset, "whose `get_state"),
+}
+
+
+def _stateful(name):
+    return STATEFUL[name][0](TimeLimit(OrderEnforcing(WalkEnv()), 9))
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_wrappers_of_gymnasium_that_would_resume_with_other_values_are_refused(name):
+    """By their names, in every executor, and nothing changes."""
+    words = rf"row 1, .*WalkEnv, cannot be saved: Gymnasium's wrapper {name} .*{STATEFUL[name][1]}"
+    for executor in (INLINE, PROCESS):
+        env_fns = [partial(_stateful, name)] * 2
+        envs, plain = executor(env_fns), executor(env_fns)
+        for each in (envs, plain):
+            each.reset(seed=1)
+        actions = actions_of(20, 2)
+        with pytest.raises(ValueError, match=words):
+            envs.get_state([1])
+        # Infos may have durations.
+        played = [[step[:4] for step in play(each, actions)] for each in (envs, plain)]
+        assert_identical(*played)
+        with pytest.raises(ValueError, match=f"wrapper {name} around it"):
+            CachedReset(envs, 2)
+        for each in (envs, plain):
+            each.close()
+
+
+def test_a_state_is_not_restored_into_a_row_with_such_a_wrapper():
+    envs = INLINE([WalkEnv, lambda: RecordEpisodeStatistics(WalkEnv()), WalkEnv])
+    envs.reset(seed=1)
+    (state,) = envs.get_state([0])
+    shown = envs.step(np.zeros(3, int))
+    with pytest.raises(ValueError, match=r"row 1, .* wrapper RecordEpisodeStatistics around it"):
+        envs.set_state([2, 1], [state, state])
+    envs.set_state([0], [state])
+    again = envs.step(np.zeros(3, int))
+    assert_identical(again[0][0], shown[0][0])
+    assert not np.array_equal(again[0][2], shown[0][2]), "row 2 has gone on"
+    envs.close()
+
+
+class SavesItsStack(gym.Wrapper):
+    """Saves the frames of the wrapper inside, too."""
+
+    def get_state(self):
+        return [frame.copy() for frame in self.env.obs_queue], self.unwrapped.get_state()
+
+    def set_state(self, state):
+        frames, walk_state = state
+        self.env.obs_queue.extend(frames)
+        self.unwrapped.set_state(walk_state)
+
+
+def _stacked():
+    return TimeLimit(SavesItsStack(FrameStackObservation(WalkEnv(), 3)), 9)
+
+
+@KINDS
+def test_a_wrapper_around_them_can_save_their_values(executor):
+    envs = executor([_stacked] * 2, autoreset_mode=S)
+    envs.reset(seed=1)
+    play(envs, actions_of(3, 2, seed=4))
+    states, actions = envs.get_state(), actions_of(20, 2)
+    expected = play(envs, actions)
+    envs.set_state([0, 1], states)
+    assert_identical(play(envs, actions), expected)
     envs.close()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cartwheel._cartwheel import env_keywords
 from cartwheel.arguments import as_bool, as_positive
 from cartwheel.native.registration import NAMESPACE
-from cartwheel.physics.attributes import convert, is_of_row, read, write
+from cartwheel.physics.attributes import changed, convert, is_of_row, read, write
 from cartwheel.physics.gymnasium_env import GymnasiumEnv
 from cartwheel.physics.library import load_mujoco
 from cartwheel.physics.simulation import Simulation
@@ -162,3 +162,22 @@ class Simulated:
         for row, value in zip(rows, converted, strict=True):
             write(row, name, value)
         return {_TIMESTEP: converted} if name == _TIMESTEP_OF_MODEL else {}
+
+    def check_states(self, rows: Sequence[int], numbers: Sequence[int]) -> None:
+        """Refuses states of rows whose models differ: a state does not have the model.
+
+        Args:
+            rows: The rows, for errors.
+            numbers: Their parameters ``simulation``.
+
+        Raises:
+            ValueError: Fields of a row's own model were set.
+        """
+        for row, number in zip(rows, numbers, strict=True):
+            if names := changed(self.row(number)):
+                raise ValueError(
+                    f"row {row} has no states at present: `set_attr` changed "
+                    f"{', '.join(f'`{name}`' for name in names)} of its own model, which a state "
+                    "does not have, so it would go on with another model where it is restored. "
+                    "Set the values back, or make the vector environment from a model with them."
+                )

@@ -494,6 +494,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             return tuple(self._simulated.read(name, numbers, frame_skips))
         return self._ask(calling, name, rows)
 
+    def _check_states(self, calling: str, rows: list[int]) -> None:
+        simulated = self._simulated
+        if simulated is not None and simulated.simulation.rows.model_per_row:
+            simulated.check_states(rows, self._ask(calling, "simulation", rows))
+
     def _streams(self, calling: str) -> tuple[Stream, ...]:
         """Returns every row's random number stream: seed, and ``state`` of its ``PCG64``."""
         return self._control(calling, self._link.pack_streams(None))

@@ -69,6 +69,8 @@ def write(row: Row, name: str, value: Any) -> None:
     Raises:
         ValueError: MuJoCo does not let the field be set.
     """
+    if name.startswith("model."):
+        row.original.setdefault(name, read(row, name))
     owner: Any = row
     *path, last = name.split(".")
     for part in path:
@@ -81,6 +83,13 @@ def write(row: Row, name: str, value: Any) -> None:
         setattr(owner, last, value)
     except (AttributeError, TypeError) as error:
         raise ValueError(f"`{name}` cannot be set: MuJoCo fixes it.") from error
+
+
+def changed(row: Row) -> list[str]:
+    """Returns the fields of the row's model that :func:`write` has set to other values."""
+    return [
+        name for name, value in row.original.items() if not np.array_equal(read(row, name), value)
+    ]
 
 
 def _part(owner: Any, part: str, name: str) -> Any:

@@ -59,6 +59,7 @@ class Row:
         number: Its number, which no other simulation of the process has.
         model: The ``mujoco.MjModel``, which rows share unless each has its own.
         data: The ``mujoco.MjData``.
+        original: Of the model's fields that were set, the values before.
     """
 
     _numbers = itertools.count()
@@ -72,6 +73,7 @@ class Row:
         self.number = next(self._numbers)
         self.model = model
         self.data = mujoco.MjData(model)
+        self.original: dict[str, Any] = {}
         self._mujoco = mujoco
 
     def data_of(self, qpos: Any, scene: Any) -> Any:

@@ -623,8 +623,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         ``get_state()``, which returns anything that can be pickled, and ``set_state(state)``, which
         takes that and brings back everything that later steps depend on, random numbers included.
         The steps that Gymnasium's ``TimeLimit`` has counted are saved, and whether
-        ``OrderEnforcing`` has seen a reset; other wrappers with a state must save it in methods of
-        their own.
+        ``OrderEnforcing`` has seen a reset. Gymnasium's other wrappers with values of their own,
+        such as ``FrameStackObservation``, are refused, unless a wrapper around them has the two
+        methods; wrappers that are not Gymnasium's must save their values in methods of their own.
+        Rows of MuJoCo whose own model was changed by ``set_attr`` are refused, too.
 
         A state outlives the process. The autoreset mode, the step limit and the number of
         environments may be others where it is restored. States of Python environments are pickles:
@@ -638,12 +640,14 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         Raises:
             ValueError: There is no such row, a row is named twice, or an environment cannot be
-                saved.
+                saved; the error names the row, the reason and the remedy.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
             Exception: The environment of the lowest failing row raised it.
         """
         self._pool.check("get_state", idle=True)
-        return saved(self._pool, self._link, self._numbers(rows, "rows"))
+        numbers = self._numbers(rows, "rows")
+        self._check_states("get_state", numbers)
+        return saved(self._pool, self._link, numbers)
 
     def set_state(self, rows: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
         """Continues rows from states that :meth:`get_state` returned.
@@ -678,8 +682,12 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             raise ValueError(f"{len(states)} states for {len(numbers)} rows")
         for state in states:
             self._link.check_state(state)
+        self._check_states("set_state", numbers)
         space = self.single_observation_space
         return restored(self._pool, self._link, numbers, list(states), space)
+
+    def _check_states(self, calling: str, rows: list[int]) -> None:
+        """Raises ``ValueError`` if states of a row would lack something that decides its steps."""
 
     def _named(self, env_index: Any) -> list[int] | None:
         """Returns the rows of ``env_index`` as a list; ``None`` stands for all rows."""

@@ -17,7 +17,20 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-from gymnasium.wrappers import OrderEnforcing, TimeLimit
+from gymnasium.wrappers import (
+    AtariPreprocessing,
+    Autoreset,
+    DelayObservation,
+    FrameStackObservation,
+    MaxAndSkipObservation,
+    NormalizeObservation,
+    NormalizeReward,
+    OrderEnforcing,
+    RecordEpisodeStatistics,
+    StickyAction,
+    TimeAwareObservation,
+    TimeLimit,
+)
 
 from cartwheel.arguments import misfit
 from cartwheel.worker.channel import pickled
@@ -28,6 +41,20 @@ if TYPE_CHECKING:
 _MAGIC = b"cartwpy\n"
 _VERSION = 1
 _HEAD = struct.Struct("<8sI16s")
+#: Gymnasium's wrappers whose results depend on values of their own, and the vector wrappers of
+#: cartwheel that do the same.
+_STATEFUL: dict[type, str | None] = {
+    AtariPreprocessing: "AtariPreprocessing",
+    Autoreset: None,
+    DelayObservation: None,
+    FrameStackObservation: "FrameStack",
+    MaxAndSkipObservation: None,
+    NormalizeObservation: "NormalizeObservation",
+    NormalizeReward: "NormalizeReward",
+    RecordEpisodeStatistics: "RecordEpisodeStatistics",
+    StickyAction: None,
+    TimeAwareObservation: None,
+}
 
 
 def check_state(state: Any) -> None:
@@ -147,7 +174,32 @@ def _methods(env: Any, row: int) -> tuple[Callable[[], Any], Callable[[Any], Any
                 "wrapper around it, methods of that form."
             )
         found.append(method)
+    _check_wrappers(env, row)
     return found[0], found[1]
+
+
+def _check_wrappers(env: Any, row: int) -> None:
+    """Checks that Gymnasium's stateful wrappers are inside of what is saved.
+
+    Raises:
+        ValueError: One of them is outside of what has ``get_state`` and ``set_state``.
+    """
+    missing = {"get_state", "set_state"}
+    while isinstance(env, gym.Wrapper):
+        missing -= {name for name in missing if hasattr(env, name)}
+        if not missing:
+            return
+        kind = next((kind for kind in _STATEFUL if isinstance(env, kind)), None)
+        if kind is not None:
+            ours = _STATEFUL[kind]
+            instead = f"use cartwheel.wrappers.{ours} around the vector environment, or "
+            raise ValueError(
+                f"the environment of row {row}, {_kind(env)}, cannot be saved: Gymnasium's "
+                f"wrapper {type(env).__name__} around it has values of its own, which a state "
+                f"would lack. To save it, {instead if ours else ''}put a wrapper around it "
+                "whose `get_state()` and `set_state(state)` have these values, too."
+            )
+        env = env.env
 
 
 def _kind(env: Any) -> str:
