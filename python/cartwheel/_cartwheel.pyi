@@ -53,6 +53,7 @@ __all__ = [
     "next_values",
     "plain_loop",
     "register_plugin",
+    "require_memory",
     "reset_option_names",
     "retrace",
     "serve",
@@ -422,7 +423,7 @@ class NativeEnvs:
         dense_finals: bool = False,
         judged: bool = False,
     ) -> NativeEnvs:
-        """Makes environments.
+        """Checks what the environments are; :meth:`make` makes them.
 
         Args:
             env_id: One of :func:`native_envs`.
@@ -438,6 +439,13 @@ class NativeEnvs:
 
         Raises:
             ValueError: There is no such environment or option, or a value is invalid.
+        """
+
+    def make(self) -> None:
+        """Makes the environments, some at a time: a signal handler that raises ends it.
+
+        Raises:
+            ValueError: Their plugin refuses their keywords.
         """
 
     def spaces(self) -> tuple[Any, Any]:
@@ -1074,6 +1082,13 @@ def draw_cached(key: int, count: int, states: int) -> int:
 
 def usable_cpus() -> int:
     """Returns the number of processors for this process, by affinity and cgroup quota."""
+
+def require_memory(bytes: int) -> None:
+    """Checks that a vector environment can take so much memory, as far as the system says.
+
+    Raises:
+        MemoryError: Less is left.
+    """
 
 def memory_left() -> int | None:
     """Returns the bytes that this process may still take, by control groups and the machine.

@@ -37,6 +37,10 @@ ResetOptions: TypeAlias = (
 )
 #: Seconds from which on a time-out is no limit: 31 years. Longer ones overflow clocks and counters.
 FOREVER_S = 1e9
+#: The most rows of a vector environment, whose numbers the native pool keeps in 32 bits.
+MOST_ENVS = 2**30
+#: The most batches that may be kept as views: each has at least a page of memory.
+MOST_BATCHES = 2**20
 #: Options of a reset with row numbers: cartwheel's name, and ManiSkill's.
 NUMBERING_OPTIONS = ("env_index", "env_idx")
 #: Options of a reset that select rows; they are not passed to environments.
@@ -87,7 +91,9 @@ def check_sends_rows(envs: Any, order: str) -> None:
         )
 
 
-def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+def as_integer(
+    name: str, value: Any, low: int, high: int | None = None, *, most: int | None = None
+) -> int:
     """Converts an integer of Python or NumPy to a Python integer; a ``bool`` is refused.
 
     Args:
@@ -95,18 +101,30 @@ def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
         value: The value of the argument.
         low: The least value.
         high: The greatest value; ``None`` for no bound.
+        most: The greatest value where it is beyond every use: only greater ones get to know it.
 
     Raises:
         ValueError: The value is not an integer, or out of range.
     """
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if is_integer and low <= value and (high is None or value <= high):
+        if most is not None and value > most:
+            raise ValueError(f"`{name}` must be at most {most}, got {value!r}.")
         return int(value)
     if high is not None:
         wanted = f"an integer from {low} to {high}"
     else:
         wanted = "a positive integer" if low == 1 else f"an integer from {low} on"
     raise ValueError(f"`{name}` must be {wanted}, got {value!r}.")
+
+
+def as_num_envs(num_envs: Any) -> int:
+    """Returns the number of environments.
+
+    Raises:
+        ValueError: It is not a positive integer, or greater than :data:`MOST_ENVS`.
+    """
+    return as_integer("num_envs", num_envs, 1, most=MOST_ENVS)
 
 
 def as_bool(name: str, value: Any) -> bool:
@@ -645,9 +663,9 @@ def as_values(name: str, values: Any, num_envs: int, rows: list[int] | None) -> 
 
 
 def check_max_batches(max_batches: Any) -> None:
-    """Raises ``ValueError`` unless ``max_batches`` is ``None`` or an integer of at least 2."""
+    """Raises ``ValueError`` unless it is ``None`` or from 2 to :data:`MOST_BATCHES`."""
     if max_batches is not None:
-        as_integer("max_batches", max_batches, 2)
+        as_integer("max_batches", max_batches, 2, most=MOST_BATCHES)
 
 
 def as_context(context: Any) -> Any:

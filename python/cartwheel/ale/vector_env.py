@@ -18,6 +18,7 @@ from cartwheel.arguments import (
     NUMBERING_OPTIONS,
     as_autoreset_mode,
     as_integer,
+    as_num_envs,
     as_reset_mask,
     as_seeds,
     check_dictionary,
@@ -112,7 +113,7 @@ class AleVectorEnv(AtariVectorEnv):
         **keywords: Any,
     ) -> None:
         """Checks the arguments and starts the threads."""
-        num_envs = as_integer("num_envs", num_envs, 1)
+        num_envs = as_num_envs(num_envs)
         mode = as_autoreset_mode(autoreset_mode)
         check_finals(final_obs, "gymnasium", mode)
         check_keywords(keywords)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_autoreset_mode, as_integer, check_max_batches
+from cartwheel.arguments import as_autoreset_mode, as_integer, as_num_envs, check_max_batches
 from cartwheel.choices import EnvType, OnDone, check_choice
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Config:
 
     def _check(self, task: Task) -> None:
         check_choice("env_type", self.env_type, EnvType)
-        self.num_envs = as_integer("num_envs", self.num_envs, 1)
+        self.num_envs = as_num_envs(self.num_envs)
         batch_size = as_integer("batch_size", self.batch_size, 0, self.num_envs)
         self.batch_size = batch_size or self.num_envs
         self.num_threads = as_integer("num_threads", self.num_threads, 0)

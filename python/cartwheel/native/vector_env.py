@@ -21,6 +21,7 @@ from cartwheel.arguments import (
     as_drawn_rows,
     as_full_batch,
     as_integer,
+    as_num_envs,
     as_num_workers,
     as_timeout,
     as_values,
@@ -47,7 +48,7 @@ from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.near_misses import keywords_of, near_miss
 from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
-from cartwheel.vector.room import plan_memory, spins
+from cartwheel.vector.room import plan_memory, require_native_rows, spins
 from cartwheel.vector.rules import Rules
 from cartwheel.worker.recovery import Recovery
 
@@ -116,7 +117,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         max_restarts: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread checks the time after each
             shard that it steps. There are eight shards for each thread, or one shard if there is
-            only one thread.
+            only one thread, but more if there are tens of thousands of rows.
         max_batches: As for :class:`~cartwheel.VectorEnv`.
         ignore_terminations: As for :class:`~cartwheel.VectorEnv`. Rows go on as Gymnasium's
             environments do that are stepped past their termination. Needs a step limit.
@@ -127,7 +128,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         final_names: As for :class:`~cartwheel.VectorEnv`.
         full_batch: As for :class:`~cartwheel.VectorEnv`.
         thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
-            this number on. By default they are not pinned.
+            this number on, modulo the number of processors. By default they are not pinned.
         **options: Keywords of the environment, as in Gymnasium. Other keywords of
             :class:`~cartwheel.VectorEnv` are accepted, too, so that the same call works for both.
             ``shared_memory``, ``copy``, ``context`` and ``daemon`` change nothing; ``worker``,
@@ -190,7 +191,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         check_choice("executor", executor, NativeExecutor)
         check_max_batches(max_batches)
         timeout = as_timeout(timeout)
-        self.num_envs = as_integer("num_envs", num_envs, 1)
+        self.num_envs = as_num_envs(num_envs)
         self.batch_size = as_batch_size(batch_size, self.num_envs)
         self.full_batch = as_full_batch(full_batch, self.batch_size, self.num_envs)
         self.executor = "inline" if executor == "inline" else "thread"
@@ -209,7 +210,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         )
         self._rules.check_limits([False])
         if thread_affinity_offset is not None:
-            as_integer("thread_affinity_offset", thread_affinity_offset, 0)
+            as_integer("thread_affinity_offset", thread_affinity_offset, 0, most=2**32)
         self.render_mode = render_mode
         native_id = registered_id(self.env_id)
         self.spec = vector_spec(NativeVectorEnv.__init__, arguments, native_id)
@@ -268,16 +269,19 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         observation, action = envs.spaces()
         self.single_observation_space = as_space(observation)
         self.single_action_space = as_space(action)
+        plan = plan_memory(self, shards, max_batches)
+        require_native_rows(plan, self.num_envs)
+        memory = Memory(**plan)  # before anything that takes longer: it may be refused
         self.observation_space = batch_space(self.single_observation_space, self.batch_size)
         self.action_space = batch_space(self.single_action_space, self.batch_size)
         self.metadata = {**self._renderer.metadata, "autoreset_mode": self.autoreset_mode}
+        envs.make()
 
-        plan = plan_memory(self, shards, max_batches)
         link = NativeLink(self, self.env_id, envs, shards, timeout)
         link.draw_kept = self._renderer.draw_kept
         self._link = link
         self._pool = Pool(
-            Memory(**plan),
+            memory,
             plan["observations"],
             plan["actions"],
             shard=envs,

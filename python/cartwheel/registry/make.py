@@ -16,7 +16,7 @@ from gymnasium.envs.registration import (
     parse_env_id,
 )
 
-from cartwheel.arguments import as_integer
+from cartwheel.arguments import as_num_envs
 from cartwheel.native.plugins import without_module
 from cartwheel.native.registration import NATIVE_ENTRY_POINT
 from cartwheel.native.wrappers import instead_of
@@ -155,10 +155,12 @@ def make_vec(
         ImportError: ``executor="ale"`` without ale-py: ``pip install 'cartwheel[ale]'``.
         TypeError: There is no such keyword; the error or its note names what exists. Or
             ``wrappers`` or ``vector_kwargs`` has the wrong type.
-        ValueError: There is no such vectorization mode, or ``num_envs`` is not a positive integer.
+        ValueError: There is no such vectorization mode, or ``num_envs`` is not a positive integer,
+            or too large.
+        MemoryError: There is not enough memory for so many environments.
         Exception: As for :class:`VectorEnv`.
     """
-    num_envs = as_integer("num_envs", num_envs, 1)
+    num_envs = as_num_envs(num_envs)
     _check(wrappers, vector_kwargs)
     by_ale = atari.is_chosen(id, {**kwargs, **(vector_kwargs or {})})
     spec, chosen_mode = _find(id), _as_mode(vectorization_mode)

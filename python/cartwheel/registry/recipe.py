@@ -15,6 +15,7 @@ from gymnasium.envs.registration import EnvSpec, VectorizeMode, load_env_creator
 
 from cartwheel.errors import add_note
 from cartwheel.near_misses import keywords_of, listed, near_miss, place_of, shown
+from cartwheel.vector.room import require_python_rows
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Recipe:
 
         Raises:
             gymnasium.error.Error: The spec has no entry point.
+            MemoryError: There is not enough memory for so many environments.
             Exception: As for :class:`~cartwheel.VectorEnv`.
         """
         if self.spec.entry_point is None:
@@ -84,6 +86,7 @@ class Recipe:
                 f"Cannot create vectorized environment for {self.spec.id} because it doesn't have "
                 "an entry point defined."
             )
+        require_python_rows(self.num_envs)
         make_single = functools.partial(_make_single, self.spec, self.env_kwargs, self.wrappers)
         try:
             envs = VectorEnv([make_single] * self.num_envs, **self.vector_kwargs)

@@ -172,7 +172,9 @@ class Rollout(Estimators):
             rows = self.flatten()
             count = len(rows)
         else:
-            length = self.num_steps if length is None else as_integer("length", length, 1)
+            length = (
+                self.num_steps if length is None else as_integer("length", length, 1, most=1 << 32)
+            )
             places = Places.of(self, length, length, stop_at_done=False)
             count = len(places.starts)
         order = np.arange(count)
@@ -212,8 +214,8 @@ class Rollout(Estimators):
         Raises:
             ValueError: A number is below 1.
         """
-        length = as_integer("length", length, 1)
-        stride = length if stride is None else as_integer("stride", stride, 1)
+        length = as_integer("length", length, 1, most=1 << 32)
+        stride = length if stride is None else as_integer("stride", stride, 1, most=1 << 32)
         return Places.of(self, length, stride, stop_at_done=stop_at_done).windows(self, length)
 
     def tail(self, n: int) -> Rollout:

@@ -9,7 +9,7 @@ from gymnasium.spaces import Dict, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 
-from cartwheel.arguments import as_autoreset_mode, as_env_fns, as_integer
+from cartwheel.arguments import as_autoreset_mode, as_env_fns, as_num_envs
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.near_misses import keywords_of, shown
 from cartwheel.registry.make import make_vec
@@ -46,7 +46,7 @@ def as_vector_env(
     is_id = isinstance(envs, str | EnvSpec)
     check_names("CartwheelVecEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
     if is_id:
-        num_envs = 1 if num_envs is None else as_integer("num_envs", num_envs, 1)
+        num_envs = 1 if num_envs is None else as_num_envs(num_envs)
     elif isinstance(num_envs, str):  # the second argument of SubprocVecEnv is `start_method`
         raise TypeError(f"the second argument is `num_envs`: pass context={shown(num_envs)}.")
     elif num_envs is not None:

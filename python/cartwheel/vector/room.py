@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from cartwheel._cartwheel import require_memory
 from cartwheel.spaces.describe import check_fixed_shape, describe, describe_actions, row_bytes
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ _SLAB_BYTES, _FEWEST_SLABS, _MOST_SLABS = 1 << 30, 8, 1024
 _LEAST_INFO_BYTES, _MOST_INFO_BYTES = 1 << 16, 1 << 24
 #: Memory for one row's infos, not counting a final observation.
 _INFO_BYTES_A_ROW = 2048
+
+#: The least memory of a row, besides its observations: random numbers, seed, place in the episode.
+_BYTES_A_ROW = 96
+#: The least memory of an environment that is written in Python.
+_PYTHON_BYTES_A_ROW = 1024
 
 
 def plan_memory(
@@ -55,6 +61,18 @@ def plan_memory(
         "info_bytes": min(max(info_bytes, _LEAST_INFO_BYTES), _MOST_INFO_BYTES),
         "dense_finals": dense_finals,
     }
+
+
+def require_native_rows(plan: dict[str, Any], num_envs: int) -> None:
+    """Raises ``MemoryError`` if native environments, and spaces for all of them, do not fit."""
+    # A batched box has the least and the greatest value of every row.
+    of_spaces = 2 * row_bytes(plan["observations"]) * plan["batch_size"]
+    require_memory(min(of_spaces + _BYTES_A_ROW * num_envs, 2**63))  # what a register holds
+
+
+def require_python_rows(num_envs: int) -> None:
+    """Raises ``MemoryError`` if so many environments in Python do not fit into memory."""
+    require_memory(_PYTHON_BYTES_A_ROW * num_envs)
 
 
 def spins() -> bool:

@@ -165,7 +165,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             passed to a single call always raises.
         max_batches: Upper bound of the batches of observations that are kept as views. Further
             batches are copies, after one warning. The default is as many as fit into 1 GiB, at
-            least 8 and at most 1024.
+            least 8 and at most 1024; the most is 1,048,576.
         max_episode_steps: Steps after which an episode is truncated, in addition to limits that the
             environments have themselves; ``None``: no further limit.
         ignore_terminations: Whether an episode is over only when it is truncated. Terminations are

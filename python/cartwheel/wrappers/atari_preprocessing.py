@@ -80,7 +80,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
         """Checks the arguments; steps nothing."""
         frame_skip = as_integer("frame_skip", frame_skip, 1)
         if stack is not None:
-            stack = as_integer("stack", stack, 1)
+            stack = as_integer("stack", stack, 1, most=65536)
         if isinstance(screen_size, tuple | list):
             size = as_size("screen_size", screen_size)
         else:

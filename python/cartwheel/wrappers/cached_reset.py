@@ -74,7 +74,7 @@ class CachedReset(VectorWrapper):
         self, envs: VectorEnv[Any, Any, Any], num_states: int, seed: int | None = None
     ) -> None:
         """Makes the states. On a terminal, a bar shows the progress."""
-        num_states = as_integer("num_states", num_states, 1)
+        num_states = as_integer("num_states", num_states, 1, most=1 << 32)
         if seed is not None:
             seed = as_integer("seed", seed, 0)
         inner = getattr(envs, "unwrapped", envs)

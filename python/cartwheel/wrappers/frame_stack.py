@@ -60,7 +60,7 @@ class FrameStack(KeepsState, VectorWrapper):
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], k: int, padding: Padding = "reset") -> None:
         """Checks the arguments; steps nothing."""
-        self.k = as_integer("k", k, 1)
+        self.k = as_integer("k", k, 1, most=65536)
         check_choice("padding", padding, Padding)
         self.padding = padding
         super().__init__(envs)

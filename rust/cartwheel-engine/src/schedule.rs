@@ -45,8 +45,13 @@ const EVEN: [usize; 8] = [2, 4, 6, 8, 10, 12, 14, 16];
 /// last ones are small.
 const FALLING: [usize; 8] = [4, 8, 10, 12, 13, 14, 15, 16];
 
+/// The most rows of a shard, and of one whose rows are stepped one by one: these take longer to make.
+/// Rows are made shard by shard, and a signal is noticed between two of them.
+const LONGEST: usize = 65_536;
+const LONGEST_ONE_BY_ONE: usize = 1024;
+
 /// Divides rows of native environments for `threads` threads that take shards from each other; one
-/// thread gets a single shard.
+/// thread gets a single shard, unless it is too long.
 ///
 /// Rows that are stepped in blocks of `block` are divided at block boundaries, because rows outside
 /// a block are stepped one by one: every shard begins at a multiple of `block`, and the last shard
@@ -63,6 +68,28 @@ const FALLING: [usize; 8] = [4, 8, 10, 12, 13, 14, 15, 16];
 /// ```
 pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
     let block = block.max(1);
+    let dealt = dealt(rows, threads, block);
+    let longest = if block > 1 { LONGEST } else { LONGEST_ONE_BY_ONE };
+    let parts = dealt.iter().map(Range::len).max().unwrap_or(0).div_ceil(longest);
+    if parts <= 1 {
+        return dealt;
+    }
+    // All in as many parts: a crew gives each thread the same number of shards.
+    let in_parts = |shard: Range<usize>| {
+        let blocks = shards(shard.len() / block, parts).into_iter();
+        let mut rows: Vec<_> = blocks
+            .map(|part| shard.start + block * part.start..shard.start + block * part.end)
+            .collect();
+        if let Some(last) = rows.last_mut() {
+            last.end = shard.end;
+        }
+        rows
+    };
+    dealt.into_iter().flat_map(in_parts).collect()
+}
+
+/// [`fine_shards`] of any length.
+fn dealt(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
     let blocks = rows / block;
     if threads <= 1 || blocks < threads {
         return shards(rows, threads);
@@ -131,7 +158,10 @@ mod tests {
             }
             assert_eq!(end, rows);
             assert!(shards.len() >= threads.min(rows), "{shards:?} for {threads} threads");
-            assert!(shards.len() <= threads * EVEN.len(), "{shards:?}");
+            let longest = if block > 1 { LONGEST } else { LONGEST_ONE_BY_ONE };
+            assert!(shards.iter().all(|shard| shard.len() <= longest + block), "{shards:?}");
+            let most = (threads * EVEN.len()).max(2 * rows.div_ceil(longest));
+            assert!(shards.len() <= most, "{} shards for {threads} threads", shards.len());
         }
     }
 

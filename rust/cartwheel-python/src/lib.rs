@@ -34,7 +34,8 @@ mod _cartwheel {
     use crate::image::PyImagePlan;
     #[pymodule_export]
     use crate::memory::{
-        PyMemory, fork_begins, fork_ended, fork_ended_in_child, lifeline, watch_parent,
+        PyMemory, fork_begins, fork_ended, fork_ended_in_child, lifeline, require_memory,
+        watch_parent,
     };
     #[pymodule_export]
     use crate::native::PyNativeEnvs;

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use cartwheel_engine::memory::{Plan, forks};
+use cartwheel_engine::memory::{Headroom, Plan, forks};
 use cartwheel_engine::protocol::{Memory, PoolToken, Tokens, WorkerToken};
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker;
@@ -136,6 +136,12 @@ impl PyMemory {
         let copied = |own: BorrowedFd<'_>| Ok(own.try_clone_to_owned()?.into());
         descriptors.map_or(Ok(Vec::new()), |all| all.into_iter().map(copied).collect())
     }
+}
+
+/// Raises `MemoryError` if fewer bytes are left; documented in the stub.
+#[pyfunction]
+pub(crate) fn require_memory(bytes: usize) -> PyResult<()> {
+    Headroom::require("a vector environment", bytes).map_err(to_py_err)
 }
 
 /// The descriptors by which a worker notices the end of this process; documented in the stub.

@@ -47,7 +47,7 @@ impl Headroom {
     /// # Errors
     ///
     /// [`Error::OutOfMemory`].
-    pub(crate) fn require(what: &'static str, bytes: usize) -> Result<(), Error> {
+    pub fn require(what: &'static str, bytes: usize) -> Result<(), Error> {
         match Self::now() {
             Some(Self { bytes: left, file }) if left < bytes as u64 => {
                 Err(Error::OutOfMemory { what, bytes, why: Shortage::Limit { left, file } })

@@ -69,14 +69,13 @@ pub(crate) fn check(plan: &Plan) -> Result<Layout, Error> {
         let size = plan.batch_size;
         return Err(Error::BadPlan(format!("batch_size is {size}, must be 1 to {next}")));
     }
-    let least = plan.open_batches() + 1;
-    if plan.max_slabs < least {
-        let got = plan.max_slabs;
-        return Err(Error::BadPlan(format!("max_slabs is {got}, at least {least} needed")));
-    }
-    if plan.max_slabs > MOST_SLABS {
-        let got = plan.max_slabs;
-        return Err(Error::BadPlan(format!("max_slabs is {got}, at most {MOST_SLABS} possible")));
+    let (least, got) = (plan.open_batches() + 1, plan.max_slabs);
+    if !(least..=MOST_SLABS).contains(&got) {
+        return Err(Error::BadPlan(format!(
+            "a pool has {least} to {MOST_SLABS} batches at once, not {got}: those that are kept, \
+             and those of {} rows that are filled",
+            plan.batch_size
+        )));
     }
     if plan.info_bytes > MOST_INFO_BYTES {
         let (got, most) = (plan.info_bytes, MOST_INFO_BYTES);

@@ -124,7 +124,7 @@ impl Crew {
         let mut crew = Self { shared, threads: Vec::new(), handoff, trials: Trials::default() };
         for thread in 1..threads {
             let shared = Arc::clone(&crew.shared);
-            let cpu = settings.affinity_offset.map(|offset| offset + thread - 1);
+            let cpu = settings.affinity_offset.map(|offset| offset.wrapping_add(thread - 1));
             let run = move || {
                 if let Some(cpu) = cpu {
                     pin_to_cpu(cpu);

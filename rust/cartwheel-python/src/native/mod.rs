@@ -15,7 +15,7 @@ mod value;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::{OnDone, Rules};
@@ -48,11 +48,12 @@ const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
 #[derive(Debug)]
 pub(crate) struct PyNativeEnvs {
     kind: Arc<Kind>,
-    /// The shards, until a pool takes them.
-    shards: Mutex<Option<Vec<Box<dyn OwnShard>>>>,
+    /// The shards, from `make` on, until a pool takes them.
+    shards: Mutex<Vec<Box<dyn OwnShard>>>,
     /// The rows of each shard.
     rows: Vec<Range<usize>>,
-    mailboxes: Vec<Arc<Mailbox>>,
+    /// One for each shard, from `make` on.
+    mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
     settings: ShardSettings,
     /// States that resets load, see `post_cache`.
     cache: Mutex<Option<Arc<ResetCache>>>,
@@ -88,22 +89,31 @@ impl PyNativeEnvs {
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
             is_judged: judged,
         };
-        let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
-        let rows = shards.iter().map(|&(first, last)| first..last).collect();
-        for (first, last) in shards {
-            let shard = NativeShard::new(&kind, last - first, settings);
-            let (shard, mailbox) = shard.map_err(to_py_err)?;
-            made.push(Box::new(shard) as Box<dyn OwnShard>);
-            mailboxes.push(mailbox);
-        }
         Ok(Self {
             kind,
-            shards: Mutex::new(Some(made)),
-            rows,
-            mailboxes,
+            shards: Mutex::default(),
+            rows: shards.into_iter().map(|(first, last)| first..last).collect(),
+            mailboxes: OnceLock::new(),
             settings,
             cache: Mutex::default(),
         })
+    }
+
+    /// Makes the environments, shard by shard; a signal handler that raises ends it.
+    fn make(&self, py: Python<'_>) -> PyResult<()> {
+        let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
+        for rows in &self.rows {
+            let shard = py.detach(|| NativeShard::new(&self.kind, rows.len(), self.settings));
+            let (shard, mailbox) = shard.map_err(to_py_err)?;
+            made.push(Box::new(shard) as Box<dyn OwnShard>);
+            mailboxes.push(mailbox);
+            py.check_signals()?;
+        }
+        self.mailboxes
+            .set(mailboxes)
+            .map_err(|_| PyRuntimeError::new_err("the environments are made already"))?;
+        *self.shards.lock().unwrap_or_else(PoisonError::into_inner) = made;
+        Ok(())
     }
 
     /// The two single spaces, as nested tuples.
@@ -163,7 +173,7 @@ impl PyNativeEnvs {
         };
         let each = self.rows.iter().map(|rows| rows.clone().map(how).collect());
         let each = each.collect::<PyResult<Vec<Vec<RowReset>>>>()?;
-        for ((mailbox, rows), how) in self.mailboxes.iter().zip(&self.rows).zip(each) {
+        for ((mailbox, rows), how) in self.mailboxes().iter().zip(&self.rows).zip(each) {
             let options = match &options {
                 RowOptions::None => RowOptions::None,
                 RowOptions::OfAll(options) => RowOptions::OfAll(options.clone()),
@@ -368,8 +378,13 @@ impl PyNativeEnvs {
 impl PyNativeEnvs {
     /// Moves the environments to the pool that steps them.
     pub(crate) fn take_shards(&self) -> PyResult<Vec<Box<dyn OwnShard>>> {
-        let taken = self.shards.lock().unwrap_or_else(PoisonError::into_inner).take();
-        taken.ok_or_else(|| PyRuntimeError::new_err("these environments belong to a pool already"))
+        let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::take(&mut *shards) {
+            taken if !taken.is_empty() => Ok(taken),
+            _ => Err(PyRuntimeError::new_err(
+                "these environments are not made, or belong to a pool already",
+            )),
+        }
     }
 
     /// Whether over rows are refused.
@@ -406,7 +421,7 @@ impl PyNativeEnvs {
                 return Err(PyValueError::new_err(format!("{len} outcomes for {rows} rows")));
             }
         }
-        for (mailbox, rows) in self.mailboxes.iter().zip(&self.rows) {
+        for (mailbox, rows) in self.mailboxes().iter().zip(&self.rows) {
             mailbox.post_verdict(Verdict {
                 rewards: rewards[rows.clone()].to_vec(),
                 terminations: terminations[rows.clone()].to_vec(),
@@ -455,8 +470,13 @@ impl PyNativeEnvs {
         Ok(RowReset::Restore(Box::new(state)))
     }
 
+    /// The mailboxes of the shards; none before they are made.
+    fn mailboxes(&self) -> &[Arc<Mailbox>] {
+        self.mailboxes.get().map_or(&[], Vec::as_slice)
+    }
+
     fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {
-        let mailbox = self.mailboxes.get(shard).map(Arc::as_ref);
+        let mailbox = self.mailboxes().get(shard).map(Arc::as_ref);
         mailbox.ok_or_else(|| PyRuntimeError::new_err(format!("there is no shard {shard}")))
     }
 }
