@@ -633,7 +633,11 @@ class Descriptor:
     """An open file, which is closed with the last reference to this object."""
 
     def __new__(cls, descriptor: int) -> Descriptor:
-        """Takes over a file descriptor."""
+        """Takes over a file descriptor.
+
+        Raises:
+            ValueError: The number is negative.
+        """
 
     def fileno(self) -> int:
         """Returns the file descriptor."""

@@ -1,6 +1,7 @@
 //! The division of rows into contiguous shards, computed once.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Deals `rows` rows to `workers` workers as contiguous ranges whose lengths differ by at most one.
 ///
@@ -24,15 +25,32 @@ pub fn shards(rows: usize, workers: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Number of processors that this process may use, respecting affinity and cgroup quota; at least
-/// 1.
+/// What [`read_most_cpus`] found; 0 before it was called.
+static MOST_CPUS: AtomicUsize = AtomicUsize::new(0);
+
+/// Number of processors that the calling thread may use, respecting affinity and cgroup quota; at
+/// least 1. A thread that is pinned may use one.
 ///
 /// `CARTWHEEL_CPUS` in the environment makes it fewer, for schedulers that deal out processors by
-/// agreement alone, as Ray does. Anything but a positive integer there is ignored.
+/// agreement alone, as Ray does. Anything but a positive integer there is ignored. It is read by the
+/// first call and by [`read_most_cpus`].
 pub fn usable_cpus() -> usize {
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let most = match MOST_CPUS.load(Ordering::Relaxed) {
+        0 => read_most_cpus(),
+        most => most,
+    };
+    most.min(all)
+}
+
+/// Reads `CARTWHEEL_CPUS` for the next calls of [`usable_cpus`]. No thread may change the environment
+/// meanwhile, which C libraries do without a lock; so threads of workers and estimators do not read
+/// it.
+pub fn read_most_cpus() -> usize {
     let most = std::env::var("CARTWHEEL_CPUS").ok().and_then(|text| text.parse().ok());
-    most.map_or(all, |most: usize| most.clamp(1, all))
+    let most = most.map_or(usize::MAX, |most: usize| most.max(1));
+    MOST_CPUS.store(most, Ordering::Relaxed);
+    most
 }
 
 /// Where the shards of one thread end, in sixteenths of its share of the rows of native environments.

@@ -8,6 +8,7 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// An open file that is closed when its last reference is dropped; documented in the stub.
@@ -18,9 +19,13 @@ pub(crate) struct PyDescriptor(OwnedFd);
 #[pymethods]
 impl PyDescriptor {
     #[new]
-    fn new(descriptor: RawFd) -> Self {
-        // SAFETY: Python gives it away (invariant 1).
-        Self(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    fn new(descriptor: RawFd) -> PyResult<Self> {
+        if descriptor < 0 {
+            let text = format!("a descriptor is not negative, got {descriptor}");
+            return Err(PyValueError::new_err(text));
+        }
+        // SAFETY: Python gives it away (invariant 1), and it is not -1, which an `OwnedFd` never is.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
     /// The file descriptor.

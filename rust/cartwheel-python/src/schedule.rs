@@ -25,6 +25,7 @@ pub(crate) fn fine_shards(
 /// Processors that this process may use; documented in the stub.
 #[pyfunction]
 pub(crate) fn usable_cpus() -> usize {
+    schedule::read_most_cpus(); // attached: no code of Python changes the environment now
     schedule::usable_cpus()
 }
 

@@ -8,6 +8,7 @@ mod round;
 mod terminal;
 mod unused;
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -373,10 +374,11 @@ impl NativeRows {
         error: impl Fn(usize) -> Error,
     ) {
         self.infos.clear();
+        let known: HashSet<usize> = self.faults.iter().map(|fault| fault.row).collect();
         for own in rows {
             let row = first + own;
             self.autoreset.fail(own);
-            if self.faults.iter().all(|fault| fault.row != row) {
+            if !known.contains(&row) {
                 self.faults.push(Fault { row, error: error(row) });
             }
         }

@@ -17,7 +17,7 @@
 //! | the id of this process | on a page that forks wipe | `getpid` |
 //! | a processor for a thread | `sched_setaffinity` | nothing |
 //!
-//! Both map memory by `mmap` (`pages`), and send descriptors over sockets (`rights`). Where a kernel, or a filter of system calls (seccomp), refuses
+//! Both map memory by `mmap` (`pages`), and send bytes and descriptors over sockets (`rights`). Where a kernel, or a filter of system calls (seccomp), refuses
 //! memfd, futex or pidfd, `linux` uses the portable means instead.
 //!
 //! # Invariants
@@ -48,7 +48,7 @@ use portable as system;
 pub(crate) use by_id::stop_this_process;
 pub(crate) use by_id::{kill_this_process, pid};
 pub(crate) use pages::{Access, Behind, map, unmap};
-pub(crate) use rights::{keep_from_programs, receive_descriptor, send_descriptor};
+pub(crate) use rights::{prepare_socket, receive_descriptor, send_bytes, send_descriptor};
 pub use scope::Scope;
 pub use system::{NAME, process_id};
 pub(crate) use system::{

@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::ptr::{NonNull, null};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use cartwheel_abi::{self as abi, Batch, RandomStream, Sink};
 use cartwheel_core::rng::Rng;
@@ -21,7 +22,7 @@ use crate::error::Error;
 use crate::memory::{ActionColumns, LeafColumns};
 
 /// Read by plugins between rows; never set, since a call of the pool waits for a whole shard.
-static NEVER: u32 = 0;
+static NEVER: AtomicU32 = AtomicU32::new(0);
 
 /// Environments of one kind.
 pub(crate) struct EnvRows {
@@ -156,7 +157,7 @@ impl EnvRows {
             info_row: u32::try_from(call.info_row).expect("a pool has fewer than 2^32 rows"),
             infos: std::ptr::null_mut(),
             error: std::ptr::null_mut(),
-            stop: &raw const NEVER,
+            stop: NEVER.as_ptr(),
             action_dtypes: call.actions.dtypes(),
         };
         let (batch_ref, layout) = (&mut batch, call.observations.layout());

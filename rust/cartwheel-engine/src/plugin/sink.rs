@@ -1,6 +1,8 @@
 //! Bytes that plugins write and the host owns.
 #![expect(unsafe_code, reason = "memory that plugins write, see the invariants of the module")]
 
+use std::ptr::with_exposed_provenance_mut;
+
 use cartwheel_abi::Sink;
 
 use crate::error::Error;
@@ -15,10 +17,13 @@ pub(crate) struct Bytes {
 }
 
 /// What a plugin gets; the sink comes first, so that `grow` finds the vector.
+///
+/// A plugin may have made a reference to the sink alone, from which nothing behind it can be reached. So
+/// the address of the whole is exposed, and `grow` takes up that one.
 #[repr(C)]
-struct Lent<'a> {
+struct Lent {
     sink: Sink,
-    room: &'a mut Vec<u8>,
+    room: *mut Vec<u8>,
 }
 
 impl Bytes {
@@ -63,9 +68,10 @@ impl Bytes {
             capacity: room.len(),
             grow,
         };
-        let mut lent = Lent { sink, room };
-        let result = call((&raw mut lent).cast());
-        let Lent { sink: Sink { len: now, .. }, room } = lent;
+        let mut lent = Lent { sink, room: &raw mut *room };
+        let address = (&raw mut lent).expose_provenance();
+        let result = call(with_exposed_provenance_mut(address));
+        let now = lent.sink.len;
         if now < *len || now > room.len() {
             return Err(format!("a sink of {len} to {} bytes has the length {now}", room.len()));
         }
@@ -76,13 +82,16 @@ impl Bytes {
 
 /// [`Sink::grow`]: the vector at least doubles, and its new bytes are zeros.
 unsafe extern "C" fn grow(sink: *mut Sink, additional: usize) {
+    let lent: *mut Lent = with_exposed_provenance_mut(sink.addr());
     // SAFETY: the host lends only sinks that are the first field of a `Lent`, which lives until the
-    // call of the plugin returns.
-    let lent = unsafe { &mut *sink.cast::<Lent<'_>>() };
-    let needed = lent.sink.len.saturating_add(additional).max(2 * lent.room.len()).max(64);
-    lent.room.resize(needed, 0); // ends the process where there is no memory
-    lent.sink.bytes = lent.room.as_mut_ptr();
-    lent.sink.capacity = lent.room.len();
+    // call of the plugin returns, and whose address was exposed.
+    let lent = unsafe { &mut *lent };
+    // SAFETY: the vector is borrowed by `lend`, which uses it again when the call has returned.
+    let room = unsafe { &mut *lent.room };
+    let needed = lent.sink.len.saturating_add(additional).max(2 * room.len()).max(64);
+    room.resize(needed, 0); // ends the process where there is no memory
+    lent.sink.bytes = room.as_mut_ptr();
+    lent.sink.capacity = room.len();
 }
 
 /// A message of a plugin, written by `call`; and what `call` returned.

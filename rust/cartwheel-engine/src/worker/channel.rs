@@ -13,13 +13,13 @@
 //! `Interrupted` by the caller, `InvalidInput` for a message that is too large.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use super::ProcessHandle;
-use crate::platform::{keep_from_programs, receive_descriptor, send_descriptor};
+use crate::platform::{prepare_socket, receive_descriptor, send_bytes, send_descriptor};
 
 /// The most bytes of a message: 1 GiB.
 pub const LARGEST_MESSAGE: usize = 1 << 30;
@@ -73,7 +73,7 @@ impl Channel {
     ///
     /// The descriptor is no socket.
     pub fn new(end: OwnedFd, peer: Option<u32>) -> io::Result<Self> {
-        keep_from_programs(&end)?;
+        prepare_socket(&end)?;
         let stream = UnixStream::from(end);
         stream.set_read_timeout(Some(SLICE))?;
         stream.set_write_timeout(Some(SLICE))?;
@@ -142,7 +142,7 @@ impl Channel {
                 }
                 ([], Some(descriptor)) => send_descriptor(&self.stream, descriptor)
                     .map(|()| drop(first.descriptors.pop_front())),
-                (rest, _) => self.stream.write(rest).map(|bytes| first.written += bytes),
+                (rest, _) => send_bytes(&self.stream, rest).map(|bytes| first.written += bytes),
             };
             let goes_on = sent.or_else(|error| self.idle(error, (began, timeout), interrupted));
             if goes_on.as_ref().is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof) {

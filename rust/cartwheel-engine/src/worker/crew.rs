@@ -107,7 +107,8 @@ impl Crew {
             return Err(Error::BadPlan(format!("{} shards, {expected} planned", shards.len())));
         }
         let threads = settings.threads.clamp(1, expected);
-        let spin = settings.spin && threads <= usable_cpus();
+        let cpus = usable_cpus(); // of this thread: the others may be pinned
+        let spin = settings.spin && threads <= cpus;
         let shared = Arc::new(Shared {
             memory,
             shards: tokens.into_iter().zip(shards).map(|own| Mutex::new(Some(own))).collect(),
@@ -129,7 +130,7 @@ impl Crew {
                 if let Some(cpu) = cpu {
                     pin_to_cpu(cpu);
                 }
-                shared.serve(thread, spin);
+                shared.serve(thread, cpus, spin);
             };
             let started = OwnThread::start(format!("cartwheel-{thread}"), run);
             let started = started.map_err(|source| Error::Os {

@@ -10,7 +10,6 @@ use super::serve::next_command;
 use super::share::Share;
 use super::{Limit, OwnShard, flush, perform, perform_sent};
 use crate::protocol::{Memory, WorkerToken};
-use crate::schedule::usable_cpus;
 use crate::sync::Mutex;
 use crate::wake::{
     Command, Futex, Op, Patience, SLEEPERS, Scope, Sleeper, acknowledge, is_closing,
@@ -128,11 +127,12 @@ impl Shared {
         Sleeper::new(at, futex(&self.words[at].0), futex(alarm))
     }
 
-    /// The loop of thread `thread`, counted from 1; the caller is number 0.
-    pub(super) fn serve(&self, thread: usize, spin: bool) {
+    /// The loop of thread `thread`, counted from 1; the caller is number 0. All of them have `cpus`
+    /// processors.
+    pub(super) fn serve(&self, thread: usize, cpus: usize, spin: bool) {
         let word = self.sleeper(thread - 1);
         let caller = &self.memory.control.header().caller;
-        let mut patience = Patience::new(self.shares.len(), usable_cpus(), spin);
+        let mut patience = Patience::new(self.shares.len(), cpus, spin);
         loop {
             let (command, _) = next_command(&word, &mut patience, caller);
             if command.op == Op::Close {

@@ -17,14 +17,20 @@ pub(crate) fn pin_to_cpu(cpu: usize) {
 /// Moves the calling thread to number `cpu` of the processors that it may use, if these are `cpus`,
 /// and lets it go from there again.
 ///
-/// Where the system refuses, the thread stays where it is.
+/// Where the system refuses, the thread stays where it is. If another program sets the thread's
+/// processors in between, as `taskset -p` does, these remain, unless it does so in the moment between
+/// two of the calls.
 pub(crate) fn move_to_cpu(cpu: usize, cpus: usize) {
     let Ok(usable) = sched_getaffinity(None) else { return };
     if usable.count() as usize != cpus {
         return;
     }
     let Some(home) = numbers(&usable).nth(cpu) else { return };
-    if sched_getcpu() != home && sched_setaffinity(None, &only(home)).is_ok() {
+    let here = only(home);
+    if sched_getcpu() != home
+        && sched_setaffinity(None, &here).is_ok()
+        && sched_getaffinity(None).is_ok_and(|now| now == here)
+    {
         let _ = sched_setaffinity(None, &usable);
     }
 }
