@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,13 @@ from gymnasium.envs.registration import load_env_creator
 from cartwheel._cartwheel import native_envs
 from cartwheel.native.env_ids import find_env_id
 from cartwheel.native.plugins import without_module
-from cartwheel.native.registration import NAMESPACE, registered_id
+from cartwheel.native.registration import NAMESPACE, NATIVE_ENTRY_POINT, registered_id
+from cartwheel.native.simulated import is_simulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from gymnasium.envs.registration import EnvSpec
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Task:
 
 
 _REGISTERED: dict[str, Task] = {}
+#: Gymnasium's ids that need a MuJoCo older than any that cartwheel supports.
+_NEVER = ("Pusher-v4",)
 #: Dtypes of infos for which EnvPool and Gymnasium differ, by task.
 _INFO_DTYPES = {
     "CliffWalking-v1": {"prob": np.float32},
@@ -112,10 +118,35 @@ def _finding(entry_point: Callable[..., Any] | str) -> Callable[[], Callable[...
 
 
 def list_all_envs() -> list[str]:
-    """Returns every task id, sorted: native, registered, and from Gymnasium's registry."""
-    native = {name for name, *_ in native_envs()}
-    gymnasium = {name for name, spec in gym.registry.items() if spec.entry_point is not None}
-    return sorted(native | {registered_id(name) for name in native} | gymnasium | set(_REGISTERED))
+    """Returns every task id, sorted: native, registered, and from Gymnasium's registry.
+
+    Ids that cannot be made here are left out: their library is not installed, or Gymnasium has only
+    an error for them. To find out, the first call imports the libraries, which takes a moment.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the libraries
+        native = {name for name, *_ in native_envs() if not is_simulated(name) or _loads("mujoco")}
+        others = {name for name, spec in gym.registry.items() if _can_be_made(spec)}
+    return sorted(native | {registered_id(name) for name in native} | others | set(_REGISTERED))
+
+
+def _can_be_made(spec: EnvSpec) -> bool:
+    """Whether environments of a spec that is not native can be made here."""
+    creator = spec.entry_point
+    if creator is None or spec.id in _NEVER or spec.vector_entry_point == NATIVE_ENTRY_POINT:
+        return False
+    if callable(creator):
+        # Functions of this module raise an error that says where the environments are today.
+        return getattr(creator, "__module__", None) != "gymnasium.envs"
+    return _loads(creator.partition(":")[0])
+
+
+def _loads(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except Exception:  # what it imports may raise anything
+        return False
+    return True
 
 
 def info_dtypes(task_id: str) -> dict[str, Any]:
