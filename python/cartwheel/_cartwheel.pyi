@@ -43,7 +43,6 @@ __all__ = [
     "gae",
     "is_first",
     "lambda_returns",
-    "lifeline",
     "load_plugin",
     "masked_mean",
     "masked_normalize",
@@ -1000,22 +999,12 @@ VERSION: Final[str]
 #: The most bytes of a message between processes: 1 GiB.
 LARGEST_MESSAGE: Final[int]
 
-def lifeline() -> tuple[Descriptor, Descriptor | None]:
-    """Returns descriptors by which a worker process notices the end of this process.
-
-    The first is for the worker. The second, if there is one, must stay open until the worker has
-    ended.
-
-    Raises:
-        OSError: No descriptor is left.
-    """
-
 def watch_parent(pid: int, lifeline: Descriptor) -> None:
-    """Ends this process when process ``pid`` ends, which started it.
+    """Ends this process when process ``pid``, which started it, ends or executes another program.
 
     Args:
         pid: The process.
-        lifeline: The first descriptor of :func:`lifeline` there.
+        lifeline: The end for reading of a pipe, whose other end that process keeps open until then.
     """
 
 def fork_begins() -> None:

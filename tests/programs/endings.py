@@ -61,6 +61,18 @@ def wait_to_be_killed(context, state, folder):
     time.sleep(3600)
 
 
+@program
+def execute_another_program(context, state):
+    """Reports its workers and becomes another program, which holds nothing of this one."""
+    envs = build("process", faulty_rows(), context=context)
+    envs.reset()
+    workers = sorted(set(envs.get_attr("pid")))
+    if state != "idle":
+        envs.step_async([0, fault(state), 0, 0])
+    tell(workers=workers)
+    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(3600)"])
+
+
 def _tell_when_all_are_building(gates):
     for number in (1, 2):
         gates.await_arrival(number)

@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 import cartwheel
+from cartwheel.worker.start import lifeline
 from tests.programs.registry import program, tell
 from tests.support.faulty import FaultyEnv
 from tests.support.processes import left_behind, residue
@@ -50,6 +51,7 @@ def assert_works(envs):
 
 def attempt(function):
     """The type and text of the exception of ``function``, and what it leaves behind."""
+    lifeline()  # a pipe that is opened once per program
     before, error = residue(), None
     try:
         function()

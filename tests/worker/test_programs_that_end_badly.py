@@ -72,6 +72,22 @@ def test_workers_die_with_the_program_that_started_them(context, state, tmp_path
         program.communicate()
 
 
+@pytest.mark.parametrize(
+    ("context", "state"),
+    [*[(context, "idle") for context in CONTEXTS], ("fork", "hang"), ("fork", "hold the GIL")],
+)
+def test_workers_die_with_a_program_that_becomes_another_one(context, state):
+    program = start("execute_another_program", context, state)
+    try:
+        facts = json.loads(program.stdout.readline())
+        assert len(facts["workers"]) == 2
+        assert not wait_until_gone(facts["workers"], timeout_s=30)
+        assert program.poll() is None
+    finally:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.communicate()
+
+
 @pytest.mark.parametrize("target", ["process", "group"])
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_control_c_in_a_long_step_is_noticed_at_once_and_a_reset_recovers(executor, target):

@@ -15,7 +15,6 @@ import cloudpickle
 from cartwheel._cartwheel import LARGEST_MESSAGE, Channel
 
 if TYPE_CHECKING:
-    from cartwheel._cartwheel import Descriptor
     from cartwheel.worker.local import LocalChannel, LocalWorkerChannel
     from cartwheel.worker.stderr import Stderr
 
@@ -56,12 +55,10 @@ class ProcessChannel(Channel):
 
     Attributes:
         stderr: The last lines of the process's stderr.
-        lifeline: Descriptors that are kept open until the process has ended.
     """
 
     pack = staticmethod(message)
     stderr: Stderr | None = None
-    lifeline: tuple[Descriptor, ...] = ()
 
     def receive(self, number: int = 0, timeout: float | None = None) -> Any:
         """Receives and unpickles; the bytes always come from cartwheel's own other end.
@@ -83,9 +80,9 @@ class ProcessChannel(Channel):
         super().close()
 
     def close(self) -> None:
-        """Closes the socket, the lifeline and the kept lines of stderr."""
+        """Closes the socket and the kept lines of stderr."""
         super().close()
-        self.stderr, self.lifeline = None, ()
+        self.stderr = None
 
 
 class ProcessWorkerChannel(Channel):

@@ -9,10 +9,10 @@ import sys
 
 #: Where the system lists the open descriptors: Linux, and macOS.
 _LISTED = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
-#: For each worker: its socket, two pidfds or the two ends of its lifeline, its last lines, and two
-#: pipes of ``multiprocessing``.
-_EACH = 6
-#: For all: four of the memory, and some that are open briefly, as while a process starts.
+#: For each worker: its socket, a pidfd, its last lines, and two pipes of ``multiprocessing``.
+_EACH = 5
+#: For all: four of the memory, two of a pipe, and some that are open briefly, as while a process
+#: starts.
 _TOGETHER = 16
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector.utils import clear_mpi_env_vars
 
-from cartwheel._cartwheel import Descriptor, lifeline
+from cartwheel._cartwheel import Descriptor
 from cartwheel.worker.channel import ProcessChannel
 from cartwheel.worker.stderr import Stderr
 from cartwheel.worker.worker import THREAD_VARIABLES, serve_process
@@ -28,6 +28,18 @@ if TYPE_CHECKING:
 NO_MAIN_GUARD = 83
 #: The beginning of the names of worker processes.
 _NAME = "Worker<"
+#: A pipe, whose second end this process holds until it ends or executes another program; then the
+#: workers, which get the first end, end too. (Threads that need it first at once make one each.)
+_lifelines: list[tuple[Descriptor, Descriptor]] = []
+os.register_at_fork(after_in_child=_lifelines.clear)
+
+
+def lifeline() -> Descriptor:
+    """The end of the pipe by which worker processes notice the end of this process."""
+    if not _lifelines:
+        watched, held = os.pipe()
+        _lifelines.append((Descriptor(watched), Descriptor(held)))
+    return _lifelines[0][0]
 
 
 def check_can_start() -> None:
@@ -97,16 +109,13 @@ class StartProcess:
             name=f"{_NAME}{self.name}>-{index}",
             daemon=self.daemon,
         )
-        sent, kept = lifeline()
         try:
             with mine, its:
                 with _worker_environment():
                     process.start()
                 channel = ProcessChannel(Descriptor(mine.detach()), process.pid)
             channel.stderr = Stderr()
-            # A pidfd may be closed when it was sent. macOS may lose a pipe that is closed too soon.
-            channel.lifeline = () if kept is None else (sent, kept)
-            channel.post((b"", [sent, channel.stderr.descriptor]))
+            channel.post((b"", [lifeline(), channel.stderr.descriptor]))
         except BaseException:
             if process.pid is not None:
                 process.kill()

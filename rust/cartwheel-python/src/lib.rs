@@ -34,8 +34,7 @@ mod _cartwheel {
     use crate::image::PyImagePlan;
     #[pymodule_export]
     use crate::memory::{
-        PyMemory, fork_begins, fork_ended, fork_ended_in_child, lifeline, require_memory,
-        watch_parent,
+        PyMemory, fork_begins, fork_ended, fork_ended_in_child, require_memory, watch_parent,
     };
     #[pymodule_export]
     use crate::native::PyNativeEnvs;

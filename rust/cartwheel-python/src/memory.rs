@@ -144,13 +144,6 @@ pub(crate) fn require_memory(bytes: usize) -> PyResult<()> {
     Headroom::require("a vector environment", bytes).map_err(to_py_err)
 }
 
-/// The descriptors by which a worker notices the end of this process; documented in the stub.
-#[pyfunction]
-pub(crate) fn lifeline() -> PyResult<(PyDescriptor, Option<PyDescriptor>)> {
-    let (sent, kept) = worker::lifeline().map_err(to_py_err)?;
-    Ok((sent.into(), kept.map(PyDescriptor::from)))
-}
-
 /// Ends this process when the process that started it ends; documented in the stub.
 #[pyfunction]
 pub(crate) fn watch_parent(pid: u32, lifeline: &Bound<'_, PyDescriptor>) -> PyResult<()> {

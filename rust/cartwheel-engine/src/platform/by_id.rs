@@ -84,16 +84,9 @@ fn is_gone(pid: Pid) -> bool {
     test_kill_process(pid) == Err(Errno::SRCH)
 }
 
-/// What worker processes get to notice the end of this one, and what this one keeps open until its
-/// worker has ended: the two ends of a pipe.
-///
-/// A process loses its descriptors when it ends, also while nobody has waited for it.
-pub(crate) fn lifeline() -> io::Result<(OwnedFd, Option<OwnedFd>)> {
-    let (worker, kept) = io::pipe()?;
-    Ok((worker.into(), Some(kept.into())))
-}
-
-/// Returns when the process `pid` has ended, which started this one and gave it `lifeline`.
+/// Returns when the process `pid` has ended, which started this one and gave it `lifeline`, or when the
+/// other end of `lifeline` is closed: a process loses its descriptors when it ends, also while no other
+/// process has waited for it.
 ///
 /// A child notices that it has no parent any more. With the start method `forkserver` a process in between
 /// is the parent, and the lifeline ends, unless a fork of the program holds its other end, too. Then

@@ -13,7 +13,7 @@
 //! | waiting for a word | futex | looking at it, in growing intervals (`poll`) |
 //! | waking up to 32 sleepers by one call | futex with a set of bits | nothing: each looks at its own word |
 //! | the end of a process | pidfd | looking for it, by its id (`by_id`) |
-//! | the end of the process that started this one | pidfd | a pipe, and looking for it |
+//! | the end of the process that started this one | pidfd and a pipe | a pipe, and looking for it |
 //! | the id of this process | on a page that forks wipe | `getpid` |
 //! | a processor for a thread | `sched_setaffinity` | nothing |
 //!
@@ -52,8 +52,8 @@ pub(crate) use rights::{prepare_socket, receive_descriptor, send_bytes, send_des
 pub use scope::Scope;
 pub use system::{NAME, process_id};
 pub(crate) use system::{
-    PARTS_AT_ONCE, Process, give_back, held_bytes, lifeline, make_private, make_shared,
-    move_to_cpu, pin_to_cpu, reserve, sleep, wait, wait_for_parent, wake, wake_up,
+    PARTS_AT_ONCE, Process, give_back, held_bytes, make_private, make_shared, move_to_cpu,
+    pin_to_cpu, reserve, sleep, wait, wait_for_parent, wake, wake_up,
 };
 pub use thread_exit::{hang, hang_on_exit};
 

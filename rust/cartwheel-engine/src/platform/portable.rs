@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::mm::MapFlags;
 
-pub(crate) use super::by_id::{ById as Process, lifeline, wait_for_parent};
+pub(crate) use super::by_id::{ById as Process, wait_for_parent};
 use super::pages::{NORESERVE, READ_WRITE, keep_out_of_core_dumps};
 use super::{Scope, poll, shm};
 

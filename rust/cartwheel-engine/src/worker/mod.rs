@@ -44,7 +44,7 @@ pub(crate) use guard::{close, flush};
 pub(crate) use limit::Limit;
 pub use own_thread::OwnThread;
 pub(crate) use perform::perform;
-pub use process::{ProcessHandle, exit_with_parent, lifeline};
+pub use process::{ProcessHandle, exit_with_parent};
 pub(crate) use sent::perform_sent;
 pub use serve::serve;
 pub use shard::{OwnShard, Report, Shard};

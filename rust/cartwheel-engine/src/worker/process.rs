@@ -48,20 +48,13 @@ impl ProcessHandle {
     }
 }
 
-/// A descriptor by which a worker process notices the end of this process, and one that this process must
-/// keep open until the worker has ended, if there is one.
+/// Kills this process as soon as the process `parent`, which started it, has ended or executes another
+/// program.
 ///
-/// # Errors
-///
-/// [`Error::Os`] when no descriptor is left.
-pub fn lifeline() -> Result<(OwnedFd, Option<OwnedFd>), Error> {
-    platform::lifeline().map_err(Error::os("watching this process"))
-}
-
-/// Kills this process as soon as the process `parent`, which started it, has ended.
-///
-/// `lifeline` is the first descriptor that [`lifeline`] returned in that process. Without it, a parent
-/// that is not this process's own counts as alive until somebody has waited for it.
+/// `lifeline` is the end for reading of a pipe, whose other end that process keeps open until then, but
+/// for programs that it executes. Without it, a parent that executes another program counts as alive, and
+/// on systems without pidfds so does one that is not this process's own, until its parent has waited for
+/// it.
 ///
 /// A separate thread watches, so that this works whatever the environments do. It kills the process
 /// with SIGKILL, because an orderly exit could wait for a hung environment.

@@ -8,7 +8,7 @@ mod shared;
 
 pub(crate) use affinity::{move_to_cpu, pin_to_cpu};
 pub(crate) use futex::{sleep, wait, wake, wake_up};
-pub(crate) use process::{Process, lifeline, wait_for_parent};
+pub(crate) use process::{Process, wait_for_parent};
 pub use process_id::process_id;
 pub(crate) use shared::{PARTS_AT_ONCE, give_back, held_bytes, make_private, make_shared, reserve};
 

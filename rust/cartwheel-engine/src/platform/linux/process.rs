@@ -4,13 +4,13 @@
 //! and a recycled process id never confuses it.
 
 use std::io;
+use std::iter;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::super::by_id::{self, ById};
 use super::is_missing;
@@ -62,22 +62,17 @@ fn ended(pidfd: &impl AsFd, timeout: Option<Duration>) -> bool {
     }
 }
 
-/// What worker processes get to notice the end of this one, and what this one keeps open until its
-/// worker has ended, if anything.
-pub(crate) fn lifeline() -> io::Result<(OwnedFd, Option<OwnedFd>)> {
-    match pidfd_open(getpid(), PidfdFlags::empty()) {
-        Err(error) if is_missing(error) => by_id::lifeline(),
-        pidfd => Ok((pidfd?, None)),
-    }
-}
-
-/// Returns when the process `pid` has ended, which started this one and gave it `lifeline`.
+/// Returns when the process `pid` has ended, which started this one and gave it `lifeline`, or when the
+/// other end of `lifeline` is closed.
+///
+/// The process may execute another program, under the same id, or a fork of it may hold the other end of
+/// `lifeline`: so both are watched.
 pub(crate) fn wait_for_parent(pid: Pid, lifeline: Option<&OwnedFd>) {
-    let is_pipe = |lifeline| {
-        fstat(lifeline).is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Fifo)
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return by_id::wait_for_parent(pid, lifeline); // there are none, or the process has ended
     };
-    match lifeline {
-        Some(pidfd) if !is_pipe(pidfd) => while !ended(pidfd, None) {},
-        _ => by_id::wait_for_parent(pid, lifeline),
-    }
+    let of_process = PollFd::new(&pidfd, PollFlags::IN);
+    let of_pipe = lifeline.map(|pipe| PollFd::new(pipe, PollFlags::IN)); // nothing is ever written
+    let mut watched: Vec<_> = iter::once(of_process).chain(of_pipe).collect();
+    while !poll(&mut watched, None).is_ok_and(|ready| ready > 0) {}
 }
