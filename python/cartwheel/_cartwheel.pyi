@@ -939,6 +939,29 @@ class Pool:
     def lose(self, rows: Any) -> None:
         """Marks rows whose last results will not be received."""
 
+    def dropped(
+        self, since: int, level: int
+    ) -> tuple[int, list[int], list[bool], list[bool]] | None:
+        """The rows whose results no follower of this level saw.
+
+        They belonged to a call that was given up, or that raised. Rows that failed are not among
+        them: they have to be reset.
+
+        Args:
+            since: What this method returned the last time; 0 at first.
+            level: 1, or above that of a follower inside.
+
+        Returns:
+            The present number, the rows, and for each of them whether the dropped result was that
+            of an explicit reset, and whether it ended an episode. ``None`` if nothing was dropped.
+        """
+
+    def drop_rows(self, rows: list[int], resets: list[bool], over: list[bool], level: int) -> None:
+        """Notes that results of rows, which followers up to this level saw, are dropped."""
+
+    def rows_over(self) -> list[int]:
+        """The rows whose episode is over, as far as results were received."""
+
     def new_rollout(self, steps: int) -> RolloutSlab:
         """Makes a rollout of ``steps`` steps, or reuses a free one.
 
@@ -1242,8 +1265,11 @@ class RowKinds:
     def send_reset(self, rows: ArrayLike, /) -> None:
         """Resets of these rows were sent; :meth:`step` finds them when they are received."""
 
-    def lose(self, rows: ArrayLike | None, /) -> None:
-        """The results of these rows were lost, because the call raised; ``None`` for all rows."""
+    def lose(self, rows: ArrayLike | None, is_known: bool, /) -> None:
+        """The results of these rows were lost, because the call raised; ``None`` for all rows.
+
+        ``is_known``: :meth:`step` was told which episodes ended; otherwise none may be over.
+        """
 
     def step(
         self,

@@ -43,11 +43,12 @@ class RowKinds:
         """Resets of these rows were sent; :meth:`step` finds them when they are received."""
         self._resetting[rows] = True
 
-    def lose(self, rows: Any) -> None:
-        """The results of these rows were lost, because the call raised."""
+    def lose(self, rows: Any, is_known: bool) -> None:  # noqa: FBT001 - as the extension has it
+        """The results of these rows were lost; ``is_known``: but for which episodes ended."""
         rows = slice(None) if rows is None else rows
         self._incomplete[rows] = True
-        self._over[rows] = False
+        if not is_known:
+            self._over[rows] = False
 
     def step(
         self,

@@ -156,8 +156,8 @@ RESETS = {
 
 
 @pytest.mark.parametrize("reset", RESETS.values(), ids=RESETS)
-def test_an_episode_that_begins_beside_a_failed_reset_is_dropped(reset):
-    """Nobody saw its reset, so its sums have steps of the episode before."""
+def test_an_episode_that_begins_beside_a_failed_reset_counts_from_the_batch_that_shows_it(reset):
+    """The reset that raised returned no batch; the next one shows the first observation."""
     envs = RecordEpisodeStatistics(
         INLINE([partial(TranscriptEnv, 3), partial(StubbornEnv, 3)], autoreset_mode=D)
     )
@@ -169,9 +169,10 @@ def test_an_episode_that_begins_beside_a_failed_reset_is_dropped(reset):
     for _ in range(3):
         *_, terminations, _, infos = envs.step([1, 2])
     assert terminations.all()
-    assert infos["_episode"].tolist() == [False, True]
-    assert infos["episode"]["r"].tolist() == [0.0, 6.0]
-    assert (envs.episode_count, envs.failed_count) == (1, 1)
+    assert infos["_episode"].tolist() == [True, True]
+    assert infos["episode"]["l"].tolist() == [3, 3]
+    assert infos["episode"]["r"].tolist() == [3.0, 6.0]
+    assert (envs.episode_count, envs.failed_count) == (2, 0)
     envs.close()
 
 

@@ -29,10 +29,13 @@ def test_kinds_are_those_of_numpy_after_any_sequence_of_calls(mode, num_envs):
             assert kinds.dtype == np.uint8
             np.testing.assert_array_equal(kinds, expected)
             seen |= set(kinds.tolist())
-        elif call in ("send", "lose"):
-            name = "send_reset" if call == "send" else "lose"
+        elif call == "send":
             for kinds in (ours, oracle):
-                getattr(kinds, name)(rows)
+                kinds.send_reset(rows)
+        elif call == "lose":
+            is_known = bool(rng.random() < 0.5)
+            for kinds in (ours, oracle):
+                kinds.lose(rows, is_known)
         else:
             mask = flags(num_envs, 0.5) if call == "mask" else None
             at = rows if call == "some" else None

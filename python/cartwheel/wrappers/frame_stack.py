@@ -12,12 +12,16 @@ from cartwheel._cartwheel import FrameStack as Stack
 from cartwheel.arguments import as_integer
 from cartwheel.choices import check_choice
 from cartwheel.spaces import nested
+from cartwheel.wrapping.batch import RESET
 from cartwheel.wrapping.state import KeepsState
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gymnasium.spaces import Space
     from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
 
     from cartwheel.wrapping.batch import Batch
 
@@ -30,7 +34,9 @@ class FrameStack(KeepsState, VectorWrapper):
 
     Each leaf of a nested space is stacked. A row that begins an episode is filled; a transition
     advances its row by one; rows that are left alone, frozen or failed do not advance. In
-    ``SAME_STEP`` the final observation is the stack of the episode that ended.
+    ``SAME_STEP`` the final observation is the stack of the episode that ended. A row of which an
+    observation was lost, with an error or a call that was given up, and was not shown since, is
+    filled by its next one: the observations of a stack follow each other.
 
     Example:
         >>> import cartwheel
@@ -70,11 +76,12 @@ class FrameStack(KeepsState, VectorWrapper):
             raise TypeError(f"the observations {space} have no array that could be stacked.")
         self._space_before = space
         self._set_observation_space(batch_space(space, self.k))
-        repeats = padding == "reset"
+        self._zeros = frame
         #: One for each leaf, nested like observations.
-        self._stacks: Any = nested.apply(
-            lambda zeros: Stack(envs.num_envs, self.k, zeros, repeats=repeats), frame
-        )
+        self._stacks: Any = nested.apply(lambda zeros: self._stack(envs.num_envs, zeros), frame)
+
+    def _stack(self, num_envs: int, zeros: Any) -> Stack:
+        return Stack(num_envs, self.k, zeros, repeats=self.padding == "reset")
 
     def get_wrapper_state(self) -> dict[str, Any]:
         """The state: ``"stacks"``, those of all environments, by the path of their leaf."""
@@ -90,9 +97,13 @@ class FrameStack(KeepsState, VectorWrapper):
     def _transform(self, batch: Batch) -> None:
         ends, finals = batch.ended(self._space_before, self._source.mode)
 
+        kinds = batch.kinds
+        if batch.gaps is not None:  # frames with one missing between them are no stack
+            kinds = np.where(batch.gaps, RESET, kinds).astype(np.uint8)
+
         def advance(stack: Stack, frames: Any, last: Any) -> _Pair:
             ended = ends and (*ends, frames[:0] if finals is None else last)
-            return _Pair(*stack.advance(batch.rows, batch.kinds, frames, ended))
+            return _Pair(*stack.advance(batch.rows, kinds, frames, ended))
 
         last = batch.observations if finals is None else finals.observations
         if isinstance(self._stacks, Stack):  # walks of a tree would take as long as the copies
@@ -104,7 +115,22 @@ class FrameStack(KeepsState, VectorWrapper):
             last = nested.apply(lambda pair: pair.last, pairs)
         batch.observations = shown
         if finals is not None:
+            if batch.gaps is not None:
+                at = np.flatnonzero(batch.gaps[finals.places])
+                last = nested.apply(self._filled(at), self._zeros, finals.observations, last)
             finals.observations = last
+
+    def _filled(self, places: NDArray[np.intp]) -> Callable[..., Any]:
+        """Fills some of the final stacks of a leaf by the final frames."""
+
+        def filled(zeros: Any, frames: Any, stacks: Any) -> Any:
+            kinds = np.full(len(places), RESET, np.uint8)
+            stacks[places] = self._stack(len(places), zeros).advance(
+                None, kinds, frames[places], None
+            )[0]
+            return stacks
+
+        return filled
 
 
 class _Pair:

@@ -68,7 +68,6 @@ class SkippedFrames(KeepsState, WholeBatches):
 
     def _as_reset(self, batch: Batch) -> Any:
         """The images of a reset, one frame each."""
-        batch = self._pass(batch)
         images = self._image(batch.observations)
         self._show(batch.rows, batch.kinds, images)
         batch.observations = images
@@ -85,7 +84,8 @@ class SkippedFrames(KeepsState, WholeBatches):
         if self._recording is not None:
             self._recording.check_step(env_index)
         actions = self._acted(actions, env_index)
-        return self._finish(actions, env_index, self._source.step(actions, env_index))
+        first = self._called(self._source.step, actions, env_index)
+        return self._finish(actions, env_index, first)
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
         """Begins the first of the calls of a step; :meth:`step_wait` makes the others."""
@@ -99,7 +99,7 @@ class SkippedFrames(KeepsState, WholeBatches):
 
     def step_wait(self, timeout: float | None = None) -> Any:
         """Waits for the first call of a step, at most ``timeout`` seconds, and makes the others."""
-        first = self._source.step_wait(timeout)
+        first = self._called(self._source.step_wait, timeout)
         actions, env_index = self._waits_for
         self._waits_for = None, None
         return self._finish(actions, env_index, first)
@@ -117,24 +117,33 @@ class SkippedFrames(KeepsState, WholeBatches):
 
     def _finish(self, actions: Any, env_index: Any, first: Batch) -> Any:
         """Makes the other calls of a step, and returns its result."""
-        frames, ends = self._repeat(actions, env_index, self._pass(first))
-        batch = _Step(self, frames, ends).joined()
+        frames = [(np.arange(len(first.kinds)), first)]
+        try:
+            ends = self._repeat(actions, env_index, frames)
+            batch = _Step(self, frames, ends).joined()
+        except BaseException:
+            for _, frame in frames:  # the wrappers inside have seen these
+                self._source.lose(frame, len(self._inner_transforms))
+            raise
         self._show(batch.rows, batch.kinds, batch.observations)
         step = batch.as_step()
         if self._recording is not None:
             self._record(step)
         return step
 
-    def _repeat(
-        self, actions: Any, env_index: Any, batch: Batch
-    ) -> tuple[list[Frame], NDArray[np.intp]]:
+    def _repeat(self, actions: Any, env_index: Any, frames: list[Frame]) -> NDArray[np.intp]:
         """Steps the rows whose episodes go on until all have their frames.
 
+        Args:
+            actions: Of the step.
+            env_index: Of the step.
+            frames: The first one; the others are added.
+
         Returns:
-            The frames; and for each place the number of its last one.
+            For each place the number of its last frame.
         """
-        places = np.arange(len(batch.kinds))
-        frames, ends = [(places, batch)], np.zeros(len(places), np.intp)
+        places, batch = frames[0]
+        ends = np.zeros(len(places), np.intp)
         for number in range(1, self._frame_skip):
             kinds = batch.kinds
             goes_on = (kinds == TRANSITION) | (kinds == INCOMPLETE)
@@ -147,10 +156,10 @@ class SkippedFrames(KeepsState, WholeBatches):
                 actions = chosen_actions(self._actions_of, actions, np.flatnonzero(goes_on))
                 places = places[goes_on]
                 rows = self._rows(env_index, places)
-            batch = self._pass(self._source.step(actions, rows))
+            batch = self._called(self._source.step, actions, rows)
             frames.append((places, batch))
             ends[places] = number
-        return frames, ends
+        return ends
 
     def _rows(self, env_index: Any, places: NDArray[np.intp]) -> NDArray[np.int64]:
         return places if env_index is None else np.asarray(env_index)[places]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -28,11 +28,26 @@ SHOWN: Final = 2
 #: The environment failed and was replaced; the episode was truncated by that. The observation is
 #: no new one.
 FAILED: Final = 3
-#: A transition of an episode of which an earlier step was lost, because a call raised. Its
-#: observation is new; its sums are incomplete.
+#: A transition of an episode of which a step was lost, because a call raised or was given up. Its
+#: observation is new; its sums are incomplete. In the batch of a reset: a row that was left alone
+#: shows an observation that was lost before.
 INCOMPLETE: Final = 4
 #: No place of a batch.
 NOWHERE: Final = np.zeros(0, np.intp)
+
+
+class Late(NamedTuple):
+    """What a batch is for the wrappers that have not seen the results before it.
+
+    Attributes:
+        kinds: What each place is for them.
+        gaps: At which places they missed the observation before the present one.
+        seen_by: For each place, the number of the first such wrapper, from the innermost on.
+    """
+
+    kinds: NDArray[np.uint8]
+    gaps: NDArray[np.bool_]
+    seen_by: NDArray[np.intp]
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -60,6 +75,10 @@ class Batch:
         options: The options that resets of this batch were given, without those that select rows:
             a copy for each environment that was given any; ``None`` if there is none.
         is_restored: Whether the rows continue from states (``set_state``), and not from resets.
+        late: What the batch is for wrappers to which results before it were lost; ``None`` if there
+            were none.
+        gaps: Of which places the wrapper that has the batch now missed the observation before the
+            present one, ``bool`` ``[K]``; ``None`` if there are none.
     """
 
     rows: NDArray[np.int64] | None
@@ -73,6 +92,9 @@ class Batch:
     seeds: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
     options: dict[int, dict[str, Any]] | None = dataclasses.field(default=None, init=False)
     is_restored: bool = dataclasses.field(default=False, init=False)
+    late: Late | None = dataclasses.field(default=None, init=False)
+    gaps: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
+    _kinds_of_others: NDArray[np.uint8] | None = dataclasses.field(default=None, init=False)
     _finals: Finals | None = dataclasses.field(default=None, init=False)
 
     def finals(self, space: Space[Any]) -> Finals | None:
@@ -89,6 +111,17 @@ class Batch:
         if self._finals is None and self.infos and any(name in self.infos for name in NAMES):
             self._finals, self.infos = Finals.of(space, self.infos)
         return self._finals
+
+    def catch_up(self, number: int) -> None:
+        """Comes to the wrapper with this number, from the innermost on; :attr:`late` is there."""
+        assert self.late is not None
+        if self._kinds_of_others is None:
+            self._kinds_of_others = self.kinds
+        kinds, gaps, seen_by = self.late
+        missed = seen_by <= number
+        self.kinds = np.where(missed, kinds, self._kinds_of_others)
+        gaps = gaps & missed
+        self.gaps = gaps if gaps.any() else None
 
     def set_finals(self, finals: Finals) -> None:
         """Sets the final observations, which infos do not have."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,11 +91,11 @@ class VectorWrapper(AnyVectorWrapper):
 
     def _as_reset(self, batch: Batch) -> Any:
         """Returns the result of a reset, or of states that were restored."""
-        return self._pass(batch).as_reset()
+        return batch.as_reset()
 
     def _present(self) -> Any:
         """Returns the present observations of all rows."""
-        return self._pass(self._source.present()).observations
+        return self._called(self._source.present).observations
 
     @contextlib.contextmanager
     def _frozen(self) -> Iterator[None]:
@@ -123,7 +124,8 @@ class VectorWrapper(AnyVectorWrapper):
             Exception: As for the wrapped environment.
         """
         self._check_reset(options)
-        return self._begin_rollout(self._as_reset(self._source.reset(seed, options)))
+        batch = self._called(self._source.reset, seed, options)
+        return self._begin_rollout(self._as_reset(batch))
 
     def reset_async(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset; :meth:`reset_wait` returns its result."""
@@ -132,7 +134,8 @@ class VectorWrapper(AnyVectorWrapper):
 
     def reset_wait(self, timeout: float | None = None) -> Any:
         """Waits for a reset, at most ``timeout`` seconds."""
-        return self._begin_rollout(self._as_reset(self._source.reset_wait(timeout)))
+        batch = self._called(self._source.reset_wait, timeout)
+        return self._begin_rollout(self._as_reset(batch))
 
     def step(self, actions: Any, env_index: Any = None) -> Any:
         """Steps every environment, or the rows of ``env_index``.
@@ -154,10 +157,21 @@ class VectorWrapper(AnyVectorWrapper):
         actions = self._act(actions, env_index)
         for act in self._inner_acts:
             actions = act(actions, env_index)
-        batch = self._source.step(actions, env_index)
-        for transform in self._inner_transforms:
-            transform(batch)
-        self._transform(batch)
+        seen_by = 0
+        try:  # what `_called` does, which would cost a call more
+            batch = self._source.step(actions, env_index)
+            for transform in self._inner_transforms:
+                if batch.late is not None:
+                    batch.catch_up(seen_by)
+                transform(batch)
+                seen_by += 1
+            if batch.late is not None:
+                batch.catch_up(seen_by)
+            self._transform(batch)
+            self._source.on_its_way = None
+        except BaseException as error:
+            self._source.lose_batch(error, seen_by)
+            raise
         step = batch.as_step()
         if self._recording is not None:
             self._record(step)
@@ -171,7 +185,7 @@ class VectorWrapper(AnyVectorWrapper):
 
     def step_wait(self, timeout: float | None = None) -> Any:
         """Waits for a step, at most ``timeout`` seconds."""
-        step = self._pass(self._source.step_wait(timeout)).as_step()
+        step = self._called(self._source.step_wait, timeout).as_step()
         if self._recording is not None:
             self._record(step)
         return step
@@ -201,7 +215,7 @@ class VectorWrapper(AnyVectorWrapper):
             Exception: As for the wrapped environment.
         """
         self._source.check_steps_rows("recv")
-        return self._pass(self._source.recv(timeout, **bounds)).as_step()
+        return self._called(partial(self._source.recv, **bounds), timeout).as_step()
 
     def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.
@@ -231,8 +245,8 @@ class VectorWrapper(AnyVectorWrapper):
         if self._recording is not None:
             self._recording.check_reset(in_parts=True)
         numbers = np.arange(self.num_envs) if rows is None else as_rows(rows, self.num_envs, "rows")
-        restored = self._source.envs.set_state(rows, states)
-        return self._as_reset(self._source.restored(np.asarray(numbers, np.int64), restored))
+        numbers = np.asarray(numbers, np.int64)
+        return self._as_reset(self._called(self._source.set_state, rows, numbers, states))
 
     def rollout(self, num_steps: int) -> RolloutArrays[Any]:
         """Records the next ``num_steps`` steps into contiguous arrays.
@@ -275,10 +289,23 @@ class VectorWrapper(AnyVectorWrapper):
             actions = act(actions, rows)
         return actions
 
-    def _pass(self, batch: Batch) -> Batch:
-        for transform in self._inner_transforms:
-            transform(batch)
-        self._transform(batch)
+    def _called(self, call: Callable[..., Batch], *arguments: Any) -> Batch:
+        """Makes a call of the source and passes its batch on, as :meth:`step` does."""
+        seen_by = 0
+        try:
+            batch = call(*arguments)
+            for transform in self._inner_transforms:
+                if batch.late is not None:
+                    batch.catch_up(seen_by)
+                transform(batch)
+                seen_by += 1
+            if batch.late is not None:
+                batch.catch_up(seen_by)
+            self._transform(batch)
+            self._source.on_its_way = None
+        except BaseException as error:
+            self._source.lose_batch(error, seen_by)
+            raise
         return batch
 
     def _check_reset(self, options: ResetOptions) -> None:

@@ -31,6 +31,7 @@
 
 mod broken;
 mod check;
+mod dropped;
 mod in_flight;
 mod received;
 mod recording;
@@ -55,6 +56,8 @@ use crate::schedule::usable_cpus;
 use crate::transition::PhaseTag;
 use crate::wake::Patience;
 use broken::Broken;
+use dropped::Dropped;
+pub use dropped::DroppedRow;
 use in_flight::InFlight;
 pub use in_flight::RecvOrder;
 pub use received::{Event, Received, Rows};
@@ -118,6 +121,8 @@ pub struct Pool {
     half_done: bool,
     recording: Option<Recording>,
     sent: InFlight,
+    /// Results that no caller saw.
+    dropped: Dropped,
     /// Present if the pool is broken: it can only be closed.
     broken: Option<Broken>,
     /// The workers that died and are to be replaced.
@@ -155,6 +160,7 @@ impl Pool {
             watch: Watch::new(shards),
             phases: vec![phase as u8; memory.plan().rows()],
             sent: InFlight::new(memory.plan()),
+            dropped: Dropped::default(),
             memory,
             workers,
             policy,

@@ -15,6 +15,8 @@ pub struct Received {
     pub infos: Vec<(usize, InfosAt)>,
     /// Places of rows that failed.
     pub failed: Vec<usize>,
+    /// Places of rows that were sent for a reset.
+    pub resets: Vec<usize>,
 }
 
 /// The rows of a batch.
@@ -64,6 +66,20 @@ pub enum Event {
 }
 
 impl Received {
+    /// Whether each place ended an episode; `None` without a batch.
+    pub(super) fn over(&self) -> Option<Vec<u8>> {
+        let lease = self.lease.as_ref()?;
+        let (layout, first) = (lease.layout(), lease.first());
+        let flags = |offset: usize| {
+            let mut flags = vec![0; self.rows.iter().len()];
+            lease.read(offset + first, &mut flags);
+            flags
+        };
+        let terminations = flags(layout.terminations_offset());
+        let truncations = flags(layout.truncations_offset());
+        Some(terminations.iter().zip(truncations).map(|(term, trunc)| term | trunc).collect())
+    }
+
     /// What the rows announce, in the order in which each worker sends it: by place, a failure
     /// first.
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {

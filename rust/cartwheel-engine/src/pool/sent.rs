@@ -263,10 +263,14 @@ impl Pool {
         let Self { sent, phases, .. } = self;
         sent.receipts.load(&lease, count);
         let rows: Vec<usize> = sent.receipts.rows().collect();
-        let (mut steps, mut wrong) = (0, None);
+        let (mut steps, mut wrong, mut resets) = (0, None, Vec::new());
         for (place, (&row, &phase)) in rows.iter().zip(sent.receipts.phases()).enumerate() {
             if let Some(call) = sent.rows.get_mut(row).and_then(Option::take) {
-                steps += usize::from(call == Call::Step);
+                if call == Call::Step {
+                    steps += 1;
+                } else {
+                    resets.push(place);
+                }
                 phases[row] = phase;
             } else {
                 wrong = wrong.or(Some((place, row)));
@@ -291,7 +295,7 @@ impl Pool {
             self.memory.control.batches().skip_to(self.sent.batch);
             self.sent.given = 0;
         }
-        Ok(Received { lease: Some(lease), rows: Rows::Sent(rows), infos, failed })
+        Ok(Received { lease: Some(lease), rows: Rows::Sent(rows), infos, failed, resets })
     }
 
     /// Copies the `bytes` bytes of infos that a received batch announces at row `row` to `into`.

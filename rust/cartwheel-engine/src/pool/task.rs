@@ -135,7 +135,8 @@ impl Pool {
         if !failed.is_empty() {
             self.recording = None; // the following steps do not continue it
         }
-        Ok(Received { lease, rows: Rows::All(self.phases.len()), infos, failed })
+        let (rows, resets) = (Rows::All(self.phases.len()), Vec::new());
+        Ok(Received { lease, rows, infos, failed, resets })
     }
 
     /// Whether no task is pending, nor running without a wait for its end.

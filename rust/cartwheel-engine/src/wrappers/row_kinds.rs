@@ -69,13 +69,15 @@ impl RowKinds {
         self.change(rows, |notes| notes | RESETTING)
     }
 
-    /// The results of these rows were lost, because the call raised; `None` for all rows.
+    /// The results of these rows were lost, because the call raised; `None` for all rows. `is_known`:
+    /// [`step`](Self::step) was told which episodes ended; otherwise none may be over.
     ///
     /// # Errors
     ///
     /// A row does not exist.
-    pub fn lose(&mut self, rows: Option<&[i64]>) -> Result<(), NoSuchRow> {
-        let lost = |notes| (notes | LOST) & !OVER;
+    pub fn lose(&mut self, rows: Option<&[i64]>, is_known: bool) -> Result<(), NoSuchRow> {
+        let forgotten = if is_known { 0 } else { OVER };
+        let lost = |notes| (notes | LOST) & !forgotten;
         let Some(rows) = rows else {
             self.notes.iter_mut().for_each(|notes| *notes = lost(*notes));
             return Ok(());
@@ -226,11 +228,23 @@ mod tests {
     #[test]
     fn an_episode_with_a_lost_step_is_incomplete_until_it_ends() {
         let mut rows = RowKinds::new(2, AutoresetMode::SameStep);
-        rows.lose(Some(&[1])).expect("exists");
+        rows.lose(Some(&[1]), false).expect("exists");
         let mut kinds = [9; 2];
         for (terminated, expected) in [(0, INCOMPLETE), (1, INCOMPLETE), (0, TRANSITION)] {
             rows.step(None, &[0, terminated], &[0, 0], None, &mut kinds).expect("exists");
             assert_eq!(kinds, [TRANSITION, expected]);
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_known_to_be_over_is_reset_after_a_loss() {
+        for (is_known, expected) in [(true, RESET), (false, INCOMPLETE)] {
+            let mut rows = RowKinds::new(1, AutoresetMode::NextStep);
+            let mut kinds = [9];
+            rows.step(None, &[1], &[0], None, &mut kinds).expect("all rows");
+            rows.lose(None, is_known).expect("all rows");
+            rows.step(None, &[0], &[0], None, &mut kinds).expect("all rows");
+            assert_eq!(kinds, [expected]);
         }
     }
 
@@ -251,7 +265,7 @@ mod tests {
         let mut rows = RowKinds::new(3, AutoresetMode::Disabled);
         for row in [-1, 3, i64::MAX] {
             let refused = Err(NoSuchRow { row, place: 1, num_envs: 3 });
-            assert_eq!(rows.lose(Some(&[0, row])), refused);
+            assert_eq!(rows.lose(Some(&[0, row]), true), refused);
             assert_eq!(rows.step(Some(&[0, row]), &[1; 2], &[0; 2], None, &mut [9; 2]), refused);
         }
         let mut kinds = [9; 3];

@@ -8,7 +8,7 @@ use cartwheel_engine::info::{InfoWriter, Kind};
 use cartwheel_engine::memory::{InfosAt, Lease};
 use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::space::DType;
-use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -69,15 +69,16 @@ impl Batches {
         Self { observations, narrow_rewards: false, form, warned: AtomicBool::new(false) }
     }
 
-    /// Makes Python's results of a filled slab whose infos were [loaded](load).
+    /// Makes Python's results of a filled slab whose infos were [loaded](load), and takes its lease.
     pub(super) fn outputs<'py>(
         &self,
         link: &Bound<'py, PyAny>,
-        lease: Lease,
+        filled: &mut Option<Lease>,
         infos: &mut Infos,
     ) -> PyResult<Outputs<'py>> {
         let py = link.py();
-        let gathered = infos.gather(py, link)?;
+        let gathered = infos.gather(py, link)?; // calls Python, which may raise anything
+        let lease = taken(filled)?;
         let (layout, rows) = (lease.layout(), infos.rows);
         let outcomes = [
             if self.narrow_rewards {
@@ -138,6 +139,11 @@ impl Batches {
         let show = |number: usize| view(&owner, leaves.len() + number, rows);
         Ok((observations, Some(assemble(link, root, &show, infos)?)))
     }
+}
+
+/// The lease of what a call returned.
+pub(super) fn taken(lease: &mut Option<Lease>) -> PyResult<Lease> {
+    lease.take().ok_or_else(|| PyValueError::new_err("the call has no batch"))
 }
 
 /// Loads the infos of a batch, or raises the exception of the lowest row that failed.

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::pool::posted::{To, leave};
 use crate::pool::reset_flags;
-use crate::pool::state::State;
+use crate::pool::state::{State, is_true};
 
 impl State {
     /// Begins a reset of the rows in `mask`, by default of all rows. They drop what was kept for
@@ -20,6 +20,7 @@ impl State {
         calling: &str,
     ) -> PyResult<()> {
         self.begin_queued(py, Call::Reset, calling, messages, reset_flags(mask.is_none()))?;
+        self.reset_mask = mask.map(|mask| mask.clone().unbind());
         let is_reset = |row: &usize| mask.is_none_or(|mask| is_true(mask, *row));
         self.next_resets.retain(|row, _| !is_reset(row));
         self.send_queued(py).map(drop)
@@ -67,7 +68,7 @@ impl State {
         calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
-        self.collect(py, &mut received)?.into_observations(py)
+        self.collect_or_drop(py, Some(Call::Reset), &mut received)?.into_observations(py)
     }
 
     /// The result of `reset`, with the infos of each row.
@@ -108,9 +109,4 @@ impl State {
             self.post(py, To::All, &messages)?;
         }
     }
-}
-
-/// Whether an array of truth values is true at a place that it has.
-fn is_true(mask: &Bound<'_, PyAny>, place: usize) -> bool {
-    mask.get_item(place).and_then(|value| value.is_truthy()).unwrap_or(false)
 }

@@ -45,6 +45,7 @@ impl State {
         self.pool.begin(Call::Judge, 0).map_err(explain)?;
         let second = self.finish(py, Some(Call::Judge), calling, None)?;
         if let Err(raised) = verdict {
+            self.drop_results(py, Some(Call::Step), &second);
             self.lose(0..self.rows);
             let messages = self.announced.with(&self.pool, &second);
             self.link.discard(py, messages)?;

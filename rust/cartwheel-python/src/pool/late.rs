@@ -28,6 +28,7 @@ impl State {
             let call = self.pool.pending();
             let received = self.finish(py, call, calling, timeout)?;
             if call != Some(Call::Call) {
+                self.drop_results(py, call, &received);
                 self.lose(received.rows.iter());
             }
             let messages = self.announced.with(&self.pool, &received);

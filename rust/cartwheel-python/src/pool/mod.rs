@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::memory::Sharing;
-use cartwheel_engine::pool::{Meter, OnDeath, Policy, Pool, RecvOrder};
+use cartwheel_engine::pool::{DroppedRow, Meter, OnDeath, Policy, Pool, RecvOrder};
 use cartwheel_engine::worker::CrewSettings;
 use cartwheel_engine::{Call, FULL_RESET};
 use pyo3::exceptions::PyValueError;
@@ -64,6 +64,9 @@ use crate::pool::state::State;
 use crate::pool::stats::to_dict;
 use crate::pool::workers::Made;
 use crate::space::Tree;
+
+/// A number; rows, whether each was reset, and whether its episode ended.
+type Dropped = (u64, Vec<usize>, Vec<bool>, Vec<bool>);
 
 /// Documented in the stub.
 #[pyclass(frozen, weakref, name = "Pool", module = "cartwheel._cartwheel")]
@@ -146,6 +149,7 @@ impl PyPool {
             posts: Posts::new(channels),
             next_resets: BTreeMap::new(),
             called_rows: None,
+            reset_mask: None,
             episodes: None,
             steps_rows: false,
         };
@@ -488,6 +492,32 @@ impl PyPool {
             state.lose(rows.into_iter());
             Ok(())
         })
+    }
+
+    /// The rows whose results were dropped below a level since this number: the present number, the
+    /// rows, and for each of them whether it was a reset and whether it ended an episode. `None` if
+    /// nothing was.
+    fn dropped(&self, since: u64, level: u32) -> Option<Dropped> {
+        let (number, dropped) = self.door.look(|state| state.pool.dropped_since(since, level))?;
+        if number == since {
+            return None;
+        }
+        let rows = dropped.iter().map(|dropped| dropped.row).collect();
+        let resets = dropped.iter().map(|dropped| dropped.was_reset).collect();
+        Some((number, rows, resets, dropped.iter().map(|dropped| dropped.over).collect()))
+    }
+
+    /// Notes that results of rows are dropped by a follower of this level.
+    fn drop_rows(&self, rows: Vec<usize>, resets: Vec<bool>, over: Vec<bool>, level: u32) {
+        let flags = resets.into_iter().zip(over);
+        let dropped = rows.into_iter().zip(flags);
+        let dropped = dropped.map(|(row, (was_reset, over))| DroppedRow { row, was_reset, over });
+        self.door.look(|state| state.pool.drop_rows(dropped, level)); // closed: all is dropped
+    }
+
+    /// The rows whose episode is over, as far as results were received.
+    fn rows_over(&self) -> Vec<usize> {
+        self.door.look(|state| state.pool.rows_over()).unwrap_or_default()
     }
 
     /// Takes a rollout of `steps` steps; `record` records it.

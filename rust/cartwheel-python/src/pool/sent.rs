@@ -115,7 +115,7 @@ impl State {
             return Err(not_pending(py, Call::Reset));
         }
         let mut received = self.finish(py, None, calling, timeout)?;
-        let outputs = self.collect_or_lose(py, &mut received)?;
+        let outputs = self.collect_or_lose(py, None, &mut received)?;
         name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
         outputs.into_observations(py)
     }

@@ -16,7 +16,7 @@ use crate::native::PyNativeEnvs;
 use crate::pool::actions::Cast;
 use crate::pool::announced::Announced;
 use crate::pool::attachment::Attachment;
-use crate::pool::batch::{Batches, Outputs, load};
+use crate::pool::batch::{Batches, Outputs, load, taken};
 use crate::pool::by_row::ByRow;
 use crate::pool::door::{Close, Closing};
 use crate::pool::infos::Infos;
@@ -52,6 +52,8 @@ pub(super) struct State {
     pub(super) called_rows: Option<Py<PyAny>>,
     /// Whether the last `step_async` named its rows.
     pub(super) steps_rows: bool,
+    /// The rows that the last reset of all rows, or of a mask, was for; `None` for all rows.
+    pub(super) reset_mask: Option<Py<PyAny>>,
     /// Counted on request.
     pub(super) episodes: Option<Episodes>,
 }
@@ -81,23 +83,54 @@ impl State {
         }
     }
 
+    /// Notes that no caller sees the results of a call; `None`: of rows that were sent.
+    pub(super) fn drop_results(&mut self, py: Python<'_>, call: Option<Call>, received: &Received) {
+        let mask = self.reset_mask.as_ref().map(|mask| mask.bind(py));
+        let is_reset = |row: usize| mask.is_none_or(|mask| is_true(mask, row));
+        let resets = (call == Some(Call::Reset)).then_some(&is_reset as &dyn Fn(usize) -> bool);
+        self.pool.drop_results(received, resets);
+    }
+
     /// Makes Python's results of a batch, or raises the exceptions of its environments.
     pub(super) fn collect<'py>(
         &mut self,
         py: Python<'py>,
         received: &mut Received,
     ) -> PyResult<Outputs<'py>> {
-        let lease = self.load(py, received)?;
-        self.batches.outputs(self.link.bind(py), lease, &mut self.infos)
+        self.load_infos(py, received)?;
+        self.batches.outputs(self.link.bind(py), &mut received.lease, &mut self.infos)
+    }
+
+    /// The same. If that raises, no caller sees what the call returned; `None`: rows were sent.
+    pub(super) fn collect_or_drop<'py>(
+        &mut self,
+        py: Python<'py>,
+        call: Option<Call>,
+        received: &mut Received,
+    ) -> PyResult<Outputs<'py>> {
+        let outputs = self.collect(py, received);
+        if outputs.is_err() {
+            self.drop_results(py, call, received);
+        }
+        outputs
+    }
+
+    fn load_infos(&mut self, py: Python<'_>, received: &Received) -> PyResult<()> {
+        let messages = self.announced.with(&self.pool, received);
+        let Self { link, pool, infos, .. } = self;
+        load(link.bind(py), pool, infos, received, &messages)
     }
 
     /// Loads the infos of a batch, and takes its lease.
     pub(super) fn load(&mut self, py: Python<'_>, received: &mut Received) -> PyResult<Lease> {
-        let messages = self.announced.with(&self.pool, received);
-        let Self { link, pool, infos, .. } = self;
-        load(link.bind(py), pool, infos, received, &messages)?;
-        received.lease.take().ok_or_else(|| PyValueError::new_err("the call has no batch"))
+        self.load_infos(py, received)?;
+        taken(&mut received.lease)
     }
+}
+
+/// Whether an array of truth values is true at a place that it has.
+pub(super) fn is_true(mask: &Bound<'_, PyAny>, place: usize) -> bool {
+    mask.get_item(place).and_then(|value| value.is_truthy()).unwrap_or(false)
 }
 
 /// How actions are cast: native environments read the space's own dtype, except for floats that they

@@ -44,7 +44,7 @@ impl State {
         calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut received = self.finish_step(py, call, portion, calling, timeout)?;
-        let outputs = self.collect_or_lose(py, &mut received)?;
+        let outputs = self.collect_or_lose(py, call, &mut received)?;
         if call.is_none() {
             name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
         }
@@ -72,9 +72,10 @@ impl State {
     pub(super) fn collect_or_lose<'py>(
         &mut self,
         py: Python<'py>,
+        call: Option<Call>,
         received: &mut Received,
     ) -> PyResult<Outputs<'py>> {
-        let outputs = self.collect(py, received);
+        let outputs = self.collect_or_drop(py, call, received);
         if outputs.is_err() {
             self.lose(received.rows.iter());
         }

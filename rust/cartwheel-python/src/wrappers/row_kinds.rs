@@ -68,10 +68,15 @@ impl PyRowKinds {
         self.told.lock(py).rows.send_reset(&rows).map_err(no_such_row)
     }
 
-    #[pyo3(signature = (rows, /))]
-    fn lose(&self, py: Python<'_>, rows: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    #[pyo3(signature = (rows, is_known, /))]
+    fn lose(
+        &self,
+        py: Python<'_>,
+        rows: Option<&Bound<'_, PyAny>>,
+        is_known: bool,
+    ) -> PyResult<()> {
         let rows = rows.map(numbers).transpose()?;
-        self.told.lock(py).rows.lose(rows.as_deref()).map_err(no_such_row)
+        self.told.lock(py).rows.lose(rows.as_deref(), is_known).map_err(no_such_row)
     }
 
     #[pyo3(signature = (rows, terminations, truncations, failed, /))]

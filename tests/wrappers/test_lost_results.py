@@ -1,0 +1,96 @@
+"""Results that are lost with a time-out, an error or Ctrl-C make no wrapper say anything wrong."""
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import cartwheel
+from cartwheel.wrappers import FrameStack, RecordEpisodeStatistics, RecordMetrics
+from cartwheel.wrapping.wrapper import VectorWrapper
+from tests.support.interrupts import interrupted_at
+from tests.support.logged import DEPTH, Caller, Logged, rows_of
+from tests.support.wrapping import MODES
+
+
+def build(mode, executor, **keywords):
+    if executor != "inline":
+        keywords["num_workers"] = 2
+    return cartwheel.VectorEnv([Logged] * 3, executor=executor, autoreset_mode=mode, **keywords)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("executor", ["inline", "thread", "process"])
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_lost_nothing_wrong_is_told_and_nothing_seen_is_left_out(mode, executor, seed):
+    envs = RecordMetrics(
+        FrameStack(RecordEpisodeStatistics(build(mode, executor), stats_key="s"), DEPTH)
+    )
+    caller = Caller(envs, seed)
+    caller.run(150)
+    assert caller.lost
+    caller.check()
+    envs.close()
+
+
+class Raising(VectorWrapper):
+    """A wrapper whose results are those inside; it raises in some batches."""
+
+    _changes_steps = False
+
+    def __init__(self, envs, seed):
+        super().__init__(envs)
+        self.random = np.random.default_rng(seed)
+        self.begun = False
+
+    def _transform(self, _batch):
+        if self.random.random() < 0.08 and self.begun:
+            raise ValueError("chosen to fail in a wrapper")
+        self.begun = True
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("executor", ["inline", "process"])
+@pytest.mark.parametrize("inside", [0, 1, 2])
+def test_a_wrapper_that_raises_after_the_step_makes_no_other_wrapper_wrong(mode, executor, inside):
+    envs = build(mode, executor)
+    wraps = [
+        lambda envs: RecordMetrics(envs, stats_key="inner"),
+        lambda envs: FrameStack(envs, DEPTH),
+        RecordMetrics,
+    ]
+    wraps.insert(inside, lambda envs: Raising(envs, inside))
+    for wrap in wraps:
+        envs = wrap(envs)
+    caller = Caller(envs, 5, raises=0.02)
+    caller.run(200)
+    assert caller.lost
+    caller.check()
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("call", ["step", "rows", "wait", "send", "reset"])
+def test_ctrl_c_at_any_line_makes_no_wrapper_wrong(mode, call):
+    envs = RecordMetrics(FrameStack(build(mode, "inline"), DEPTH))
+    caller = Caller(envs, 2, raises=0, ways=("step", "rows"))
+    caller.run(10)
+    files = ("wrapping/source", "wrapping/wrapper", "vector/pool_env")
+    line = 0
+    while line < 400:
+        line += 1
+        caller.lost += 1
+        try:
+            came = interrupted_at(line, getattr(caller, f"do_{call}"), files)
+        except gym.error.ResetNeeded as error:
+            caller.make(partial(caller.reset, rows_of(error)))
+            came = True
+        if not came:
+            break
+        caller.make(caller.recover)
+        for _ in range(3):
+            caller.run_once()
+    assert 10 < line < 400
+    caller.check(leaves_out=True)
+    envs.close()
