@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import weakref
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,10 @@ class Finalizer:
 
     A child that was forked from this process never calls the function.
 
+    The owner keeps this object, and the program refers to it by a weak reference alone. So the
+    function may refer to the owner, as the function that ends a vector environment does where an
+    environment refers to it: then both are garbage together, which a garbage collection ends.
+
     Attributes:
         alive: Whether the function was not called yet, and is going to be.
     """
@@ -35,13 +40,14 @@ class Finalizer:
 
         Args:
             owner: The object.
-            function: The function. Neither it nor ``args`` may refer to the object, which otherwise
-                would never be collected.
+            function: The function. If it or ``args`` refer to the object, a garbage collection has
+                to end it.
             *args: Its first arguments.
         """
         self._pid = os.getpid()
         self._calls = [functools.partial(function, *args)]  # `pop` is atomic: one thread calls it
-        self._at_end = Finalize(owner, self, exitpriority=_EXIT_PRIORITY)
+        here = weakref.ref(self)
+        self._at_end = Finalize(owner, _call, args=(here,), exitpriority=_EXIT_PRIORITY)
 
     @property
     def alive(self) -> bool:
@@ -63,3 +69,16 @@ class Finalizer:
         """Never calls the function."""
         self._calls.clear()
         self._at_end.cancel()
+
+    def __del__(self) -> None:
+        """Calls the function when this object is garbage, together with its owner.
+
+        The weak references were cleared by then, but what the function refers to is whole.
+        """
+        self()
+
+
+def _call(finalizer: weakref.ref[Finalizer]) -> None:
+    called = finalizer()
+    if called is not None:
+        called()

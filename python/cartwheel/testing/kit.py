@@ -107,7 +107,8 @@ class Kit:
                 yield envs
 
     def close(self) -> None:
-        """Closes what was made."""
+        """Closes what was made, and drops what refers to this kit."""
+        self._singles.clear()
         if self._whole is not None:
             self._whole.close()
 

@@ -99,7 +99,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         Args:
             shut_down: Called with the pool, ``args`` and the seconds that workers get to close.
-            *args: Must not refer to this object; otherwise it would never be collected.
+            *args: Must not refer to this object; otherwise only a garbage collection ends it.
         """
         self._sources = weakref.WeakSet()
         self._finalizer = Finalizer(self, _end, shut_down, self._pool, args)

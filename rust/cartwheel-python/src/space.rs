@@ -12,6 +12,7 @@
 
 use cartwheel_engine::space::{DType, Leaf};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -26,6 +27,20 @@ pub(crate) enum Node {
     Tuple(Vec<Node>),
     /// Number among the opaque parts, and the space that batches their values.
     Opaque(usize, Py<PyAny>),
+}
+
+impl Node {
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Leaf(_) => Ok(()),
+            Self::Dict(parts) => parts.iter().try_for_each(|(key, part)| {
+                visit.call(key)?;
+                part.traverse(visit)
+            }),
+            Self::Tuple(parts) => parts.iter().try_for_each(|part| part.traverse(visit)),
+            Self::Opaque(_, space) => visit.call(space),
+        }
+    }
 }
 
 /// A space: its tree, and the leaves to which the tree's numbers refer.
@@ -43,6 +58,11 @@ impl Tree {
         let mut opaque = 0;
         let root = read(description, &mut leaves, &mut opaque)?;
         Ok(Self { root, leaves, opaque })
+    }
+
+    /// Tells Python's garbage collector which objects the tree keeps.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.root.traverse(visit)
     }
 }
 

@@ -4,6 +4,7 @@ use cartwheel_core::Error as EnvError;
 use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -24,6 +25,14 @@ pub(crate) enum Foreign {
 }
 
 impl Foreign {
+    /// Tells Python's garbage collector which objects it keeps.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Pickled(pickle) => visit.call(pickle),
+            Self::Kept(objects) => objects.iter().try_for_each(|objects| visit.call(objects)),
+        }
+    }
+
     /// Drops the objects kept for a row, counted from the first row of the shard.
     pub(crate) fn forget(&self, py: Python<'_>, row: usize) -> PyResult<()> {
         if let Self::Kept(objects) = self {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.log import LOGGER
@@ -55,7 +56,8 @@ class Auto:
         #: Seconds of waiting in orders before the present one, and of the present one before that.
         self._waited = self._before = 0.0
         self.name, self.reason = "lockstep", "nothing was measured yet"
-        self._choice = self._choices()
+        # A generator that had this object itself would be in a cycle with it, and the environments.
+        self._choice = Auto._choices(weakref.proxy(self))
         #: Steps a second of the last rollout, and the seconds of a step of all rows that the policy
         #: and the environments took.
         self._speed = 0.0

@@ -44,6 +44,7 @@ mod waiting;
 mod watch;
 mod workers;
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,6 +56,7 @@ use crate::protocol::{Memory, PoolToken};
 use crate::schedule::usable_cpus;
 use crate::transition::PhaseTag;
 use crate::wake::Patience;
+use crate::worker::OwnShard;
 use broken::Broken;
 use dropped::Dropped;
 pub use dropped::DroppedRow;
@@ -193,6 +195,13 @@ impl Pool {
     /// The rows of each shard.
     pub fn shards(&self) -> &[Range<usize>] {
         &self.memory.plan().shards
+    }
+
+    /// The shard that the calling thread steps, where it steps all rows by itself.
+    pub fn inline_shard(&self) -> Option<&dyn Any> {
+        let Workers::Inline(_, shard) = &self.workers else { return None };
+        let shard: &dyn OwnShard = &**shard;
+        Some(shard)
     }
 
     /// The call that has begun and not finished.

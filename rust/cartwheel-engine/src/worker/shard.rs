@@ -1,5 +1,6 @@
 //! What a worker steps: the trait of its environments.
 
+use std::any::Any;
 use std::ops::Range;
 
 use super::Task;
@@ -82,6 +83,6 @@ pub trait Shard {
 }
 
 /// A [`Shard`] that the calling thread steps itself.
-pub trait OwnShard: Shard + Send + std::fmt::Debug {}
+pub trait OwnShard: Any + Shard + Send + std::fmt::Debug {}
 
-impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
+impl<S: Any + Shard + Send + std::fmt::Debug> OwnShard for S {}

@@ -3,6 +3,7 @@
 use cartwheel_engine::info::{Content, InfoColumns, InfoReader, Irregular, Kind, ObjectAt, Record};
 use cartwheel_engine::pool::Rows;
 use cartwheel_engine::space::DType;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -56,6 +57,10 @@ impl Infos {
             columnar,
             is_native,
         }
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.objects.iter().try_for_each(|objects| visit.call(objects))
     }
 
     /// Begins a batch of these rows, with this many streams.

@@ -3,6 +3,7 @@
 
 use cartwheel_engine::Call;
 use cartwheel_engine::memory::Lease;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 /// The callable, and what it is going to see besides the observations.
@@ -17,6 +18,11 @@ pub(super) struct Judge {
 impl Judge {
     pub(super) fn new(callable: Py<PyAny>) -> Self {
         Self { callable, before: Vec::new(), actions: None }
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.callable)?;
+        visit.call(&self.actions)
     }
 
     /// Copies what rows show before their next step: the caller may write the arrays of this batch.

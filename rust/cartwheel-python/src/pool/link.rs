@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cartwheel_engine::{Call, Error};
 use pyo3::call::PyCallArgs;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -31,6 +32,10 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(object: Py<PyAny>, class_name: String, rows: usize) -> Self {
         Self { object, class_name, rows, all_sent: false, late: false }
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.object)
     }
 
     /// The Python object.

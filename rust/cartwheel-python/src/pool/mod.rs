@@ -39,6 +39,7 @@ use cartwheel_engine::pool::{DroppedRow, Meter, OnDeath, Policy, Pool, RecvOrder
 use cartwheel_engine::worker::CrewSettings;
 use cartwheel_engine::{Call, FULL_RESET};
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -580,6 +581,13 @@ impl PyPool {
     #[pyo3(signature = (grace, after = None))]
     fn close(&self, py: Python<'_>, grace: f64, after: Option<Py<PyAny>>) -> Option<Vec<usize>> {
         self.door.close(py, as_duration(Some(grace)).unwrap_or(Duration::MAX), after)
+    }
+
+    /// Tells the garbage collector which objects the pool keeps. The collector runs attached and may
+    /// run inside a call: then the objects count as used, which they are. The door is entered and
+    /// left by attached threads, so all visits of a collection see the same.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.door.look(|state| state.traverse(&visit)).unwrap_or(Ok(()))
     }
 }
 

@@ -10,6 +10,7 @@
 //! Native shards read their mailboxes and do not wait, so their messages are left there before a
 //! task begins; the next messages replace any that an exception leaves there.
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -41,6 +42,11 @@ pub(crate) struct Posts {
 impl Posts {
     pub(super) fn new(channels: Py<PyList>) -> Self {
         Self { channels, last: None, owing: false, in_between: false }
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.channels)?;
+        visit.call(&self.last)
     }
 
     /// Queues a message for a worker.

@@ -1,5 +1,6 @@
 //! The state behind the door, with the parts that all calls share.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::space::ActionTag;
 use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::native::PyNativeEnvs;
@@ -24,6 +26,7 @@ use crate::pool::judge::Judge;
 use crate::pool::link::Link;
 use crate::pool::posted::Posts;
 use crate::space::Tree;
+use crate::worker::shard::PyShard;
 
 /// A pool, and the conversion of its batches for Python.
 #[derive(Debug)]
@@ -59,6 +62,24 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Tells Python's garbage collector which objects the pool keeps between calls. Those of worker
+    /// threads are theirs.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.link.traverse(visit)?;
+        self.actions.traverse(visit)?;
+        self.batches.observations.traverse(visit)?;
+        self.infos.traverse(visit)?;
+        self.posts.traverse(visit)?;
+        if let Some(judge) = &self.judge {
+            judge.traverse(visit)?;
+        }
+        visit.call(&self.native)?;
+        visit.call(&self.called_rows)?;
+        self.next_resets.values().try_for_each(|given| visit.call(given))?;
+        let shard = self.pool.inline_shard().and_then(<dyn Any>::downcast_ref::<PyShard>);
+        shard.map_or(Ok(()), |shard| shard.traverse(visit))
+    }
+
     /// Raises when a call of any kind could not begin.
     pub(super) fn check_idle(&self, py: Python<'_>, calling: &str) -> PyResult<()> {
         let explain = |error| self.link.explain(py, error, Call::Call, calling);

@@ -7,6 +7,7 @@ use cartwheel_engine::autoreset::{Autoreset, SavedRow};
 use cartwheel_engine::info::{DEEPEST, InfoWriter, Kind, TERMINAL};
 use cartwheel_engine::memory::{SlabRows, process_id};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -34,6 +35,13 @@ pub(crate) struct Held {
     /// The observation that ended an episode in `SAME_STEP`, as the bytes of its leaves, where batches
     /// have final observations. The environment was reset since.
     last: Option<Vec<u8>>,
+}
+
+impl Held {
+    /// Tells Python's garbage collector which objects the row keeps.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        [&self.shown, &self.fresh, &self.info].into_iter().try_for_each(|object| visit.call(object))
+    }
 }
 
 /// The rows of a shard during one task.

@@ -3,6 +3,7 @@
 use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone, Rules};
 use cartwheel_engine::worker::serve as serve_shard;
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -65,6 +66,14 @@ impl PyShardParts {
             objects,
             over,
         })
+    }
+
+    /// Tells the garbage collector which objects it keeps.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.worker)?;
+        visit.call(&self.observations)?;
+        visit.call(&self.actions)?;
+        self.objects.iter().flatten().try_for_each(|objects| visit.call(objects))
     }
 }
 

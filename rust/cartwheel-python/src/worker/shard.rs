@@ -13,6 +13,7 @@ use cartwheel_engine::wake::Op;
 use cartwheel_engine::worker::{Report, Shard, Task};
 use cartwheel_engine::{Error, FULL_RESET};
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -92,6 +93,17 @@ impl PyShard {
             unsent: Report::default(),
             server: None,
         })
+    }
+
+    /// Tells Python's garbage collector which objects the shard keeps between calls.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.worker)?;
+        visit.call(&self.envs)?;
+        visit.call(&self.next_resets)?;
+        self.observations.traverse(visit)?;
+        self.actions.traverse(visit)?;
+        self.foreign.traverse(visit)?;
+        self.held.iter().try_for_each(|held| held.traverse(visit))
     }
 
     /// Declares that a worker of this process serves it. If an environment's call returns in
