@@ -3,8 +3,10 @@
 import gc
 import os
 import resource
+import signal
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gymnasium as gym
@@ -175,6 +177,31 @@ class WritingEnv(LargeEnv):
         print("python", file=sys.stderr, flush=True)
         os.write(2, b"descriptor\n")
         return super().step(action)
+
+
+@program
+def close_in_silence(where):
+    """Closes healthy environments; reports what was written to stderr."""
+    read, write = os.pipe()
+    os.dup2(write, 2)
+    os.close(write)
+
+    def run():
+        envs = build("process", FaultyEnv, context="fork")
+        envs.reset()
+        envs.close()
+
+    if where == "in a thread of a pool":
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(run).result()
+    else:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        run()
+    os.set_blocking(read, False)
+    try:
+        tell(written=os.read(read, 4096).decode())
+    except BlockingIOError:
+        tell(written="")
 
 
 @program

@@ -12,7 +12,7 @@ from multiprocessing import TimeoutError
 import pytest
 
 import cartwheel
-from tests.support.environments import SleepingEnv
+from tests.support.environments import SleepingEnv, TranscriptEnv
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.in_parts import PATIENCE_S
 from tests.support.processes import run_program, wait_until_gone
@@ -123,6 +123,51 @@ def test_a_worker_that_crashes_when_it_is_closed_is_logged(build_processes, logg
         assert text.startswith(f"worker {worker}: when closed, it was ended by SIGSEGV")
         assert "in _crash" in text
     assert worker == 1
+
+
+class ClosesAtAGateEnv(TranscriptEnv):
+    """Needs as long to close as a gate is shut."""
+
+    def __init__(self, gates):
+        super().__init__(9)
+        self.gates = gates
+
+    def close(self):
+        self.gates.stand_at(1)
+
+
+def test_environments_that_need_longer_to_close_are_named(build_workers, logged, gates):
+    envs = build_workers([lambda: TranscriptEnv(9), partial(ClosesAtAGateEnv, gates)])
+    envs.reset()
+    envs.close(timeout=0.3)
+    [text] = logged(logging.WARNING)
+    what = {"process": "was killed", "thread": "goes on until the program ends"}[envs.executor]
+    assert text.startswith(
+        f"worker 1 (rows 1 to 1) {what}: its environments had not closed after 0.3"
+    )
+    assert "`close(timeout=...)`" in text
+
+
+@pytest.mark.parametrize("how", ["terminate", "while a call is late"])
+def test_workers_that_are_not_waited_for_are_ended_without_a_word(
+    build_workers, logged, gates, how
+):
+    envs = build_workers([partial(ClosesAtAGateEnv, gates), *gates.env_fns(1)])
+    envs.reset()
+    if how == "terminate":
+        envs.close(terminate=True)
+    else:
+        envs.step_async([0, 2])
+        with pytest.raises(TimeoutError):
+            envs.step_wait(timeout=0.01)
+        with pytest.warns(UserWarning, match="pending call"):
+            envs.close(timeout=0.1)
+    assert logged(logging.WARNING) == []
+
+
+@pytest.mark.parametrize("where", ["with SIGCHLD ignored", "in a thread of a pool"])
+def test_a_healthy_close_says_nothing(where):
+    assert run_program("close_in_silence", where) == {"written": ""}
 
 
 class CrashesWhenClosedEnv(TalkativeEnv):

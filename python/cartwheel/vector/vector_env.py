@@ -5,6 +5,7 @@ This file is above 400 lines because it has the documentation of every argument.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
 
@@ -605,7 +606,13 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
 
 def _shut_down(pool: Pool, crew: Crew, grace: float) -> None:
     join = functools.partial(crew.join, grace=min(grace, 1.0))
-    if pool.close(grace, join) is None:
+    is_idle = pool.pending() is None and not pool.is_late()
+    with contextlib.suppress(Exception):  # a pool that is broken names no rows
+        is_idle = is_idle and not pool.in_flight()
+    late = pool.close(grace, join)
+    if late is None:
         crew.hang_up()  # a signal handler, or an environment, within a call of this thread
-    else:
-        join()
+        return
+    if is_idle and grace > 0:  # otherwise a call is late, or the caller does not wait
+        crew.tell_late(late, grace)
+    join()

@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import multiprocessing
 import os
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import cache_draws
@@ -246,8 +247,7 @@ class Crew:
         code relies on its end: two processes that serve one worker would write the same rows.
         """
         process = self.processes[worker]
-        if process.is_alive():
-            process.kill()
+        _kill(process)
         process.join()
 
     def restart(
@@ -384,14 +384,25 @@ class Crew:
             self.local.close()
         self.join(grace=1.0)
 
+    def tell_late(self, late: list[int], grace: float) -> None:
+        """Logs which workers took too long to close their environments, and did nothing else."""
+        for worker in late:
+            what = "was killed" if self.processes else "goes on until the program ends"
+            LOGGER.warning(
+                "%s %s: its environments had not closed after %g second(s), and what they write "
+                "then may be missing. Call `close(timeout=...)` with as many seconds as they need",
+                self._name(worker),
+                what,
+                grace,
+            )
+
     def join(self, *, grace: float) -> None:
         """Waits for the workers, and kills processes that still run after ``grace`` seconds."""
         deadline = Deadline(grace)
         for worker, process in enumerate(self.processes):
             process.join(deadline.left())
-            if process.is_alive():
-                process.kill()
-                process.join()
+            _kill(process)
+            process.join()
             if worker not in self.reported and process.exitcode not in EXPECTED_EXITS:
                 self.reported.add(worker)
                 how, stderr = described_exit(process.exitcode), self._last_lines(worker)
@@ -406,3 +417,13 @@ class Crew:
         for channel in self.channels:
             channel.close()
         self.setup = None  # the memory keeps descriptors open
+
+
+def _kill(process: Any) -> None:
+    """Kills a process, unless it has ended.
+
+    While SIGCHLD is ignored, the system keeps no exit code, and ``multiprocessing`` takes the
+    process for alive forever. Its id may belong to another process by then.
+    """
+    if process.is_alive() and not wait([process.sentinel], 0):
+        process.kill()

@@ -8,7 +8,8 @@ import textwrap
 from cartwheel.worker.start import NO_MAIN_GUARD
 
 #: Exit codes of processes that ended well, were killed by their pool, or are explained elsewhere.
-EXPECTED_EXITS = (0, -signal.SIGKILL, NO_MAIN_GUARD)
+#: With SIGCHLD ignored there is none.
+EXPECTED_EXITS = (0, -signal.SIGKILL, NO_MAIN_GUARD, None)
 WITHOUT_MAIN_GUARD = (
     'is `if __name__ == "__main__":` missing? A worker process imported the main module of the '
     "program, and the module made the vector environment once more. Put the code that makes and "

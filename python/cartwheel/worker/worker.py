@@ -13,6 +13,7 @@ import functools
 import os
 import pickle
 import signal
+import sys
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -506,6 +507,9 @@ def serve_process(
     """
     for other in inherited:
         other.close()
+    # Threads of the program, which a fork does not copy, but Python would join at the end.
+    futures = sys.modules.get("concurrent.futures.thread")
+    getattr(futures, "_threads_queues", {}).clear()
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
     # Ctrl-C goes to every process of the terminal, but only the caller acts on it. Programs that
