@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 #: A function that makes one environment.
 EnvFn: TypeAlias = Callable[[], Any]
+#: Seeds of a reset: an integer, or one integer or ``None`` for each row, in a list or an array.
+Seeds: TypeAlias = "Integer | Sequence[Integer | None] | NDArray[np.integer[Any]] | None"
+Integer: TypeAlias = "int | np.integer[Any]"
 #: Options of a reset: a dictionary for all rows, or a list with one or ``None`` for each row.
 ResetOptions: TypeAlias = (
     Mapping[str, Any] | list[dict[str, Any] | None] | tuple[dict[str, Any] | None, ...] | None

@@ -55,6 +55,30 @@ for preset in (cartwheel.SyncVectorEnv(env_fns), cartwheel.AsyncVectorEnv(env_fn
 build = partial(cartwheel.VectorEnv[Array, Array], executor="inline")
 build(env_fns).close()
 
+# Seeds are integers of Python or NumPy.
+envs.reset(seed=np.int64(3))
+envs.reset(seed=np.arange(2))
+envs.reset(seed=[np.int32(1), None])
+numbers: list[int] = [1, 2]
+envs.reset(seed=numbers)
+cartwheel.evaluate(envs, policy, seed=np.int64(3))
+
+# Wrappers return what vector environments return.
+Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+wrapped = cartwheel.wrappers.NormalizeReward(cartwheel.wrappers.RecordEpisodeStatistics(envs))
+assert_type(wrapped.reset(seed=1), tuple[Any, dict[str, Any]])
+assert_type(wrapped.step([0, 1]), Step)
+assert_type(wrapped.step_wait(), Step)
+assert_type(wrapped.recv(), Step)
+
+# Pools of EnvPool's interface.
+pool = cartwheel.envpool.make("CartPole-v1", num_envs=2)
+assert_type(pool, cartwheel.envpool.GymnasiumEnvPool)
+pool.step(np.zeros(2, np.int64))[0].shape  # noqa: B018
+assert_type(cartwheel.envpool.make("CartPole-v1", "dm"), cartwheel.envpool.DMEnvPool)
+cartwheel.envpool.make("CartPole-v1", env_type="gym").step(np.zeros(1, np.int64))
+cartwheel.envpool.make("CartPole-v1", "dmc")  # type: ignore[call-overload]
+
 # Nested observations are named once.
 words: cartwheel.VectorEnv[dict[str, Array], Array] = cartwheel.VectorEnv(env_fns)
 assert_type(words.reset()[0], dict[str, Array])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from cartwheel.envpool.config import Config
 from cartwheel.envpool.dm_pool import DMEnvPool
@@ -14,10 +14,25 @@ from cartwheel.envpool.spec import EnvSpec
 
 if TYPE_CHECKING:
     from cartwheel.choices import EnvType
-    from cartwheel.envpool.pool import EnvPool
 
 
-def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvPool:
+@overload
+def make(
+    task_id: str, env_type: Literal["gymnasium"] = "gymnasium", **keywords: Any
+) -> GymnasiumEnvPool: ...
+@overload
+def make(
+    task_id: str, env_type: Literal["gym"], **keywords: Any
+) -> GymnasiumEnvPool | GymEnvPool: ...
+@overload
+def make(task_id: str, env_type: Literal["dm"], **keywords: Any) -> DMEnvPool: ...
+@overload
+def make(
+    task_id: str, env_type: EnvType, **keywords: Any
+) -> GymnasiumEnvPool | GymEnvPool | DMEnvPool: ...
+def make(
+    task_id: str, env_type: EnvType = "gymnasium", **keywords: Any
+) -> GymnasiumEnvPool | GymEnvPool | DMEnvPool:
     """Makes a pool of environments, with the keywords of ``envpool.make``.
 
     Example:
@@ -83,9 +98,8 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
     """
     task = find_task(task_id)
     config = Config.of(task, env_type, keywords)
-    if env_type == "dm":
-        form: type[EnvPool] = DMEnvPool
-    else:
+    form: type[GymnasiumEnvPool | GymEnvPool | DMEnvPool] = DMEnvPool
+    if env_type != "dm":
         form = GymnasiumEnvPool if config.gym_reset_return_info else GymEnvPool
     with naming_unknown(task, config):
         return form(task, config)

@@ -23,7 +23,7 @@ from cartwheel.wrapping.conversion import without_conversion
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cartwheel.arguments import ResetOptions
+    from cartwheel.arguments import ResetOptions, Seeds
     from cartwheel.evaluation.evaluation import Evaluation
     from cartwheel.policy import Policy
 
@@ -33,7 +33,7 @@ def evaluate(
     policy: Policy,
     *,
     episodes_per_env: int = 1,
-    seed: int | list[int | None] | None = None,
+    seed: Seeds = None,
     options: ResetOptions = None,
     recurrent: bool = False,
     confidence: float = 0.95,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from cartwheel.arguments import ResetOptions
     from cartwheel.wrapping.batch import Batch
+    from cartwheel.wrapping.wrapper import Reset
 
     Mask = NDArray[np.bool_]
     Rows = NDArray[np.int64]
@@ -215,7 +216,7 @@ class RecordEpisode(VectorWrapper):
 
     # What is called
 
-    def reset(self, *, seed: Any = None, options: ResetOptions = None, save: bool = True) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None, save: bool = True) -> Reset:
         """Resets every environment, or the rows that ``options`` select.
 
         Args:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cartwheel._cartwheel import Pool
-    from cartwheel.arguments import ResetOptions
+    from cartwheel.arguments import ResetOptions, Seeds
     from cartwheel.choices import FinalObs
 
 #: Observations: an array, unless the space is nested: ``VectorEnv[dict[str, NDArray[Any]]]``.
@@ -130,7 +130,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     def reset(
         self,
         *,
-        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
+        seed: Seeds = None,
         options: ResetOptions = None,
     ) -> tuple[ObsType, dict[str, Any]]:
         """Resets every environment, or the rows that ``options`` select.
@@ -183,7 +183,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     def reset_async(
         self,
-        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
+        seed: Seeds = None,
         options: ResetOptions = None,
     ) -> None:
         """Begins a reset, with the arguments of :meth:`reset`; :meth:`reset_wait` returns it.
@@ -228,7 +228,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     def next_reset(
         self,
         *,
-        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
+        seed: Seeds = None,
         options: ResetOptions = None,
         env_index: Any = None,
     ) -> None:
@@ -491,7 +491,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     def async_reset(
         self,
-        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
+        seed: Seeds = None,
         options: ResetOptions = None,
     ) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.

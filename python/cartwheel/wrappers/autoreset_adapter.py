@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from cartwheel.arguments import ResetOptions
     from cartwheel.choices import Mode
-
-    #: What ``step`` returns.
-    Step = tuple[Any, Any, Any, Any, dict[str, Any]]
+    from cartwheel.wrapping.wrapper import Reset, Step
 
 #: Infos of a row that failed stay where they are in ``SAME_STEP``.
 _STAYING = frozenset(name.removeprefix("_") for name in FAILURES)
@@ -91,7 +89,7 @@ class AutoresetAdapter(WholeBatches):
 
     # Resets
 
-    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Reset:
         """Resets every environment, or the rows that ``options`` select.
 
         Raises:
@@ -108,20 +106,20 @@ class AutoresetAdapter(WholeBatches):
         self._inner.reset_async(seed=seed, options=_copied(options))
         self._resets = options
 
-    def reset_wait(self, timeout: float | None = None) -> Any:
+    def reset_wait(self, timeout: float | None = None) -> Reset:
         """Waits for a reset, at most ``timeout`` seconds."""
         wait = self._inner.reset_wait
         return self._began(wait(timeout) if timeout is not None else wait(), self._resets)
 
-    def set_state(self, rows: Any, states: Any) -> Any:
+    def set_state(self, rows: Any, states: Any) -> Reset:
         """Continues rows from states; they are no longer over."""
         if self._recording is not None:
             self._recording.check_reset(in_parts=True)
-        result = self._inner.set_state(rows, states)
+        result: Reset = self._inner.set_state(rows, states)
         self._over[slice(None) if rows is None else np.asarray(rows)] = False
         return result
 
-    def _began(self, result: Any, options: ResetOptions) -> Any:
+    def _began(self, result: Reset, options: ResetOptions) -> Reset:
         check_infos(result[1])
         self._over[as_reset_rows(options, self.num_envs)] = False
         return self._begin_rollout(result)

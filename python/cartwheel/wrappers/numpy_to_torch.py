@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from cartwheel.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrapping.batch import Batch
+    from cartwheel.wrapping.wrapper import Reset
+
+    #: What a step returns: rewards and flags are tensors.
+    Tensors = tuple[Any, Any, Any, Any, dict[str, Any]]
 
 
 class NumpyToTorch(ConvertsArrays):
@@ -75,7 +79,18 @@ class NumpyToTorch(ConvertsArrays):
         self._from_numpy: Callable[[Any], Any] = torch.from_numpy
         self._tensor_type: type = torch.Tensor
 
-    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
+    if TYPE_CHECKING:
+
+        def step(self, actions: Any, env_index: Any = None) -> Tensors:
+            """As for the base class."""
+
+        def step_wait(self, timeout: float | None = None) -> Tensors:
+            """As for the base class."""
+
+        def recv(self, timeout: float | None = None, **bounds: int | None) -> Tensors:
+            """As for the base class."""
+
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Reset:
         """Resets as the wrapped environment does; ``options`` may have tensors."""
         return super().reset(seed=seed, options=self._options_as_arrays(options))
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cartwheel.wrappers.images import Images
     from cartwheel.wrapping.finals import Finals
+    from cartwheel.wrapping.wrapper import Reset, Step
 
     #: The places that one call stepped, ascending, and what it returned.
     Frame = tuple[NDArray[np.intp], Batch]
@@ -66,7 +67,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         #: Actions and rows of a pending ``step_async``.
         self._waits_for: tuple[Any, Any] = None, None
 
-    def _as_reset(self, batch: Batch) -> Any:
+    def _as_reset(self, batch: Batch) -> Reset:
         """The images of a reset, one frame each."""
         images = self._image(batch.observations)
         self._show(batch.rows, batch.kinds, images)
@@ -75,7 +76,7 @@ class SkippedFrames(KeepsState, WholeBatches):
 
     # Steps
 
-    def step(self, actions: Any, env_index: Any = None) -> Any:
+    def step(self, actions: Any, env_index: Any = None) -> Step:
         """Steps every environment, or the rows of ``env_index``, ``frame_skip`` times.
 
         Raises:
@@ -97,7 +98,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         actions = chosen_actions(self._actions_of, actions, np.arange(size))
         self._waits_for = actions, None if env_index is None else np.array(env_index)
 
-    def step_wait(self, timeout: float | None = None) -> Any:
+    def step_wait(self, timeout: float | None = None) -> Step:
         """Waits for the first call of a step, at most ``timeout`` seconds, and makes the others."""
         first = self._called(self._source.step_wait, timeout)
         actions, env_index = self._waits_for
@@ -115,7 +116,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         """The space of an action as the environments take it."""
         return self._source.envs.single_action_space
 
-    def _finish(self, actions: Any, env_index: Any, first: Batch) -> Any:
+    def _finish(self, actions: Any, env_index: Any, first: Batch) -> Step:
         """Makes the other calls of a step, and returns its result."""
         frames = [(np.arange(len(first.kinds)), first)]
         try:

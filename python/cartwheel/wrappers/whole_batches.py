@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cartwheel.wrapping.wrapper import VectorWrapper
 
@@ -51,7 +51,7 @@ class WholeBatches(VectorWrapper):
         del actions, env_index
         raise self._refusal("send")
 
-    def recv(self, timeout: float | None = None, **bounds: int | None) -> Any:
+    def recv(self, timeout: float | None = None, **bounds: int | None) -> NoReturn:
         """Not possible: see :meth:`send`.
 
         Raises:

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
     from gymnasium.spaces import Space
     from gymnasium.vector import AutoresetMode, VectorEnv
+    from numpy.typing import NDArray
 
     from cartwheel.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrapping.batch import Batch
+
+    Reset = tuple[Any, dict[str, Any]]
+    Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
 
 def rows_of_batch(envs: Any) -> int:
@@ -89,7 +93,7 @@ class VectorWrapper(AnyVectorWrapper):
         del rows
         return actions
 
-    def _as_reset(self, batch: Batch) -> Any:
+    def _as_reset(self, batch: Batch) -> Reset:
         """Returns the result of a reset, or of states that were restored."""
         return batch.as_reset()
 
@@ -109,7 +113,7 @@ class VectorWrapper(AnyVectorWrapper):
 
     # Every way to step
 
-    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Reset:
         """Resets every environment, or the rows that ``options`` select.
 
         The arguments are those of the wrapped environment. ``options`` are not changed.
@@ -132,12 +136,12 @@ class VectorWrapper(AnyVectorWrapper):
         self._check_reset(options)
         self._source.reset_async(seed, options)
 
-    def reset_wait(self, timeout: float | None = None) -> Any:
+    def reset_wait(self, timeout: float | None = None) -> Reset:
         """Waits for a reset, at most ``timeout`` seconds."""
         batch = self._called(self._source.reset_wait, timeout)
         return self._begin_rollout(self._as_reset(batch))
 
-    def step(self, actions: Any, env_index: Any = None) -> Any:
+    def step(self, actions: Any, env_index: Any = None) -> Step:
         """Steps every environment, or the rows of ``env_index``.
 
         Args:
@@ -183,7 +187,7 @@ class VectorWrapper(AnyVectorWrapper):
             self._recording.check_step(env_index)
         self._source.step_async(self._acted(actions, env_index), env_index)
 
-    def step_wait(self, timeout: float | None = None) -> Any:
+    def step_wait(self, timeout: float | None = None) -> Step:
         """Waits for a step, at most ``timeout`` seconds."""
         step = self._called(self._source.step_wait, timeout).as_step()
         if self._recording is not None:
@@ -203,7 +207,7 @@ class VectorWrapper(AnyVectorWrapper):
             self._recording.check_step(() if env_index is None else env_index)
         self._source.envs.send(self._acted(actions, env_index), env_index)
 
-    def recv(self, timeout: float | None = None, **bounds: int | None) -> Any:
+    def recv(self, timeout: float | None = None, **bounds: int | None) -> Step:
         """Receives the next batch of rows that were sent; ``infos["env_index"]`` names them.
 
         Args:
@@ -229,7 +233,7 @@ class VectorWrapper(AnyVectorWrapper):
             self._recording.check_reset(in_parts=True)
         self._source.async_reset(seed, options)
 
-    def set_state(self, rows: Any, states: Any) -> Any:
+    def set_state(self, rows: Any, states: Any) -> Reset:
         """Continues rows from states; for the wrappers, an episode begins there.
 
         Args:
@@ -313,7 +317,7 @@ class VectorWrapper(AnyVectorWrapper):
             is_full = getattr(self._source.envs, "full_batch", False)
             self._recording.check_reset(in_parts=names_rows(options) and not is_full)
 
-    def _begin_rollout(self, result: Any) -> Any:
+    def _begin_rollout(self, result: Reset) -> Reset:
         """Records what a reset shows, if a rollout begins with it."""
         if self._recording is not None:
             self._recording.begin(result[0])
