@@ -21,7 +21,19 @@ VECTOR_KEYWORDS = ("num_envs", "vectorization_mode", "vector_kwargs", "wrappers"
 
 def to_json(value: Any, **keywords: Any) -> str:
     """Returns JSON; arrays become lists, and objects that have no form in JSON their ``repr``."""
-    return json.dumps(value, default=_plain, **keywords)
+    try:
+        return json.dumps(value, default=_plain, **keywords)
+    except TypeError:  # a key that is neither text nor a number
+        return json.dumps(_with_names(value), default=_plain, **keywords)
+
+
+def _with_names(value: Any) -> Any:
+    """The value with text for every key of a dictionary."""
+    if isinstance(value, dict):
+        return {str(key): _with_names(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_names(part) for part in value]
+    return value
 
 
 def _plain(value: Any) -> Any:

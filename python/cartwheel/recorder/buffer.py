@@ -78,6 +78,10 @@ class EpisodeBuffer:
         """Returns a track, or ``None``."""
         return self._tracks.get(name)
 
+    def drop_track(self, name: Path) -> None:
+        """Removes an array from all episodes."""
+        del self._tracks[name]
+
     def retype(self, name: Path, dtype: DTypeLike) -> None:
         """Changes the dtype of a track."""
         track = self._tracks[name]
@@ -140,7 +144,7 @@ class EpisodeBuffer:
             cells = rows[places] * (end - start) + (at[places] - start)
             for name, values in entries.items():
                 track = self._tracks[name]
-                if track.first <= first:
+                if track.first <= first and 0 not in track.shape:
                     chunk = track.chunks[number]
                     chunk.reshape(-1, *track.shape)[cells] = values[places]
 

@@ -95,6 +95,11 @@ class Camera:
                 f"(height, width, 3), got {type(drawn).__name__} of {frame.dtype} and shape "
                 f"{frame.shape}."
             )
+        if not frame.size:
+            raise ValueError(
+                f"the frame of row {row} has the shape {frame.shape}, without a pixel: record with "
+                "save_video=False, or choose other `video_envs`."
+            )
         if self._shape is None:
             self._shape = frame.shape
         if frame.shape != self._shape:

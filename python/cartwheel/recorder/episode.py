@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from gymnasium.spaces import Dict, Tuple
+
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,10 +27,12 @@ class Episode:
     Attributes:
         about: What ``episode_filter`` is given and the JSON file has.
         arrays: Copies; observations and infos have one entry more than actions and rewards.
+        groups: Parts of observations and actions without any array, such as an empty dictionary.
     """
 
     about: dict[str, Any]
     arrays: dict[Path, NDArray[Any]]
+    groups: list[Path] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
@@ -45,10 +49,11 @@ def leaves(space: Space[Any], path: Path) -> Iterator[tuple[Path, Space[Any]]]:
     """
     if isinstance(space, Dict):
         for key, part in space.spaces.items():
-            if not isinstance(key, str) or not key or "/" in key or key == ".":
+            if not isinstance(key, str) or "/" in key or not is_name(key):
                 raise ValueError(
                     f"the key {key!r} of {space} cannot be the name of a group in a file: names "
-                    "are not empty and have no '/'."
+                    "are text, not empty, not '.', and without '/' and zeros. Rename it in a "
+                    "wrapper of the environment."
                 )
             yield from leaves(part, (*path, key))
     elif isinstance(space, Tuple):
@@ -61,3 +66,21 @@ def leaves(space: Space[Any], path: Path) -> Iterator[tuple[Path, Space[Any]]]:
         )
     else:
         yield path, space
+
+
+def empty_groups(space: Space[Any], path: Path) -> Iterator[Path]:
+    """Yields the paths of parts of a space that have no parts themselves."""
+    if isinstance(space, Dict | Tuple):
+        if not len(space.spaces):
+            yield path
+        for key, part in nested.parts(space):
+            yield from empty_groups(part, (*path, key))
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a group or an array in an HDF5 file."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return text not in ("", ".") and "\0" not in text

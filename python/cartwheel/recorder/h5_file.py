@@ -12,7 +12,7 @@ from cartwheel.recorder.extra import load
 from cartwheel.recorder.staged_file import StagedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path as FilePath
 
     from numpy.typing import NDArray
@@ -85,12 +85,19 @@ class H5File:
                 str(self.path),
             ) from error
 
-    def write(self, name: str, arrays: Mapping[Path, NDArray[Any]], **attributes: Any) -> None:
+    def write(
+        self,
+        name: str,
+        arrays: Mapping[Path, NDArray[Any]],
+        empty: Iterable[Path] = (),
+        **attributes: Any,
+    ) -> None:
         """Adds a group with an episode.
 
         Args:
             name: Of the group.
             arrays: By path; the parts of a path are names of groups, the last one of the array.
+            empty: Paths of groups without arrays.
             **attributes: Of the group.
 
         Raises:
@@ -99,12 +106,18 @@ class H5File:
         self.reserve(sum(array.nbytes + (array.nbytes >> 8) + 4096 for array in arrays.values()))
         group = self._group(self._file.id, name)
         groups: dict[Path, Any] = {(): group}
-        for path, array in arrays.items():
-            for depth in range(1, len(path)):
+
+        def within(path: Path) -> Any:
+            for depth in range(1, len(path) + 1):
                 if path[:depth] not in groups:
                     above = groups[path[: depth - 1]]
                     groups[path[:depth]] = self._group(above, str(path[depth - 1]))
-            self._add(groups[path[:-1]], str(path[-1]), np.ascontiguousarray(array))
+            return groups[path]
+
+        for path, array in arrays.items():
+            self._add(within(path[:-1]), str(path[-1]), np.ascontiguousarray(array))
+        for path in empty:
+            within(path)
         for key, value in attributes.items():
             self._attribute(group, key, value)
 

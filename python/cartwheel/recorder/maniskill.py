@@ -64,7 +64,8 @@ class ManiSkillFiles:
             arrays[("actions",)] = actions.reshape(len(actions), -1)
         if ("rewards",) in arrays:
             arrays[("rewards",)] = arrays[("rewards",)].astype(np.float32)
-        self._file.write(f"traj_{about['episode_id']}", arrays, about=attribute(about))
+        name = f"traj_{about['episode_id']}"
+        self._file.write(name, arrays, episode.groups, about=attribute(about))
         self._episodes.append(about)
         return True
 

@@ -87,7 +87,8 @@ class MinariFiles:
         }
         if about["episode_seed"] is not None:
             attributes["seed"] = about["episode_seed"]
-        self._file.write(f"episode_{about['episode_id']}", arrays, **attributes)
+        groups = map(_path, episode.groups)
+        self._file.write(f"episode_{about['episode_id']}", arrays, groups, **attributes)
         self._episodes += 1
         self._steps += about["elapsed_steps"]
         return True
@@ -182,7 +183,7 @@ def _flat(options: dict[str, Any], name: str) -> dict[str, Any]:
     for key, value in options.items():
         path = f"{name}/{key}"
         array = None if isinstance(value, dict) else _array(value)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             flat.update(_flat(value, path))
         elif isinstance(value, str):
             flat[path] = value

@@ -60,7 +60,10 @@ class RecordEpisode(VectorWrapper):
     ``terminated``, ``truncated``, perhaps ``success`` and ``fail`` from the infos, ``rewards``
     (``float32``) and ``env_states``. ``format="minari"`` writes the folder ``<trajectory_name>``
     for Minari, with the numbers in the infos (NaN, 0 or false where they are missing) and
-    rewards as ``float64``. Images are compressed.
+    rewards as ``float64``. Images are compressed. Keys of infos that are not text are written as
+    ``str(key)``, and ``"/"`` in a key makes groups. Numbers that cannot be written are left out
+    with a warning that names the key and the reason: a key that no file can have or that another
+    one has already, shapes that change, and more than 512 keys in the present episodes.
 
     Besides what ManiSkill writes, the metadata of an episode have ``env_index``, ``row_seed`` and
     ``episode_in_row``: the row played its episodes one after the other from ``row_seed``, and this
@@ -336,7 +339,7 @@ class RecordEpisode(VectorWrapper):
         if batch.is_restored:
             self._origins.forget(here)
         self._origins.begin(here, seeds, batch.options)
-        self._trajectories.begin(here, places, batch.observations, batch.infos)
+        self._trajectories.begin(here, places, batch.observations, batch.infos, len(batch.kinds))
         self._open[here], self._returns[here] = True, 0.0
         if self._videos is not None:
             self._videos.begin(here, is_step=batch.rewards is not None)
@@ -360,7 +363,8 @@ class RecordEpisode(VectorWrapper):
         for name, last in zip(("terminated", "truncated"), flags, strict=True):
             arrays[name,] = np.zeros(length, np.bool_)
             arrays[name,][-1] = last
-        write, episode = self._files.write, Episode(about, arrays)
+        groups = self._trajectories.groups
+        write, episode = self._files.write, Episode(about, arrays, groups)
 
         def task() -> bool:
             if videos:  # they are complete: their tasks came before this one

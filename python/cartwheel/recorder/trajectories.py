@@ -88,12 +88,13 @@ class TrajectoryDataset:
                 chosen = [about for about in chosen if _succeeded(about)]
             self.episodes: list[dict[str, Any]] = chosen
             prefix = "episode_" if is_minari else "traj_"
+            forms = _forms(self.json_data) if is_minari else None
             progress = Progress(len(chosen))
             trajectories = []
             for about in chosen:
                 progress.advance("reading")
                 group = file[f"{prefix}{about['episode_id']}"]
-                trajectories.append(_read(group, h5py.Group, is_minari=is_minari))
+                trajectories.append(_read(group, h5py.Group, forms))
             progress.close()
         lengths = [len(trajectory["terminated"]) for trajectory in trajectories]
         #: The first transition of each episode, and the end of the last one.
@@ -227,27 +228,36 @@ def _succeeded(about: dict[str, Any]) -> bool:
     return bool(about["success"])
 
 
-def _read(group: Any, kind: Any, *, is_minari: bool) -> dict[str, Any]:
-    """An episode as nested dictionaries and tuples of arrays."""
+def _forms(known: dict[str, Any]) -> dict[str, Any]:
+    """The forms of Minari's spaces, by the names of ManiSkill's arrays."""
+    names = {"obs": "observation_space", "actions": "action_space"}
+    return {ours: json.loads(known[name]) for ours, name in names.items() if name in known}
+
+
+def _read(group: Any, kind: Any, forms: dict[str, Any] | None) -> dict[str, Any]:
+    """An episode as nested dictionaries and tuples of arrays; Minari's has ``forms``."""
     arrays = {}
+    is_minari = forms is not None
     for name in group:
         if name in ("infos", "env_states"):
             continue
         word = _WORDS.get(name, name) if is_minari else name
-        arrays[word] = _tree(group[name], kind)
+        arrays[word] = _tree(group[name], kind, (forms or {}).get(word))
     for flag in ("success", "fail"):  # Minari has them among the infos, with one entry for a reset
         if is_minari and f"infos/{flag}" in group:
             arrays[flag] = group[f"infos/{flag}"][1:].astype(np.bool_)
     return arrays
 
 
-def _tree(node: Any, kind: Any) -> Any:
+def _tree(node: Any, kind: Any, form: dict[str, Any] | None) -> Any:
+    """What a group has; ``form`` is that of a space of Minari, if there is one."""
     if not isinstance(node, kind):
         return node[()]
-    tree = {name: _tree(node[name], kind) for name in node}
-    if tree and all(name.startswith("_index_") for name in tree):
-        return tuple(tree[f"_index_{number}"] for number in range(len(tree)))
-    return tree
+    if form is not None and form["type"] == "Tuple":
+        parts = enumerate(form["subspaces"])
+        return tuple(_tree(node[f"_index_{number}"], kind, part) for number, part in parts)
+    parts_of = form["subspaces"] if form is not None else {}
+    return {name: _tree(node[name], kind, parts_of.get(name)) for name in node}
 
 
 def _appended(steps: Any, last: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.recorder.buffer import EpisodeBuffer
-from cartwheel.recorder.episode import Path, leaves
+from cartwheel.recorder.episode import Path, empty_groups, is_name, leaves
 from cartwheel.recorder.info_numbers import numbers
 from cartwheel.spaces import nested
 from cartwheel.spaces.arrays import as_array
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 #: The infos that both layouts have.
 FLAGS = ("success", "fail")
+#: Infos of the present episodes that are recorded at most: each has an entry for every step.
+MOST_INFOS = 512
+#: Warnings of infos that are left out, at most.
+MOST_WARNINGS = 16
 
 
 class TrajectoryRecorder:
@@ -58,9 +62,14 @@ class TrajectoryRecorder:
         self._buffer.add_track(("rewards",), (), np.float64, first=1)
         #: For each info, the rows whose present episode has it.
         self._present: dict[Path, NDArray[np.bool_]] = {}
+        #: Infos that are left out, of which was warned.
         self._refused: set[Path] = set()
+        #: Parts of observations and actions without any array.
+        self.groups: list[Path] = []
         if observation_space is None:
             return
+        self.groups += empty_groups(observation_space, ("obs",))
+        self.groups += empty_groups(action_space, ("actions",))
         for path, space in leaves(observation_space, ("obs",)):
             self._buffer.add_track(path, space.shape or (), space.dtype or float)
         for path, space in leaves(action_space, ("actions",)):
@@ -108,14 +117,15 @@ class TrajectoryRecorder:
             if before is not None:
                 kept[flying] = before
 
-    def begin(self, rows: Rows, places: Any, observations: Any, infos: dict[str, Any]) -> None:
-        """Episodes of ``rows``, which are at ``places`` of a batch, begin."""
+    def begin(
+        self, rows: Rows, places: Any, observations: Any, infos: dict[str, Any], size: int
+    ) -> None:
+        """Episodes of ``rows``, which are at ``places`` of a batch of ``size`` rows, begin."""
         entries: dict[Any, Any] = {}
         if self._records:
             for present in self._present.values():
                 present[rows] = False
             entries = {path: array[places] for path, array in nested.paths(observations, ("obs",))}
-            size = len(next(array for _, array in nested.paths(observations, ("obs",))))
             mask = np.zeros(size, np.bool_)
             mask[places] = True
             entries |= self._infos([(infos, mask)], size, rows, places)
@@ -175,11 +185,16 @@ class TrajectoryRecorder:
         """One entry for each track of infos, with the values of these rows."""
         entries: dict[Path, NDArray[Any]] = {}
         for source, where in infos:
-            for name, values, mask in numbers(source, size) if source else ():
+            seen: set[Path] = set()
+            for name, values, mask in numbers(source, size, self._leave_out) if source else ():
                 path = self._path(name)
                 there = mask & where
                 if path is None or not there.any():
                     continue
+                if path in seen:
+                    self._leave_out(name, "another info has the same name")
+                    continue
+                seen.add(path)
                 track = self._track(path, values)
                 if track is None:
                     continue
@@ -207,24 +222,50 @@ class TrajectoryRecorder:
         dtype = values.dtype if self._keeps_infos else np.dtype(np.bool_)
         shape = values.shape[1:] if self._keeps_infos else ()
         if track is None:
+            if not self._has_room(path):
+                return None
             fill: Any = np.nan if dtype.kind == "f" else 0 if self._keeps_infos else False
             first = 0 if self._keeps_infos else 1
             self._buffer.add_track(path, shape, dtype, fill=fill, first=first)
             self._present[path] = np.zeros(len(self._buffer.lengths), np.bool_)
             return self._buffer.track(path)
         if track.shape != shape:
-            if path not in self._refused:
-                self._refused.add(path)
-                name = "/".join(map(str, path))
-                warnings.warn(
-                    f"`{name}` is recorded with shape {track.shape}; values of shape {shape} are "
-                    "left out",
-                    stacklevel=2,
-                )
+            self._leave_out(path[1:], f"it has the shape {shape}, and {track.shape} before")
             return None
         if track.dtype != dtype:
             self._buffer.retype(path, np.promote_types(track.dtype, dtype))
         return track
+
+    def _has_room(self, path: Path) -> bool:
+        """Whether another info can be recorded; forgets infos that no present episode has."""
+        name = path[1:] if self._keeps_infos else path
+        if not all(map(is_name, map(str, name))):
+            self._leave_out(name, "a file has no such name")
+            return False
+        rivals = [other for other in self._present if _clash(path, other)]
+        if rivals or len(self._present) >= MOST_INFOS:
+            for other in [other for other, rows in self._present.items() if not rows.any()]:
+                del self._present[other]
+                self._buffer.drop_track(other)
+        if any(other in self._present for other in rivals):
+            self._leave_out(name, "it is a number and a dictionary of numbers in one episode")
+            return False
+        if len(self._present) >= MOST_INFOS:
+            self._leave_out(name, f"the present episodes have {MOST_INFOS} others")
+            return False
+        return True
+
+    def _leave_out(self, name: Path, reason: str) -> None:
+        """Warns, once for each name and of few names, that an info is not recorded."""
+        if not self._keeps_infos or name in self._refused or len(self._refused) >= MOST_WARNINGS:
+            return
+        self._refused.add(name)
+        last = "; further ones are left out without a warning"
+        warnings.warn(
+            f"the info {'/'.join(map(str, name))!r} is left out of the recording, because {reason}"
+            f"{last if len(self._refused) == MOST_WARNINGS else ''}",
+            stacklevel=2,
+        )
 
     def _add_states(self, entries: dict[Any, Any], rows: Rows, gone: NDArray[np.bool_]) -> None:
         if self._get_state is None:
@@ -235,6 +276,12 @@ class TrajectoryRecorder:
         if answers is not None:
             states[~gone] = answers
         entries[("env_states",)] = states
+
+
+def _clash(path: Path, other: Path) -> bool:
+    """Whether one of two paths leads through the other: an array is no group."""
+    length = min(len(path), len(other))
+    return path[:length] == other[:length] and path != other
 
 
 def _flat_flags(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

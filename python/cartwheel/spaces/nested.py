@@ -75,6 +75,18 @@ def leaves(space: Space[Any]) -> Iterator[Space[Any]]:
         yield space
 
 
+def count(space: Space[Any], batch: Any) -> int:
+    """Returns the number of rows of a batch; 0 if its space has no leaf, which nothing tells."""
+    if isinstance(space, Dict | Tuple):
+        return next((count(part, batch[key]) for key, part in parts(space) if has_leaf(part)), 0)
+    return len(batch)
+
+
+def has_leaf(space: Space[Any]) -> bool:
+    """Whether a space is not merely empty dictionaries and tuples."""
+    return next(leaves(space), None) is not None
+
+
 def each(function: Callable[..., Any], space: Space[Any], *values: Any) -> Any:
     """Applies ``function`` to every nested space and its part of ``values``, nested like these."""
     if isinstance(space, Dict):
@@ -107,28 +119,34 @@ def join(space: Space[Any], batches: Sequence[Any]) -> Any:
     return each(joined, space, *batches)
 
 
-def rows(space: Space[Any] | None, batch: Any) -> list[Any]:
+def rows(space: Space[Any] | None, batch: Any, count: int) -> list[Any]:
     """Returns the rows of a batch, in the form in which an environment returns observations.
 
     Args:
         space: The space of one row; ``None`` for nested arrays.
         batch: The rows; those that are arrays are views.
+        count: The number of rows, which a batch without arrays does not tell.
 
     Returns:
         One value for each row; a Python integer in a ``Discrete`` space.
     """
     if isinstance(batch, dict):
         spaces = space.spaces if isinstance(space, Dict) else {}
-        parts = [rows(spaces.get(key), part) for key, part in batch.items()]
-        return [dict(zip(batch, row, strict=True)) for row in zip(*parts, strict=True)]
+        columns = [rows(spaces.get(key), part, count) for key, part in batch.items()]
+        return [dict(zip(batch, row, strict=True)) for row in _across(columns, count)]
     if isinstance(space, Tuple) or (space is None and isinstance(batch, tuple)):
         places = [None] * len(batch) if space is None else space.spaces
         pairs = zip(places, batch, strict=True)
-        return list(zip(*(rows(part, values) for part, values in pairs), strict=True))
+        return _across([rows(part, values, count) for part, values in pairs], count)
     if isinstance(space, Discrete):
         integers: list[Any] = np.asarray(batch).tolist()
         return integers
     return list(batch)
+
+
+def _across(columns: list[list[Any]], count: int) -> list[tuple[Any, ...]]:
+    """Rows from columns, of which there may be none."""
+    return list(zip(*columns, strict=True)) if columns else [()] * count
 
 
 def stack(space: Space[Any], rows: Sequence[Any]) -> Any:

@@ -386,7 +386,7 @@ def _stacked(space: Any, batch: Any) -> Any:
     """Observations as Tianshou's vector environments stack them."""
     if isinstance(batch, np.ndarray):
         return batch
-    rows = nested.rows(space, batch)
+    rows = nested.rows(space, batch, nested.count(space, batch))
     try:
         return np.stack(rows)
     except ValueError:  # of several shapes

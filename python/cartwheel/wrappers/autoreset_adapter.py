@@ -221,7 +221,7 @@ class AutoresetAdapter(WholeBatches):
         parts = [(going, take(infos, going)), (places, reset_infos), (places, staying)]
         batch = merged(size, parts)
         finals = np.full(size, None, object)
-        rows_over = nested.rows(space, nested.take(space, step[0], places))
+        rows_over = nested.rows(space, nested.take(space, step[0], places), len(places))
         for place, row in zip(places.tolist(), rows_over, strict=True):
             finals[place] = row
         batch |= {"final_obs": finals, "_final_obs": over.copy()}

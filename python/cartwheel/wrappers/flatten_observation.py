@@ -40,7 +40,8 @@ class FlattenObservation(ObservationWrapper):
         if self._is_regular:
             return flatten_batch(self._space_before, observations)
         space, flat = self._space_before, self.single_observation_space
-        values = [flatten(space, row) for row in nested.rows(space, observations)]
+        size = nested.count(space, observations)
+        values = [flatten(space, row) for row in nested.rows(space, observations, size)]
         return nested.stack(flat, values)
 
 
@@ -52,7 +53,8 @@ def is_regular(space: Space[Any]) -> bool:
 def flatten_batch(space: Space[Any], batch: Any) -> NDArray[Any]:
     """Flattens a batch of values of a space without irregular parts, ``[K, D]``."""
     if isinstance(space, Dict | Tuple):
-        columns = [flatten_batch(part, batch[key]) for key, part in nested.parts(space)]
+        parts = [(key, part) for key, part in nested.parts(space) if nested.has_leaf(part)]
+        columns = [flatten_batch(part, batch[key]) for key, part in parts]
         return np.concatenate(columns, axis=1)
     rows = len(batch)
     if isinstance(space, Discrete):

@@ -8,7 +8,6 @@ import numpy as np
 from gymnasium.spaces import Dict, Space, Tuple
 
 from cartwheel.spaces import nested
-from cartwheel.wrappers.space_fit import count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +25,10 @@ def chosen_actions(space: Space[Any], batch: Any, places: NDArray[np.intp]) -> A
 
 def put(space: Space[Any], batch: Any, places: NDArray[np.intp], source: Any) -> Any:
     """A copy of a batch with other rows at some places."""
+    if not nested.has_leaf(space):
+        return batch
     size = len(places)
-    rows = np.arange(count(space, batch))
+    rows = np.arange(nested.count(space, batch))
     rows[places] = len(rows) + np.arange(size)
     return joined(space, batch, source, rows)
 

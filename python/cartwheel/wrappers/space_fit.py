@@ -94,11 +94,3 @@ def _told(batch: Any) -> str:
     if isinstance(batch, dict):
         return f"a dict with the keys {list(batch)}"
     return f"a {type(batch).__name__}" + (f" of {len(batch)}" if hasattr(batch, "__len__") else "")
-
-
-def count(space: Space[Any], batch: Any) -> int:
-    """The number of rows of a batch; ``space`` is the space of one row."""
-    while isinstance(space, Dict | Tuple) and space.spaces:
-        key: Any = next(iter(space.spaces)) if isinstance(space, Dict) else 0
-        space, batch = space.spaces[key], batch[key]
-    return len(batch)

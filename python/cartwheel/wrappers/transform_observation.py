@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cartwheel.spaces import nested
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 from cartwheel.wrappers.single_space import single_space
-from cartwheel.wrappers.space_fit import Fit, count
+from cartwheel.wrappers.space_fit import Fit
 from cartwheel.wrapping.wrapper import rows_of_batch
 
 if TYPE_CHECKING:
@@ -64,5 +65,5 @@ class TransformObservation(ObservationWrapper):
 
     def _observe(self, observations: Any) -> Any:
         result = self.func(observations)
-        self._fit.check(result, count(self._space_before, observations))
+        self._fit.check(result, nested.count(self._space_before, observations))
         return result

@@ -104,7 +104,7 @@ class Finals:
             values = self.among(observations)
         else:
             values = np.empty(size, object)  # of None
-            rows = nested.rows(self.space, self.observations)
+            rows = nested.rows(self.space, self.observations, len(self.places))
             for place, row in zip(self.places.tolist(), rows, strict=True):  # only rows that ended
                 values[place] = row
         filled = dict(infos)

@@ -21,18 +21,18 @@ class StepRecording:
         arrays: The arrays, which are the caller's.
     """
 
-    def __init__(self, space: Space[Any], present: Any, num_steps: int) -> None:
+    def __init__(self, space: Space[Any], present: Any, num_steps: int, num_envs: int) -> None:
         """Begins at the present observations.
 
         Args:
             space: The observation space of one environment.
             present: Observations of all rows.
             num_steps: The number of steps.
+            num_envs: The number of rows.
 
         Raises:
             TypeError: Observations have no fixed shape.
         """
-        num_envs = len(next(array for _, array in nested.named(present, "observations")))
         observations = nested.empty(batch_space(space, num_envs), num_steps + 1, "observations")
         shape = (num_steps, num_envs)
         self.arrays: RolloutArrays[Any] = RolloutArrays(

@@ -272,7 +272,7 @@ class VectorWrapper(AnyVectorWrapper):
             return arrays
         num_steps = as_integer("num_steps", num_steps, 1, 65534)
         space = self.single_observation_space
-        self._recording = StepRecording(space, self._present(), num_steps)
+        self._recording = StepRecording(space, self._present(), num_steps, self.num_envs)
         return self._recording.arrays
 
     def end_rollout(self) -> None:
