@@ -163,8 +163,8 @@ class Caller:
         how = self.random.choice(["mask", "async mask", "index", "async index", "sent"])
         mask = np.isin(np.arange(self.envs.num_envs), rows)
         options = {"reset_mask": mask} if "mask" in how else {"env_index": rows}
-        if not self.envs.steps_rows or not getattr(self.envs, "sends_rows", False):
-            how, options = "mask", {"reset_mask": mask}
+        if how == "sent" and "send" not in self.ways:
+            how = "index"
         if how == "sent":
             self.envs.async_reset(options=options)
             while len(self.envs.in_flight):
@@ -177,7 +177,7 @@ class Caller:
 
     def finish(self, pending):
         """Waits for a call that was begun."""
-        if pending == "step":
+        if pending == "step" or (pending == "send" and "send" not in self.ways):
             self.take(self.envs.step_wait(30))
         elif pending == "reset":
             self.begin(self.envs.reset_wait(30))

@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 
 import cartwheel
-from cartwheel.wrappers import FrameStack, RecordEpisodeStatistics, RecordMetrics
+from cartwheel.wrappers import (
+    AutoresetAdapter,
+    FrameStack,
+    RecordEpisodeStatistics,
+    RecordMetrics,
+)
 from cartwheel.wrapping.wrapper import VectorWrapper
 from tests.support.interrupts import interrupted_at
 from tests.support.logged import DEPTH, Caller, Logged, rows_of
-from tests.support.wrapping import MODES
+from tests.support.wrapping import MODES, D, N, S
 
 
 def build(mode, executor, **keywords):
@@ -68,6 +73,26 @@ def test_a_wrapper_that_raises_after_the_step_makes_no_other_wrapper_wrong(mode,
     assert caller.lost
     caller.check()
     envs.close()
+
+
+@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("executor", ["inline", "process"])
+@pytest.mark.parametrize("inside", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(2))
+def test_wrappers_in_and_around_an_adapter_say_nothing_wrong(mode, executor, inside, seed):
+    envs = build(D, executor)
+    wraps = [
+        lambda envs: RecordMetrics(envs, stats_key="inner"),
+        lambda envs: FrameStack(envs, DEPTH),
+    ]
+    wraps.insert(inside, lambda envs: AutoresetAdapter(envs, mode))
+    for wrap in wraps:
+        envs = wrap(envs)
+    caller = Caller(RecordMetrics(envs), seed, ways=("step", "rows", "wait"))
+    caller.run(150)
+    assert caller.lost
+    caller.check()
+    caller.envs.close()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,8 +1,13 @@
-"""Restarts the episodes of environments that do not restart themselves."""
+"""Restarts the episodes of environments that do not restart themselves.
+
+This file is above 400 lines because a step, its resets, and what an error leaves of the two belong
+together.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -13,8 +18,11 @@ from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers.partial_batches import chosen_actions, joined, put
 from cartwheel.wrappers.partial_infos import merged, take
 from cartwheel.wrappers.whole_batches import WholeBatches
+from cartwheel.wrapping.batch import NOWHERE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
@@ -22,6 +30,23 @@ if TYPE_CHECKING:
     from cartwheel.choices import Mode
     from cartwheel.wrapping.wrapper import Reset, Step
 
+
+class Shares(NamedTuple):
+    """What becomes of the rows of a step.
+
+    Attributes:
+        rows: The rows of the batch; ``None`` for all rows.
+        stepped: Those of them that are stepped; ``None`` for all of all rows.
+        due: Those of them that are reset, because their episode is over.
+    """
+
+    rows: NDArray[np.int64] | None
+    stepped: NDArray[np.int64] | None
+    due: NDArray[np.int64]
+
+
+#: A step of all rows.
+_ALL = Shares(None, None, NOWHERE)
 #: Infos of a row that failed stay where they are in ``SAME_STEP``.
 _STAYING = frozenset(name.removeprefix("_") for name in FAILURES)
 
@@ -81,10 +106,11 @@ class AutoresetAdapter(WholeBatches):
                 "works with it."
             )
         self.metadata = {**envs.metadata, "autoreset_mode": self._mode}
-        #: Rows whose episode is over and that their next step resets, in ``NEXT_STEP``.
+        #: Rows that their next step resets: their episode is over.
         self._over = np.zeros(envs.num_envs, np.bool_)
-        #: Of a pending ``step_async``: the rows of the batch, and those that are stepped.
-        self._waits_for: tuple[Any, Any] = None, None
+        #: The rows of a step that was begun, and its results while the resets after it are awaited.
+        self._waits_for: Shares | None = None
+        self._unfinished: tuple[Shares, Step | None] | None = None
         self._resets: ResetOptions = None
 
     # Resets
@@ -97,8 +123,8 @@ class AutoresetAdapter(WholeBatches):
             Exception: As for the wrapped environment.
         """
         self._check_reset(options)
-        result = self.env.reset(seed=seed, options=_copied(options))
-        return self._began(result, options)
+        with self._recovering():
+            return self._began(self.env.reset(seed=seed, options=_copied(options)), options)
 
     def reset_async(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset; :meth:`reset_wait` returns its result."""
@@ -108,20 +134,33 @@ class AutoresetAdapter(WholeBatches):
 
     def reset_wait(self, timeout: float | None = None) -> Reset:
         """Waits for a reset, at most ``timeout`` seconds."""
-        wait = self._inner.reset_wait
-        return self._began(wait(timeout) if timeout is not None else wait(), self._resets)
+        arguments = () if timeout is None else (timeout,)
+        with self._recovering():
+            return self._began(self._inner.reset_wait(*arguments), self._resets)
 
     def set_state(self, rows: Any, states: Any) -> Reset:
-        """Continues rows from states; they are no longer over."""
+        """Continues rows from states; their next step resets those that are over."""
         if self._recording is not None:
             self._recording.check_reset(in_parts=True)
-        result: Reset = self._inner.set_state(rows, states)
-        self._over[slice(None) if rows is None else np.asarray(rows)] = False
+        with self._recovering():
+            result: Reset = self._inner.set_state(rows, states)
+        numbers = np.arange(self.num_envs) if rows is None else np.asarray(rows)
+        self._over[numbers] = np.isin(numbers, self._source.rows_over())
         return result
 
     def _began(self, result: Reset, options: ResetOptions) -> Reset:
         check_infos(result[1])
         self._over[as_reset_rows(options, self.num_envs)] = False
+        self._forget_unfinished()
+        dropped = np.setdiff1d(self._source.rows_over(), np.flatnonzero(self._over))
+        if self._mode == AutoresetMode.NEXT_STEP:
+            self._over[dropped] = True
+        elif len(dropped):  # they ended in a step whose results this reset dropped
+            with contextlib.suppress(Exception):  # a row that fails now has to be reset
+                shown, _ = self._reset_rows(dropped)
+                if "env_index" not in result[1]:
+                    space = self.single_observation_space
+                    result = put(space, result[0], dropped, shown), result[1]
         return self._begin_rollout(result)
 
     # Steps
@@ -129,36 +168,43 @@ class AutoresetAdapter(WholeBatches):
     def step(self, actions: Any, env_index: Any = None) -> Step:
         """Steps every environment, or the rows of ``env_index``, and restarts finished episodes.
 
+        If the environment of a row raises, the other rows go on as in environments that are made
+        with the mode.
+
         Raises:
             TypeError: Rows cannot be stepped apart.
             Exception: As for the wrapped environment.
         """
-        rows, stepped, actions = self._shares(actions, env_index)
-        result = None
-        if stepped is None:
-            result = self.env.step(actions)
-        elif len(stepped):
-            result = self._inner.step(actions, stepped)
-        return self._finish(rows, stepped, result)
+        shares, actions = self._shares(actions, env_index)
+        with self._recovering():
+            self._waits_for = shares
+            result = None
+            if shares.stepped is None:
+                result = self.env.step(actions)
+            elif len(shares.stepped):
+                result = self._inner.step(actions, shares.stepped)
+            return self._finish(shares, result)
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
         """Begins a step; :meth:`step_wait` returns its result."""
-        rows, stepped, actions = self._shares(actions, env_index)
-        if stepped is None:
+        shares, actions = self._shares(actions, env_index)
+        if shares.stepped is None:
             self._inner.step_async(actions)
-        elif len(stepped):
-            self._inner.step_async(actions, stepped)
-        self._waits_for = rows, stepped
+        elif len(shares.stepped):
+            self._inner.step_async(actions, shares.stepped)
+        self._waits_for = shares
 
     def step_wait(self, timeout: float | None = None) -> Step:
-        """Waits for a step, at most ``timeout`` seconds; rows are reset after that."""
-        rows, stepped = self._waits_for
-        wait = self._inner.step_wait
-        result = None
-        if stepped is None or len(stepped):
-            result = wait(timeout) if timeout is not None else wait()
-        self._waits_for = None, None
-        return self._finish(rows, stepped, result)
+        """Waits for a step and the resets after it, each at most ``timeout`` seconds."""
+        with self._recovering():
+            if self._unfinished is not None:
+                return self._finish(*self._unfinished, timeout, is_resetting=True)
+            shares = _ALL if self._waits_for is None else self._waits_for
+            result = None
+            if shares.stepped is None or len(shares.stepped):
+                wait = self._inner.step_wait
+                result = wait(timeout) if timeout is not None else wait()
+            return self._finish(shares, result, timeout)
 
     def _refusal(self, calling: str) -> TypeError:
         return TypeError(
@@ -166,56 +212,128 @@ class AutoresetAdapter(WholeBatches):
             f"autoreset_mode={self._mode.name.lower()!r} instead, or use `step(actions, env_index)`"
         )
 
-    def _shares(self, actions: Any, env_index: Any) -> tuple[Any, Any, Any]:
+    def _shares(self, actions: Any, env_index: Any) -> tuple[Shares, Any]:
         """Tells rows that are stepped from rows whose reset is due.
 
         Returns:
-            The rows of the batch, ``None`` for all; those that are stepped, ``None`` for all of all
-            rows; and the actions of these.
+            The rows, and the actions of those that are stepped.
         """
         if self._recording is not None:
             self._recording.check_step(env_index)
         if env_index is None:
             if not np.count_nonzero(self._over):
-                return None, None, actions
+                return _ALL, actions
             rows = np.arange(self.num_envs)
         else:
             if not self._steps_apart:
                 self._source.check_steps_rows("step")
             rows = np.array(as_rows(env_index, self.num_envs), np.int64)
         waiting = self._over[rows]
+        named = None if env_index is None else rows
         if not np.count_nonzero(waiting):
-            return rows, rows, actions
-        space = self.single_action_space
+            return Shares(named, rows, NOWHERE), actions
         chosen = np.flatnonzero(~waiting)
-        return (
-            (None if env_index is None else rows),
-            rows[chosen],
-            chosen_actions(space, actions, chosen),
-        )
+        actions = chosen_actions(self.single_action_space, actions, chosen)
+        return Shares(named, rows[chosen], rows[waiting]), actions
 
-    def _finish(self, rows: Any, stepped: Any, result: Any) -> Step:
-        """Makes the resets of a step, and returns its result."""
+    # Errors
+
+    @contextlib.contextmanager
+    def _recovering(self) -> Iterator[None]:
+        """If a call raises, whose results come to no caller, its other rows go on.
+
+        Rows that the mode would have reset in the call are reset, those of an interrupted call by
+        their next step.
+        """
+        before = self._source.standing()
+        try:
+            yield
+        except BaseException as error:
+            now = self._source.standing()
+            if now != before and not now.flying:
+                self._forget_unfinished()
+                self._go_on(is_interrupted=not isinstance(error, Exception))
+            raise
+
+    def _go_on(self, *, is_interrupted: bool) -> None:
+        shares, self._waits_for = self._waits_for, None
+        resets = self._source.rows_over()
+        if self._mode == AutoresetMode.NEXT_STEP:
+            resets = NOWHERE if shares is None else np.intersect1d(resets, shares.due)
+        if len(resets) and not is_interrupted:
+            with contextlib.suppress(Exception):  # the first error is raised
+                self._reset_rows(resets)
+            self._source.drop(resets, True, False)
+        self._over[:] = False
+        self._over[self._source.rows_over()] = True
+
+    def _forget_unfinished(self) -> None:
+        """No caller gets the results of a step whose resets were awaited."""
+        if self._unfinished is not None:
+            (shares, result), self._unfinished = self._unfinished, None
+            if result is not None:
+                rows = np.arange(self.num_envs) if shares.stepped is None else shares.stepped
+                self._source.drop(rows, False, np.logical_or(result[2], result[3]))
+
+    # Results
+
+    def _finish(
+        self,
+        shares: Shares,
+        result: Step | None,
+        timeout: float | None = None,
+        *,
+        is_resetting: bool = False,
+    ) -> Step:
+        """Makes the resets of a step, or waits for them, and returns its result."""
+        ended = NOWHERE
         if result is not None:
             check_infos(result[4])
-        if self._mode == AutoresetMode.SAME_STEP:
-            step = self._same_step(rows, result)
-        else:
-            step = self._next_step(rows, stepped, result)
+            over = np.logical_or(result[2], result[3])
+            if self._mode == AutoresetMode.SAME_STEP:
+                ended = np.flatnonzero(over)
+            else:
+                self._over[slice(None) if shares.stepped is None else shares.stepped] = over
+        rows = ended if shares.stepped is None else shares.stepped[ended]
+        resets = np.concatenate([shares.due, rows])
+        shown: Any = None
+        infos: dict[str, Any] = {}
+        if len(resets):
+            self._unfinished = shares, result
+            shown, infos = self._reset_rows(resets, timeout, is_resetting=is_resetting)
+            self._unfinished = None
+            self._over[shares.due] = False
+        self._waits_for = None
+        step = self._joined(shares, result, ended, shown, infos)
         if self._recording is not None:
             self._record(step)
         return step
 
-    def _same_step(self, rows: Any, step: Step) -> Step:
+    def _joined(self, shares: Shares, step: Any, ended: Any, shown: Any, infos: Any) -> Step:
+        """The results of rows that were stepped, and of those that were reset."""
+        space, due = self.single_observation_space, len(shares.due)
+        if len(ended):
+            at = np.arange(due, due + len(ended))
+            step = self._same_step(step, ended, nested.take(space, shown, at), take(infos, at))
+        elif not due:
+            return step  # type: ignore[no-any-return]
+        if due:
+            at = np.arange(due)
+            step = self._with_resets(shares, step, nested.take(space, shown, at), take(infos, at))
+        if shares.rows is not None:
+            step[4]["env_index"] = shares.rows
+        return step  # type: ignore[no-any-return]
+
+    def _same_step(
+        self, step: Step, places: NDArray[np.intp], shown: Any, reset_infos: dict[str, Any]
+    ) -> Step:
+        """A step in which the rows of some places were reset."""
         observations, rewards, terminations, truncations, infos = step
-        over = np.logical_or(terminations, truncations)
-        if not np.count_nonzero(over):
-            return step
-        size, places = len(over), np.flatnonzero(over)
-        space = self.single_observation_space
-        shown, reset_infos = self._reset_rows(places if rows is None else rows[places])
+        size, space = len(rewards), self.single_observation_space
         observations = put(space, observations, places, shown)
         infos = _without_rows(infos)
+        over = np.zeros(size, np.bool_)
+        over[places] = True
         ended, going = take(infos, places), np.flatnonzero(~over)
         staying = {key: ended.pop(key) for key in tuple(ended) if key.removeprefix("_") in _STAYING}
         parts = [(going, take(infos, going)), (places, reset_infos), (places, staying)]
@@ -224,50 +342,43 @@ class AutoresetAdapter(WholeBatches):
         rows_over = nested.rows(space, nested.take(space, step[0], places), len(places))
         for place, row in zip(places.tolist(), rows_over, strict=True):
             finals[place] = row
-        batch |= {"final_obs": finals, "_final_obs": over.copy()}
+        batch |= {"final_obs": finals, "_final_obs": over}
         batch |= {"final_info": merged(size, [(places, ended)]), "_final_info": over.copy()}
-        if rows is not None:
-            batch["env_index"] = rows
         return observations, rewards, terminations, truncations, batch
 
-    def _next_step(self, rows: Any, stepped: Any, step: Step | None) -> Step:
-        if step is not None:
-            over = np.logical_or(step[2], step[3])
-        at: Any = slice(None) if stepped is None else stepped
-        whole = self.num_envs if rows is None else len(rows)
-        if stepped is None or len(stepped) == whole:
-            assert step is not None
-            self._over[at] = over
-            return step
-        numbers = np.arange(self.num_envs) if rows is None else rows
-        waiting = self._over[numbers]
-        if step is not None:
-            self._over[at] = over
-        due, going = np.flatnonzero(waiting), np.flatnonzero(~waiting)
-        shown, reset_infos = self._reset_rows(numbers[due])
-        self._over[numbers[due]] = False
-        space = self.single_observation_space
+    def _with_resets(
+        self, shares: Shares, step: Step | None, shown: Any, reset_infos: dict[str, Any]
+    ) -> Step:
+        """The results of a step, and those of the rows that it only reset."""
+        numbers = np.arange(self.num_envs) if shares.rows is None else shares.rows
+        waited = np.isin(numbers, shares.due)
+        due, going, whole = np.flatnonzero(waited), np.flatnonzero(~waited), len(numbers)
         parts = [(due, reset_infos)]
         observations = shown
         rewards, flags = np.zeros(whole), np.zeros((2, whole), np.bool_)
         if step is not None:
             order = np.argsort(np.concatenate([going, due]), kind="stable")
-            observations = joined(space, step[0], shown, order)
+            observations = joined(self.single_observation_space, step[0], shown, order)
             rewards[going], flags[0, going], flags[1, going] = step[1:4]
             parts.append((going, _without_rows(take(step[4], np.arange(len(going))))))
-        batch = merged(whole, parts)
-        if rows is not None:
-            batch["env_index"] = rows
-        return observations, rewards, flags[0], flags[1], batch
+        return observations, rewards, flags[0], flags[1], merged(whole, parts)
 
-    def _reset_rows(self, rows: NDArray[np.int64]) -> tuple[Any, dict[str, Any]]:
-        """Resets rows; returns their observations and infos in this order."""
+    def _reset_rows(
+        self, rows: NDArray[np.int64], timeout: float | None = None, *, is_resetting: bool = False
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets rows, or waits for their reset; returns observations and infos in this order."""
         mask = np.zeros(self.num_envs, np.bool_)
         mask[rows] = True
-        observations, infos = self.env.reset(options={"reset_mask": mask})
+        options = {"reset_mask": mask}
+        if timeout is None and not is_resetting:
+            observations, infos = self.env.reset(options=options)
+        else:
+            if not is_resetting:
+                self._inner.reset_async(options=options)
+            wait = self._inner.reset_wait
+            observations, infos = wait(timeout) if timeout is not None else wait()
         check_infos(infos)
-        taken = nested.take(self.single_observation_space, observations, rows)
-        return taken, take(infos, rows)
+        return nested.take(self.single_observation_space, observations, rows), take(infos, rows)
 
     def _present(self) -> Any:
         present = nested.at(self._inner.rollout(1).observations, 0)

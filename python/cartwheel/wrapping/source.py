@@ -104,7 +104,7 @@ class Source:
         """Steps all rows, or those of ``env_index``."""
         if env_index is not None:
             self.check_steps_rows("step")
-        before = None if self._is_bare else self._before()
+        before = None if self._is_bare else self.standing()
         try:
             if env_index is None:
                 result = self.envs.step(actions)
@@ -133,7 +133,7 @@ class Source:
 
     def step_wait(self, timeout: float | None) -> Batch:
         """Waits for the step that ``step_async`` began."""
-        before = None if self._is_bare else self._before()
+        before = None if self._is_bare else self.standing()
         try:
             result = self.envs.step_wait(timeout) if timeout is not None else self.envs.step_wait()
             batch = self.on_its_way = self._stepped(result, in_parts=self._waits_for is not None)
@@ -144,7 +144,7 @@ class Source:
 
     def recv(self, timeout: float | None, **bounds: int | None) -> Batch:
         """Receives rows that were sent."""
-        before = None if self._is_bare else self._before()
+        before = None if self._is_bare else self.standing()
         try:
             result = self.envs.recv(timeout, **bounds)
             batch = self.on_its_way = self._stepped(result, in_parts=True)
@@ -158,7 +158,7 @@ class Source:
         # Gymnasium's environments remove the mask from the dictionary that they are given.
         own = dict(options) if isinstance(options, dict) else options
         self._refuse_foreign(own)
-        before = self._before()
+        before = self.standing()
         try:
             result = self.envs.reset(seed=seed, options=own)
             self._hear()
@@ -171,7 +171,7 @@ class Source:
         """Begins a reset."""
         own = dict(options) if isinstance(options, dict) else options
         self._refuse_foreign(own)
-        before = self._before()
+        before = self.standing()
         try:
             self.envs.reset_async(seed=seed, options=own)
             self._hear()
@@ -183,7 +183,7 @@ class Source:
 
     def reset_wait(self, timeout: float | None) -> Batch:
         """Waits for the reset that ``reset_async`` began."""
-        before = self._before()
+        before = self.standing()
         try:
             wait = self.envs.reset_wait
             result = wait(timeout) if timeout is not None else wait()
@@ -194,7 +194,7 @@ class Source:
 
     def async_reset(self, seed: Any, options: ResetOptions) -> None:
         """Sends resets."""
-        before = self._before()
+        before = self.standing()
         try:
             self.envs.async_reset(seed=seed, options=options)
             self._hear()
@@ -205,7 +205,7 @@ class Source:
 
     def set_state(self, rows: Any, numbers: NDArray[np.int64], states: Any) -> Batch:
         """Restores rows from states; for wrappers that is the beginning of an episode."""
-        before = self._before()
+        before = self.standing()
         try:
             observations, infos = self.envs.set_state(rows, states)
         except BaseException as error:
@@ -214,7 +214,7 @@ class Source:
         self._hear(ignores=True)
         self._beginnings.forget_next(numbers.tolist())
         kinds = self._kinds.reset(numbers, None)
-        over = np.intersect1d(numbers, self._rows_over())
+        over = np.intersect1d(numbers, self.rows_over())
         if len(over) and self.mode == AutoresetMode.DISABLED:
             self._end(over)
         elif len(over):
@@ -320,13 +320,13 @@ class Source:
         numbers = np.fromiter(rows, np.int64)
         self._kinds.reset(numbers, None)  # whatever was expected of them
         self._kinds.lose(numbers, False)
-        over = np.intersect1d(numbers, self._rows_over())
+        over = np.intersect1d(numbers, self.rows_over())
         if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == self.mode:
             self._end(over)
         self._unseen.lose(numbers, False, 0)
         self._unseen.doubt(numbers)
 
-    def _lose_step(self, error: BaseException, env_index: Any, before: _Before | None) -> None:
+    def _lose_step(self, error: BaseException, env_index: Any, before: Standing | None) -> None:
         """A step raised: what was lost with it is marked."""
         rows = range(self.envs.num_envs) if env_index is None else np.ravel(env_index).tolist()
         if self._pool is None:
@@ -338,7 +338,7 @@ class Source:
             self._lose_unknown(set(rows).difference(heard.tolist(), self._flying()))
 
     def _lose_reset(
-        self, error: BaseException, seed: Any, options: ResetOptions, before: _Before
+        self, error: BaseException, seed: Any, options: ResetOptions, before: Standing
     ) -> None:
         """The same for a reset: rows beside the one that failed have begun another episode."""
         if self.on_its_way is not None:
@@ -348,7 +348,7 @@ class Source:
                 self._beginnings.forget_next(as_reset_rows(options, self.envs.num_envs))
                 self._lose_unknown(as_reset_rows(options, self.envs.num_envs))
             return
-        now = self._before()
+        now = self.standing()
         if now == before:  # it was refused, or goes on
             self._hear()
             return
@@ -361,9 +361,9 @@ class Source:
         self._kinds.reset(lost, None)
         self._lose_known(lost, True, 0)
 
-    def _lose_states(self, error: BaseException, rows: NDArray[np.int64], before: _Before) -> None:
+    def _lose_states(self, error: BaseException, rows: NDArray[np.int64], before: Standing) -> None:
         """The same for states. Where one was refused, all rows are again what they were."""
-        is_refused, now = is_raised_by_env(error), self._before()
+        is_refused, now = is_raised_by_env(error), self.standing()
         self._hear(ignores=is_refused)
         if now != before:
             self._beginnings.forget_next(rows.tolist())
@@ -373,23 +373,23 @@ class Source:
             self._kinds.reset(lost, None)
             self._lose_known(lost, True, 0)
 
-    def _came_back(self, error: BaseException, before: _Before | None) -> bool:
+    def _came_back(self, error: BaseException, before: Standing | None) -> bool:
         """Whether the pool returned results in a call that raised ``error`` later."""
         assert self._pool is not None
         if self._pool.pending() is not None:
             return False
         if before is not None:
-            now = self._before()
+            now = self.standing()
             return now.begun != before.begun or not before.flying <= now.flying
         return not isinstance(error, Exception)  # Ctrl-C, perhaps between two lines of Python
 
-    def _before(self) -> _Before:
-        """What tells after an error of a layer above the pool whether the pool returned results."""
+    def standing(self) -> Standing:
+        """Where the pool stands: a comparison tells after an error whether anything happened."""
         try:
             begun = 0 if self._pool is None else self._pool.begun()
         except Exception:  # closed, or of another process: the call will say so
             begun = 0
-        return _Before(begun, self._flying())
+        return Standing(begun, self._flying())
 
     def _flying(self) -> set[int]:
         """The rows in flight; all rows while a call of all rows is pending."""
@@ -402,8 +402,9 @@ class Source:
         except Exception:  # closed, broken, or of another process
             return set()
 
-    def _rows_over(self) -> list[int]:
-        return [] if self._pool is None else self._pool.rows_over()
+    def rows_over(self) -> NDArray[np.int64]:
+        """The rows whose episode is over as the pool knows it; none where there is no pool."""
+        return np.array([] if self._pool is None else self._pool.rows_over(), np.int64)
 
     # Checks
 
@@ -526,12 +527,15 @@ class Source:
         return batch
 
 
-class _Before(NamedTuple):
-    """What had happened before a call."""
+class Standing(NamedTuple):
+    """Where a pool stands.
 
-    #: Steps and resets that had begun.
+    Attributes:
+        begun: Steps and resets that have begun.
+        flying: Rows in flight, all while a call of all rows is pending.
+    """
+
     begun: int
-    #: Rows in flight.
     flying: set[int]
 
 

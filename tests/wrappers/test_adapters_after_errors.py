@@ -1,0 +1,160 @@
+"""After errors, time-outs and restored states an adapter goes on as environments of the mode do."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import cartwheel
+from cartwheel.wrappers import AutoresetAdapter, RecordEpisodeStatistics, TransformObservation
+from tests.support.comparison import assert_identical
+from tests.support.environments import TranscriptEnv
+from tests.support.gates import Gates
+from tests.support.logged import RAISES, Logged, rows_of
+from tests.support.stateful import WalkEnv
+from tests.support.wrapping import D, N, S
+
+ROWS = 4
+
+
+def pair(env_fn, mode, **keywords):
+    """Environments of the mode, and an adapter."""
+    keywords = {"executor": "inline", **keywords}
+    own = cartwheel.VectorEnv([env_fn] * ROWS, autoreset_mode=mode, **keywords)
+    adapted = cartwheel.VectorEnv([env_fn] * ROWS, autoreset_mode=D, **keywords)
+    return own, AutoresetAdapter(adapted, mode)
+
+
+def attempt(call, envs):
+    """What a call returns, or raises."""
+    try:
+        return call(envs)
+    except (ValueError, TimeoutError, gym.error.ResetNeeded) as error:
+        return error
+
+
+def results(pair, call):
+    """What a call returns or raises for each of the two."""
+    return [attempt(call, envs) for envs in pair]
+
+
+@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_beside_one_that_raises_go_on_as_in_environments_of_the_mode(mode, seed):
+    random, both, raised = np.random.default_rng(seed), pair(Logged, mode), 0
+    results(both, lambda envs: envs.reset(seed=1))
+    for _ in range(60):
+        rows = None if random.random() < 0.6 else random.permutation(ROWS)[: random.integers(1, 5)]
+        actions = np.zeros(ROWS if rows is None else len(rows), int)
+        if random.random() < 0.2:
+            actions[random.integers(len(actions))] = RAISES
+        own, adapted = results(both, lambda envs, a=actions, r=rows: envs.step(a, r))
+        if isinstance(own, Exception):
+            assert type(adapted) is type(own)
+            failed = (np.arange(ROWS) if rows is None else rows)[actions == RAISES]
+            if isinstance(own, gym.error.ResetNeeded):  # of an earlier step
+                failed = rows_of(own)
+            raised += 1
+            mask = np.isin(np.arange(ROWS), failed)
+            own, adapted = results(both, lambda e, m=mask: e.reset(options={"reset_mask": m}))
+            assert_identical(adapted[0], own[0], "the observations of the reset")
+        else:
+            assert_identical(adapted[:4], own[:4], "the results of the step")
+    assert raised > 3
+
+
+@pytest.mark.parametrize("mode", [N, S])
+def test_restored_rows_that_are_over_are_reset_by_their_next_step(mode):
+    source = cartwheel.VectorEnv(
+        [WalkEnv] * ROWS, executor="inline", autoreset_mode=D, on_done="freeze"
+    )
+    source.reset(seed=3)
+    for _ in range(30):
+        over = np.logical_or(*source.step(np.zeros(ROWS, int))[2:4])
+        if over.any() and not over.all():
+            break
+    assert over.any()
+    assert not over.all()
+    states = source.get_state()
+    own, adapted = pair(WalkEnv, mode)
+    around = RecordEpisodeStatistics(adapted)
+    own.reset(seed=4), around.reset(seed=4)
+    assert_identical(around.set_state(None, states)[0], own.set_state(None, states)[0], "states")
+    for number in range(12):
+        steps = own.step(np.zeros(ROWS, int)), around.step(np.zeros(ROWS, int))
+        if number == 0:
+            assert not steps[0][1][over].any()  # they were reset
+        assert_identical(steps[1][:4], steps[0][:4], f"step {number}")
+    source.close(), own.close(), around.close()
+
+
+class SlowReset(TranscriptEnv):
+    """Every reset without a seed waits at the gate 1."""
+
+    def __init__(self, gates):
+        super().__init__(2)
+        self.gates = gates
+
+    def reset(self, *, seed=None, options=None):
+        del options
+        if seed is None:
+            self.gates.stand_at(1)
+        return super().reset(seed=seed)
+
+
+def wait(envs):
+    return envs.step_wait(0)
+
+
+@pytest.mark.parametrize("goes_on", [True, False], ids=["waits again", "resets"])
+def test_a_step_whose_resets_time_out_goes_on_or_is_dropped(tmp_path, goes_on):
+    gates = Gates(tmp_path)
+    adapted = AutoresetAdapter(
+        cartwheel.VectorEnv(
+            [lambda: SlowReset(gates)] * 2, executor="thread", num_workers=2, autoreset_mode=D
+        ),
+        S,
+    )
+    envs = RecordEpisodeStatistics(adapted)
+    envs.reset(seed=1)
+    envs.step([1, 1])
+    envs.step_async([1, 1])
+    while not gates.is_reached(1):  # the step, and then the resets
+        assert isinstance(attempt(wait, envs), TimeoutError)
+    assert isinstance(attempt(wait, envs), TimeoutError)
+    gates.open(1)
+    if goes_on:
+        step = attempt(wait, envs)
+        while isinstance(step, TimeoutError):
+            step = attempt(wait, envs)
+        assert step[2].all()
+        assert step[4]["episode"]["l"].tolist() == [2, 2]
+        assert envs.episode_count == 2
+    else:
+        envs.reset(options={"reset_mask": np.array([True, False])})
+        envs.step([1, 1])
+        *_, terminations, _, infos = envs.step([1, 1])
+        assert terminations.all()
+        assert infos["episode"]["l"].tolist() == [2, 2]
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", [N, S])
+def test_a_wrapper_inside_that_raises_leaves_no_row_over(mode):
+    """The step happened: rows that ended in it begin their next episodes."""
+    fails = []
+
+    def func(observations):
+        if fails:
+            raise ValueError(fails.pop())
+        return observations
+
+    inner = cartwheel.VectorEnv([lambda: TranscriptEnv(2)] * 2, executor="inline", autoreset_mode=D)
+    envs = AutoresetAdapter(TransformObservation(inner, func), mode)
+    envs.reset(seed=1)
+    envs.step([1, 1])
+    fails.append("once")
+    with pytest.raises(ValueError, match="once"):
+        envs.step([1, 1])
+    for _ in range(4):
+        envs.step([1, 1])
+    envs.close()
