@@ -24,19 +24,19 @@ PYTHON = """
     physics wrapping
     vector
     returns worker
-    arguments supported trainers
+    arguments first_uses supported trainers
     _cartwheel choices errors extras finalizer log near_misses policy progress spaces uninterrupted
     gymnasium_versions
 """
 BINDING = """
     lib
-    pool
+    first_uses pool
     worker
     image memory native returns store wrappers
     value
     array channel
     error
-    descriptor interpreter mode rules schedule space
+    descriptor interpreter known mode rules schedule space
 """
 ENGINE = """
     lib

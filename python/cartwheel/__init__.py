@@ -26,6 +26,9 @@ from cartwheel import supported  # noqa: F401 - first, since it says where cartw
 
 # isort: split
 from cartwheel import gymnasium_versions  # noqa: F401 - then this one: it refuses old versions
+
+# isort: split
+from cartwheel import first_uses  # noqa: F401 - before native code is used
 from cartwheel._cartwheel import VERSION as __version__
 from cartwheel.errors import (
     BrokenPoolError,

@@ -1002,6 +1002,12 @@ class Pool:
             MemoryError: There is no address space left; the batches stay shared.
         """
 
+    def abandon(self) -> None:
+        """Frees, in a forked child, what the pool holds and no array needs.
+
+        Does nothing where another thread was in a call at the fork.
+        """
+
     def close(self, grace: float, after: Callable[[], object] | None = None) -> list[int] | None:
         """Ends the workers; returns the workers that did not end within ``grace`` seconds.
 
@@ -1028,6 +1034,12 @@ def watch_parent(pid: int, lifeline: Descriptor) -> None:
     Args:
         pid: The process.
         lifeline: The end for reading of a pipe, whose other end that process keeps open until then.
+    """
+
+def make_first_uses() -> None:
+    """Looks up what native code uses of Python: must be called before anything else here.
+
+    What is looked up by a first use later hangs processes that are forked at that moment.
     """
 
 def fork_begins() -> None:

@@ -10,6 +10,7 @@ from tests.programs import (  # noqa: F401 - they register programs
     ends_of_threads,
     forbidden,
     forking,
+    forks_of_threads,
     ray_nodes,
     recording,
     rllib,

@@ -29,7 +29,7 @@ class _LastObject:
         sleep(_MEETING_S)
 
 
-_kept = []
+_kept: list[object] = []
 
 
 def _meet_threads(moment):

@@ -238,11 +238,11 @@ def interrupt_the_restart_of_worker_1(envs, monkeypatch):
     """Ctrl-C comes in the first restart, of worker 1; returns the list of the restarted workers."""
     crew, starts = envs._link._crew, []
 
-    def start_process(worker, channels):
+    def start_process(worker):
         starts.append(worker)
         if starts == [1]:
             raise KeyboardInterrupt
-        return start(worker, channels)
+        return start(worker)
 
     start = crew.start_process
     monkeypatch.setattr(crew, "start_process", start_process)

@@ -40,6 +40,7 @@ from cartwheel.gymnasium_versions import keep_open
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.states import restored, saved
 from cartwheel.vector.stats import Stats
+from cartwheel.worker.inherited import free_in_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,6 +102,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             shut_down: Called with the pool, ``args`` and the seconds that workers get to close.
             *args: Must not refer to this object; otherwise only a garbage collection ends it.
         """
+        free_in_workers(self._pool)
         self._sources = weakref.WeakSet()
         self._finalizer = Finalizer(self, _end, shut_down, self._pool, args)
 

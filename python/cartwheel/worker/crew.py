@@ -23,6 +23,7 @@ from cartwheel.worker.exits import (
     described_exit,
     quoted,
 )
+from cartwheel.worker.inherited import free_in_workers
 from cartwheel.worker.late_threads import await_at_exit
 from cartwheel.worker.recovery import Recovery
 from cartwheel.worker.start import NO_MAIN_GUARD
@@ -85,6 +86,7 @@ class Crew:
     def __post_init__(self) -> None:
         """Counts from zero."""
         self.restarts = [0] * len(self.shards)
+        free_in_workers(self)
 
     def describe(self, deadline: Deadline) -> list[dict[str, Any]]:
         """Waits for every worker's description.
@@ -282,7 +284,7 @@ class Crew:
         self.reported.discard(worker)
         self.bury(worker)
         with uninterrupted():  # otherwise a process could belong to nobody
-            process, channel = self.start_process(worker, self.channels)
+            process, channel = self.start_process(worker)
             (old, self.processes[worker]) = (self.processes[worker], process)
             (old_channel, self.channels[worker]) = (self.channels[worker], channel)
             assert isinstance(old_channel, ProcessChannel), "only processes die"
@@ -375,6 +377,19 @@ class Crew:
         for channel in self.channels:
             if isinstance(channel, ProcessChannel):
                 channel.hang_up()
+
+    def abandon(self) -> None:
+        """Frees, in a forked worker, what it inherited of this crew."""
+        self.setup = None
+        for channel in self.channels:
+            channel.close()
+        for process in self.processes:
+            # The pipes between the parent and the process, which a finalizer closes in the parent
+            # alone. Where `multiprocessing` has no such finalizer, they stay open.
+            popen = getattr(process, "_popen", None)
+            for pipe in getattr(getattr(popen, "finalizer", None), "_args", None) or ():
+                with contextlib.suppress(OSError):
+                    os.close(pipe)
 
     def give_up(self) -> None:
         """Ends workers that were started but never served."""

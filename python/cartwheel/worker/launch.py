@@ -119,7 +119,7 @@ def start_processes(
     try:
         for index in range(len(shards)):
             with uninterrupted():  # otherwise a process could belong to nobody
-                process, channel = start(index, crew.channels)
+                process, channel = start(index)
                 crew.processes.append(process)
                 crew.channels.append(channel)
                 crew.objects.append(None)

@@ -9,18 +9,16 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any
 
-from gymnasium.vector.utils import clear_mpi_env_vars
-
 from cartwheel._cartwheel import Descriptor
 from cartwheel.worker.channel import ProcessChannel
+from cartwheel.worker.environment import changed_for_programs
 from cartwheel.worker.stderr import Stderr
-from cartwheel.worker.worker import THREAD_VARIABLES, serve_process
+from cartwheel.worker.worker import serve_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from cartwheel.arguments import EnvFn
-    from cartwheel.worker.channel import CallerEnd
     from cartwheel.worker.recovery import Recovery
 
 
@@ -90,17 +88,17 @@ class StartProcess:
     spin: bool
     recovery: Recovery
 
-    def __call__(self, index: int, channels: Sequence[CallerEnd]) -> tuple[Any, ProcessChannel]:
-        """Starts worker ``index``; a fork would copy the ends of ``channels`` into it.
+    def __call__(self, index: int) -> tuple[Any, ProcessChannel]:
+        """Starts worker ``index``.
 
         Returns:
             The process and the caller's end of its channel.
         """
         mine, its = socket.socketpair()
-        inherited = [*channels, mine] if self.context.get_start_method() == "fork" else []
+        forks = self.context.get_start_method() == "fork"
         process = self.context.Process(
             target=serve_process,
-            args=(its, inherited, index, self.shards[index][0], self.parts[index]),
+            args=(its, mine if forks else None, index, self.shards[index][0], self.parts[index]),
             kwargs={
                 "parent": os.getpid(),
                 "spin": self.spin,
@@ -111,7 +109,7 @@ class StartProcess:
         )
         try:
             with mine, its:
-                with _worker_environment():
+                with contextlib.nullcontext() if forks else changed_for_programs():
                     process.start()
                 channel = ProcessChannel(Descriptor(mine.detach()), process.pid)
             channel.stderr = Stderr()
@@ -122,16 +120,3 @@ class StartProcess:
                 process.join()
             raise
         return process, channel
-
-
-@contextlib.contextmanager
-def _worker_environment() -> Iterator[None]:
-    """Sets the environment variables that numerical libraries read when workers import them."""
-    missing = [variable for variable in THREAD_VARIABLES if variable not in os.environ]
-    os.environ.update(dict.fromkeys(missing, "1"))
-    try:
-        with clear_mpi_env_vars():
-            yield
-    finally:
-        for variable in missing:
-            os.environ.pop(variable, None)

@@ -23,7 +23,9 @@ from cartwheel._cartwheel import Descriptor, Memory, Shard, serve, watch_parent
 from cartwheel.log import LOGGER
 from cartwheel.worker.cached_env import CachedEnv, ResetCache, sampled
 from cartwheel.worker.channel import ProcessWorkerChannel, pickled
+from cartwheel.worker.environment import change_environment
 from cartwheel.worker.faults import Fault
+from cartwheel.worker.inherited import free_inherited
 from cartwheel.worker.limits import truncates
 from cartwheel.worker.one_env import Known
 from cartwheel.worker.recovery import Recovery, Replacements
@@ -36,21 +38,11 @@ if TYPE_CHECKING:
     from socket import socket
 
     from cartwheel.arguments import EnvFn
-    from cartwheel.worker.channel import CallerEnd, WorkerEnd
+    from cartwheel.worker.channel import WorkerEnd
     from cartwheel.worker.local import LocalWorkerChannel
 
 #: Methods that ``call`` refuses, as ``AsyncVectorEnv.call`` does.
 _RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")
-
-#: Sizes of thread pools of numerical libraries; 1 in workers, unless the user has set them.
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
 
 
 class Worker:
@@ -484,7 +476,7 @@ def serve_thread(
 
 def serve_process(
     end: socket,
-    inherited: Sequence[CallerEnd | socket],
+    other: socket | None,
     index: int,
     first_row: int,
     env_fns: bytes | Sequence[EnvFn],
@@ -497,7 +489,7 @@ def serve_process(
 
     Args:
         end: The worker's end of its socket pair.
-        inherited: Ends of sockets of the caller that a fork copied into this process.
+        other: The other end, if a fork copied it into this process.
         index: The index of the worker.
         first_row: The row of its first environment.
         env_fns: The functions that make its environments, pickled unless the process was forked.
@@ -505,13 +497,13 @@ def serve_process(
         spin: Whether the worker may spin before it sleeps.
         recovery: How failures of environments are handled.
     """
-    for other in inherited:
+    if other is not None:
         other.close()
+        free_inherited()
     # Threads of the program, which a fork does not copy, but Python would join at the end.
     futures = sys.modules.get("concurrent.futures.thread")
     getattr(futures, "_threads_queues", {}).clear()
-    for variable in THREAD_VARIABLES:
-        os.environ.setdefault(variable, "1")
+    change_environment()
     # Ctrl-C goes to every process of the terminal, but only the caller acts on it. Programs that
     # environments start do not inherit an empty handler; they would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda *_: None)

@@ -71,7 +71,7 @@ pub(crate) fn step_block<E: Lanes>(block: &mut BlockOf<'_, '_, E>) {
 }
 
 /// The vectors, if the processor has them and the C library the functions; found out once.
-fn exact_vectors() -> Option<Vectors> {
+pub(crate) fn exact_vectors() -> Option<Vectors> {
     static EXACT: OnceLock<Option<Vectors>> = OnceLock::new();
     let is_exact = |&vectors: &Vectors| sine::is_exact(vectors) && power::is_exact(vectors);
     *EXACT.get_or_init(|| Vectors::detect().filter(is_exact))

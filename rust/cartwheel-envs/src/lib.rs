@@ -60,3 +60,11 @@ pub use plain_loop::{PlainLoops, run};
 pub use table::{PLUGIN, plain_loop};
 pub use taxi::{Taxi, TaxiInfo};
 pub use toy_text::{Outcome, Probability};
+
+/// Makes the first use of everything that is computed once. A process that is forked while another thread
+/// computes it would wait for that thread, which does not exist there.
+pub fn make_first_uses() {
+    taxi::make_first_uses();
+    #[cfg(target_arch = "x86_64")]
+    lanes::exact_vectors();
+}

@@ -161,6 +161,10 @@ static FIRST: LazyLock<[f64; STATES]> = LazyLock::new(|| {
     })
 });
 
+pub(crate) fn make_first_uses() {
+    LazyLock::force(&FIRST);
+}
+
 /// The last move with which the taxi was drawn: rendering reads and stores it, steps do not change
 /// it.
 #[derive(Debug, Clone, Copy)]

@@ -11,6 +11,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cartwheel_engine::memory::process_id;
 use cartwheel_engine::worker::{Channel, OwnThread};
 use pyo3::exceptions::{PyEOFError, PyValueError};
 use pyo3::prelude::*;
@@ -24,10 +25,14 @@ use crate::interpreter::enter;
 /// A message and its number.
 type Numbered = (u64, Vec<u8>);
 
-/// Documented in the stub; `None` once it is closed.
+/// Documented in the stub.
 #[pyclass(frozen, subclass, name = "Channel", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
-pub(crate) struct PyChannel(Mutex<Option<Inside>>);
+pub(crate) struct PyChannel {
+    /// `None` once it is closed.
+    inside: Mutex<Option<Inside>>,
+    owner: u32,
+}
 
 #[derive(Debug)]
 struct Inside {
@@ -57,7 +62,7 @@ impl PyChannel {
             sender = Some((way, OwnThread::start("cartwheel-channel".to_owned(), send)?));
         }
         let inside = Inside { channel, sender, replaced: 0, left: HashMap::new() };
-        Ok(Self(Mutex::new(Some(inside))))
+        Ok(Self { inside: Mutex::new(Some(inside)), owner: process_id() })
     }
 
     /// Sends a message: bytes, or a tuple of bytes and the descriptors that travel with them.
@@ -122,8 +127,13 @@ impl PyChannel {
         self.lock(py).as_ref().map_or(0, |inside| inside.replaced)
     }
 
-    /// Closes this end. A worker's end sends everything first, unless the caller is gone.
+    /// Closes this end. A worker's end sends everything first, unless the caller is gone. In a forked
+    /// child, an end that another thread waits for stays open: the thread does not exist there.
     fn close(&self, py: Python<'_>) {
+        if self.owner != process_id() {
+            drop(self.inside.try_lock().ok().and_then(|mut inside| inside.take()));
+            return;
+        }
         let inside = self.lock(py).take();
         if let Some(Inside { sender: Some((way, thread)), .. }) = inside {
             drop(way);
@@ -134,7 +144,7 @@ impl PyChannel {
 
 impl PyChannel {
     fn lock<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Option<Inside>> {
-        self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+        self.inside.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a message, see `post`.
@@ -186,7 +196,7 @@ impl PyChannel {
         let began = Instant::now();
         loop {
             let outcome = py.detach(|| {
-                let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
                 let inside = inside.as_mut().ok_or(ErrorKind::UnexpectedEof)?;
                 run(inside, &mut || true)
             });

@@ -7,10 +7,10 @@ use pyo3::exceptions::{
     PyValueError,
 };
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use crate::interpreter::attach;
+use crate::known::imported;
 
 /// Maximum number of rows that a message names: before the first reset all rows qualify.
 const NAMED: usize = 16;
@@ -18,10 +18,9 @@ const NAMED: usize = 16;
 /// An exception of a class that is defined in Python.
 macro_rules! python_error {
     ($py:expr, $module:literal, $class:literal, $args:expr) => {{
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        match CLASS.import($py, $module, $class) {
+        match imported!($py, $module, $class).cast::<PyType>() {
             Ok(class) => PyErr::from_type(class.clone(), $args),
-            Err(missing) => missing,
+            Err(other) => other.into(),
         }
     }};
 }
@@ -99,10 +98,7 @@ pub(crate) fn returns_error(error: cartwheel_engine::returns::Error) -> PyErr {
 
 /// The exception with a note, for information that Gymnasium's own message does not have.
 fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
-    static ADD_NOTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let added = ADD_NOTE
-        .import(py, "cartwheel.errors", "add_note")
-        .and_then(|add_note| add_note.call1((error.value(py), note)));
+    let added = imported!(py, "cartwheel.errors", "add_note").call1((error.value(py), note));
     added.map_or_else(|missing| missing, |_| error)
 }
 

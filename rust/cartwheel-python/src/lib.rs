@@ -5,8 +5,10 @@ mod array;
 mod channel;
 mod descriptor;
 mod error;
+mod first_uses;
 mod image;
 mod interpreter;
+mod known;
 mod memory;
 mod mode;
 mod native;
@@ -30,6 +32,8 @@ mod _cartwheel {
     use crate::channel::PyChannel;
     #[pymodule_export]
     use crate::descriptor::PyDescriptor;
+    #[pymodule_export]
+    use crate::first_uses::make_first_uses;
     #[pymodule_export]
     use crate::image::PyImagePlan;
     #[pymodule_export]

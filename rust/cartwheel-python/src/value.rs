@@ -5,14 +5,13 @@ use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::array::{self, dtype};
 use crate::error::{to_py_err, unreadable};
+use crate::known::{imported, intern};
 
 /// How values are passed that have no form in a stream.
 #[derive(Debug)]
@@ -69,9 +68,7 @@ impl Foreign {
 
 /// A deep copy, or the value itself when it cannot be copied.
 fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    static DEEPCOPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = value.py();
-    let deepcopy = DEEPCOPY.import(py, "copy", "deepcopy")?;
+    let deepcopy = imported!(value.py(), "copy", "deepcopy");
     deepcopy.call1((value,)).or_else(|_| Ok(value.clone()))
 }
 

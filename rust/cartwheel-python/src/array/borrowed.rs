@@ -10,12 +10,13 @@ use numpy::{
     PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::Number;
 use super::dtype::{descr, is};
 use cartwheel_engine::space::DType;
+
+use crate::known::intern;
 
 /// An array that is read.
 pub(crate) struct Borrowed<'py, T: Number>(PyReadonlyArrayDyn<'py, T>);

@@ -16,6 +16,11 @@ struct Table {
 
 static TABLE: PyOnceLock<Table> = PyOnceLock::new();
 
+/// Fills the table: `first_uses.rs` says when, and why.
+pub(crate) fn look_up(py: Python<'_>) -> PyResult<()> {
+    table(py).map(drop)
+}
+
 fn table(py: Python<'_>) -> PyResult<&Table> {
     TABLE.get_or_try_init(py, || {
         let descrs = DType::ALL

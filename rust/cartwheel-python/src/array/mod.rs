@@ -36,21 +36,30 @@ use std::ptr::NonNull;
 use cartwheel_engine::space::DType;
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object};
 use numpy::{
-    Element, PY_ARRAY_API, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
-    npyffi::npy_intp,
+    Element, PY_ARRAY_API, PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray,
+    PyUntypedArrayMethods, npyffi::npy_intp,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
 pub(crate) use crate::array::borrowed::{Borrowed, BorrowedMut};
 use crate::array::dtype::{descr, from_scalar};
 pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
+use crate::known::imported;
+
+/// Makes the first uses of what is looked up once, and returns an array: `first_uses.rs` says why.
+pub(crate) fn make_first_uses(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    dtype::look_up(py)?;
+    let array = PyArray1::<f64>::zeros(py, 1, false);
+    array.dtype().itemsize();
+    drop(array.try_readonly()?);
+    drop(array.try_readwrite()?);
+    Ok(array.into_any())
+}
 
 /// `numpy.asarray`.
 pub(crate) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
-    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let asarray = ASARRAY.import(value.py(), "numpy", "asarray")?;
+    let asarray = imported!(value.py(), "numpy", "asarray");
     Ok(asarray.call1((value,))?.cast_into::<PyUntypedArray>()?)
 }
 

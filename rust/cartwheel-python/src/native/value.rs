@@ -5,11 +5,11 @@ use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter};
 use cartwheel_engine::space::DType;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 
 use crate::array::{self, dtype};
+use crate::known::intern;
 use crate::value::Decoder;
 
 /// A parameter as a Python value.

@@ -9,11 +9,11 @@ use cartwheel_engine::memory::{InfosAt, Lease};
 use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::space::DType;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::{SlabLease, copied, filled, view};
+use crate::known::intern;
 use crate::pool::announced::{Message, Messages};
 use crate::pool::finals::{Finals, FinalsForm, terminal_frames};
 use crate::pool::infos::Infos;

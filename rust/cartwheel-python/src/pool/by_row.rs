@@ -10,12 +10,12 @@ use cartwheel_engine::info::{InfoReader, Kind, ObjectAt};
 use cartwheel_engine::memory::Lease;
 use cartwheel_engine::space::DType;
 use cartwheel_engine::wrappers::{FAILED, TRANSITION};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList};
 
 use crate::array::filled;
 use crate::error::{to_py_err, unreadable};
+use crate::known::intern;
 use crate::pool::infos::{Infos, OpaqueAt, info_of};
 use crate::pool::recorded_episodes::RecordedEpisodes;
 
@@ -168,7 +168,7 @@ impl Infos {
                     self.opaque.push(OpaqueAt { part: record.leaf, at: value });
                     continue;
                 }
-                let info = info_of(py, record, &self.decoder(py, row)?.copying(), &mut reader)?;
+                let info = info_of(py, record, &self.decoder(py, row).copying(), &mut reader)?;
                 let info = info.cast_into()?;
                 if is_over(row) {
                     dicts.add_of_ended(row, info)?;

@@ -1,10 +1,10 @@
 //! Resets of all rows and control calls: they begin with one message for each worker.
 
 use cartwheel_engine::Call;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::known::intern;
 use crate::pool::posted::{To, leave};
 use crate::pool::reset_flags;
 use crate::pool::state::{State, is_true};

@@ -214,6 +214,14 @@ impl<T: Close> Door<T> {
         Some(self.end(py, grace).unwrap_or_default())
     }
 
+    /// Drops the state in a forked child, which cannot use it, unless a call is inside: its thread does not
+    /// exist there.
+    pub(super) fn abandon(&self) {
+        if self.owner != process_id() {
+            drop(self.inside.try_lock().ok().and_then(|mut inside| inside.take()));
+        }
+    }
+
     /// Whether the call that is inside is one of this thread.
     fn is_inside(&self) -> bool {
         matches!(self.inside.try_lock(), Err(TryLockError::WouldBlock))

@@ -3,11 +3,11 @@
 use cartwheel_engine::info::TERMINAL;
 use cartwheel_engine::memory::Lease;
 use cartwheel_engine::space::DType;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::array::filled;
+use crate::known::intern;
 use crate::pool::infos::{Infos, empty_objects};
 
 /// How infos show final observations.

@@ -4,13 +4,12 @@ use cartwheel_engine::info::{Content, InfoColumns, InfoReader, Irregular, Kind, 
 use cartwheel_engine::pool::Rows;
 use cartwheel_engine::space::DType;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
 
 use crate::array::from_bytes;
 use crate::error::{to_py_err, unreadable};
+use crate::known::{imported, intern};
 use crate::value::Decoder;
 
 /// An observation part without a fixed shape: its number, its row and the offset of its value.
@@ -151,18 +150,17 @@ impl Infos {
     /// The value at a position in a stream.
     pub(crate) fn value<'py>(&self, py: Python<'py>, at: ObjectAt) -> PyResult<Bound<'py, PyAny>> {
         let mut reader = InfoReader::new(&self.streams[at.stream], at.value_at);
-        self.decoder(py, at.row)?.value(&mut reader)
+        self.decoder(py, at.row).value(&mut reader)
     }
 
-    pub(super) fn decoder<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Decoder<'py>> {
-        static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    pub(super) fn decoder<'py>(&self, py: Python<'py>, row: usize) -> Decoder<'py> {
         if self.is_native {
-            return Ok(Decoder::plain(py));
+            return Decoder::plain(py);
         }
-        let unpickle = Some(LOADS.import(py, "pickle", "loads")?.clone());
+        let unpickle = Some(imported!(py, "pickle", "loads").clone());
         let objects = self.objects.get(row).and_then(Option::as_ref);
         let objects = objects.map(|objects| objects.bind(py).clone());
-        Ok(Decoder { py, unpickle, objects, copies: false })
+        Decoder { py, unpickle, objects, copies: false }
     }
 
     /// Adds every info separately, with Gymnasium's function.
@@ -176,7 +174,7 @@ impl Infos {
             let mut reader = InfoReader::new(stream, 0);
             while let Some(record) = reader.record().map_err(to_py_err)? {
                 if record.kind != Kind::Opaque {
-                    let info = info_of(py, record, &self.decoder(py, record.row)?, &mut reader)?;
+                    let info = info_of(py, record, &self.decoder(py, record.row), &mut reader)?;
                     let place =
                         self.places.as_ref().map_or(record.row, |places| places[record.row]);
                     let add = intern!(py, "add_info");
@@ -209,8 +207,7 @@ pub(super) fn info_of<'py>(
 
 /// An array of objects, all `None`, shape `[rows]`.
 pub(super) fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
-    static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "dtype"), intern!(py, "object"))?;
-    EMPTY.import(py, "numpy", "empty")?.call((rows,), Some(&keywords))
+    imported!(py, "numpy", "empty").call((rows,), Some(&keywords))
 }

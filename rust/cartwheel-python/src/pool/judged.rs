@@ -4,11 +4,11 @@ use cartwheel_engine::Call;
 use cartwheel_engine::native::Verdict;
 use cartwheel_engine::pool::Received;
 use cartwheel_engine::space::DType;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::array::{as_contiguous, copied_flags, copy_numbers};
+use crate::known::imported;
 use crate::pool::actions::Checked;
 use crate::pool::state::State;
 
@@ -18,8 +18,8 @@ impl State {
     pub(super) fn keep_judged(&mut self, checked: &Checked<'_>, py: Python<'_>) -> PyResult<()> {
         if let Some(judge) = &mut self.judge {
             let actions = checked.batch(&self.actions, py)?;
-            let copy = py.import(intern!(py, "copy"))?;
-            judge.actions = Some(copy.call_method1(intern!(py, "deepcopy"), (actions,))?.unbind());
+            let deepcopy = imported!(py, "copy", "deepcopy");
+            judge.actions = Some(deepcopy.call1((actions,))?.unbind());
         }
         Ok(())
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use cartwheel_engine::{Call, Error};
 use pyo3::call::PyCallArgs;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::error::{
     already_pending, closed, in_flight, not_pending, nothing_in_flight, some_in_flight,
     still_pending, to_py_err,
 };
+use crate::known::intern;
 use crate::pool::announced::Messages;
 
 /// A `cartwheel.worker.link.Link`, or the link of native environments.

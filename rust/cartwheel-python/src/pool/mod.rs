@@ -576,6 +576,11 @@ impl PyPool {
         sharing.map_or(Ok(()), |sharing| sharing.part()).map_err(to_py_err)
     }
 
+    /// Frees, in a forked child, what the pool holds.
+    fn abandon(&self) {
+        self.door.abandon();
+    }
+
     /// Ends the workers; returns those that did not end by themselves within `grace` seconds. `None`:
     /// this thread is in a call, which ends them when it returns, and then calls `after`.
     #[pyo3(signature = (grace, after = None))]

@@ -3,9 +3,9 @@
 //! A worker reads its channel only for a task that says so. So nothing can be sent to a worker when
 //! the caller asks for it: the worker may be stepping other rows, and a long message needs a reader.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::known::intern;
 use crate::pool::posted::To;
 use crate::pool::state::State;
 use crate::worker::shard::NEXT_RESETS;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use cartwheel_engine::{Call, Error};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::known::intern;
 use crate::pool::attachment::Attachment;
 use crate::pool::posted::To;
 use crate::pool::state::State;

@@ -11,11 +11,11 @@
 //! task begins; the next messages replace any that an exception leaves there.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::channel::PyChannel;
+use crate::known::intern;
 
 /// The receivers of messages.
 #[derive(Debug, Clone, Copy)]

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use cartwheel_engine::memory::Lease;
 use cartwheel_engine::wrappers::{At, Places, RESET, Running, StepResults};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat};
+
+use crate::known::intern;
 
 /// Decimals of what is reported, as in the wrapper `Monitor` of Stable-Baselines3.
 const DECIMALS: i32 = 6;

@@ -4,10 +4,10 @@ use cartwheel_engine::pool::{Lost, Pool};
 use cartwheel_engine::worker::ProcessHandle;
 use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyException;
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;
+use crate::known::intern;
 use crate::pool::state::State;
 
 impl State {

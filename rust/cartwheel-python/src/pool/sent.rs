@@ -5,12 +5,12 @@ use cartwheel_engine::space::DType;
 use cartwheel_engine::{Call, Error};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::array::dtype;
 use crate::array::{as_array, as_contiguous, copy_bytes, copy_numbers};
 use crate::error::{in_flight, not_pending, to_py_err};
+use crate::known::intern;
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::{Checked, Rows, shown};
 use crate::pool::batch::name_rows;

@@ -12,11 +12,11 @@ use cartwheel_engine::autoreset::{Command, Refusal};
 use cartwheel_engine::native::Seed;
 use cartwheel_engine::rng::entropy;
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::to_py_err;
+use crate::known::intern;
 use crate::native::stream::to_seed;
 use crate::worker::rows::PyRows;
 

@@ -5,12 +5,12 @@ use cartwheel_engine::memory::SlabRows;
 use cartwheel_engine::space::{DType, Leaf};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt};
 
 use crate::array::dtype::{self, descr};
 use crate::array::{as_array, copy_bytes, scalar};
+use crate::known::intern;
 use crate::space::Node;
 use crate::value::{Encoder, Foreign};
 

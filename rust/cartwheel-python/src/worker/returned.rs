@@ -2,9 +2,10 @@
 
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyList, PyTuple};
+
+use crate::known::intern;
 
 /// The parts of what `method` returned.
 pub(super) fn unpack<'py, const N: usize>(

@@ -8,11 +8,11 @@ use cartwheel_engine::info::{DEEPEST, InfoWriter, Kind, TERMINAL};
 use cartwheel_engine::memory::{SlabRows, process_id};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyDict, PyList};
 
+use crate::known::{imported, intern};
 use crate::space::Tree;
 use crate::value::{Encoder, Foreign, has_text_keys};
 use crate::worker::actions::Actions;
@@ -88,8 +88,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         if repeats == 1 {
             return self.call_step(row, action);
         }
-        let copied =
-            self.py.import(intern!(self.py, "copy"))?.getattr(intern!(self.py, "deepcopy"))?;
+        let copied = imported!(self.py, "copy", "deepcopy");
         let mut sum = 0.0;
         for _ in 1..repeats {
             // An environment that writes into its action must not change the next one.

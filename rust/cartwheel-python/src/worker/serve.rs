@@ -4,11 +4,11 @@ use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone, Rules};
 use cartwheel_engine::worker::serve as serve_shard;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::interpreter::enter;
+use crate::known::intern;
 use crate::memory::PyMemory;
 use crate::mode::mode;
 use crate::rules::GivenRules;

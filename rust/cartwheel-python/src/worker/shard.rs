@@ -14,12 +14,12 @@ use cartwheel_engine::worker::{Report, Shard, Task};
 use cartwheel_engine::{Error, FULL_RESET};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::error::to_py_err;
 use crate::interpreter::attach;
+use crate::known::intern;
 use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::actions::Actions;

@@ -2,7 +2,6 @@
 
 use cartwheel_engine::wrappers::{Archive, EpisodeMetrics, Finished};
 use pyo3::exceptions::PyValueError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -13,6 +12,8 @@ use super::places::{
     PlaceColumns, Received, StepArrays, StepColumns, column, column_of, flags, sparse, sparse_flags,
 };
 use super::state::{self, entry, put, put_flags};
+
+use crate::known::intern;
 
 /// The episodes, and room for a step.
 #[derive(Debug)]

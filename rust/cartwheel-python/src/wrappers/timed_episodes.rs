@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use cartwheel_engine::space::DType;
 use cartwheel_engine::wrappers::{Ends, Timed, TimedEpisodes};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -12,6 +11,7 @@ use super::locked::Locked;
 use super::places::{PlaceColumns, Received, StepArrays, StepColumns, column_of};
 use super::state::{entry, flags, put, put_flags};
 use crate::array::filled;
+use crate::known::intern;
 
 /// The episodes, and room for a step.
 #[derive(Debug)]

@@ -1,0 +1,166 @@
+"""Programs that fork while other threads work."""
+
+import contextlib
+import gc
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+
+import cartwheel
+from tests.programs.registry import program, tell
+
+
+class _Env(gym.Env):
+    observation_space = gym.spaces.Box(0, 1, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, **_):
+        return np.zeros(1, np.float32), {"a": 1, "b": "text", "c": np.ones(2), "d": object}
+
+    def step(self, _):
+        return np.zeros(1, np.float32), 0.0, False, False, {"a": 1, "b": None, "c": {"d": (1,)}}
+
+    def variables(self):
+        """What is wrong with the variables of this worker."""
+        wrong = [] if os.environ.get("OMP_NUM_THREADS") == "1" else ["OMP_NUM_THREADS is not 1"]
+        return wrong + (["PMI_RANK is there"] if "PMI_RANK" in os.environ else [])
+
+
+def _in_a_child(function):
+    """Runs ``function`` in a forked child; returns the status with which it ended."""
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            function()
+            os._exit(0)
+        os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+@program
+def drop_a_pool_in_a_child():
+    """A child drops a pool with threads, whose stacks its C library has given back by then."""
+    envs = cartwheel.make_vec("cartwheel/CartPole-v1", 256, num_workers=64)
+    envs.reset()
+
+    def drop():
+        nonlocal envs
+        for _ in range(3):  # the end of a thread frees old stacks
+            thread = threading.Thread(target=int)
+            thread.start()
+            thread.join()
+        del envs
+        gc.collect()
+
+    tell(exitcodes=[_in_a_child(drop) for _ in range(5)])
+    envs.close()
+
+
+@program
+def fork_during_a_first_use(pause_s):
+    """Processes are forked while another thread uses native code for the first time."""
+    sys.setswitchinterval(5)  # the thread goes on until it lets others run
+    go = threading.Event()
+    inline = cartwheel.VectorEnv([_Env], executor="inline", autoreset_mode="same_step")
+
+    def use():
+        go.wait()
+        inline.reset(seed=1)
+        inline.step([0])
+        with contextlib.suppress(Exception):
+            inline.step([[0], [1]])
+        with contextlib.suppress(Exception):
+            inline.step_wait()
+        cartwheel.make_vec("cartwheel/CartPole-v1", 2).close()
+
+    def before_fork():
+        go.set()
+        time.sleep(float(pause_s))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    os.register_at_fork(before=before_fork)
+    with contextlib.closing(
+        cartwheel.VectorEnv([_Env], executor="process", context="fork", timeout=20)
+    ) as envs:
+        envs.reset()
+        envs.step([0])
+    thread.join()
+    tell()
+
+
+class _OpenFiles(_Env):
+    def open_files(self):
+        files = []
+        for file in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):
+                files.append(str(file.readlink()).rstrip("0123456789[]: "))
+        shared = Path("/proc/self/maps").read_text(encoding="utf-8").count("/memfd:")
+        return sorted(files), shared
+
+
+def _open_in_a_worker(**keywords):
+    with contextlib.closing(
+        cartwheel.VectorEnv([_OpenFiles], executor="process", context="fork", **keywords)
+    ) as envs:
+        envs.reset()
+        return envs.call("open_files")[0]
+
+
+@program
+def list_what_a_worker_has_open():
+    """What a worker has open, forked while no other vector environment is open, or four."""
+    alone = _open_in_a_worker()
+    others = [
+        cartwheel.VectorEnv([_Env] * 2, executor="process", context="fork", num_workers=2),
+        cartwheel.VectorEnv([_Env] * 2, executor="thread"),
+        cartwheel.VectorEnv([_Env] * 2, executor="inline"),
+        cartwheel.make_vec("cartwheel/CartPole-v1", 2),
+    ]
+    for envs in others:
+        envs.reset()
+    tell(alone=alone, among_others=_open_in_a_worker())
+    for envs in others:
+        envs.close()
+
+
+@program
+def construct_in_threads(context):
+    """Vector environments are made in several threads while another one reads the environment."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.pop(name, None)
+    os.environ["PMI_RANK"] = "0"
+    done, errors, seen = threading.Event(), [], set()
+
+    def read():
+        try:
+            while not done.is_set():
+                seen.add(tuple(os.environ.items()))
+        except KeyError as error:
+            errors.append(repr(error))
+
+    def construct():
+        try:
+            for _ in range(2):
+                envs = cartwheel.VectorEnv([_Env], executor="process", context=context)
+                errors.extend(envs.call("variables")[0])
+                envs.close()
+        except Exception as error:
+            errors.append(repr(error))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    threads = [threading.Thread(target=construct) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done.set()
+    reader.join()
+    tell(errors=errors, environments=len(seen))

@@ -1,0 +1,60 @@
+"""Forked processes hang on nothing that another thread did, and keep nothing of other pools."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.platforms import linux_only
+from tests.support.processes import run_program
+
+RUST = Path(__file__).parents[2] / "rust"
+#: Files with statics that a first use fills, which is made while `cartwheel` is imported.
+FILLED_AT_IMPORT = {
+    "cartwheel-python/src/known.rs",
+    "cartwheel-python/src/array/dtype.rs",
+    "cartwheel-engine/src/platform/linux/process_id.rs",
+    "cartwheel-envs/src/lanes.rs",
+    "cartwheel-envs/src/taxi.rs",
+}
+#: Others: a field of each pool, a feature for tests, and the tests of authors.
+NO_STATICS = {
+    "cartwheel-python/src/pool/door.rs",
+    "cartwheel-engine/src/failpoint.rs",
+    "cartwheel/src/table/guard.rs",
+}
+
+
+def test_a_child_may_drop_a_pool_whose_threads_it_does_not_have():
+    assert run_program("drop_a_pool_in_a_child")["exitcodes"] == [0] * 5
+
+
+def test_no_static_is_filled_after_the_import():
+    lazy = re.compile(
+        r"\b(PyOnceLock|OnceLock|LazyLock|OnceCell|Once)::new|pyo3::intern|GILOnceCell"
+    )
+    found = {
+        str(file.relative_to(RUST))
+        for file in RUST.glob("*/src/**/*.rs")
+        if lazy.search(file.read_text(encoding="utf-8"))
+    }
+    assert found == FILLED_AT_IMPORT | NO_STATICS
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 2e-5, 5e-5, 1e-4, 2e-4])
+def test_a_worker_forked_during_a_first_use_serves(pause_s):
+    for _ in range(2):
+        run_program("fork_during_a_first_use", pause_s)
+
+
+@linux_only("it lists /proc")
+def test_a_worker_keeps_nothing_of_other_vector_environments():
+    facts = run_program("list_what_a_worker_has_open")
+    assert facts["among_others"] == facts["alone"]
+
+
+@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+def test_threads_may_construct_at_the_same_time(context):
+    """No thread sees the environment change, and workers get the variables that they need."""
+    facts = run_program("construct_in_threads", context)
+    assert facts == {"errors": [], "environments": 1}
