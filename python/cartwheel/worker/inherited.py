@@ -28,5 +28,7 @@ def free_in_workers(holder: Holder) -> None:
 
 def free_inherited() -> None:
     """Frees, in a forked worker, what it inherited."""
-    for holder in list(_holders.values()):
+    inherited = list(_holders.values())
+    _holders.clear()  # workers that this one forks must not close the same descriptors again
+    for holder in inherited:
         holder.abandon()
