@@ -74,7 +74,9 @@ class Net:
 
 def test_collectors_name_environments_policy_and_length():
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 4)
-    shown = "NativeVectorEnv('CartPole-v1', num_envs=4, autoreset_mode='next_step')"
+    shown = (
+        "NativeVectorEnv('CartPole-v1', num_envs=4, autoreset_mode='next_step', executor='thread')"
+    )
     for policy, name in ((lean, "lean"), (Net(), "Net")):
         collector = cartwheel.Collector(envs, policy, num_steps=16)
         assert repr(collector) == f"Collector({shown}, {name}, num_steps=16)"
@@ -90,7 +92,7 @@ def test_rollout_arrays_name_their_size():
         envs.close()
 
 
-def test_vector_environments_name_their_id_size_and_mode():
+def test_vector_environments_name_their_id_size_mode_and_executor():
     for make, shown in (
         (lambda: cartwheel.NativeVectorEnv("cartwheel/Taxi-v4", 3), "NativeVectorEnv('Taxi-v4', "),
         (lambda: cartwheel.make_vec("cartwheel/Taxi-v4", 3), "NativeVectorEnv('Taxi-v4', "),
@@ -103,7 +105,9 @@ def test_vector_environments_name_their_id_size_and_mode():
         (lambda: cartwheel.SyncVectorEnv(transcripts(1, 2, 3)), "SyncVectorEnv("),
     ):
         envs = make()
-        assert repr(envs) == f"{shown}num_envs=3, autoreset_mode='next_step')"
+        executor = "thread" if shown.startswith("Native") else "inline"
+        rest = f"num_envs=3, autoreset_mode='next_step', executor={executor!r})"
+        assert repr(envs) == shown + rest
         wrapped = gym.wrappers.vector.RecordEpisodeStatistics(envs)
         assert repr(wrapped) == f"<RecordEpisodeStatistics, {envs!r}>"
         envs.close()

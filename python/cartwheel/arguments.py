@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.choices import Mode, OnTimeout
+    from cartwheel.choices import Mode, OnTimeout, OnWorkerDeath
 
 #: A function that makes one environment.
 EnvFn: TypeAlias = Callable[[], Any]
@@ -226,13 +226,15 @@ def misfit(function: Callable[..., Any], *arguments: Any) -> inspect.Signature |
     return None
 
 
-def as_executor(executor: Executor, num_envs: int, *, on_timeout: OnTimeout = "raise") -> Executor:
+def as_executor(
+    executor: Executor, num_envs: int, *, on_timeout: OnTimeout, on_worker_death: OnWorkerDeath
+) -> Executor:
     """Chooses the executor for ``"auto"``.
 
     With one environment or one processor, workers cannot run in parallel with anything. A daemonic
     process, such as a worker of ``multiprocessing.Pool``, may start no processes. In all other
     cases ``"process"`` is chosen, because the time of a step is not known in advance. Only
-    processes can be killed, so ``on_timeout="restart"`` needs them.
+    processes can be killed, and die alone, so a policy for either asks for them.
 
     Raises:
         ValueError: ``executor`` is no choice, or cannot be used with this ``on_timeout``.
@@ -240,7 +242,8 @@ def as_executor(executor: Executor, num_envs: int, *, on_timeout: OnTimeout = "r
     check_choice("executor", executor, Executor)
     if executor == "auto":
         alone = num_envs == 1 or usable_cpus() == 1 or multiprocessing.current_process().daemon
-        executor = "inline" if alone and on_timeout == "raise" else "process"
+        restarts = "restart" in (on_timeout, on_worker_death)
+        executor = "inline" if alone and not restarts else "process"
     if on_timeout == "restart" and executor != "process":
         raise ValueError(
             "`on_timeout='restart'` needs executor='process': only a process can be killed, got "

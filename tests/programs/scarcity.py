@@ -1,10 +1,11 @@
-"""Programs with too little memory, address space, shared memory or too few descriptors."""
+"""Programs with too little memory, address space, shared memory, descriptors, threads or time."""
 
 import gc
 import os
 import resource
 import signal
 import sys
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ from gymnasium.spaces import Box, Discrete
 import cartwheel
 from cartwheel.worker.start import lifeline
 from tests.programs.registry import program, tell
+from tests.support.comparison import assert_identical
 from tests.support.faulty import FaultyEnv
 from tests.support.processes import left_behind, residue
 
@@ -114,12 +116,78 @@ def take_a_rollout_larger_than_the_machine(executor):
     tell(bytes=65535 * NUM_ENVS * bytes_a_row, **facts)
 
 
+def limit_address_space(more):
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGESIZE") + more
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
 @program
 def construct_with_little_address_space(executor):
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * os.sysconf("SC_PAGESIZE") + (256 << 20)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    limit_address_space(256 << 20)
     tell(**attempt(lambda: build(executor, context="fork")))
+
+
+def enlarge_stacks():
+    """From now on the stack of each thread takes 1 GiB of the address space."""
+    os.environ["RUST_MIN_STACK"] = str(1 << 30)
+    threading.stack_size(1 << 30)
+
+
+@program
+def construct_with_too_few_threads(kind):
+    """Some of 64 threads start, others do not."""
+    enlarge_stacks()
+    limit_address_space(16 << 30)
+    keywords = {"executor": "thread", "num_workers": 64}
+    if kind == "native":
+        tell(**attempt(lambda: cartwheel.NativeVectorEnv("CartPole-v1", 64, **keywords)))
+    else:
+        tell(**attempt(lambda: cartwheel.VectorEnv([FaultyEnv] * 64, **keywords)))
+
+
+@program
+def estimate_without_threads():
+    """Reports whether estimators return what they return on one thread."""
+    draw = np.random.default_rng(1)
+    rewards, values, next_values = draw.normal(size=(3, 64, 64))
+    terminated, truncated = draw.random((2, 64, 64)) < 1 / 8
+    ends = (terminated, truncated)
+    estimators = {
+        "gae": lambda threads: cartwheel.returns.gae(
+            rewards, values, next_values, *ends, gamma=0.9, gae_lambda=0.8, num_threads=threads
+        ),
+        "n_step_returns": lambda threads: cartwheel.returns.n_step_returns(
+            rewards, *ends, n=3, next_values=next_values, gamma=0.9, num_threads=threads
+        ),
+    }
+    expected = {name: estimate(1) for name, estimate in estimators.items()}
+    enlarge_stacks()
+    limit_address_space(512 << 20)
+    for name, estimate in estimators.items():
+        assert_identical(tuple(estimate(4)), tuple(expected[name]))
+    tell(estimators=list(estimators))
+
+
+@program
+def step_in_real_time(executor):
+    """Steps with a real-time priority on one processor; what polls for two seconds is killed."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    resource.setrlimit(resource.RLIMIT_RTTIME, (2_000_000, 2_000_000))
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        tell(allowed=False)
+        return
+    if executor == "native":
+        envs = cartwheel.NativeVectorEnv("CartPole-v1", 64, num_workers=2)
+    else:
+        envs = build(executor, FaultyEnv)
+    envs.reset()
+    for _ in range(20):
+        envs.step([0] * envs.num_envs)
+    envs.close()
+    tell(allowed=True)
 
 
 @program

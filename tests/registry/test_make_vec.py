@@ -386,7 +386,8 @@ def test_the_presets_are_subclasses_of_vector_env():
         envs = partial(preset, autoreset_mode="SameStep")([partial(TranscriptEnv, 2)] * 2)
         assert envs.executor == executor
         assert envs.autoreset_mode is AutoresetMode.SAME_STEP
-        assert repr(envs) == f"{preset.__name__}(num_envs=2, autoreset_mode='same_step')"
+        shown = f"num_envs=2, autoreset_mode='same_step', executor={executor!r}"
+        assert repr(envs) == f"{preset.__name__}({shown})"
         envs.close()
 
 

@@ -249,7 +249,8 @@ def test_a_spec_rebuilds_its_vector_environment(make, rebuild):
     envs = make("FrozenLake-v1", 3, autoreset_mode="SameStep", num_workers=2, **keywords)
     spec = envs.spec
     before = copy.deepcopy(spec)
-    assert repr(envs) == "NativeVectorEnv('FrozenLake-v1', num_envs=3, autoreset_mode='same_step')"
+    shown = "num_envs=3, autoreset_mode='same_step', executor='thread'"
+    assert repr(envs) == f"NativeVectorEnv('FrozenLake-v1', {shown})"
     for again in (spec, copy.deepcopy(spec), pickle.loads(pickle.dumps(spec))):
         rebuilt = rebuild(again)
         assert type(rebuilt) is cartwheel.NativeVectorEnv

@@ -373,7 +373,8 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tianshou):
 
 def test_repr_names_the_vector_environment(tianshou):
     envs = tianshou.ours(fns_of((1, 1)), executor="inline")
-    assert repr(envs).endswith("(VectorEnv(num_envs=2, autoreset_mode='disabled'))")
+    shown = "VectorEnv(num_envs=2, autoreset_mode='disabled', executor='inline')"
+    assert repr(envs).endswith(f"({shown})")
     envs.close()
 
 

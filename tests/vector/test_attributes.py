@@ -314,10 +314,11 @@ def test_a_copy_is_an_error_that_names_the_way(build, copied):
     envs.close()
 
 
-def test_repr_names_the_class_the_number_and_the_mode(build):
+def test_repr_names_the_class_the_number_the_mode_and_the_executor(build):
     envs = build(transcripts(3, 3))
-    assert repr(envs) == "VectorEnv(num_envs=2, autoreset_mode='next_step')"
+    how = f"executor={envs.executor!r}"
+    assert repr(envs) == f"VectorEnv(num_envs=2, autoreset_mode='next_step', {how})"
     envs.close()
-    assert repr(envs) == "VectorEnv(num_envs=2, autoreset_mode='next_step')"
+    assert repr(envs) == f"VectorEnv(num_envs=2, autoreset_mode='next_step', {how})"
     envs = build(transcripts(3, 3), autoreset_mode="disabled", batch_size=1)
-    assert repr(envs) == "VectorEnv(num_envs=2, batch_size=1, autoreset_mode='disabled')"
+    assert repr(envs) == f"VectorEnv(num_envs=2, batch_size=1, autoreset_mode='disabled', {how})"

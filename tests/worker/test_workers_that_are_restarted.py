@@ -41,6 +41,17 @@ def build(build_processes):
     return partial(build_processes, on_worker_death="restart")
 
 
+def test_the_policy_asks_for_a_worker_where_one_environment_would_be_stepped_inline():
+    """Otherwise the program would die with its environment."""
+    with contextlib.closing(cartwheel.VectorEnv([FaultyEnv])) as envs:
+        assert envs.executor == "inline"
+    with contextlib.closing(cartwheel.VectorEnv([FaultyEnv], on_worker_death="restart")) as envs:
+        assert envs.executor == "process"
+        envs.reset(seed=SEED)
+        *_, infos = envs.step([fault("kill")])
+        assert infos["worker_restarted"].tolist() == [True]
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["exit 0", "exit 3", "kill", "crash"])
 def test_a_worker_that_dies_in_a_step_truncates_its_rows(build, mode, name):

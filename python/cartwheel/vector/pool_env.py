@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import Pool
     from cartwheel.arguments import ResetOptions, Seeds
-    from cartwheel.choices import FinalObs
+    from cartwheel.choices import Executor, FinalObs
 
 #: Observations: an array, unless the space is nested: ``VectorEnv[dict[str, NDArray[Any]]]``.
 ObsType = TypeVar("ObsType", default=NDArray[Any])
@@ -75,6 +75,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     steps_rows = True
     #: Whether rows can be sent and received. Wrappers that can do so have it too.
     sends_rows = True
+    #: How the workers run, as it was chosen: never ``"auto"``.
+    executor: Executor
     #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
     batch_size: int
     #: Whether a reset with row numbers returns the full batch of all rows.
@@ -107,12 +109,13 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._finalizer = Finalizer(self, _end, shut_down, self._pool, args)
 
     def __repr__(self) -> str:
-        """Class, id if it is known, number of environments and autoreset mode, in one line."""
+        """Class, id if it is known, number of environments, mode and executor, in one line."""
         parts = [] if self._shown_id is None else [repr(self._shown_id)]
         parts.append(f"num_envs={self.num_envs}")
         if self.batch_size < self.num_envs:
             parts.append(f"batch_size={self.batch_size}")
         parts.append(f"autoreset_mode={self.autoreset_mode.name.lower()!r}")
+        parts.append(f"executor={self.executor!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def __reduce__(self) -> NoReturn:

@@ -132,7 +132,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             threads, for environments that release the GIL and for builds of Python without a GIL;
             the environments must be thread-safe, except that only one renders at a time.
             ``"inline"``: in the calling thread. ``"auto"``: ``"inline"`` for one environment, on
-            one processor, and in a daemonic process, otherwise ``"process"``. In worker processes
+            one processor, and in a daemonic process, unless ``on_worker_death`` or ``on_timeout``
+            is ``"restart"``; otherwise ``"process"``. The attribute ``executor`` and ``repr`` say
+            what was chosen. In worker processes
             ``OMP_NUM_THREADS``, ``MKL_NUM_THREADS`` and the like are 1 unless they are set, because
             there is a process for each processor already.
         num_workers: Number of processes or threads. The default is one for each usable processor,
@@ -151,7 +153,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         on_worker_death: What the death of a worker process does. ``"raise"``: it raises a
             :class:`~cartwheel.WorkerDiedError`, after which only :meth:`close` works.
             ``"restart"``: another process makes the environments again, and their episodes are
-            truncated. ``infos["worker_restarted"]`` of these rows is true.
+            truncated. ``infos["worker_restarted"]`` of these rows is true. ``executor="auto"`` then
+            chooses ``"process"``: with the other executors, the program dies with the environment.
         on_timeout: What a worker that hangs does. ``"raise"``: the call raises a
             :class:`~cartwheel.WorkerTimeoutError` and stays pending: wait for its result, or call
             :meth:`reset`. ``"restart"``: a worker process that holds work and finishes no reset,
@@ -274,7 +277,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             raise ValueError(
                 "`batch_size` below the number of environments needs `observation_mode='same'`."
             )
-        self.executor = as_executor(executor, self.num_envs, on_timeout=on_timeout)
+        self.executor = as_executor(
+            executor, self.num_envs, on_timeout=on_timeout, on_worker_death=on_worker_death
+        )
         num_workers = as_num_workers(num_workers, max_concurrency, self.num_envs)
         Batching.check_mode(observation_mode)
         as_context(context)

@@ -69,24 +69,32 @@ def start_threads(
     Threads render in turn, because drawing libraries release the GIL while they use state that is
     global to the process. In pygame, all polygons share one buffer of corners in SDL_gfx, and two
     threads that draw at the same time sometimes draw each other's corners.
+
+    Raises:
+        RuntimeError: The system starts no more threads; those that were started have ended.
     """
     crew = Crew(shards, recovery=recovery)
     drawing = threading.Lock()
-    for index, (first, last) in enumerate(shards):
-        channel = LocalChannel()
-        its = LocalWorkerChannel(channel)
-        worker = Worker(its, first, travels=False, recovery=recovery, drawing=drawing)
-        thread = threading.Thread(
-            target=serve_thread,
-            args=(worker, its, index, env_fns[first:last]),
-            kwargs={"spin": spin},
-            name=f"Worker<{name}>-{index}",
-            daemon=True,
-        )
-        crew.channels.append(channel)
-        crew.objects.append([[] for _ in range(first, last)])
-        crew.threads.append(thread)
-        thread.start()
+    try:
+        for index, (first, last) in enumerate(shards):
+            channel = LocalChannel()
+            its = LocalWorkerChannel(channel)
+            worker = Worker(its, first, travels=False, recovery=recovery, drawing=drawing)
+            thread = threading.Thread(
+                target=serve_thread,
+                args=(worker, its, index, env_fns[first:last]),
+                kwargs={"spin": spin},
+                name=f"Worker<{name}>-{index}",
+                daemon=True,
+            )
+            with uninterrupted():  # otherwise a thread could belong to no crew
+                thread.start()
+                crew.threads.append(thread)
+                crew.channels.append(channel)
+                crew.objects.append([[] for _ in range(first, last)])
+    except BaseException:
+        crew.give_up()
+        raise
     return crew
 
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Deals `rows` rows to `workers` workers as contiguous ranges whose lengths differ by at most one.
 ///
@@ -132,23 +133,32 @@ fn dealt(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
     dealt
 }
 
-/// Calls `compute` for every share with its outputs, each on a separate thread; one of them is the
-/// calling thread.
+/// Calls `compute` for every share with its outputs, on a thread for each share. One of them is the
+/// calling thread; where the system starts fewer threads, those that there are do everything.
 pub(crate) fn compute_each<O: Send>(
     shares: Vec<Range<usize>>,
     outputs: impl IntoIterator<Item = O>,
     compute: impl Fn(Range<usize>, O) + Sync,
 ) {
-    let mut work = shares.into_iter().zip(outputs);
-    let own = work.next();
-    std::thread::scope(|scope| {
-        for (share, output) in work {
-            let compute = &compute;
-            scope.spawn(move || compute(share, output));
-        }
-        if let Some((share, output)) = own {
+    let others = shares.len().saturating_sub(1);
+    let work: Vec<_> = shares.into_iter().zip(outputs).collect();
+    if others == 0 {
+        return work.into_iter().for_each(|(share, output)| compute(share, output));
+    }
+    let left = Mutex::new(work);
+    let take = || left.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let work = || {
+        while let Some((share, output)) = take() {
             compute(share, output);
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..others {
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
     });
 }
 

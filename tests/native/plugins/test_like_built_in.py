@@ -51,7 +51,8 @@ def test_every_make_function_makes_it(make, env_id):
     envs = make(env_id, 3, autoreset_mode="SameStep", length=4, executor="inline")
     assert type(envs) is cartwheel.NativeVectorEnv
     assert (envs.env_id, envs.spec.id, envs.executor) == (CORRIDOR, CORRIDOR, "inline")
-    assert repr(envs) == f"NativeVectorEnv({CORRIDOR!r}, num_envs=3, autoreset_mode='same_step')"
+    shown = "num_envs=3, autoreset_mode='same_step', executor='inline'"
+    assert repr(envs) == f"NativeVectorEnv({CORRIDOR!r}, {shown})"
     observations, infos = envs.reset(options={"position": 3})
     assert positions(observations) == [3] * 3
     assert infos["steps"].tolist() == [0] * 3

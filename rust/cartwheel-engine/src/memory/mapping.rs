@@ -198,6 +198,17 @@ impl Mapping {
         unsafe { self.start.add(range.start) }
     }
 
+    /// Gives the whole pages of `range` back to the system, where it can take them.
+    ///
+    /// # Safety
+    ///
+    /// No thread or process reads the range before it was written again: invariant 3 must say so.
+    pub(crate) unsafe fn give_back(&self, range: Range<usize>) {
+        let bytes = range.len();
+        // SAFETY: the range is inside the mapping (invariant 1), and the caller promises the rest.
+        unsafe { platform::give_back_pages(self.at(range), bytes) }
+    }
+
     /// Copies `bytes` to `offset`.
     ///
     /// # Safety

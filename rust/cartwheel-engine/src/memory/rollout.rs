@@ -15,7 +15,7 @@
 //! batches share one place for them, which is read before the next task begins. The first batch is the exception: a
 //! reset before the first step replaces it, if there is no lease left through which safe code could
 //! read it. So invariant 3 of [`super`] holds for a rollout, batch by batch.
-#![expect(unsafe_code, reason = "makes mapped memory private, see the invariants")]
+#![expect(unsafe_code, reason = "gives mapped memory away, see the invariants")]
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -111,9 +111,17 @@ pub(super) struct FreeRollouts {
     /// Numbers of rollouts whose memory is not filled again: a forked child may see it, some
     /// workers may not know it, or it was given back.
     retired: Mutex<Vec<usize>>,
+    /// Whether none is recorded any more.
+    closed: AtomicBool,
 }
 
 impl FreeRollouts {
+    /// From now on keeps no more of them.
+    pub(super) fn close(&self) {
+        // `Release` pairs with the `Acquire` in `RolloutLease::drop`.
+        self.closed.store(true, Ordering::Release);
+    }
+
     /// Takes a rollout with room for exactly this many steps.
     pub(super) fn take(&self, steps: usize) -> Option<(usize, Arc<RolloutMemory>)> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -270,7 +278,14 @@ impl Drop for RolloutLease {
         };
         // If an interrupt came before the recording began, some workers may not know the rollout.
         let is_known = self.recorded.load(Ordering::Relaxed);
-        if !is_known || (shared && self.taken.forked_since()) {
+        if self.free.closed.load(Ordering::Acquire) {
+            if !shared {
+                let all = 0..self.memory.mapping.len();
+                // SAFETY: this was the last lease, and nothing is filled any more but by threads that are
+                // late, which nothing reads (invariant 3).
+                unsafe { self.memory.mapping.give_back(all) };
+            }
+        } else if !is_known || (shared && self.taken.forked_since()) {
             self.free.retire(self.index);
         } else {
             self.free.put((self.index, Arc::clone(&self.memory)));

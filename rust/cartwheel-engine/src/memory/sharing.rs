@@ -56,6 +56,7 @@ impl Sharing {
         } else {
             self.slabs.all_rollouts().iter().for_each(|(_, rollout)| rollout.close());
         }
+        self.slabs.forget_rollouts();
     }
 
     /// As [`Sharing::part`], in any process.

@@ -52,6 +52,11 @@ impl SlabMemory {
         self.rollouts.write().unwrap_or_else(PoisonError::into_inner)[index] = None;
     }
 
+    /// Forgets all rollouts, which no task fills any more: those that somebody holds end with their lease.
+    pub(super) fn forget_rollouts(&self) {
+        self.rollouts.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Number of the next rollout to make.
     pub(crate) fn next_rollout(&self) -> usize {
         self.rollouts.read().unwrap_or_else(PoisonError::into_inner).len()

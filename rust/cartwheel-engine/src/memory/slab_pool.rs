@@ -16,11 +16,17 @@
 //! A batch that is received in parts has a lease for each part; the slab is free again when the last
 //! of them is dropped. Each drop releases the reads before it, and the last one acquires them.
 //!
+//! When the pool closes, what is free gives its memory back to the system, since a lease keeps the mapping
+//! of all slabs.
+//!
 //! Only a lease proves that a caller may still read the slab. A reference count of anything else
 //! would sometimes be wrong: a worker may hold its own reference for an instant after
 //! acknowledging, and NumPy views refer to their base and not to the array from which they were
 //! made.
-#![expect(unsafe_code, reason = "copies out of mapped memory, see the invariants")]
+#![expect(
+    unsafe_code,
+    reason = "copies out of mapped memory and gives it back, see the invariants"
+)]
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -52,6 +58,8 @@ pub struct SlabPool {
     /// Whether each scratch slab is being filled or copied.
     scratch_busy: Box<[AtomicBool]>,
     free_rollouts: Arc<FreeRollouts>,
+    /// Whether no slab is filled any more.
+    closed: AtomicBool,
 }
 
 impl SlabPool {
@@ -69,7 +77,31 @@ impl SlabPool {
         let reserved = AtomicU32::new(first + 1);
         let leases = (0..memory.limit).map(|_| Leases::none()).collect();
         let (in_use, free_rollouts) = (AtomicU32::new(0), Arc::default());
-        Self { memory, free, reserved, in_use, leases, scratch_busy, free_rollouts }
+        let closed = AtomicBool::new(false);
+        Self { memory, free, reserved, in_use, leases, scratch_busy, free_rollouts, closed }
+    }
+
+    /// Gives the memory of everything that is free back to the system, although leases on other slabs
+    /// keep the mapping. Later, private memory is given back when its lease ends.
+    ///
+    /// Nothing is acquired after this.
+    pub(crate) fn close(&self) {
+        // `Release` pairs with the `Acquire` in `Lease::drop`. A slab whose lease ends at the same moment
+        // may be missed: it goes with the mapping.
+        self.closed.store(true, Ordering::Release);
+        while let Some(slab) = self.free.pop().or_else(|| self.take_scratch()) {
+            self.give_back(slab);
+        }
+        self.free_rollouts.close();
+        while self.discard_rollout() {}
+    }
+
+    fn give_back(&self, slab: u32) {
+        let start = self.memory.start(slab);
+        let range = start..start + self.memory.layout().bytes();
+        // SAFETY: the slab is free for good. A thread that is late may still write into it, and no one
+        // reads that (invariant 3).
+        unsafe { self.memory.mapping.give_back(range) }
     }
 
     /// Layout of a slab.
@@ -393,6 +425,10 @@ impl Drop for Lease {
             // Pairs with the `Acquire` in `SlabPool::acquire`.
             Some(busy) => busy.store(false, Ordering::Release),
             None if self.taken.is_some_and(Moment::forked_since) => {} // a forked child may read it
+            // Shared memory is private by now, which gives nothing back.
+            None if self.taken.is_none() && self.pool.closed.load(Ordering::Acquire) => {
+                self.pool.give_back(self.slab);
+            }
             None => self.pool.free.push(self.slab),
         }
     }

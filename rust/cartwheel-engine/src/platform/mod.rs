@@ -23,7 +23,7 @@
 //! # Invariants
 //!
 //! 1. An address that is given back or replaced here is the caller's: a whole mapping made by `pages`,
-//!    of this length, into which nothing else maps.
+//!    of this length, into which nothing else maps; where pages are given back, a part of one.
 //! 2. While memory is made private, no other thread of this process reads or writes it, unless
 //!    [`PARTS_AT_ONCE`]. What other processes write meanwhile has no meaning here.
 
@@ -47,7 +47,7 @@ use portable as system;
 #[cfg(feature = "failpoints")]
 pub(crate) use by_id::stop_this_process;
 pub(crate) use by_id::{kill_this_process, pid};
-pub(crate) use pages::{Access, Behind, map, unmap};
+pub(crate) use pages::{Access, Behind, give_back_pages, map, unmap};
 pub(crate) use rights::{prepare_socket, receive_descriptor, send_bytes, send_descriptor};
 pub use scope::Scope;
 pub use system::{NAME, process_id};

@@ -90,6 +90,37 @@ pub(crate) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     debug_assert!(unmapped.is_ok(), "a mapping is unmapped once");
 }
 
+/// Gives the whole pages of a range back to the system, where it can take them: their bytes are zeros
+/// from now on, for shared memory in every process.
+///
+/// # Safety
+///
+/// The caller has mapped the range (invariant 1), and no process reads it before it was written again.
+pub(crate) unsafe fn give_back_pages(start: NonNull<u8>, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+        let page = rustix::param::page_size();
+        let first = start
+            .as_ptr()
+            .cast::<c_void>()
+            .wrapping_byte_add(start.addr().get().wrapping_neg() % page);
+        let skipped = first.addr() - start.addr().get();
+        let whole = bytes.saturating_sub(skipped) / page * page;
+        if whole == 0 {
+            return;
+        }
+        // SAFETY: the pages are in the caller's range, whose contents are not needed.
+        let removed = unsafe { madvise(first, whole, Advice::LinuxRemove) };
+        if removed.is_err() {
+            // Private memory has no file from which to remove pages. SAFETY: as above.
+            let _ = unsafe { madvise(first, whole, Advice::LinuxDontNeed) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, bytes);
+}
+
 /// Keeps a range out of core dumps, where the system takes such advice.
 ///
 /// # Safety

@@ -274,6 +274,7 @@ impl Pool {
         if std::mem::replace(&mut self.closed, true) || self.owner != std::process::id() {
             return Vec::new();
         }
+        self.slabs.close(); // before what workers may still be filling is free
         self.pending = None; // a slab that is still being filled is free now, but never acquired
         self.task = Command::next(self.task);
         let command = Command { op: Op::Close, task: self.task };

@@ -44,6 +44,11 @@ use crate::schedule::{shards as deal, usable_cpus};
 use crate::sync::Mutex;
 use crate::wake::{Command, Op, PARKED, SLEEPERS, Trials, Word, publish, publish_all};
 
+/// Time that threads have to end which were started in vain.
+const LAST_GRACE: Duration = Duration::from_secs(1);
+/// Longest time that the caller polls for an answer while it measures.
+const LONGEST_POLL: Duration = Duration::from_millis(1);
+
 /// The time that handing work to a thread takes, measured when a crew is made.
 #[derive(Debug, Clone, Copy)]
 struct Handoff {
@@ -132,12 +137,14 @@ impl Crew {
                 }
                 shared.serve(thread, cpus, spin);
             };
-            let started = OwnThread::start(format!("cartwheel-{thread}"), run);
-            let started = started.map_err(|source| Error::Os {
-                doing: format!("starting thread {thread}"),
-                source,
-            })?;
-            crew.threads.push(started);
+            match OwnThread::start(format!("cartwheel-{thread}"), run) {
+                Ok(started) => crew.threads.push(started),
+                Err(source) => {
+                    // The others would wait for a task forever, and keep the memory.
+                    crew.close(Command::next(0), LAST_GRACE);
+                    return Err(Error::Os { doing: format!("starting thread {thread}"), source });
+                }
+            }
         }
         crew.measure();
         Ok(crew)
@@ -167,7 +174,12 @@ impl Crew {
             let start = Instant::now();
             publish(&self.shared.sleeper(0), Command { op: Op::Call, task });
             while self.shared.served[0].0.load(Ordering::Acquire) != task {
-                std::hint::spin_loop();
+                if start.elapsed() < LONGEST_POLL {
+                    std::hint::spin_loop();
+                } else {
+                    // A caller with a real-time priority and the only processor would poll forever.
+                    std::thread::sleep(Duration::from_micros(50));
+                }
             }
             start.elapsed()
         };

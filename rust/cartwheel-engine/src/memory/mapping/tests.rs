@@ -74,3 +74,26 @@ fn shared_memory_has_no_name_and_belongs_to_its_user() {
     #[cfg(target_os = "linux")] // macOS does not count names of memory
     assert_eq!(status.st_nlink, 0, "it has no name");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn giving_a_range_back_zeros_its_whole_pages_for_everyone_and_nothing_next_to_them() {
+    let page = rustix::param::page_size();
+    for scope in [Scope::Private, Scope::Shared] {
+        let (mapping, backing) = Mapping::new("returned", 4 * page, scope).expect("four pages");
+        backing.reserve(0..4 * page).expect("four pages");
+        let other = backing.descriptor().map(|_| attached(&backing, 4 * page, Access::Read));
+        let other = other.map(|other| other.expect("the size is right"));
+        write(&mapping, 0, &vec![7; 4 * page]);
+        // SAFETY: nobody else accesses the memory meanwhile.
+        unsafe { mapping.give_back(page - 4..3 * page + 4) };
+        for seen in std::iter::once(&mapping).chain(&other) {
+            for offset in [0, page - 4, 3 * page, 4 * page - 4] {
+                assert_eq!(read(seen, offset), [7; 4], "{offset} of {scope:?}");
+            }
+            for offset in [page, 3 * page - 4] {
+                assert_eq!(read(seen, offset), [0; 4], "{offset} of {scope:?}");
+            }
+        }
+    }
+}
