@@ -111,6 +111,7 @@ class RecordEpisode(VectorWrapper):
     """
 
     _changes_steps = False
+    _prepares_calls = True
 
     def __init__(
         self,

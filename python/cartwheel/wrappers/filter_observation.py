@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,9 @@ class FilterObservation(ObservationWrapper):
                 "`filter_keys` must name at least one part of the observations, and none twice, "
                 f"got {list(filter_keys)}."
             )
-        parts: Any = space.spaces
+        # Copies: making a batched space seeds the parts of the space that it is made from, and they
+        # may be those of an environment in this process.
+        parts: Any = copy.deepcopy(space.spaces)
         kept: Space[Any]
         if isinstance(space, Dict):
             kept = dict_like(space, {str(key): parts[key] for key in filter_keys})

@@ -63,6 +63,7 @@ class NumpyToTorch(ConvertsArrays):
     """
 
     _changes_steps = False
+    _prepares_calls = True
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], device: Any = None) -> None:
         """Checks the arguments; steps nothing."""

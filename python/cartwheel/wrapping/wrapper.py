@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 
     Reset = tuple[Any, dict[str, Any]]
     Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+
+
+#: The methods through which environments are called.
+_CALLS = (
+    *("reset", "reset_async", "reset_wait", "async_reset", "set_state"),
+    *("step", "step_async", "step_wait", "send", "recv", "rollout", "end_rollout"),
+)
 
 
 def rows_of_batch(envs: Any) -> int:
@@ -57,6 +65,9 @@ class VectorWrapper(AnyVectorWrapper):
     #: Whether observations of ``rollout`` differ from those of the wrapped environment, or rewards,
     #: terminations or truncations do. Then the arrays of a rollout are copies.
     _changes_steps = True
+    #: Whether the calls that this class itself overrides prepare arguments and nothing else. Then
+    #: wrappers around it need not make them. A subclass that overrides a call does not have it.
+    _prepares_calls = False
     __del__ = keep_open
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
@@ -108,8 +119,12 @@ class VectorWrapper(AnyVectorWrapper):
 
     @classmethod
     def _makes_calls(cls) -> bool:
-        """Whether the class overrides ``step``: wrappers around it call it as an environment."""
-        return cls.step is not VectorWrapper.step
+        """Whether the class overrides a call: wrappers around it call it as an environment."""
+        owners = {next(base for base in cls.__mro__ if name in vars(base)) for name in _CALLS}
+        return any(
+            owner is not VectorWrapper and not vars(owner).get("_prepares_calls", False)
+            for owner in owners
+        )
 
     # Every way to step
 
@@ -344,6 +359,23 @@ class VectorWrapper(AnyVectorWrapper):
     def fills_rollouts(self) -> bool:
         """Whether :meth:`rollout` has what :meth:`step` returns, and no step is copied for it."""
         return not self._changes_rollouts() and getattr(self._source.envs, "fills_rollouts", False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets a public name of a wrapped environment there, where it is read from.
+
+        A name that no wrapped environment has, or that this class has itself, is set here, and so
+        is everything that a method of this object sets.
+        """
+        if not (name.startswith("_") or name in vars(self) or hasattr(type(self), name)):
+            caller = sys._getframe(1)  # an attribute that a subclass adds is its own
+            first = caller.f_code.co_varnames[:1]
+            inner = None if first and caller.f_locals.get(first[0]) is self else vars(self)
+            while inner is not None and (envs := inner.get("env")) is not None:
+                inner = vars(envs)
+                if name in inner or hasattr(type(envs), name):
+                    setattr(envs, name, value)
+                    return
+        super().__setattr__(name, value)
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
         """Renders as the wrapped environment does."""
