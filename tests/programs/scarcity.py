@@ -1,5 +1,6 @@
 """Programs with too little memory, address space, shared memory, descriptors, threads or time."""
 
+import contextlib
 import gc
 import os
 import resource
@@ -9,6 +10,7 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -192,7 +194,7 @@ def step_in_real_time(executor):
 
 @program
 def construct_with_few_descriptors(context, *limits):
-    """Reports for each limit that everything works, or the one exception."""
+    """Reports for each limit, which is a hard one, that everything works, or the one exception."""
     build("process", context=context).close()  # a fork server keeps a few descriptors
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     outcomes, left = [], set()
@@ -200,7 +202,9 @@ def construct_with_few_descriptors(context, *limits):
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
         before = residue()
         try:
-            envs = build("process", context=context, num_workers=4)
+            # The hard limit itself stays, since only root could raise it again.
+            with mock.patch.object(resource, "getrlimit", return_value=(limit, limit)):
+                envs = build("process", context=context, num_workers=4)
             assert_works(envs)
             envs.close()
             outcomes.append("works")
@@ -211,6 +215,21 @@ def construct_with_few_descriptors(context, *limits):
         gc.collect()
         left |= left_behind(before)
     tell(outcomes=outcomes, left=sorted(left))
+
+
+@program
+def construct_with_a_low_soft_limit(context):
+    """Reports the limits at first and after twelve workers worked."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (40, hard))
+    limits = [resource.getrlimit(resource.RLIMIT_NOFILE)]
+    with contextlib.closing(
+        cartwheel.VectorEnv([FaultyEnv] * 12, executor="process", context=context, num_workers=12)
+    ) as envs:
+        envs.reset()
+        envs.step([0] * 12)
+    limits.append(resource.getrlimit(resource.RLIMIT_NOFILE))
+    tell(limits=limits)
 
 
 @program

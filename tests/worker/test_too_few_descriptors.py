@@ -26,6 +26,15 @@ def test_with_any_limit_it_works_or_says_what_to_do(context, limits):
     assert facts["left"] == []
 
 
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_soft_limit_that_is_too_low_is_raised_as_far_as_needed(context):
+    (soft, hard), (raised, hard_afterwards) = run("construct_with_a_low_soft_limit", context)[
+        "limits"
+    ]
+    assert soft < raised < 40 + 12 * 6 + 16, "what is open, and what twelve workers need"
+    assert hard_afterwards == hard
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_a_worker_needs_as_many_descriptors_for_many_environments_as_for_one(context):

@@ -214,7 +214,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         RuntimeError: Spaces differ where they must be equal; or this process cannot start worker
             processes, because it is daemonic or its main module has no
             ``if __name__ == "__main__":``.
-        OSError: This process may not open as many files as the worker processes need.
+        OSError: The hard limit does not let this process open as many files as the worker processes
+            need. (The soft limit is raised.)
         MemoryError: The control group or the machine has less memory than the batches need.
         WorkerDiedError: A worker process ended while it made its environments.
         WorkerTimeoutError: The construction took longer than ``timeout``.
