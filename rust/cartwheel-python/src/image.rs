@@ -3,6 +3,7 @@
 use std::num::NonZero;
 
 use cartwheel_engine::image::{Error, Plan, Shape};
+use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::space::DType;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -38,7 +39,8 @@ impl PyImagePlan {
     ) -> PyResult<Self> {
         let shape = Shape { height, width, channels: channels.unwrap_or(1) };
         let plan =
-            Plan::new(shape, [out_height, out_width], grey, channel_first).map_err(image_error)?;
+            with_standard_floats(|| Plan::new(shape, [out_height, out_width], grey, channel_first));
+        let plan = plan.map_err(image_error)?;
         let mut image = vec![out_height, out_width];
         if !grey && let Some(channels) = channels {
             image.insert(if channel_first { 0 } else { 2 }, channels);
@@ -66,7 +68,8 @@ impl PyImagePlan {
         let (bytes, second) = (frames.cells()?, second.as_ref().map(Borrowed::cells).transpose()?);
         let mut result = Ok(());
         let images = filled(py, DType::U8, Some(rows), &self.image, |out| {
-            result = py.detach(|| self.plan.run(bytes, second, self.num_threads, out));
+            let mut run = || self.plan.run(bytes, second, self.num_threads, out);
+            result = py.detach(|| with_standard_floats(&mut run));
         })?;
         result.map_err(image_error)?;
         Ok(images)

@@ -12,6 +12,7 @@ use super::settings::ShardSettings;
 use crate::call::FULL_RESET;
 use crate::error::Error;
 use crate::memory::{ActionRows, Addresses};
+use crate::platform::with_standard_floats;
 use crate::plugin::Kind;
 use crate::protocol::{Tally, Work};
 use crate::wake::Op;
@@ -101,6 +102,47 @@ impl NativeShard {
 
 impl Shard for NativeShard {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
+        with_standard_floats(|| self.run_task(task))
+    }
+
+    fn batch_of_sent(&self) -> usize {
+        self.pace.rows()
+    }
+
+    fn together(&mut self, rows: &Range<usize>) -> usize {
+        let Some(own) = &mut self.rows else { return rows.len() };
+        let failed = own.faults.iter().map(|fault| fault.row).filter(|row| rows.contains(row));
+        let alone = failed.chain(own.infos.first_of(rows)).min();
+        alone.map_or(rows.len(), |row| (row - rows.start).max(1))
+    }
+
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, tally: Tally<'_>) {
+        with_standard_floats(|| self.prepare_rows(work, first, actions, tally));
+    }
+
+    fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
+        if task.op == Op::Call {
+            let error = cartwheel_core::Error::BadParameter(message.to_owned());
+            self.mailbox.post_answer(Err(error.into()));
+            return Report::default();
+        }
+        let Some(rows) = &mut self.rows else { return Report::default() };
+        let message = |row| Error::Panicked { row, message: message.to_owned() };
+        rows.fail_all(task.own_rows(), task.first, message);
+        self.mailbox.post_faults(std::mem::take(&mut rows.faults));
+        Report { failed: true, spilled: false }
+    }
+
+    /// Everything is in the mailbox already.
+    fn flush(&mut self, _report: Report) {}
+
+    fn close(&mut self) {
+        self.rows = None;
+    }
+}
+
+impl NativeShard {
+    fn run_task(&mut self, task: &mut Task<'_>) -> Report {
         if !matches!(task.op, Op::Step | Op::Judge | Op::Reset) {
             if let (Some(request), Some(rows)) = (self.mailbox.take_request(), &mut self.rows) {
                 self.mailbox.post_answer(rows.answer(request));
@@ -124,18 +166,13 @@ impl Shard for NativeShard {
         self.report(task, &rows)
     }
 
-    fn batch_of_sent(&self) -> usize {
-        self.pace.rows()
-    }
-
-    fn together(&mut self, rows: &Range<usize>) -> usize {
-        let Some(own) = &mut self.rows else { return rows.len() };
-        let failed = own.faults.iter().map(|fault| fault.row).filter(|row| rows.contains(row));
-        let alone = failed.chain(own.infos.first_of(rows)).min();
-        alone.map_or(rows.len(), |row| (row - rows.start).max(1))
-    }
-
-    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, tally: Tally<'_>) {
+    fn prepare_rows(
+        &mut self,
+        work: &Work,
+        first: usize,
+        actions: &ActionRows<'_>,
+        tally: Tally<'_>,
+    ) {
         let Some(rows) = &mut self.rows else { return };
         let start = self.pace.is_due().then(Instant::now);
         let own = work.rows.start - first..work.rows.end - first;
@@ -169,25 +206,5 @@ impl Shard for NativeShard {
         if let Some(start) = start {
             self.pace.note(work.op, start.elapsed(), work.rows.len());
         }
-    }
-
-    fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
-        if task.op == Op::Call {
-            let error = cartwheel_core::Error::BadParameter(message.to_owned());
-            self.mailbox.post_answer(Err(error.into()));
-            return Report::default();
-        }
-        let Some(rows) = &mut self.rows else { return Report::default() };
-        let message = |row| Error::Panicked { row, message: message.to_owned() };
-        rows.fail_all(task.own_rows(), task.first, message);
-        self.mailbox.post_faults(std::mem::take(&mut rows.faults));
-        Report { failed: true, spilled: false }
-    }
-
-    /// Everything is in the mailbox already.
-    fn flush(&mut self, _report: Report) {}
-
-    fn close(&mut self) {
-        self.rows = None;
     }
 }

@@ -17,6 +17,8 @@
 //! | the id of this process | on a page that forks wipe | `getpid` |
 //! | a processor for a thread | `sched_setaffinity` | nothing |
 //!
+//! The mode of floats (`floats`) is the processor's, and the same on both.
+//!
 //! Both map memory by `mmap` (`pages`), and send bytes and descriptors over sockets (`rights`). Where a kernel, or a filter of system calls (seccomp), refuses
 //! memfd, futex or pidfd, `linux` uses the portable means instead.
 //!
@@ -28,6 +30,7 @@
 //!    [`PARTS_AT_ONCE`]. What other processes write meanwhile has no meaning here.
 
 mod by_id;
+mod floats;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
 mod pages;
@@ -47,6 +50,7 @@ use portable as system;
 #[cfg(feature = "failpoints")]
 pub(crate) use by_id::stop_this_process;
 pub(crate) use by_id::{kill_this_process, pid};
+pub use floats::with_standard_floats;
 pub(crate) use pages::{Access, Behind, give_back_pages, map, unmap};
 pub(crate) use rights::{prepare_socket, receive_descriptor, send_bytes, send_descriptor};
 pub use scope::Scope;

@@ -17,6 +17,7 @@ use super::spaces::space;
 use super::table::EnvTable;
 use super::text::text;
 use crate::error::Error;
+use crate::platform::with_standard_floats;
 
 /// A kind of environment: a table with options. It is made once for a pool.
 pub struct Kind {
@@ -51,6 +52,10 @@ impl Kind {
     /// [`cartwheel_core::Error::BadOptions`] when an option does not exist or has an invalid value,
     /// or when the spaces are not as Gymnasium has them; [`Error::Plugin`] when the description breaks the contract.
     pub fn new(table: &Arc<EnvTable>, options: &str) -> Result<Arc<Self>, Error> {
+        with_standard_floats(|| Self::parse(table, options)) // some options are floats
+    }
+
+    fn parse(table: &Arc<EnvTable>, options: &str) -> Result<Arc<Self>, Error> {
         let named =
             |error: &dyn fmt::Display| Error::bad_options(format!("{}: {error}", table.id()));
         let mut all = table.defaults.clone();

@@ -10,6 +10,7 @@ use super::handle::Handle;
 use super::kind::Kind;
 use super::sink::with_message;
 use crate::error::Error;
+use crate::platform::with_standard_floats;
 
 /// Options of a reset, parsed and checked by the plugin. Cheap to clone.
 #[derive(Clone)]
@@ -48,7 +49,7 @@ impl Kind {
             // (invariants 2 and 5).
             unsafe { parse(self.handle(), json.as_ptr(), json.len(), sink) }
         };
-        let (made, message) = with_message(parsed);
+        let (made, message) = with_standard_floats(|| with_message(parsed));
         let made = NonNull::new(made).ok_or_else(|| Error::bad_options(message.text()))?;
         // SAFETY: the table has just made them.
         Ok(unsafe { ResetOptions::from_made(self, made) })

@@ -1,5 +1,6 @@
 //! NumPy arrays as the core's slices, for the duration of a call.
 
+use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::returns::{PerStep, Real, TimeMajor};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
@@ -26,6 +27,11 @@ macro_rules! with_type_of {
     }};
 }
 pub(crate) use with_type_of;
+
+/// Computes detached, in the standard mode of floats; threads that are started get it, too.
+pub(crate) fn detached<T: Send>(py: Python<'_>, compute: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| with_standard_floats(compute))
+}
 
 /// An input `[steps, num_envs]`.
 pub(crate) struct Input<'py, T: Number>(Borrowed<'py, T>);

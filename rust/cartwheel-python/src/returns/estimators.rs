@@ -5,7 +5,7 @@ use std::num::NonZero;
 use cartwheel_engine::returns::{self, Clipping, Traces};
 use pyo3::prelude::*;
 
-use super::array::{Input, Numbers, with_type_of};
+use super::array::{Input, Numbers, detached, with_type_of};
 use super::transitions::PyTransitions;
 use crate::array::BorrowedMut;
 use crate::error::returns_error;
@@ -31,7 +31,7 @@ pub(crate) fn gae(
         let (next_values, gae_lambda) = (next_values.time_major()?, gae_lambda.per_step()?);
         let (advantages, returns) = (advantages.cells()?, returns.cells()?);
         let estimator = if normalized { returns::gae_normalized } else { returns::gae };
-        py.detach(|| estimator(&transitions, values, next_values, gae_lambda, advantages, returns))
+        detached(py, || estimator(&transitions, values, next_values, gae_lambda, advantages, returns))
             .map_err(returns_error)
     })
 }
@@ -51,7 +51,7 @@ pub(crate) fn lambda_returns(
         let mut returns = BorrowedMut::<F>::new("returns", out, 2)?;
         let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
         let (next_values, lambda_) = (next_values.time_major()?, lambda_.per_step()?);
-        py.detach(|| returns::lambda_returns(&transitions, next_values, lambda_, returns))
+        detached(py, || returns::lambda_returns(&transitions, next_values, lambda_, returns))
             .map_err(returns_error)
     })
 }
@@ -70,7 +70,7 @@ pub(crate) fn discounted(
         let mut returns = BorrowedMut::<F>::new("returns", out, 2)?;
         let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
         let next_values = next_values.as_ref().map(Input::time_major).transpose()?;
-        py.detach(|| returns::discounted(&transitions, next_values, returns))
+        detached(py, || returns::discounted(&transitions, next_values, returns))
             .map_err(returns_error)
     })
 }
@@ -93,7 +93,7 @@ pub(crate) fn n_step(
         let next_values = next_values.as_ref().map(Input::time_major).transpose()?;
         let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
         let (discounts, lengths) = (discounts.cells()?, lengths.cells()?);
-        py.detach(|| returns::n_step(&transitions, next_values, n, returns, discounts, lengths))
+        detached(py, || returns::n_step(&transitions, next_values, n, returns, discounts, lengths))
             .map_err(returns_error)
     })
 }
@@ -123,7 +123,7 @@ pub(crate) fn vtrace(
         let (transitions, ratios) = (borrowed.transitions()?, ratios.time_major()?);
         let (values, next_values) = (values.time_major()?, next_values.time_major()?);
         let (targets, advantages) = (targets.cells()?, pg_advantages.cells()?);
-        py.detach(|| {
+        detached(py, || {
             returns::vtrace(
                 &transitions, values, next_values, ratios, &clipping, targets, advantages,
             )
@@ -151,7 +151,7 @@ pub(crate) fn retrace(
         let traces = Traces { lambda_: lambda_.per_step()?, ratios: ratios.time_major()?, c_bar };
         let (transitions, targets) = (borrowed.transitions()?, targets.cells()?);
         let (q_values, next_values) = (q_values.time_major()?, next_values.time_major()?);
-        py.detach(|| returns::retrace(&transitions, q_values, next_values, &traces, targets))
+        detached(py, || returns::retrace(&transitions, q_values, next_values, &traces, targets))
             .map_err(returns_error)
     })
 }

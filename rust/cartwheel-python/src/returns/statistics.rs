@@ -4,7 +4,7 @@ use cartwheel_engine::returns;
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 
-use super::array::with_type_of;
+use super::array::{detached, with_type_of};
 use crate::array::{Borrowed, BorrowedMut};
 use crate::error::returns_error;
 
@@ -17,7 +17,7 @@ pub(crate) fn masked_mean(
     with_type_of!(numbers, F => {
         let (numbers, valid) = (Borrowed::<F>::new("numbers", numbers, 1)?, Borrowed::flags("valid", valid, 1)?);
         let (numbers, valid) = (numbers.cells()?, valid.cells()?);
-        py.detach(|| returns::masked_mean(numbers, valid)).map_err(returns_error)
+        detached(py, || returns::masked_mean(numbers, valid)).map_err(returns_error)
     })
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn masked_normalize(
         let mut normalized = BorrowedMut::<F>::new("normalized", out, 1)?;
         let (numbers, valid) = (numbers.cells()?, valid.cells()?);
         let normalized = normalized.cells()?;
-        py.detach(|| returns::masked_normalize(numbers, valid, epsilon, normalized))
+        detached(py, || returns::masked_normalize(numbers, valid, epsilon, normalized))
             .map_err(returns_error)
     })
 }

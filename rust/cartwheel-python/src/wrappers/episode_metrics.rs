@@ -1,5 +1,6 @@
 //! Metrics of episodes; documented in the stub.
 
+use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::wrappers::{Archive, EpisodeMetrics, Finished};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -90,13 +91,14 @@ impl PyEpisodeMetrics {
             .map(|(said, room)| said.is_some().then_some(&room[..]));
         let results = received.receive(&columns);
         let rows = results.places.rows();
-        let ended = metrics.step(&results, [success, fail], seeds.as_deref());
+        let step = || metrics.step(&results, [success, fail], seeds.as_deref());
+        let ended = with_standard_floats(step);
         let metrics = &*metrics;
         let running = &metrics.running;
-        fill(&values, metrics, rows, shown)?;
+        with_standard_floats(|| fill(&values, metrics, rows, shown))?;
         let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
         let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
-        fill_ended(&finals, metrics, count, shown)?;
+        with_standard_floats(|| fill_ended(&finals, metrics, count, shown))?;
         let mask_of_finals = sparse_flags(py, count, running.ended(), |_| 1)?;
         Ok((values, mask, Some((finals, mask_of_finals))))
     }
@@ -109,7 +111,8 @@ impl PyEpisodeMetrics {
 
     /// The means over the window.
     fn mean(&self, py: Python<'_>) -> Option<[f64; 7]> {
-        self.counted.lock(py).metrics.archive.means()
+        let counted = self.counted.lock(py);
+        with_standard_floats(|| counted.metrics.archive.means())
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

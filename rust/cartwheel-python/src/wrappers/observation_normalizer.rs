@@ -1,5 +1,6 @@
 //! Observations with mean 0 and variance 1; documented in the stub.
 
+use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::wrappers::{Moments, ObservationNormalizer};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
@@ -85,7 +86,9 @@ impl PyObservationNormalizer {
             last.copy_numbers_to(finals);
         }
         out.resize(finals.len(), 0.0);
-        normalizer.normalize(places, observations, ends, finals, out, gathered);
+        with_standard_floats(|| {
+            normalizer.normalize(places, observations, ends, finals, out, gathered);
+        });
         let last = if ends.is_empty() {
             py.None().into_bound(py)
         } else {

@@ -1,5 +1,6 @@
 //! Rewards divided by the deviation of the discounted return; documented in the stub.
 
+use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::wrappers::{Moments, RewardNormalizer};
 use pyo3::prelude::*;
 
@@ -58,7 +59,8 @@ impl PyRewardNormalizer {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let Work { normalizer, received, normalized } = &mut *self.work.lock(py);
         normalized.resize(columns.len(), 0.0);
-        normalizer.normalize(&received.receive(&columns), normalized);
+        let results = received.receive(&columns);
+        with_standard_floats(|| normalizer.normalize(&results, normalized));
         from_numbers(py, columns.len(), &[], normalized)
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::space::DType;
 use cartwheel_engine::wrappers::{Ends, Timed, TimedEpisodes};
 use pyo3::prelude::*;
@@ -66,7 +67,8 @@ impl PyTimedEpisodes {
         ended.clear();
         let results = received.receive(&columns);
         let add = |place, episode| ended.push((place, episode));
-        let Ends { complete, dropped } = episodes.step(&results, self.now(), add);
+        let now = self.now();
+        let Ends { complete, dropped } = with_standard_floats(|| episodes.step(&results, now, add));
         if complete == 0 {
             return Ok((0, dropped, None));
         }
