@@ -131,6 +131,7 @@ class AutoresetAdapter(WholeBatches):
         self._check_reset(options)
         self._inner.reset_async(seed=seed, options=_copied(options))
         self._resets = options
+        self._forget_unfinished()
 
     def reset_wait(self, timeout: float | None = None) -> Reset:
         """Waits for a reset, at most ``timeout`` seconds."""
@@ -271,6 +272,7 @@ class AutoresetAdapter(WholeBatches):
         """No caller gets the results of a step whose resets were awaited."""
         if self._unfinished is not None:
             (shares, result), self._unfinished = self._unfinished, None
+            self._over[shares.due] = np.isin(shares.due, self._source.rows_over())
             if result is not None:
                 rows = np.arange(self.num_envs) if shares.stepped is None else shares.stepped
                 self._source.drop(rows, False, np.logical_or(result[2], result[3]))

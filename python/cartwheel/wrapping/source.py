@@ -187,6 +187,7 @@ class Source:
         try:
             wait = self.envs.reset_wait
             result = wait(timeout) if timeout is not None else wait()
+            self._hear()
             return self._reset(result, *self._resets_with)
         except BaseException as error:
             self._lose_reset(error, *self._resets_with, before)
