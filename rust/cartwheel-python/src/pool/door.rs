@@ -192,7 +192,10 @@ impl<T: Close> Door<T> {
         }
         self.closing.0.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of a thread in a call
         if self.is_inside() {
-            *self.after.lock().unwrap_or_else(PoisonError::into_inner) = after;
+            let mut kept = self.after.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = std::mem::replace(&mut *kept, after);
+            drop(kept);
+            drop(before); // without the lock: this may run Python code
             self.closing.0.store(LEFT, Ordering::Release);
             return None;
         }
