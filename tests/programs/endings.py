@@ -315,6 +315,20 @@ def leave_unclosed_in_a_process(executor, daemon, folder):
     sys.exit(process.exitcode)
 
 
+@program
+def end_in_a_forked_child(daemon):
+    """A child that is forked ends as programs end; its parent goes on."""
+    envs = build("process", faulty_rows(), daemon=daemon == "daemon")
+    envs.reset(seed=1)
+    child = os.fork()
+    if child == 0:
+        sys.exit(5)
+    _, status = os.waitpid(child, 0)
+    assert_works(envs)
+    envs.close()
+    tell(code=os.waitstatus_to_exitcode(status))
+
+
 def _step_for_ever(envs):
     with contextlib.suppress(ClosedEnvironmentError):
         while True:

@@ -123,6 +123,11 @@ def test_a_forked_child_cannot_disturb_its_parent(executor):
         assert facts["answers"][0] == "ForkedProcessError"
 
 
+@pytest.mark.parametrize("daemon", ["daemon", "not daemon"])
+def test_a_forked_child_that_ends_ends_no_worker_of_its_parent(daemon):
+    assert run("end_in_a_forked_child", daemon, flags=STRICT) == ({"code": 5}, 0, "")
+
+
 ENDINGS = ["end", "pending", "collected", "global", "cycle", "exception", "exit", "exit at once"]
 ENDINGS += ["exit in a step", "thread"]
 

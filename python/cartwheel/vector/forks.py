@@ -19,31 +19,41 @@ batch. A fork without held batches costs nothing.
 
 Forks by other code than Python (``fork`` of the C library) are not noticed. The memory of the
 executors ``thread`` and ``inline`` is private like any other memory of the process.
+
+Worker processes are no children of a forked child, but ``multiprocessing`` keeps them in its list
+of children there, and would end them when the child ends. So they are taken out of the list.
 """
 
 from __future__ import annotations
 
+import multiprocessing.process
 import os
 import weakref
+from typing import Any
 
 from cartwheel._cartwheel import Pool, fork_begins, fork_ended, fork_ended_in_child
 from cartwheel.log import LOGGER
 
-#: Pools whose memory is shared with worker processes.
-_sharing: weakref.WeakSet[Pool] = weakref.WeakSet()
+#: Pools whose memory is shared with worker processes, and the present list of these.
+_sharing: weakref.WeakKeyDictionary[Pool, list[Any]] = weakref.WeakKeyDictionary()
 
 
-def part_on_fork(pool: Pool) -> None:
-    """Makes the batches of ``pool`` private in every child that is forked from now on."""
-    _sharing.add(pool)
+def part_on_fork(pool: Pool, processes: list[Any]) -> None:
+    """Parts ``pool`` from every child that is forked from now on.
+
+    Its batches are private to the child, and the child's end leaves ``processes`` alone.
+    """
+    _sharing[pool] = processes
 
 
 def _part() -> None:
     fork_ended_in_child()
-    for pool in list(_sharing):
+    children: set[Any] = getattr(multiprocessing.process, "_children", set())
+    for pool, processes in list(_sharing.items()):
+        children.difference_update(processes)
         try:
             pool.part()
-        except (MemoryError, OSError):  # noqa: PERF203 - the other pools still follow
+        except (MemoryError, OSError):  # the other pools still follow
             LOGGER.exception("batches stay shared with the parent process")
 
 

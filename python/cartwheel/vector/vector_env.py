@@ -406,7 +406,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             self._pool.close(LAST_GRACE)
             raise
         if self.executor == "process":
-            part_on_fork(self._pool)
+            part_on_fork(self._pool, self._crew.processes)
 
     # Attributes
 
