@@ -656,10 +656,10 @@ def as_values(name: str, values: Any, num_envs: int, rows: list[int] | None) -> 
     if len(values) != num_rows:
         message = (
             "Values must be a list or tuple with length equal to the number of environments. "
-            f"Got `{len(values)}` values for {num_rows} environments."
+            f"Got `{len(values)}` values for {num_rows} environments. The attribute is `{name}`."
             if rows is None
-            else f"`values` must have one entry for each of the {num_rows} rows of `env_index`, "
-            f"got {len(values)}."
+            else f"`values` of `{name}` must have one entry for each of the {num_rows} rows of "
+            f"`env_index`, got {len(values)}."
         )
         raise add_note(
             ValueError(message),

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 Arguments = ParamSpec("Arguments")
 #: Arguments of ``reset`` that are easily passed to a constructor.
 _OF_RESET = ("seed", "options")
+#: What is called so elsewhere is called so here, by the first of these names that there is.
+_ELSEWHERE = {
+    "frameskip": ("frame_skip", "action_repeat"),
+    "layout": ("format",),
+    "numstack": ("k", "stack"),
+    "stacksize": ("k", "stack"),
+    "nenvs": ("num_envs",),
+    "numenv": ("num_envs",),
+}
 #: The most characters of a value in an error.
 _SHOWN = 60
 
@@ -29,11 +38,13 @@ def keywords_of(constructor: Any) -> frozenset[str]:
 def near_miss(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
     """Returns the one of ``names`` that ``name`` resembles most, or ``None``.
 
-    Case, underscores and hyphens do not count. ``cutoff`` is the least share of equal letters.
+    Case, underscores and hyphens do not count. ``cutoff`` is the least share of equal letters. Some
+    names that are used elsewhere, such as ``frameskip``, are known, too.
     """
     plain = {_plain(known): known for known in names}
     found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=cutoff)
-    return plain[found[0]] if found else None
+    others = _ELSEWHERE.get(_plain(name), ())
+    return next((plain[_plain(one)] for one in (*found, *others) if _plain(one) in plain), None)
 
 
 def _plain(name: str) -> str:
@@ -82,13 +93,16 @@ def check_keywords(owner: str, keywords: dict[str, Any], known: frozenset[str]) 
 def _explained(owner: str, name: str, value: Any, known: frozenset[str]) -> str:
     start = f"`{name}` is not a keyword of {owner}"
     place, meant = place_of(name, value), near_miss(name, known)
-    if name in ("num_envs", "n_envs"):  # the second is Stable-Baselines3's
+    if near_miss(name, ["num_envs"]) and "env_fns" in known:
         place = f"repeat the function, `[function] * {shown(value)}`"
     if place is not None:
         return f"{start}: {place}."
     if meant is not None:
         return f"{start}: did you mean `{meant}`?"
+    has = f"{start}, which has {listed(sorted(known))}."
+    if "env_fns" not in known:
+        return has
     return (
-        f"{start}, which has {listed(sorted(known))}. Keywords of an environment belong in its "
-        f"function: `lambda: gymnasium.make(id, {name}={shown(value)})`."
+        f"{has} Keywords of an environment belong in its function: "
+        f"`lambda: gymnasium.make(id, {name}={shown(value)})`."
     )

@@ -198,6 +198,7 @@ def test_an_unknown_option_is_refused_with_the_names_of_those_that_exist(
         call(task_id, executor="inline", **{unknown: 4})
     text = str(raised.value)
     assert text.startswith(f"`{unknown}` is not an option of {task_id}. ")
+    assert ("Did you mean `num_envs`?" in text) == (unknown == "num_env")
     assert f"Options of the environment: {own}. " in text
     for name in ("num_envs", "batch_size", "seed", "max_episode_steps", "render_mode"):
         assert f"{name}" in text.partition("cartwheel.envpool.make: ")[2]

@@ -194,12 +194,13 @@ def test_unlimited_actuators_have_no_bounds(make):
 @pytest.mark.parametrize(
     ("keywords", "error", "text"),
     [
-        ({"observation": ["qpos", "qvle"]}, ValueError, "'qvle', which is no array .* 'qvel'"),
+        ({"observation": ["qpos", "qvle"]}, ValueError, "'qvle', which is not an array .* 'qvel'"),
+        ({"observation": ["time"]}, ValueError, "'time', which is not an array of MjData$"),
         ({"observation": "qpos"}, TypeError, r"list of names, got 'qpos': did you mean \['qpos'\]"),
         ({"observation": []}, ValueError, "must name arrays, each once"),
         ({"observation": ["qpos", "qpos"]}, ValueError, "must name arrays, each once"),
         ({"observation": ["efc_force"]}, ValueError, "MuJoCo moves it in every step"),
-        ({"observation": ["body_awake"]}, ValueError, "float64, got int32|no array of MjData"),
+        ({"observation": ["body_awake"]}, ValueError, "float64, got int32|not an array of MjData"),
         ({"observation": [3]}, TypeError, "list of names, got 3 in it"),
         ({"reward": None}, TypeError, "`reward` must be a function of .before, actions, after."),
         ({"terminated": 3}, TypeError, "`terminated` must be a function"),

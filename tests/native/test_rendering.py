@@ -185,7 +185,7 @@ def test_the_render_mode_is_a_keyword_of_both_registries(make):
         ("Blackjack-v1", "ansi", "of Blackjack-v1 must be one of None, 'human', 'rgb_array', got"),
         ("Taxi-v4", "rgb", "one of None, 'human', 'ansi', 'rgb_array', got 'rgb'"),
         ("Taxi-v4", "", "got ''"),
-        ("Null-v0", "rgb_array", "of Null-v0 must be one of None, got 'rgb_array'"),
+        ("Null-v0", "rgb_array", "of Null-v0 must be None, got 'rgb_array'"),
     ],
 )
 def test_other_render_modes_are_refused(env_id, render_mode, text):

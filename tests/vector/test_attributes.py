@@ -107,7 +107,7 @@ def test_set_attr_refuses_the_wrong_number_of_values(build_any, values):
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}") as refused:
         envs.set_attr("gravity", values)
-    assert str(refused.value) == text
+    assert str(refused.value) == f"{text} The attribute is `gravity`."
     assert_identical(envs.get_attr("gravity"), (9.8, 9.8, 9.8))
 
 

@@ -251,6 +251,8 @@ def test_results_are_copies_after_one_warning_when_no_slab_is_left(build_everywh
         warnings.simplefilter("always")
         kept = [envs.reset(seed=1)[0]] + [envs.step([0, 0])[0] for _ in range(30)]
     assert len(caught) <= 1, [str(warning.message) for warning in caught]
+    for warning in caught:
+        assert str(warning.message).endswith(f"or give max_batches={2 * max_batches}")
     assert_identical(kept[0], oracle.reset(seed=1)[0])
     for observations in kept[1:]:
         assert_identical(observations, oracle.step([0, 0])[0])

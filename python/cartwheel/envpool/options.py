@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cartwheel.envpool.config import KEYWORDS
 from cartwheel.native.env_ids import as_env_id
 from cartwheel.native.keywords import names_of_keywords
-from cartwheel.near_misses import keywords_of
+from cartwheel.near_misses import keywords_of, near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,8 +38,10 @@ def naming_unknown(task: Task, config: Config) -> Iterator[None]:
         if known is None:
             raise
         name, own = known
+        meant = near_miss(name, (*own, *KEYWORDS, "render_mode"))
+        hint = "" if meant is None else f"Did you mean `{meant}`? "
         raise TypeError(
-            f"`{name}` is not an option of {task.task_id}. Options of the environment: "
+            f"`{name}` is not an option of {task.task_id}. {hint}Options of the environment: "
             f"{', '.join(sorted(own)) or 'none'}. Options of cartwheel.envpool.make: "
             f"{', '.join(sorted((*KEYWORDS, 'render_mode')))}."
         ) from error

@@ -80,10 +80,11 @@ def _array(data: Any, name: Any) -> NDArray[np.float64]:
         raise TypeError(f"`observation` must be a list of names, got {shown(name)} in it.")
     array = getattr(data, name, None)
     if not isinstance(array, np.ndarray) or name.startswith("_"):
-        arrays = [known for known in dir(data) if not known.startswith(("_", "efc_"))]
+        names = [known for known in dir(data) if not known.startswith(("_", "efc_"))]
+        arrays = [known for known in names if isinstance(getattr(data, known), np.ndarray)]
         meant = near_miss(name, arrays)
         hint = "" if meant is None else f": did you mean {meant!r}?"
-        raise ValueError(f"`observation` names {name!r}, which is no array of MjData{hint}")
+        raise ValueError(f"`observation` names {name!r}, which is not an array of MjData{hint}")
     if array.dtype != np.float64 or not array.flags.c_contiguous:
         raise ValueError(f"`{name}` cannot be observed: it must be of float64, got {array.dtype}.")
     return array

@@ -75,6 +75,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
             truncated=truncated,
         )
         super().__init__(_ID, num_envs, max_episode_steps=max_episode_steps, **keywords)
+        self.env_id = self._shown_id
 
     def _known_id(self, env_id: Any, options: dict[str, Any]) -> str:
         for name in options:

@@ -104,7 +104,8 @@ def _no_such_keyword(
     if name in attributes:
         how = attribute.format(name=name, value=shown(value))
         return f"`{name}` of {env_id} is an attribute, not a keyword: `{how}`."
-    meant = near_miss(name, (*own, *others))
+    given = () if owner == "NativeEnv" else ("num_envs",)
+    meant = near_miss(name, (*own, *others, *given))
     if meant is not None:
         return f"{start}: did you mean `{meant}`?"
     meant = near_miss(name, attributes)

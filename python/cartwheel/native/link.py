@@ -18,11 +18,11 @@ from cartwheel.worker.infos import add_info
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
     from cartwheel.arguments import ResetOptions
+    from cartwheel.vector.pool_env import PoolVectorEnv
 
 #: The seed of a row's random number stream (``-1``: unknown), and the ``state`` of its PCG64.
 Stream = tuple[int, Any]
@@ -42,7 +42,7 @@ class NativeLink:
 
     def __init__(
         self,
-        owner: VectorEnv[Any, Any, Any],
+        owner: PoolVectorEnv[Any, Any],
         env_id: str,
         envs: NativeEnvs,
         shards: list[tuple[int, int]],
@@ -51,6 +51,7 @@ class NativeLink:
         """Links ``owner`` to its environments, by a weak reference to ``owner``."""
         self._owner = weakref.ref(owner)
         self._env_id = env_id
+        self._shown_id = owner._shown_id
         self._shards = shards
         self._lasts = [last for _, last in shards]
         self.envs = envs
@@ -86,7 +87,7 @@ class NativeLink:
     def _text(self, options: Mapping[str, Any] | None) -> str | None:
         if not options:
             return None
-        text = reset_as_json(self._env_id, options)
+        text = reset_as_json(self._env_id, options, self._shown_id)
         self.envs.check_reset_options(text)
         return text
 

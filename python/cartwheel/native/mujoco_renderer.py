@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
+from cartwheel.errors import add_note
 from cartwheel.native.renderer import Renderer, check_render_mode, warn_without_mode
 
 if TYPE_CHECKING:
@@ -47,8 +49,7 @@ class RowsRenderer(Renderer):
 
         Raises:
             RuntimeError: There is no display for windows.
-            Exception: MuJoCo finds no way to draw: ``MUJOCO_GL`` may be ``egl`` or ``osmesa`` where
-                there is no display.
+            Exception: MuJoCo finds no way to draw; a note says how to set ``MUJOCO_GL``.
         """
         if self._render_mode is None:
             warn_without_mode(self._env_id, self.metadata["render_modes"])
@@ -68,13 +69,26 @@ class RowsRenderer(Renderer):
         of = self._simulated.row(number)
         renderer = self._renderer(row, of)
         if kept is None:
-            return renderer.render(self._render_mode)
+            return self._rendered(renderer)
         data = of.data_of(kept["qpos"], kept["scene"])
         try:
             _set_data(renderer, data)
-            return renderer.render(self._render_mode)
+            return self._rendered(renderer)
         finally:
             _set_data(renderer, of.data)
+
+    def _rendered(self, renderer: Any) -> Any:
+        try:
+            return renderer.render(self._render_mode)
+        except Exception as error:
+            if renderer.viewer is None:  # it could not be made
+                add_note(
+                    error,
+                    f"MuJoCo found no way to draw with MUJOCO_GL={os.environ.get('MUJOCO_GL')!r}: "
+                    "where there is no display, set it to 'egl' (or 'osmesa') before the program "
+                    "begins",
+                )
+            raise
 
     def _renderer(self, row: int, of: Row) -> Any:
         """Returns the renderer of a row, with its context the present one."""

@@ -38,12 +38,12 @@ _ROWS_ELSEWHERE = {
 }
 
 
-def reset_as_json(env_id: str, options: Mapping[str, Any]) -> str:
+def reset_as_json(env_id: str, options: Mapping[str, Any], shown_id: str | None = None) -> str:
     """Returns the environment's own options of a reset as a JSON object.
 
     Options that only other native environments have are left out: environments may share one
     dictionary. A plugin that does not name its options gets them all, and refuses what it does not
-    have.
+    have. ``shown_id`` is the id in errors, if it is another one.
 
     Raises:
         ValueError: No native environment has an option of this name, or a value is no number. (For
@@ -57,7 +57,7 @@ def reset_as_json(env_id: str, options: Mapping[str, Any]) -> str:
         known = set(own).union(*others)
         for name in options:
             if name not in known:
-                raise ValueError(_no_such_option(env_id, name, own))
+                raise ValueError(_no_such_option(shown_id or env_id, name, own))
     chosen = {name: options[name] for name in own if name in options}
     if registered_id(env_id) == env_id:
         return as_json(chosen)

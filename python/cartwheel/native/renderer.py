@@ -92,10 +92,8 @@ def warn_without_mode(env_id: str, modes: list[str]) -> None:
 def check_render_mode(env_id: str, render_mode: str | None, modes: list[str]) -> None:
     """Raises ``ValueError`` unless ``render_mode`` is ``None`` or one of ``modes``."""
     if render_mode is not None and render_mode not in modes:
-        allowed = ", ".join(map(repr, [None, *modes]))
-        raise ValueError(
-            f"`render_mode` of {env_id} must be one of {allowed}, got {render_mode!r}."
-        )
+        allowed = f"one of {', '.join(map(repr, [None, *modes]))}" if modes else "None"
+        raise ValueError(f"`render_mode` of {env_id} must be {allowed}, got {render_mode!r}.")
 
 
 class Shown:

@@ -528,7 +528,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             rest = f"it has {', '.join(names) or 'none'}"
             if meant is not None:
                 rest = f"did you mean {meant!r}?"
-            raise AttributeError(f"{self.env_id} has no parameter {name!r}; {rest}")
+            raise AttributeError(f"{self._shown_id} has no parameter {name!r}; {rest}")
         messages: list[Any] = self._link.pack_request(name, rows, values)
         return messages
 

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel.arguments import as_bool, as_integer, as_positive, as_rows
 from cartwheel.choices import check_choice
 from cartwheel.finalizer import Finalizer
+from cartwheel.near_misses import explains_keywords
 from cartwheel.recorder.camera import Camera, obstacle
 from cartwheel.recorder.episode import Episode
 from cartwheel.recorder.extra import load
@@ -113,6 +114,7 @@ class RecordEpisode(VectorWrapper):
     _changes_steps = False
     _prepares_calls = True
 
+    @explains_keywords
     def __init__(
         self,
         envs: VectorEnv[Any, Any, Any],

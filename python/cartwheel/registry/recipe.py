@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 ENTRY_POINT = "cartwheel.registry.recipe:make_again"
 #: The keyword of such a spec that has everything except keywords of the environment.
 _OWN = "cartwheel"
-#: Keywords of ``gymnasium.make`` itself.
-_OF_MAKE = ("max_episode_steps", "disable_env_checker", "render_mode")
+#: Keywords of ``gymnasium.make`` itself, and of ``make_vec``.
+_OF_MAKE = ("max_episode_steps", "disable_env_checker", "render_mode", "num_envs")
 
 
 @dataclasses.dataclass

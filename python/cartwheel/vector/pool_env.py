@@ -589,7 +589,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             MemoryError: There is not enough memory; nothing was allocated.
             gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
         """
-        slab = self._pool.new_rollout(as_integer("num_steps", num_steps, 1, 65534))
+        slab = self._pool.new_rollout(as_integer("num_steps", num_steps, 1, most=65534))
         self._link.attach_rollout(self._pool, slab)
         arrays = self._pool.record(slab)
         # A reset of no row repeats every row's observation: this is the present batch.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.arguments import as_integer
+from cartwheel.near_misses import explains_keywords
 from cartwheel.wrappers.frame_stack import FrameStack
 from cartwheel.wrappers.images import Images, as_size
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
@@ -64,6 +65,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
 
     _changes_steps = False  # the wrappers inside do
 
+    @explains_keywords
     def __init__(
         self,
         envs: VectorEnv[Any, Any, Any],

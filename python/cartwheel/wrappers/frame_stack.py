@@ -11,6 +11,7 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._cartwheel import FrameStack as Stack
 from cartwheel.arguments import as_integer
 from cartwheel.choices import check_choice
+from cartwheel.near_misses import explains_keywords
 from cartwheel.spaces import nested
 from cartwheel.wrapping.batch import RESET
 from cartwheel.wrapping.state import KeepsState
@@ -64,6 +65,7 @@ class FrameStack(KeepsState, VectorWrapper):
         ValueError: ``k`` is below 1, or there is no such ``padding``.
     """
 
+    @explains_keywords
     def __init__(self, envs: VectorEnv[Any, Any, Any], k: int, padding: Padding = "reset") -> None:
         """Checks the arguments; steps nothing."""
         self.k = as_integer("k", k, 1, most=65536)

@@ -28,6 +28,10 @@ impl fmt::Display for Shortage {
             Self::Limit { left, file } => {
                 write!(f, "{left} are left below the limit of {}", file.display())
             }
+            Self::Refused(error) if error.kind() == io::ErrorKind::StorageFull => write!(
+                f,
+                "which the system refuses: {error}: enlarge /dev/shm (--shm-size of a container)"
+            ),
             Self::Refused(error) => write!(f, "which the system refuses: {error}"),
         }
     }
@@ -313,5 +317,17 @@ impl Error {
             }
             _ => Self::os(format!("making {bytes} bytes of memory for {what}"))(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_folder_of_shared_memory_says_how_to_enlarge_it() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let text = Error::memory("cartwheel-slabs", 4096)(full).to_string();
+        assert!(text.contains("4096 bytes") && text.contains("/dev/shm (--shm-size"), "{text}");
     }
 }

@@ -12,6 +12,9 @@ use pyo3::types::PyType;
 use crate::interpreter::attach;
 use crate::known::imported;
 
+/// The id of simulations of the caller's own models, which messages call by what makes them.
+const SIMULATION: &str = "_Simulation-v0";
+
 /// Maximum number of rows that a message names: before the first reset all rows qualify.
 const NAMED: usize = 16;
 
@@ -28,7 +31,7 @@ macro_rules! python_error {
 /// The exception for an error that needs no further context.
 pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
     let error = error.into();
-    let text = error.to_string();
+    let text = error.to_string().replace(SIMULATION, "cartwheel.mujoco");
     match error {
         Error::Os { source, .. } => match source.raw_os_error() {
             Some(number) => PyOSError::new_err((number, text)),
@@ -97,7 +100,7 @@ pub(crate) fn returns_error(error: cartwheel_engine::returns::Error) -> PyErr {
 }
 
 /// The exception with a note, for information that Gymnasium's own message does not have.
-fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
+pub(crate) fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
     let added = imported!(py, "cartwheel.errors", "add_note").call1((error.value(py), note));
     added.map_or_else(|missing| missing, |_| error)
 }

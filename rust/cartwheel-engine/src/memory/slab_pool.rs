@@ -280,6 +280,11 @@ impl Lease {
         self.reads = false;
     }
 
+    /// Whether there are as many slabs as there may be; if not, memory was short.
+    pub fn is_at_limit(&self) -> bool {
+        self.pool.reserved() >= self.pool.memory.limit as usize
+    }
+
     /// The first place of the batch that this lease is for: not 0 for a batch in parts.
     pub fn first(&self) -> usize {
         self.places.as_ref().map_or(0, |places| places.start)

@@ -1,5 +1,6 @@
 //! Makes batches: from a filled slab and its infos to the results of `step` and `reset`.
 
+use std::ffi::CString;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -60,13 +61,16 @@ pub(crate) struct Batches {
     pub(crate) narrow_rewards: bool,
     /// How infos show final observations.
     form: FinalsForm,
+    /// The most batches that are kept as views.
+    most: usize,
     /// Whether the warning about copies was given.
     warned: AtomicBool,
 }
 
 impl Batches {
-    pub(crate) fn new(observations: Tree, form: FinalsForm) -> Self {
-        Self { observations, narrow_rewards: false, form, warned: AtomicBool::new(false) }
+    pub(crate) fn new(observations: Tree, form: FinalsForm, most: usize) -> Self {
+        let warned = AtomicBool::new(false);
+        Self { observations, narrow_rewards: false, form, most, warned }
     }
 
     /// Makes Python's results of a filled slab whose infos were [loaded](load), and takes its lease.
@@ -111,9 +115,16 @@ impl Batches {
         let rows = infos.rows;
         let bytes = leaves.iter().map(|leaf| leaf.row_bytes() * rows).sum::<usize>();
         if lease.must_copy() && !self.warned.swap(true, Ordering::Relaxed) {
-            let text = c"every slab is leased: observations are copied from now on. Keep fewer \
-                         batches, or give max_batches=";
-            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), text, 2)?;
+            let more = if lease.is_at_limit() {
+                format!(", or give max_batches={}", 2 * self.most)
+            } else {
+                ": there is no memory for more".to_owned()
+            };
+            let text = format!(
+                "every slab is leased: observations are copied from now on. Keep fewer batches{more}"
+            );
+            let text = CString::new(text)?;
+            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 2)?;
         }
         let root = &self.observations.root;
         let has_finals = self.form.dense;

@@ -122,6 +122,8 @@ impl PyPool {
         let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
         let sharing = memory.sharing().map(Arc::downgrade);
         let rows = memory.plan().rows();
+        // As `plan_memory` counts them.
+        let most = (memory.plan().max_slabs + 1).saturating_sub(2 * memory.plan().open_batches());
         let objects = objects_by_row(py, objects, rows)?;
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
         let Made { workers, native, refuse_over } = Made::new(made, shard, &pids, inline, crew)?;
@@ -142,7 +144,7 @@ impl PyPool {
             rows,
             actions: Tree::new(actions)?,
             attachment: Attachment::new(inline, native.is_some(), num_threads),
-            batches: Batches::new(Tree::new(observations)?, form),
+            batches: Batches::new(Tree::new(observations)?, form, most),
             infos: Infos::new(objects, columnar, native.is_some()),
             by_row: ByRow::new(rows),
             native,

@@ -1,5 +1,7 @@
 //! Writes observations that environments returned to their rows of the slab.
 
+use std::fmt::Debug;
+
 use cartwheel_engine::info::{InfoWriter, Kind};
 use cartwheel_engine::memory::SlabRows;
 use cartwheel_engine::space::{DType, Leaf};
@@ -10,6 +12,7 @@ use pyo3::types::{PyDict, PyInt};
 
 use crate::array::dtype::{self, descr};
 use crate::array::{as_array, copy_bytes, scalar};
+use crate::error::noted;
 use crate::known::intern;
 use crate::space::Node;
 use crate::value::{Encoder, Foreign};
@@ -71,18 +74,30 @@ impl<R: Room> ObservationWriter<'_, R> {
     ///
     /// An array with the shape and dtype of its leaf is copied directly. Other values follow the
     /// rule of Gymnasium's `concatenate`: the shape must be the leaf's, and the dtype is cast
-    /// within its kind.
+    /// within its kind. An exception about a part of an observation has a note that names the part.
     pub(crate) fn write(&mut self, node: &Node, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.write_part(node, value).map_err(|Misfit { error, keys }| {
+            if keys.is_empty() {
+                return error;
+            }
+            let path: String = keys.into_iter().rev().collect();
+            noted(value.py(), error, &format!("at observation{path} of the space"))
+        })
+    }
+
+    fn write_part(&mut self, node: &Node, value: &Bound<'_, PyAny>) -> Result<(), Misfit> {
         match node {
-            Node::Leaf(leaf) => self.write_leaf(*leaf, value),
-            Node::Dict(items) => {
-                let mut items = items.iter();
-                items.try_for_each(|(key, node)| self.write(node, &value.get_item(key)?))
-            }
-            Node::Tuple(nodes) => {
-                let mut nodes = nodes.iter().enumerate();
-                nodes.try_for_each(|(at, node)| self.write(node, &value.get_item(at)?))
-            }
+            Node::Leaf(leaf) => Ok(self.write_leaf(*leaf, value)?),
+            Node::Dict(items) => items.iter().try_for_each(|(key, node)| {
+                let part = value.get_item(key).map_err(Misfit::from);
+                let written = part.and_then(|part| self.write_part(node, &part));
+                written.map_err(|misfit| misfit.within(key.bind(value.py())))
+            }),
+            Node::Tuple(nodes) => nodes.iter().enumerate().try_for_each(|(at, node)| {
+                let part = value.get_item(at).map_err(Misfit::from);
+                let written = part.and_then(|part| self.write_part(node, &part));
+                written.map_err(|misfit| misfit.within(at))
+            }),
             Node::Opaque(number, _) => {
                 let record = self.infos.begin(Kind::Opaque, self.first + self.row, *number);
                 let (writer, foreign, row) = (&mut *self.infos, self.foreign, self.row);
@@ -136,6 +151,26 @@ impl<R: Room> ObservationWriter<'_, R> {
             self.room.fill(number, self.place, |room| copy_bytes(array, 0, room));
         }
         fits
+    }
+}
+
+/// A part of an observation that does not fit: the exception, and where it is, from inside.
+struct Misfit {
+    error: PyErr,
+    keys: Vec<String>,
+}
+
+impl From<PyErr> for Misfit {
+    fn from(error: PyErr) -> Self {
+        Self { error, keys: Vec::new() }
+    }
+}
+
+impl Misfit {
+    /// The same, in the part `key` of a dictionary or tuple.
+    fn within(mut self, key: impl Debug) -> Self {
+        self.keys.push(format!("[{key:?}]"));
+        self
     }
 }
 
