@@ -12,7 +12,7 @@ from gymnasium.spaces.utils import flatdim, flatten_space
 
 from cartwheel.spaces import nested
 from cartwheel.spaces.arrays import as_array
-from cartwheel.wrappers.flatten_observation import flatten_batch, is_regular
+from cartwheel.wrappers.flatten_observation import flatten_batch, is_regular, without_empty
 from cartwheel.wrappers.transform_action import ActionWrapper, as_space
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class FlattenAction(ActionWrapper):
             )
         self.discrete = discrete
         space = self._space_after if discrete == "onehot" else _by_index(self._space_after)
-        flat = flatten_space(space)
+        flat = flatten_space(without_empty(space))
         assert isinstance(flat, Box)
         self._set_action_space(flat)
         self._length = flat.shape[0]
@@ -154,7 +154,8 @@ def _by_index(space: Space[Any]) -> Space[Any]:
 def _joined(space: Space[Any], batch: Any) -> NDArray[Any]:
     """The numbers of a batch, with indices as they are, ``[K, D]``."""
     if isinstance(space, Dict | Tuple):
-        columns = [_joined(part, batch[key]) for key, part in nested.parts(space)]
+        parts = [(key, part) for key, part in nested.parts(space) if nested.has_leaf(part)]
+        columns = [_joined(part, batch[key]) for key, part in parts]
         return np.concatenate(columns, axis=1)
     array: NDArray[Any] = batch.reshape(len(batch), -1)
     return array

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete, Space, Tuple
 from gymnasium.spaces.utils import flatten, flatten_space
 
+from cartwheel.gymnasium_versions import dict_like
 from cartwheel.spaces import nested
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 
@@ -19,21 +20,23 @@ if TYPE_CHECKING:
 class FlattenObservation(ObservationWrapper):
     """Flattens observations, as ``gymnasium.spaces.flatten`` does, all rows at once.
 
-    Discrete parts become one-hot vectors. The dtype is the one to which all parts convert. Spaces
-    that cannot be flattened to an array (``Graph``, ``Sequence``) stay nested as Gymnasium leaves
-    them; they, and ``Text`` and ``OneOf``, are flattened row by row.
+    Discrete parts become one-hot vectors, and empty parts nothing. The dtype is the one to which
+    all parts convert. Spaces that cannot be flattened to an array (``Graph``, ``Sequence``) stay
+    nested as Gymnasium leaves them; they, and ``Text`` and ``OneOf``, are flattened row by row.
 
     Args:
         envs: A vector environment.
 
     Raises:
         NotImplementedError: Gymnasium cannot flatten the space.
+        TypeError: The space has no part but empty dictionaries and tuples.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
         """Flattens the space."""
         super().__init__(envs)
-        self._set_observation_space(flatten_space(self._space_before))
+        self._filled = without_empty(self._space_before)
+        self._set_observation_space(flatten_space(self._filled))
         self._is_regular = is_regular(self._space_before)
 
     def _observe(self, observations: Any) -> Any:
@@ -41,8 +44,33 @@ class FlattenObservation(ObservationWrapper):
             return flatten_batch(self._space_before, observations)
         space, flat = self._space_before, self.single_observation_space
         size = nested.count(space, observations)
-        values = [flatten(space, row) for row in nested.rows(space, observations, size)]
+        rows = nested.rows(space, observations, size)
+        values = [flatten(self._filled, _filled(space, row)) for row in rows]
         return nested.stack(flat, values)
+
+
+def without_empty(space: Space[Any]) -> Space[Any]:
+    """The space without empty dictionaries and tuples, which Gymnasium cannot flatten.
+
+    Raises:
+        TypeError: It has no other part.
+    """
+    if not nested.has_leaf(space):
+        raise TypeError(f"there is nothing to flatten in {space}")
+    if not isinstance(space, Dict | Tuple):
+        return space
+    parts = {key: without_empty(part) for key, part in nested.parts(space) if nested.has_leaf(part)}
+    return dict_like(space, parts) if isinstance(space, Dict) else Tuple([*parts.values()])
+
+
+def _filled(space: Space[Any], value: Any) -> Any:
+    """A value of the space, as one of the space without empty parts."""
+    if not isinstance(space, Dict | Tuple):
+        return value
+    parts = [(key, part) for key, part in nested.parts(space) if nested.has_leaf(part)]
+    if isinstance(space, Dict):
+        return {key: _filled(part, value[key]) for key, part in parts}
+    return tuple(_filled(part, value[key]) for key, part in parts)
 
 
 def is_regular(space: Space[Any]) -> bool:
