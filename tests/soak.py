@@ -3,8 +3,10 @@
     python -m tests.soak [--minutes 10] [--workers 8] [--rows 32] [--seed 1] [--session 20]
 
 Worker processes are killed, stopped and continued at random moments; environments raise and hang;
-calls of ``step_wait`` and ``recv`` time out; Ctrl-C arrives in the middle of a wait; and pools are
-closed and opened again, in every autoreset mode, with all rows at once and in parts. Every value
+calls of ``step_wait`` and ``recv`` time out; Ctrl-C and SIGALRM arrive in the middle of a wait;
+children are forked that use or close the pool, execute a program or end; programs end without a
+close; and pools are closed, some by a signal handler in the middle of a step, and opened again, in
+every autoreset mode, with all rows at once and in parts. Every value
 that comes back is compared with the model in ``tests/support/ledger.py``. At the end the program
 prints the counts, and how the memory and descriptors of this process changed. The exit status is 1
 if any value differs.
@@ -13,27 +15,35 @@ if any value differs.
 import argparse
 import contextlib
 import gc
+import json
 import logging
 import multiprocessing
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
+import warnings
 from collections import Counter
 from functools import partial
+from multiprocessing import util
+from pathlib import Path
 
 import numpy as np
+from gymnasium.error import ClosedEnvironmentError
 
 import cartwheel
 from tests.support.ledger import LedgerEnv, Row
-from tests.support.processes import open_descriptors, resident_kib
+from tests.support.processes import open_descriptors, resident_kib, wait_until_gone
 
 MODES = ("NextStep", "SameStep", "Disabled")
 #: Average seconds between two faults that come from outside the environments.
 FAULT_EVERY = 0.4
+#: How programs end, and their exit codes; one is not waited for.
+ENDINGS = {"end": 0, "pending": 0, "cycle": 0, "exit": 7, "exit at once": 7, "execute": None}
 #: The probability that a step never returns, and the seconds until its worker is restarted.
 HANGS, LIMIT = 3e-5, 3.0
 
@@ -50,21 +60,23 @@ class Faults:
     def __init__(self, envs, draw, counts, *, interrupts, kills=True, every=FAULT_EVERY):
         self.envs, self.draw, self.counts, self.every = envs, draw, counts, every
         self.choices = ["kill", "kill", "stop"] if kills else []
-        self.choices += ["interrupt"] if interrupts else []
+        self.choices += ["SIGINT", "SIGALRM"] if interrupts else []
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._run)
         #: Whether the main thread is in a call that Ctrl-C may interrupt.
         self.waiting = False
 
     def __enter__(self):
-        self.handler = signal.signal(signal.SIGINT, self._interrupt)
+        signals = (signal.SIGINT, signal.SIGALRM)
+        self.handlers = {number: signal.signal(number, self._interrupt) for number in signals}
         self.thread.start()
         return self
 
     def __exit__(self, *_):
         self.over.set()
         self.thread.join()
-        signal.signal(signal.SIGINT, self.handler)
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
 
     def _interrupt(self, _, frame):
         if self.waiting and not in_a_hook_of_a_fork(frame):
@@ -76,8 +88,8 @@ class Faults:
             if not self.choices:
                 continue
             fault = self.draw.choice(self.choices)
-            if fault == "interrupt":
-                os.kill(os.getpid(), signal.SIGINT)
+            if fault.startswith("SIG"):
+                os.kill(os.getpid(), signal.Signals[fault])
                 continue
             with contextlib.suppress(ValueError, ProcessLookupError):  # it is being restarted
                 process = self.draw.choice(self.envs.processes)
@@ -138,10 +150,13 @@ class Session:
                 self.reset()
                 while time.monotonic() < end:
                     operation = self.draw.choices(
-                        [self.step, self.reset, self.slow_step, self.call, self.rollout],
-                        [200, 2, 10, 2, 2],
+                        [self.step, self.reset, self.slow_step, self.call, self.rollout, self.fork],
+                        [200, 2, 10, 2, 2, 1],
                     )[0]
                     operation()
+                self.end_a_program()
+                if self.counts["session"] % 2 == 0:
+                    self.close_in_a_handler()
             else:
                 self.send_and_receive(end)
 
@@ -216,6 +231,77 @@ class Session:
         except KeyboardInterrupt:
             self.counts["Ctrl-C"] += 1
             self.reset()
+
+    # Processes, programs and handlers
+
+    def fork(self):
+        """A forked child does something and ends, and nothing changes here."""
+        use = self.draw.choice(["use", "close", "end", "execute"])
+        child = os.fork()
+        if child == 0:
+            self.live_in_child(use)
+        _, status = os.waitpid(child, 0)
+        self.counts[f"fork, {use}"] += 1
+        self.compare(os.waitstatus_to_exitcode(status), 0, f"the exit code of a child: {use}")
+
+    def live_in_child(self, use):
+        code = 1
+        try:
+            if use == "use":
+                with contextlib.suppress(cartwheel.ForkedProcessError):
+                    self.envs.step(self.actions(len(self.rows)))
+                    use = "no error"
+            elif use == "close":
+                self.envs.close()
+                gc.collect()
+            elif use == "end":
+                util._exit_function()  # what `multiprocessing` does at the end of a program
+            else:
+                os.execv(sys.executable, [sys.executable, "-S", "-c", ""])
+            code = int(use == "no error")
+        finally:
+            os._exit(code)
+
+    def end_a_program(self):
+        """Another program ends without a close: with its own exit code, and its workers end."""
+        how, code = self.draw.choice(list(ENDINGS.items()))
+        name = ["end_without_close", "process", how]
+        if how == "execute":  # it becomes yet another program, which never ends
+            name = ["execute_another_program", "fork", "idle"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.programs", *name],
+            cwd=Path(__file__).parents[1],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as program:
+            facts = json.loads(program.stdout.readline())
+            if how != "execute":
+                self.compare(program.wait(60), code, f"the exit code of a program: {how}")
+            left = wait_until_gone(facts.get("all") or facts["workers"], 30)
+            self.compare(len(left), 0, f"the workers left by a program: {how}")
+            program.kill()
+        self.counts[f"program, {how}"] += 1
+
+    def close_in_a_handler(self):
+        """A handler closes the pool, most often in the middle of a step."""
+        self.reset()
+
+        def close(*_):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that a call was pending
+                self.envs.close()
+
+        before = signal.signal(signal.SIGALRM, close)
+        signal.setitimer(signal.ITIMER_REAL, self.draw.uniform(1e-6, 5e-3))
+        try:
+            while not self.envs.closed:
+                with contextlib.suppress(ClosedEnvironmentError):
+                    if self.mode == "Disabled":
+                        self.envs.reset()
+                    self.envs.step(self.actions(len(self.rows)))
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        self.counts["close in a handler"] += 1
 
     # Rows in parts
 

@@ -14,8 +14,12 @@ def test_no_value_differs_from_the_model_whatever_fails():
     assert counts["step"] > 0
     assert counts["batch"] > 0
     assert counts["kill"] > 0
+    assert counts["close in a handler"] > 0
+    assert any(name.startswith("program, ") for name in counts)
     if counts["step"] > 500:  # a busy machine may make too few steps for an error
         assert counts["env_error"] > 0
+    if counts["step"] > 2000:
+        assert any(name.startswith("fork, ") for name in counts)
     assert counts["values"] > 1000
 
 
