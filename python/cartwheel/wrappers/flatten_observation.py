@@ -8,7 +8,6 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiDiscrete, Space, Tuple
 from gymnasium.spaces.utils import flatten, flatten_space
 
-from cartwheel.gymnasium_versions import dict_like
 from cartwheel.spaces import nested
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 
@@ -60,7 +59,8 @@ def without_empty(space: Space[Any]) -> Space[Any]:
     if not isinstance(space, Dict | Tuple):
         return space
     parts = {key: without_empty(part) for key, part in nested.parts(space) if nested.has_leaf(part)}
-    return dict_like(space, parts) if isinstance(space, Dict) else Tuple([*parts.values()])
+    # Pairs keep the order of the parts.
+    return Dict([*parts.items()]) if isinstance(space, Dict) else Tuple([*parts.values()])
 
 
 def _filled(space: Space[Any], value: Any) -> Any:
