@@ -1,8 +1,5 @@
 """Functions and arguments that do not fit are refused before anything is stepped, with values."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from gymnasium.error import InvalidBound
@@ -231,12 +228,3 @@ def test_rows_that_do_not_exist_are_refused_as_without_wrappers(tmp_path, rows):
             wrapped.step(actions, rows)
         assert str(found.value) == str(expected.value)
     wrapped.close()
-
-
-@pytest.mark.parametrize("kind", ["native", "inline", "sync"])
-def test_wrappers_refuse_to_be_pickled_or_copied(kind):
-    envs = wrappers.ClipReward(build(kind, "pole", D), 0, 1)
-    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="ClipReward cannot be pickled or copied: make it anew"):
-            copied(envs)
-    envs.close()

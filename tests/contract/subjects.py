@@ -1,0 +1,166 @@
+"""The wrappers and adapters of which the contract is tested: one line for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel import wrappers
+from cartwheel.wrapping.wrapper import VectorWrapper
+from tests.contract import expected
+from tests.contract.model import MODES, NEXT, OFF, SAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A wrapper, and what it must show.
+
+    Attributes:
+        name: Of the test.
+        wrap: Wraps a vector environment. It may take ``mode`` and ``folder``.
+        plain: What the wrapper shows of what the rows do, a class of ``expected``.
+        form: The observations of the environments, one of ``model.FORMS``.
+        moves: Their actions, one of ``model.MOVES``.
+        modes: The modes that the wrapper can have.
+        inside: The mode of the environments, if it is another one.
+        sends: Whether rows can be sent and received.
+        has_one_start: Whether each reset leads to the same place, where all rows are at first.
+        module: What must be installed.
+    """
+
+    name: str
+    wrap: Callable[..., Any]
+    plain: Any = expected.Plain
+    form: str = "vector"
+    moves: str = "box"
+    modes: tuple[Any, ...] = MODES
+    inside: Any = None
+    sends: bool = True
+    has_one_start: bool = False
+    module: str | None = None
+
+    def __str__(self):
+        return self.name
+
+    @property
+    def is_there(self):
+        return self.module is None or find_spec(self.module) is not None
+
+
+E, W = expected, wrappers
+SUBJECTS = [
+    Subject("bare", lambda envs: envs),
+    Subject("VectorWrapper", VectorWrapper),
+    # Observations
+    Subject(
+        "TransformObservation",
+        lambda envs: W.TransformObservation(envs, lambda found: found * 2),
+        E.mapped(lambda found: found * 2),
+    ),
+    Subject(
+        "DtypeObservation",
+        lambda envs: W.DtypeObservation(envs, np.int16),
+        E.mapped(lambda found: found.astype(np.int16)),
+    ),
+    Subject(
+        "ReshapeObservation",
+        lambda envs: W.ReshapeObservation(envs, (3, 1)),
+        E.mapped(lambda found: found[:, None]),
+    ),
+    Subject(
+        "RescaleObservation",
+        lambda envs: W.RescaleObservation(envs, 0, 1),
+        E.mapped(lambda found: found / np.float32(128)),
+    ),
+    Subject(
+        "FilterObservation",
+        lambda envs: W.FilterObservation(envs, ["at"]),
+        E.mapped(lambda found: {"at": found["at"]}),
+        form="nested",
+    ),
+    Subject("FlattenObservation", W.FlattenObservation, E.mapped(E.flattened), form="nested"),
+    Subject("GrayscaleObservation", W.GrayscaleObservation, E.mapped(E.grey), form="image"),
+    Subject(
+        "ResizeObservation",
+        lambda envs: W.ResizeObservation(envs, (2, 3)),
+        E.mapped(lambda image: image[:2, :3]),
+        form="image",
+    ),
+    Subject(
+        "AtariPreprocessing",
+        lambda envs: W.AtariPreprocessing(envs, frame_skip=1, screen_size=(2, 3)),
+        E.mapped(lambda image: E.grey(image)[:2, :3]),
+        form="image",
+    ),
+    Subject("NormalizeObservation", W.NormalizeObservation, E.NormalObservations),
+    Subject("FrameStack", lambda envs: W.FrameStack(envs, 3), E.stacked(3)),
+    Subject("NumpyToTorch", W.NumpyToTorch, module="torch"),
+    # Rewards
+    Subject(
+        "TransformReward",
+        lambda envs: W.TransformReward(envs, lambda rewards: rewards - 3),
+        E.rewarded(lambda reward: reward - 3),
+    ),
+    Subject(
+        "ClipReward",
+        lambda envs: W.ClipReward(envs, 1, 3),
+        E.rewarded(lambda reward: np.clip(reward, 1, 3)),
+    ),
+    Subject("NormalizeReward", W.NormalizeReward, E.NormalRewards),
+    # Actions
+    Subject(
+        "TransformAction",
+        lambda envs: W.TransformAction(envs, lambda actions: actions / 2),
+        E.acting(lambda move: 2 * move),
+    ),
+    Subject(
+        "ClipAction",
+        W.ClipAction,
+        E.acting(lambda move: 2 * move, lambda move: float(np.clip(2 * move, -2, 2))),
+    ),
+    Subject(
+        "RescaleAction",
+        lambda envs: W.RescaleAction(envs, -1, 1),
+        E.acting(lambda move: move / 2),
+    ),
+    Subject("FlattenAction", W.FlattenAction, E.FlatActions, moves="nested"),
+    # Episodes
+    Subject("RecordEpisodeStatistics", W.RecordEpisodeStatistics, E.Statistics),
+    Subject("RecordMetrics", W.RecordMetrics, E.Metrics),
+    Subject(
+        "RecordEpisode",
+        lambda envs, folder: W.RecordEpisode(envs, folder, save_video=False),
+        E.Recorded,
+    ),
+    # Resets
+    Subject("CachedReset", lambda envs: W.CachedReset(envs, 1, seed=5), has_one_start=True),
+    Subject(
+        "AutoresetAdapter",
+        lambda envs, mode: W.AutoresetAdapter(envs, mode),
+        modes=(NEXT, SAME),
+        inside=OFF,
+        sends=False,
+    ),
+    # Several
+    Subject(
+        "statistics of stacks in an adapter",
+        lambda envs, mode: W.RecordEpisodeStatistics(
+            W.AutoresetAdapter(W.FrameStack(envs, 3), mode)
+        ),
+        type("StackStatistics", (E.stacked(3), E.Statistics), {}),
+        modes=(NEXT, SAME),
+        inside=OFF,
+        sends=False,
+    ),
+    Subject(
+        "metrics around clipped, normal observations",
+        lambda envs: W.RecordMetrics(W.ClipAction(W.NormalizeObservation(envs))),
+        E.NormalObservations,
+    ),
+]
