@@ -1,10 +1,10 @@
 //! Every row of every leaf has its own, aligned place.
 
 use cartwheel_engine::Error;
-use cartwheel_engine::memory::Plan;
+use cartwheel_engine::memory::{MOST_STEPS, Plan};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::schedule::shards;
-use cartwheel_engine::space::{DType, LEAF_ALIGN, Layout, Leaf};
+use cartwheel_engine::space::{BatchLayout, DType, LEAF_ALIGN, Layout, Leaf, RolloutLayout};
 use cartwheel_engine::wake::Scope;
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn leaves() -> impl Strategy<Value = Vec<Leaf>> {
 }
 
 /// Checks that the places of a batch do not overlap, are aligned and lie inside.
-fn are_apart(layout: &Layout, arrays: usize) -> Result<(), TestCaseError> {
+fn are_apart(layout: BatchLayout<'_>, arrays: usize) -> Result<(), TestCaseError> {
     let rows = layout.rows();
     let mut places: Vec<_> = (0..arrays)
         .map(|leaf| (layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes() * rows))
@@ -43,9 +43,10 @@ proptest! {
     fn places_are_aligned_disjoint_and_inside(leaves in leaves(), rows in 1_usize..70) {
         for finals in [false, true] {
             let layout = Layout::with_finals(&leaves, rows, finals).expect("small");
+            let layout = layout.batch();
             prop_assert_eq!(layout.num_leaves(), leaves.len());
             prop_assert_eq!((layout.has_finals(), layout.ended_offset().is_some()), (finals, finals));
-            are_apart(&layout, leaves.len() * (1 + usize::from(finals)))?;
+            are_apart(layout, leaves.len() * (1 + usize::from(finals)))?;
         }
     }
 
@@ -53,31 +54,42 @@ proptest! {
     fn batches_of_a_rollout_have_places_of_their_own_except_for_finals(
         leaves in leaves(), rows in 1_usize..20, steps in 1_usize..5
     ) {
-        let plain = Layout::rollout(&leaves, rows, steps, false).expect("small");
-        let batches = Layout::rollout(&leaves, rows, steps, true).expect("small");
+        let plain = RolloutLayout::new(&leaves, rows, steps, false).expect("small");
+        let rollout = RolloutLayout::new(&leaves, rows, steps, true).expect("small");
+        let first = rollout.batch(0);
         let mut places = Vec::new();
-        for (number, (batch, plain)) in batches.iter().zip(&plain).enumerate() {
+        for number in 0..=steps {
+            let (batch, plain) = (rollout.batch(number), plain.batch(number));
+            let same = batch.to_layout();
+            let same = same.batch();
+            prop_assert_eq!(same.rewards_offset(), batch.rewards_offset());
+            prop_assert_eq!(same.terminations_offset(), batch.terminations_offset());
+            prop_assert_eq!(same.truncations_offset(), batch.truncations_offset());
             prop_assert_eq!(batch.num_leaves(), leaves.len());
             for (leaf, kind) in leaves.iter().enumerate() {
                 let bytes = kind.row_bytes() * rows;
                 prop_assert_eq!(batch.leaf_offset(leaf), plain.leaf_offset(leaf));
                 places.push((batch.leaf_offset(leaf), bytes));
                 let last = leaves.len() + leaf;
-                prop_assert_eq!(batch.leaf_offset(last), batches[0].leaf_offset(last));
+                prop_assert_eq!(same.leaf_offset(leaf), batch.leaf_offset(leaf));
+                prop_assert_eq!(same.leaf_offset(last), batch.leaf_offset(last));
+                prop_assert_eq!(batch.leaf_offset(last), first.leaf_offset(last));
                 if number == 0 {
                     places.push((batch.leaf_offset(last), bytes));
                 }
             }
             places.push((batch.rewards_offset(), 8 * rows));
+            places.push((batch.terminations_offset(), rows));
+            places.push((batch.truncations_offset(), rows));
         }
-        places.push((batches[0].ended_offset().expect("finals"), rows));
-        places.push((batches[0].phases_offset(), rows));
+        places.push((first.ended_offset().expect("finals"), rows));
+        places.push((first.phases_offset(), rows));
         places.sort_unstable();
         for pair in places.windows(2) {
             prop_assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{:?} overlap", pair);
         }
         let (offset, bytes) = places[places.len() - 1];
-        prop_assert!(offset + bytes <= batches[0].bytes());
+        prop_assert!(offset + bytes <= first.bytes());
     }
 
     #[test]
@@ -92,6 +104,24 @@ proptest! {
         }
         prop_assert_eq!(next, rows);
     }
+}
+
+#[test]
+fn the_layout_of_a_rollout_is_as_small_as_that_of_few_steps() {
+    let leaves = [leaf(&[3]), leaf(&[])];
+    let of = |steps| RolloutLayout::new(&leaves, 8, steps, true).expect("it fits");
+    let longest = of(MOST_STEPS);
+    assert!(format!("{longest:?}").len() < format!("{:?}", of(1)).len() + 100);
+    let (first, last) = (longest.batch(1), longest.batch(MOST_STEPS));
+    for (at, row_bytes) in [(0, 24), (1, 8)] {
+        let moved = last.leaf_offset(at) - longest.batch(0).leaf_offset(at);
+        assert_eq!(moved, MOST_STEPS * 8 * row_bytes);
+        assert_eq!(last.leaf_offset(2 + at), first.leaf_offset(2 + at));
+    }
+    let steps = MOST_STEPS - 1;
+    assert_eq!(last.rewards_offset() - first.rewards_offset(), steps * 8 * 8);
+    assert_eq!(last.terminations_offset() - first.terminations_offset(), steps * 8);
+    assert_eq!(last.truncations_offset() - first.truncations_offset(), steps * 8);
 }
 
 #[test]

@@ -26,7 +26,7 @@ use super::actions::ActionRows;
 use super::slab::SlabRows;
 use crate::autoreset::Outcomes;
 use crate::error::Error;
-use crate::space::{ActionTag, DType, Layout, Leaf};
+use crate::space::{ActionTag, BatchLayout, DType, Leaf};
 
 /// Room for the addresses of leaves and for the dtypes of actions, so that no task allocates.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ unsafe impl Send for Addresses {}
 #[derive(Debug)]
 pub struct LeafColumns<'a> {
     addresses: &'a [*mut c_void],
-    layout: &'a Layout,
+    layout: BatchLayout<'a>,
     rows: usize,
     /// One byte for each row that says whether its episode ended; `None` without final observations.
     ended: Option<&'a mut [u8]>,
@@ -69,7 +69,7 @@ impl SlabRows<'_> {
 #[inline]
 pub(super) unsafe fn columns<'a>(
     first: NonNull<u8>,
-    layout: &'a Layout,
+    layout: BatchLayout<'a>,
     rows: Range<usize>,
     room: &'a mut Addresses,
 ) -> (LeafColumns<'a>, Outcomes<'a>) {
@@ -114,7 +114,7 @@ impl LeafColumns<'_> {
     }
 
     /// The leaves.
-    pub(crate) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> BatchLayout<'_> {
         self.layout
     }
 
@@ -149,7 +149,7 @@ impl LeafColumns<'_> {
         unsafe { std::slice::from_raw_parts_mut(first, bytes) }
     }
 
-    /// Whether there are final observations, see [`Layout::has_finals`].
+    /// Whether there are final observations, see [`BatchLayout::has_finals`].
     pub(crate) fn has_finals(&self) -> bool {
         self.ended.is_some()
     }

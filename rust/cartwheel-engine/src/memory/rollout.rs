@@ -27,7 +27,7 @@ use super::forks::Moment;
 use super::mapping::{Backing, Mapping};
 use crate::error::Error;
 use crate::platform::process_id;
-use crate::space::Layout;
+use crate::space::{BatchLayout, RolloutLayout};
 
 /// Marks a number as a batch of a rollout: the rollout in the upper half, the batch in the lower
 /// half.
@@ -40,18 +40,18 @@ const MOST_ROLLOUTS: usize = 1 << 15;
 /// lengths that take turns.
 pub(super) const MOST_FREE: usize = 4;
 
-/// The memory of one rollout, and the layout of its batches.
+/// The memory of one rollout, and its layout.
 #[derive(Debug)]
 pub(crate) struct RolloutMemory {
     pub(super) mapping: Mapping,
-    pub(super) batches: Vec<Layout>,
+    pub(super) layout: RolloutLayout,
     /// The memory behind the mapping, in the process that made it, until it is made private.
     backing: Mutex<Option<Backing>>,
 }
 
 impl RolloutMemory {
-    pub(crate) fn new(mapping: Mapping, batches: Vec<Layout>, backing: Option<Backing>) -> Self {
-        Self { mapping, batches, backing: Mutex::new(backing) }
+    pub(crate) fn new(mapping: Mapping, layout: RolloutLayout, backing: Option<Backing>) -> Self {
+        Self { mapping, layout, backing: Mutex::new(backing) }
     }
 
     /// Makes the memory private to this process, with its contents, and closes its descriptor.
@@ -80,7 +80,7 @@ impl RolloutMemory {
 
     /// Number of steps that fit.
     pub(crate) fn steps(&self) -> usize {
-        self.batches.len() - 1
+        self.layout.steps()
     }
 
     /// Gives the memory back to the system, although workers still map it: nobody uses it any more.
@@ -240,8 +240,12 @@ impl RolloutLease {
     }
 
     /// Layout of batch `batch`; batch 0 is the one before the first step.
-    pub fn layout(&self, batch: usize) -> &Layout {
-        &self.memory.batches[batch]
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer steps.
+    pub fn layout(&self, batch: usize) -> BatchLayout<'_> {
+        self.memory.layout.batch(batch)
     }
 
     /// Address of `range`, valid as long as the lease lives. Memory that an unfinished task fills
@@ -303,8 +307,8 @@ mod tests {
 
     fn lease(free: &Arc<FreeRollouts>) -> RolloutLease {
         let (mapping, backing) = Mapping::new("cartwheel-test", 1, Scope::Private).expect("a page");
-        let batches = Layout::rollout(&[], 1, 1, false).expect("a small rollout");
-        let memory = Arc::new(RolloutMemory::new(mapping, batches, Some(backing)));
+        let layout = RolloutLayout::new(&[], 1, 1, false).expect("a small rollout");
+        let memory = Arc::new(RolloutMemory::new(mapping, layout, Some(backing)));
         RolloutLease::new((0, memory), Arc::clone(free))
     }
 

@@ -61,6 +61,6 @@ impl Scratch {
         let first = NonNull::from(lines.as_mut_slice()).cast::<u8>();
         // SAFETY: the memory was made for the layout, and the result borrows it mutably
         // (invariant 1).
-        unsafe { columns(first, layout, rows, room) }
+        unsafe { columns(first, layout.batch(), rows, room) }
     }
 }

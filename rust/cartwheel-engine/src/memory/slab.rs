@@ -9,7 +9,7 @@ use super::mapping::{Backing, Mapping};
 use super::rollout::{self, RolloutMemory};
 use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
-use crate::space::{LEAF_ALIGN, Layout};
+use crate::space::{BatchLayout, LEAF_ALIGN, Layout};
 use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
 
@@ -34,8 +34,8 @@ impl SlabMemory {
     }
 
     /// Layout of a slab.
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
+    pub(crate) fn layout(&self) -> BatchLayout<'_> {
+        self.layout.batch()
     }
 
     /// Adds rollout `index`, before any task refers to it.
@@ -135,10 +135,10 @@ impl SlabRows<'_> {
         self.rollout.as_ref().map_or(&self.memory.mapping, |(rollout, _)| &rollout.mapping)
     }
 
-    pub(super) fn layout(&self) -> &Layout {
+    pub(super) fn layout(&self) -> BatchLayout<'_> {
         match &self.rollout {
-            None => &self.memory.layout,
-            Some((rollout, batch)) => &rollout.batches[*batch],
+            None => self.memory.layout(),
+            Some((rollout, batch)) => rollout.layout.batch(*batch),
         }
     }
 
@@ -202,7 +202,7 @@ impl SlabRows<'_> {
         }
     }
 
-    /// Whether there are final observations, see [`Layout::has_finals`].
+    /// Whether there are final observations, see [`BatchLayout::has_finals`].
     pub fn has_finals(&self) -> bool {
         self.layout().has_finals()
     }

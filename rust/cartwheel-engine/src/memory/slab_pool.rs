@@ -42,7 +42,7 @@ use super::mapping::{Backing, Mapping};
 use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
 use super::slab::SlabMemory;
 use crate::error::Error;
-use crate::space::Layout;
+use crate::space::BatchLayout;
 
 /// The pool's view of its slabs: which are free, and how many exist.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl SlabPool {
     }
 
     /// Layout of a slab.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> BatchLayout<'_> {
         self.memory.layout()
     }
 
@@ -247,7 +247,7 @@ pub struct AddressLease(Lease);
 
 impl AddressLease {
     /// Layout of the slab.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> BatchLayout<'_> {
         self.0.layout()
     }
 
@@ -313,7 +313,7 @@ impl Lease {
     }
 
     /// Layout of the slab.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> BatchLayout<'_> {
         match &self.rollout {
             None => self.pool.layout(),
             Some((rollout, batch)) => rollout.layout(*batch),

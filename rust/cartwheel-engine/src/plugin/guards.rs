@@ -9,7 +9,7 @@ use std::ffi::c_void;
 
 use cartwheel_abi::{Batch, LEAVE, RandomStream};
 
-use crate::space::Layout;
+use crate::space::BatchLayout;
 
 /// Bytes around every array: enough for a row that is off by one, where rows are small.
 const GUARD: usize = 256;
@@ -59,7 +59,7 @@ impl Guards {
     pub(super) unsafe fn run(
         &mut self,
         batch: &mut Batch,
-        layout: &Layout,
+        layout: BatchLayout<'_>,
         run: impl FnOnce(&mut Batch) -> u32,
     ) -> Result<u32, String> {
         let (first, rows) = (batch.next, batch.rows);
@@ -96,7 +96,7 @@ impl Guards {
     /// # Safety
     ///
     /// As [`Guards::run`].
-    unsafe fn copy_in(&mut self, batch: &Batch, layout: &Layout) {
+    unsafe fn copy_in(&mut self, batch: &Batch, layout: BatchLayout<'_>) {
         let (rows, other) = (batch.rows, Name::Other);
         self.arrays.clear();
         let mut at = 0;

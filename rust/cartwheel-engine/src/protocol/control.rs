@@ -22,7 +22,7 @@ use super::queue::{Ends, Entry, WorkQueue, ring_places};
 use super::tally::{RowCounts, SentCount, ShardCounts, Tally};
 use crate::error::Error;
 use crate::memory::{Mapping, Plan};
-use crate::space::{Extent, Layout};
+use crate::space::{Extent, RolloutLayout};
 use crate::wake::{Caller, Countdown, IDLE, SLEEPERS, Scope};
 
 /// "cwhl" and the version of the layout of shared memory.
@@ -178,10 +178,9 @@ impl Control {
         Ok(())
     }
 
-    /// Bytes of the mapping of a rollout with its signature; `first` is the layout of its first
-    /// batch.
-    pub(super) fn signed_bytes(first: &Layout) -> usize {
-        first.bytes().next_multiple_of(align_of::<Signature>()) + size_of::<Signature>()
+    /// Bytes of the mapping of a rollout with its signature.
+    pub(super) fn signed_bytes(rollout: &RolloutLayout) -> usize {
+        rollout.bytes().next_multiple_of(align_of::<Signature>()) + size_of::<Signature>()
     }
 
     /// Signs the mapping of rollout `index`, before any worker sees it.

@@ -18,7 +18,7 @@ use crate::memory::{
     RolloutMemory, Sharing, SlabMemory, SlabPool, check,
 };
 use crate::platform::{Access, look_at};
-use crate::space::{Extent, Layout, PAGE, TooLarge};
+use crate::space::{Extent, Layout, PAGE, RolloutLayout, TooLarge};
 use crate::wake::{Command, Futex, Scope, Sleeper, publish_all};
 
 /// The four mappings of a pool; cheap to clone, because a view steps nothing: see
@@ -181,8 +181,8 @@ impl Memory {
         pool: &SlabPool,
         steps: usize,
     ) -> Result<(RolloutLease, Backing), Error> {
-        let batches = self.rollout_batches(steps)?;
-        let bytes = Control::signed_bytes(&batches[0]);
+        let layout = self.rollout_layout(steps)?;
+        let bytes = Control::signed_bytes(&layout);
         pool.make_room_for_rollout()?;
         let (mapping, backing) = loop {
             match self.reserve_rollout(bytes) {
@@ -193,7 +193,7 @@ impl Memory {
         let sent = backing.try_clone()?;
         let index = pool.unused_rollout().unwrap_or_else(|| self.slabs.next_rollout());
         self.control.sign(&mapping, index);
-        let memory = Arc::new(RolloutMemory::new(mapping, batches, Some(backing)));
+        let memory = Arc::new(RolloutMemory::new(mapping, layout, Some(backing)));
         let lease = pool.new_rollout(index, memory);
         self.slabs.add_rollout(index, Arc::clone(lease.memory()));
         Ok((lease, sent))
@@ -245,22 +245,22 @@ impl Memory {
         if self.sharing.is_some() {
             return Err(Error::BadPlan("rollouts are attached by workers only".to_owned()));
         }
-        let batches = self.rollout_batches(steps)?;
-        let bytes = Control::signed_bytes(&batches[0]);
+        let layout = self.rollout_layout(steps)?;
+        let bytes = Control::signed_bytes(&layout);
         // SAFETY: only this code maps the memory (invariant 1).
         let mapping = unsafe { Mapping::attach(descriptor, bytes, Access::Write) }?;
         self.control.verify_signed(&mapping, index)?;
-        self.slabs.add_rollout(index, Arc::new(RolloutMemory::new(mapping, batches, None)));
+        self.slabs.add_rollout(index, Arc::new(RolloutMemory::new(mapping, layout, None)));
         Ok(())
     }
 
-    fn rollout_batches(&self, steps: usize) -> Result<Vec<Layout>, Error> {
+    fn rollout_layout(&self, steps: usize) -> Result<RolloutLayout, Error> {
         if !(1..=MOST_STEPS).contains(&steps) {
             let most = MOST_STEPS;
             return Err(Error::BadPlan(format!("a rollout has 1 to {most} steps, not {steps}")));
         }
         let plan = &self.plan;
-        Ok(Layout::rollout(&plan.observations, plan.rows(), steps, plan.dense_finals)?)
+        Ok(RolloutLayout::new(&plan.observations, plan.rows(), steps, plan.dense_finals)?)
     }
 
     /// The memory behind the slabs; `None` in workers, which make no slabs.

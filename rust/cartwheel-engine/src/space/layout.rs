@@ -1,4 +1,4 @@
-//! The offset of each leaf of a batch.
+//! The offset of each leaf of a batch, in a slab or in a rollout.
 
 use std::ops::Range;
 
@@ -82,68 +82,9 @@ impl Layout {
         })
     }
 
-    /// Lays out a rollout: a first batch and the batches of `steps` steps, so that each leaf is one
-    /// array `[steps + 1, rows, *shape]`, and rewards and flags are `[steps, rows]` each. Returns
-    /// the layout of every batch, starting with the first one; each layout has the bytes of the
-    /// whole rollout. With `finals`, all batches have their final observations in the same place: those
-    /// of one step are there until the next step.
-    ///
-    /// # Errors
-    ///
-    /// [`TooLarge`] when it does not fit into the address space.
-    pub fn rollout(
-        leaves: &[Leaf],
-        rows: usize,
-        steps: usize,
-        finals: bool,
-    ) -> Result<Vec<Self>, TooLarge> {
-        // Laid out as one batch of all rows of all steps, and another batch of one step for the
-        // parts that have no place in the first one and are not read later.
-        let too_large = || TooLarge::new(&format!("a rollout of {steps} steps"), rows, leaves);
-        let all = steps.checked_add(1).and_then(|frames| frames.checked_mul(rows));
-        let whole = all.and_then(|all| Self::checked(leaves, None, all)).ok_or_else(too_large)?;
-        let rest = Self::checked(&[], finals.then_some(leaves), rows).ok_or_else(too_large)?;
-        let (rest_start, bytes) = (whole.bytes, whole.bytes + rest.bytes);
-        let frame = |number: usize| {
-            let row = number * rows;
-            let leaves = whole.leaves.iter();
-            // Rewards and flags of a step are one step further to the front than its observation.
-            // Those of the first batch, which follows no step, are in the other batch.
-            let outcome = |whole: usize, rest: usize, size: usize| match number {
-                0 => rest_start + rest,
-                _ => whole + (row - rows) * size,
-            };
-            Self {
-                leaves: leaves
-                    .map(|(leaf, start)| (leaf.clone(), start + row * leaf.row_bytes()))
-                    .chain(rest.leaves.iter().map(|(leaf, at)| (leaf.clone(), rest_start + at)))
-                    .collect(),
-                ended: rest.ended.map(|at| rest_start + at),
-                rows,
-                rewards: outcome(whole.rewards, rest.rewards, size_of::<f64>()),
-                terminations: outcome(whole.terminations, rest.terminations, 1),
-                truncations: outcome(whole.truncations, rest.truncations, 1),
-                phases: rest_start + rest.phases,
-                row_numbers: rest_start + rest.row_numbers,
-                info_lengths: rest_start + rest.info_lengths,
-                bytes,
-            }
-        };
-        Ok((0..=steps).map(frame).collect())
-    }
-
-    /// Whether these bytes of a slab are places `places` of one array, or some of them.
-    pub(crate) fn are_of(&self, bytes: &Range<usize>, places: &Range<usize>) -> bool {
-        let leaves = self.leaves.iter().map(|(leaf, start)| (*start, leaf.row_bytes()));
-        let flags = [self.terminations, self.truncations, self.phases].into_iter();
-        let flags = flags.chain(self.ended).map(|start| (start, 1));
-        let numbers = [self.row_numbers, self.info_lengths].map(|start| (start, size_of::<u32>()));
-        let rewards = (self.rewards, size_of::<f64>());
-        let mut arrays = leaves.chain(flags).chain(numbers).chain([rewards]);
-        arrays.any(|(start, row_bytes)| {
-            let own = start + places.start * row_bytes..start + places.end * row_bytes;
-            own.start <= bytes.start && bytes.end <= own.end
-        })
+    /// The offsets of a slab with this layout.
+    pub fn batch(&self) -> BatchLayout<'_> {
+        BatchLayout { first: self, steps: 0 }
     }
 
     /// Rows of a batch.
@@ -155,67 +96,200 @@ impl Layout {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+/// The offsets of everything in a rollout: a first batch and the batches of some steps, so that each leaf
+/// is one array `[steps + 1, rows, *shape]`, and rewards and flags are `[steps, rows]` each. Every batch
+/// has the bytes of the whole rollout.
+///
+/// The offsets of two batches are kept, whatever the number of steps: those of the others follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutLayout {
+    first: Layout,
+    /// That of the first step.
+    next: Layout,
+    steps: usize,
+}
+
+impl RolloutLayout {
+    /// Lays out a rollout of at least one step. With `finals`, all batches have their final observations in
+    /// the same place: those of one step are there until the next step.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLarge`] when it does not fit into the address space.
+    pub fn new(leaves: &[Leaf], rows: usize, steps: usize, finals: bool) -> Result<Self, TooLarge> {
+        // Laid out as one batch of all rows of all steps, and another batch of one step for the
+        // parts that have no place in the first one and are not read later.
+        let too_large = || TooLarge::new(&format!("a rollout of {steps} steps"), rows, leaves);
+        let all = steps.checked_add(1).and_then(|frames| frames.checked_mul(rows));
+        let whole = all.and_then(|all| Layout::checked(leaves, None, all)).ok_or_else(too_large)?;
+        let rest = Layout::checked(&[], finals.then_some(leaves), rows).ok_or_else(too_large)?;
+        let (rest_start, bytes) = (whole.bytes, whole.bytes + rest.bytes);
+        let frame = |number: usize| {
+            // Rewards and flags of a step are one step further to the front than its observation.
+            // Those of the first batch, which follows no step, are in the other batch.
+            let outcome =
+                |whole: usize, rest: usize| if number == 0 { rest_start + rest } else { whole };
+            Layout {
+                leaves: whole
+                    .leaves
+                    .iter()
+                    .map(|(leaf, at)| (leaf.clone(), at + number * rows * leaf.row_bytes()))
+                    .chain(rest.leaves.iter().map(|(leaf, at)| (leaf.clone(), rest_start + at)))
+                    .collect(),
+                ended: rest.ended.map(|at| rest_start + at),
+                rows,
+                rewards: outcome(whole.rewards, rest.rewards),
+                terminations: outcome(whole.terminations, rest.terminations),
+                truncations: outcome(whole.truncations, rest.truncations),
+                phases: rest_start + rest.phases,
+                row_numbers: rest_start + rest.row_numbers,
+                info_lengths: rest_start + rest.info_lengths,
+                bytes,
+            }
+        };
+        Ok(Self { first: frame(0), next: frame(1), steps })
+    }
+
+    /// Number of steps.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// Bytes of the rollout.
+    pub fn bytes(&self) -> usize {
+        self.first.bytes
+    }
+
+    /// The offsets of batch `number`; batch 0 is the one before the first step.
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer steps.
+    pub fn batch(&self, number: usize) -> BatchLayout<'_> {
+        assert!(number <= self.steps, "batch {number} of {} steps", self.steps);
+        match number {
+            0 => self.first.batch(),
+            _ => BatchLayout { first: &self.next, steps: number - 1 },
+        }
+    }
+}
+
+/// The offsets of everything in one batch: in a slab, or in a rollout.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchLayout<'a> {
+    first: &'a Layout,
+    /// How many steps of a rollout are between the batch with this layout and this one.
+    steps: usize,
+}
+
+impl<'a> BatchLayout<'a> {
+    /// As far as arrays with `row_bytes` for each row have moved.
+    fn moved(self, row_bytes: usize) -> usize {
+        self.steps * self.first.rows * row_bytes
+    }
+
+    /// A layout with these offsets.
+    pub fn to_layout(self) -> Layout {
+        let mut layout = self.first.clone();
+        for (leaf, (_, at)) in layout.leaves.iter_mut().enumerate() {
+            *at = self.leaf_offset(leaf);
+        }
+        layout.rewards = self.rewards_offset();
+        layout.terminations = self.terminations_offset();
+        layout.truncations = self.truncations_offset();
+        layout
+    }
+
+    /// Whether these bytes of a slab are places `places` of one array, or some of them.
+    pub(crate) fn are_of(self, bytes: &Range<usize>, places: &Range<usize>) -> bool {
+        let leaves = 0..self.num_arrays();
+        let leaves = leaves.map(|leaf| (self.leaf_offset(leaf), self.leaf(leaf).row_bytes()));
+        let flags = [self.terminations_offset(), self.truncations_offset(), self.phases_offset()];
+        let flags = flags.into_iter().chain(self.ended_offset()).map(|start| (start, 1));
+        let numbers = [self.row_numbers_offset(), self.info_lengths_offset()];
+        let numbers = numbers.map(|start| (start, size_of::<u32>()));
+        let rewards = (self.rewards_offset(), size_of::<f64>());
+        let mut arrays = leaves.chain(flags).chain(numbers).chain([rewards]);
+        arrays.any(|(start, row_bytes)| {
+            let own = start + places.start * row_bytes..start + places.end * row_bytes;
+            own.start <= bytes.start && bytes.end <= own.end
+        })
+    }
+
+    /// Rows of a batch.
+    pub fn rows(self) -> usize {
+        self.first.rows
+    }
+
+    /// Bytes of a slab, a multiple of the page size.
+    pub fn bytes(self) -> usize {
+        self.first.bytes
+    }
 
     /// Number of leaves of an observation.
-    pub fn num_leaves(&self) -> usize {
-        if self.has_finals() { self.leaves.len() / 2 } else { self.leaves.len() }
+    pub fn num_leaves(self) -> usize {
+        if self.has_finals() { self.first.leaves.len() / 2 } else { self.first.leaves.len() }
     }
 
     /// Whether there are final observations. Then leaf `num_leaves() + k` has leaf `k` of the true
     /// next observation of each row.
-    pub fn has_finals(&self) -> bool {
-        self.ended.is_some()
+    pub fn has_finals(self) -> bool {
+        self.first.ended.is_some()
     }
 
     /// Number of leaves, those of final observations included.
-    pub(crate) fn num_arrays(&self) -> usize {
-        self.leaves.len()
+    pub(crate) fn num_arrays(self) -> usize {
+        self.first.leaves.len()
     }
 
     /// Offset of the flags, `[rows]` of one byte, that say whose episode ended; `None` without final
     /// observations.
-    pub fn ended_offset(&self) -> Option<usize> {
-        self.ended
+    pub fn ended_offset(self) -> Option<usize> {
+        self.first.ended
     }
 
     /// Shape and dtype of leaf `leaf`.
-    pub fn leaf(&self, leaf: usize) -> &Leaf {
-        &self.leaves[leaf].0
+    pub fn leaf(self, leaf: usize) -> &'a Leaf {
+        &self.first.leaves[leaf].0
     }
 
     /// Offset of leaf `leaf` in the slab, a multiple of [`LEAF_ALIGN`].
-    pub fn leaf_offset(&self, leaf: usize) -> usize {
-        self.leaves[leaf].1
+    pub fn leaf_offset(self, leaf: usize) -> usize {
+        let (kind, start) = &self.first.leaves[leaf];
+        // Final observations stay where they are.
+        start + if leaf < self.num_leaves() { self.moved(kind.row_bytes()) } else { 0 }
     }
 
     /// Offset of the rewards, `[rows]` `f64`.
-    pub fn rewards_offset(&self) -> usize {
-        self.rewards
+    pub fn rewards_offset(self) -> usize {
+        self.first.rewards + self.moved(size_of::<f64>())
     }
 
     /// Offset of the terminations, `[rows]`, one byte each.
-    pub fn terminations_offset(&self) -> usize {
-        self.terminations
+    pub fn terminations_offset(self) -> usize {
+        self.first.terminations + self.moved(1)
     }
 
     /// Offset of the truncations, `[rows]`, one byte each.
-    pub fn truncations_offset(&self) -> usize {
-        self.truncations
+    pub fn truncations_offset(self) -> usize {
+        self.first.truncations + self.moved(1)
     }
 
     /// Offset of the phases after the task, `[rows]`, one [`crate::PhaseTag`] each.
-    pub fn phases_offset(&self) -> usize {
-        self.phases
+    pub fn phases_offset(self) -> usize {
+        self.first.phases
     }
 
     /// Offset of the numbers of the rows in a batch of rows that were sent, `[rows]` `u32`.
-    pub fn row_numbers_offset(&self) -> usize {
-        self.row_numbers
+    pub fn row_numbers_offset(self) -> usize {
+        self.first.row_numbers
     }
 
     /// Offset of what such rows announce about their infos, `[rows]` `u32`, see
     /// [`crate::memory::InfosAt`].
-    pub fn info_lengths_offset(&self) -> usize {
-        self.info_lengths
+    pub fn info_lengths_offset(self) -> usize {
+        self.first.info_lengths
     }
 }

@@ -13,5 +13,5 @@ pub use action_tag::ActionTag;
 pub use cartwheel_core::{DType, Leaf};
 pub(crate) use extent::Extent;
 pub(crate) use layout::PAGE;
-pub use layout::{LEAF_ALIGN, Layout};
+pub use layout::{BatchLayout, LEAF_ALIGN, Layout, RolloutLayout};
 pub use too_large::TooLarge;

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use cartwheel_core::Leaf;
 use cartwheel_engine::memory::{Lease, RolloutLease};
 use cartwheel_engine::plugin::{EnvTable as Table, Kind, ResetOptions};
-use cartwheel_engine::space::Layout;
+use cartwheel_engine::space::{BatchLayout, Layout};
 
 use super::error::VectorError;
 use crate::env::{Env, Leaves, View};
@@ -88,7 +88,7 @@ impl Frame {
         if !lease.must_copy() {
             return Self { held: Held::Lease(lease), leaves, places };
         }
-        let layout = lease.layout().clone();
+        let layout = lease.layout().to_layout();
         let mut words = vec![0_u64; layout.bytes().div_ceil(8)].into_boxed_slice();
         let first = words.as_mut_ptr().cast();
         // SAFETY: the bytes of these words; a word may have any bytes.
@@ -109,10 +109,10 @@ impl Frame {
     }
 
     /// The layout of batch `batch`, which is 0 unless this is a rollout.
-    fn layout(&self, batch: usize) -> &Layout {
+    fn layout(&self, batch: usize) -> BatchLayout<'_> {
         match &self.held {
             Held::Lease(lease) => lease.layout(),
-            Held::Copy(_, layout) => layout,
+            Held::Copy(_, layout) => layout.batch(),
             Held::Rollout(rollout) => rollout.layout(batch),
         }
     }
