@@ -11,7 +11,7 @@ from cartwheel.spaces.describe import check_fixed_shape, describe, describe_acti
 if TYPE_CHECKING:
     from cartwheel.vector.pool_env import PoolVectorEnv
 
-#: The default memory of slabs, and the bounds of their number. `ARCHITECTURE.md` has the reasons.
+#: The default memory of slabs, and the bounds of their number; see `docs/decisions/slabs.md`.
 _SLAB_BYTES, _FEWEST_SLABS, _MOST_SLABS = 1 << 30, 8, 1024
 #: Bounds of the memory for one shard's infos; larger infos go through the channel.
 _LEAST_INFO_BYTES, _MOST_INFO_BYTES = 1 << 16, 1 << 24

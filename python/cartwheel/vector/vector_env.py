@@ -77,7 +77,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         >>> envs.close()
 
     The arguments are those of ``AsyncVectorEnv``, in the same order. Values, infos, spaces, seeds
-    and errors are Gymnasium's; ``ARCHITECTURE.md`` lists the few places where Gymnasium is wrong.
+    and errors are Gymnasium's; ``docs/gymnasium-differences.md`` lists the few exceptions.
     Each worker process runs several environments and writes their results into shared memory.
 
     Row ``i`` is environment ``i``: ``env_fns[i]`` makes it, and entry ``i`` of every array and

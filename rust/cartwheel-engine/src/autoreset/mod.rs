@@ -40,7 +40,7 @@
 //! its outcome is [`Transition::CUT`](cartwheel_core::Transition::CUT), and everything after it is as usual.
 //!
 //! Source: Gymnasium 1.4.0, `gymnasium/vector/{sync,async}_vector_env.py`; the differences are
-//! listed in `ARCHITECTURE.md`.
+//! listed in `docs/gymnasium-differences.md`.
 
 mod command;
 mod machine;

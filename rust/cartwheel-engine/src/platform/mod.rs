@@ -1,23 +1,8 @@
 //! The operating system. No other room of this crate calls it, except through `std`.
 //!
 //! There are two implementations. `linux` is chosen on Linux, `portable` on every other Unix, and on
-//! Linux with the feature `portable`, which is how it is tested:
-//!
-//! | what the engine needs | `linux` | `portable` |
-//! |---|---|---|
-//! | a name | [`NAME`] is `"linux"` | `"portable"` |
-//! | memory that processes share | `memfd`, sealed against another size | `shm_open`, unlinked at once |
-//! | its memory before it is used | `fallocate` | the same on Linux; elsewhere the system gives no promise |
-//! | returning it | `fallocate` with a hole | with the last mapping |
-//! | making it private in place | a copy on write, moved there in one step | copied out and back, see [`PARTS_AT_ONCE`] |
-//! | waiting for a word | futex | looking at it, in growing intervals (`poll`) |
-//! | waking up to 32 sleepers by one call | futex with a set of bits | nothing: each looks at its own word |
-//! | the end of a process | pidfd | looking for it, by its id (`by_id`) |
-//! | the end of the process that started this one | pidfd and a pipe | a pipe, and looking for it |
-//! | the id of this process | on a page that forks wipe | `getpid` |
-//! | a processor for a thread | `sched_setaffinity` | nothing |
-//!
-//! The mode of floats (`floats`) is the processor's, and the same on both.
+//! Linux with the feature `portable`, which is how it is tested. `README.md` compares them. The mode of
+//! floats (`floats`) is the processor's, and the same on both.
 //!
 //! Both map memory by `mmap` (`pages`), and send bytes and descriptors over sockets (`rights`). Where a kernel, or a filter of system calls (seccomp), refuses
 //! memfd, futex or pidfd, `linux` uses the portable means instead.

@@ -21,7 +21,7 @@ use crate::pool::infos::Infos;
 use crate::space::{Node, Tree};
 
 /// Batches of observations up to this size are copied out of their slab: such a copy costs no more
-/// than the lease, and keeps no other memory. See `ARCHITECTURE.md` for the figures.
+/// than the lease, and keeps no other memory. See `docs/decisions/slabs.md`.
 const COPY_UP_TO: usize = 4096;
 
 /// Rewards that are narrowed at once, in a room on the stack.
