@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import pytest
 
 from tests.contract.model import SAME, fails
 
 #: Events, by their names in the table, with keywords for the play.
-EVENTS = {}
+EVENTS: dict[str, Any] = {}
 
 
 def event(**keywords):
