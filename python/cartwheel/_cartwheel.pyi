@@ -44,6 +44,7 @@ __all__ = [
     "is_first",
     "lambda_returns",
     "load_plugin",
+    "make_first_uses",
     "masked_mean",
     "masked_normalize",
     "memory_left",
