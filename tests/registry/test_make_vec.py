@@ -35,9 +35,8 @@ def test_a_registered_id_is_built_num_envs_times(executor, mode):
     envs = make("CartPole-v1", 3, executor=executor, autoreset_mode=mode)
     assert isinstance(envs, cartwheel.VectorEnv)
     assert envs.metadata["autoreset_mode"] is mode
-    assert (
-        repr(envs) == f"VectorEnv('CartPole-v1', num_envs=3, autoreset_mode={mode.name.lower()!r})"
-    )
+    shown = f"num_envs=3, autoreset_mode={mode.name.lower()!r}, executor={executor!r}"
+    assert repr(envs) == f"VectorEnv('CartPole-v1', {shown})"
     assert_like(envs, [partial(gym.make, "CartPole-v1")] * 3, mode)
 
 
