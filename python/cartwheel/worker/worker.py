@@ -119,9 +119,13 @@ class Worker:
             for row, env_fn in enumerate(self._env_fns, self.first_row):
                 known.begin(env_fn)
                 env = env_fn()
+                self.envs.append(env)  # it is closed, too, if its attributes raise
                 self._check(env, row)
-                known.add(env)
-                self.envs.append(env)
+                try:
+                    known.add(env)
+                except ValueError:  # it is there already, and closed once
+                    self.envs.pop()
+                    raise
                 pair = (env.observation_space, env.action_space)
                 pairs.append(None if pairs and pair == pairs[0] else pair)
             row, first = self.first_row, self.envs[0]
@@ -147,6 +151,7 @@ class Worker:
         )
         if not missing and not isinstance(env, type) and not is_vector and not has_agents:
             return
+        self.envs.pop()
         if is_vector:
             env.close()
             raise TypeError(
