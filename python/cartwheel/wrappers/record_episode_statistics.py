@@ -154,11 +154,13 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
         complete, dropped, report = self._episodes.step(
             (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
-        self.failed_count += 0 if self._is_frozen else dropped
+        if dropped and not self._is_frozen:
+            self.failed_count += dropped
         if report is not None:
             values, mask = report
             batch.infos = {**batch.infos, self._stats_key: values, self._mask_key: mask}
-            self.episode_count += 0 if self._is_frozen else complete
+            if not self._is_frozen:
+                self.episode_count += complete
 
     def get_wrapper_state(self) -> dict[str, Any]:
         """The state: of each environment's present episode, the queues as arrays, the counts.
