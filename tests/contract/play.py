@@ -247,7 +247,7 @@ class Play:
         self.envs = None
         assert self.inner() is None, "something refers to the environments"
 
-    # The two beside each other
+    # The two next to each other
 
     @property
     def all(self):

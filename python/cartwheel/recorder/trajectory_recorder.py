@@ -279,7 +279,7 @@ class TrajectoryRecorder:
 
 
 def _clash(path: Path, other: Path) -> bool:
-    """Whether one of two paths leads through the other: an array is no group."""
+    """Whether one of two paths leads through the other: an array is not a group."""
     length = min(len(path), len(other))
     return path[:length] == other[:length] and path != other
 

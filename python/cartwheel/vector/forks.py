@@ -20,7 +20,7 @@ batch. A fork without held batches costs nothing.
 Forks by other code than Python (``fork`` of the C library) are not noticed. The memory of the
 executors ``thread`` and ``inline`` is private like any other memory of the process.
 
-Worker processes are no children of a forked child, but ``multiprocessing`` keeps them in its list
+Worker processes are not children of a forked child, but ``multiprocessing`` keeps them in its list
 of children there, and would end them when the child ends. So they are taken out of the list.
 """
 

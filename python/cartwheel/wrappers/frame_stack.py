@@ -100,7 +100,7 @@ class FrameStack(KeepsState, VectorWrapper):
         ends, finals = batch.ended(self._space_before, self._source.mode)
 
         kinds = batch.kinds
-        if batch.gaps is not None:  # frames with one missing between them are no stack
+        if batch.gaps is not None:  # frames with a gap are not a stack
             kinds = np.where(batch.gaps, RESET, kinds).astype(np.uint8)
 
         def advance(stack: Stack, frames: Any, last: Any) -> _Pair:

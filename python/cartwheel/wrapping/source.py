@@ -341,7 +341,7 @@ class Source:
     def _lose_reset(
         self, error: BaseException, seed: Any, options: ResetOptions, before: Standing
     ) -> None:
-        """The same for a reset: rows beside the one that failed have begun another episode."""
+        """The same for a reset: rows next to the one that failed have begun another episode."""
         if self.on_its_way is not None:
             return
         if self._pool is None:

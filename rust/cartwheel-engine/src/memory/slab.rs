@@ -52,7 +52,7 @@ impl SlabMemory {
         self.rollouts.write().unwrap_or_else(PoisonError::into_inner)[index] = None;
     }
 
-    /// Forgets all rollouts, which no task fills any more: those that somebody holds end with their lease.
+    /// Forgets all rollouts, which no task fills any more: those that are held end with their lease.
     pub(super) fn forget_rollouts(&self) {
         self.rollouts.write().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -20,7 +20,7 @@ pub(super) fn attached(backing: &Backing, bytes: usize, access: Access) -> Resul
 }
 
 fn write(mapping: &Mapping, offset: usize, bytes: &[u8]) {
-    // SAFETY: nobody else accesses the memory meanwhile.
+    // SAFETY: nothing else accesses the memory meanwhile.
     unsafe { mapping.write(offset, bytes) }
 }
 
@@ -85,7 +85,7 @@ fn giving_a_range_back_zeros_its_whole_pages_for_everyone_and_nothing_next_to_th
         let other = backing.descriptor().map(|_| attached(&backing, 4 * page, Access::Read));
         let other = other.map(|other| other.expect("the size is right"));
         write(&mapping, 0, &vec![7; 4 * page]);
-        // SAFETY: nobody else accesses the memory meanwhile.
+        // SAFETY: nothing else accesses the memory meanwhile.
         unsafe { mapping.give_back(page - 4..3 * page + 4) };
         for seen in std::iter::once(&mapping).chain(&other) {
             for offset in [0, page - 4, 3 * page, 4 * page - 4] {
