@@ -49,7 +49,7 @@ PORTABLE = PYTHONPATH=$(CURDIR)/target/portable/python $(BIN)/python
 MACS := aarch64-apple-darwin x86_64-apple-darwin
 MEMORY_TESTS := $(addprefix tests/vector/test_,observations_are_never_overwritten.py rollout_arrays.py \
 	rows_in_flight.py calls_for_some_rows.py sent_rows_that_fail.py views_outlive_everything.py)
-OLDEST_GYM_TESTS := $(addprefix tests/,test_gymnasium_versions.py vector/test_parity.py native/test_parity.py \
+OLDEST_GYM_TESTS := $(addprefix tests/,internal/test_gymnasium_versions.py vector/test_parity.py native/test_parity.py \
 	wrappers/test_beside_gymnasium.py)
 RUST_EXAMPLES := examples/rust-env examples/rust-physics
 EXAMPLE_SOURCES := $(shell find $(RUST_EXAMPLES) examples/c-env include -type f)
@@ -129,15 +129,15 @@ test-oldest: build $(RELEASE_VENV)/.installed ## run the chosen tests on the old
 	@PIP_CONSTRAINT= $(BIN)/python -m release.python_matrix --oldest $(firstword $(PYTHONS))
 
 matrix: build $(GYMNASIUMS:%=$(GYM_VENV)%/.installed) ## run the tests that concern Gymnasium beside each version of it that is supported
-	@$(BIN)/python -m tests.matrix $(GYMNASIUMS)
+	@$(BIN)/python -m tools.matrix $(GYMNASIUMS)
 
 matrix-mujoco: build $(MUJOCOS:%=$(MUJOCO_VENV)%/.installed) ## run the tests of native MuJoCo environments beside old and new versions of MuJoCo
-	@$(BIN)/python -m tests.matrix --package mujoco $(MUJOCOS)
+	@$(BIN)/python -m tools.matrix --package mujoco $(MUJOCOS)
 
 test-trainers: build $(TRAINERS:%=.venv-%/.installed) ## run the tests with trainers whose requirements contradict ours, in an environment for each
 	@for trainer in $(TRAINERS); do \
 		echo "==> pytest, $$trainer"; \
-		.venv-$$trainer/bin/python -m pytest -m trainers tests/trainers/test_$$(echo $$trainer | tr - _).py \
+		.venv-$$trainer/bin/python -m pytest -m trainers tests/adapters/trainers/test_$$(echo $$trainer | tr - _).py \
 			|| exit 1; done
 
 test-rust: setup ## run the tests of the core, also with injected faults, then test every interleaving of its wake-ups with loom
@@ -152,7 +152,7 @@ loom: setup ## as in test-rust, with a pre-emption more around every death of a 
 	@LOOM_MAX_PREEMPTIONS=3 RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --profile loom --lib --test loom
 
 orders: setup ## weaken each memory order of the protocols in a copy of the sources, and require that loom notices
-	@LOOM_MAX_PREEMPTIONS=2 $(BIN)/python -m tests.weakened_orders
+	@LOOM_MAX_PREEMPTIONS=2 $(BIN)/python -m tools.weakened_orders
 
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
@@ -187,17 +187,17 @@ sanitize-python: build
 	@$(UNDER_ASAN) -m pytest --full -p no:faulthandler --timeout=300 $(MEMORY_TESTS)
 
 parity: build ## compare every native environment with Gymnasium's and count the values that differ
-	@$(BIN)/python -m tests.parity
+	@$(BIN)/python -m tools.parity
 
 MINUTES ?= 10
 
 soak: build ## run random operations with random kills for MINUTES (10) and compare the results with a model; collectors for as long
-	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
-	@$(BIN)/python -m tests.soak_collecting --steps 1000000
-	@$(BIN)/python -m tests.soak_collecting --minutes $(MINUTES)
+	@$(BIN)/python -m tools.soak --minutes $(MINUTES)
+	@$(BIN)/python -m tools.soak_collecting --steps 1000000
+	@$(BIN)/python -m tools.soak_collecting --minutes $(MINUTES)
 
 faults: build ## cause faults in every executor and in Gymnasium, and write the table of docs/faults.md
-	@$(BIN)/python -m tests.fault_table --write docs/faults.md
+	@$(BIN)/python -m tools.fault_table --write docs/faults.md
 
 zoo: build $(ZOO_VENV)/.installed ## step real environments of other packages beside Gymnasium, and write the table of docs/environments.md
 	@echo '==> pytest, real environments'
@@ -254,7 +254,7 @@ charts: build .venv-pufferlib/.installed ## draw the charts of docs/speed.md, be
 BASE ?= HEAD~1
 
 compare: build ## count the instructions of a step at the commit BASE (HEAD~1) and at HEAD; needs valgrind
-	@$(BIN)/python -m release.compare $(BASE)
+	@$(BIN)/python -m tools.compare $(BASE)
 
 bench-trainers: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed .venv-pufferlib/.installed $(ZOO_VENV)/.installed ## measure every claim of benchmarks/trainers/
 	@for claim in $(TORCH_VENV)/sb3_vec_env $(TORCH_VENV)/torchrl_collector $(TORCH_VENV)/torchrl_pipelined $(TORCH_VENV)/tianshou_and_skrl \

@@ -22,7 +22,7 @@ from cartwheel.bench.runner import sample_actions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 PAUSE_S, MEASURED_S = 0.5, 0.1
 BOUND = 0.8

@@ -23,12 +23,12 @@ import cartwheel
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.runner import ACTION_BATCHES, VectorRunner, sample_actions
-from cartwheel.bench.work import compute, rounds_of
+from cartwheel.bench.workloads import compute, rounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 NUM_ENVS, BATCH_SIZE = 16, 8
 

@@ -28,7 +28,7 @@ from cartwheel.bench.runner import sample_actions
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 MILLISECONDS = (0.1, 1.0, 10.0)
 WIDTH, TRIAL = 256, 200

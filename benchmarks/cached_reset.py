@@ -16,7 +16,7 @@ import cartwheel
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender, no_env
 from cartwheel.bench.runner import VectorRunner, sample_actions
-from cartwheel.bench.work import compute, rounds_of
+from cartwheel.bench.workloads import compute, rounds_of
 from cartwheel.wrappers import CachedReset
 
 if TYPE_CHECKING:

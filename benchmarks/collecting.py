@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.choices import ModeName
+    from cartwheel._internal.literals import ModeName
 
 STEPS = 128
 MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")

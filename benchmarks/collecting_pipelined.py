@@ -26,14 +26,13 @@ import cartwheel
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender, no_env
 from cartwheel.bench.runner import VectorRunner, sample_actions
-from cartwheel.bench.timed import Timed, TimedPolicy, wait
-from cartwheel.bench.work import rounds_of
+from cartwheel.bench.workloads import Timed, TimedPolicy, rounds_of, wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.arguments import EnvFn
-    from cartwheel.choices import ModeName
+    from cartwheel._internal.arguments import EnvFn
+    from cartwheel._internal.literals import ModeName
 
 ROWS, STEPS = 16, 32
 LEARNER_TURNS = 4

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from cartwheel import envpool
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender, no_env
-from cartwheel.bench.envpool import fastest, pool_runner, why_not
+from cartwheel.bench.other_packages import envpool_runner, fastest_envpool, why_not_envpool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
     from cartwheel.bench.runner import Runner
 
 ENV_ID = "CartPole-v1"
@@ -25,22 +25,22 @@ BOUNDS = {1: 15, 64: 15, 1024: 20}
 
 def ours(env_fns: Sequence[EnvFn]) -> Runner:
     """Steps of all."""
-    return pool_runner(envpool, ENV_ID, len(env_fns))
+    return envpool_runner(envpool, ENV_ID, len(env_fns))
 
 
 def ours_by_halves(env_fns: Sequence[EnvFn]) -> Runner:
     """Batches of half of the environments."""
-    return pool_runner(envpool, ENV_ID, len(env_fns), len(env_fns) // 2)
+    return envpool_runner(envpool, ENV_ID, len(env_fns), len(env_fns) // 2)
 
 
 def theirs(env_fns: Sequence[EnvFn]) -> Runner:
     """Steps of all."""
-    return fastest(ENV_ID, len(env_fns))
+    return fastest_envpool(ENV_ID, len(env_fns))
 
 
 def theirs_by_halves(env_fns: Sequence[EnvFn]) -> Runner:
     """Batches of half of the environments."""
-    return fastest(ENV_ID, len(env_fns), len(env_fns) // 2)
+    return fastest_envpool(ENV_ID, len(env_fns), len(env_fns) // 2)
 
 
 WHOLE = Contender("cartwheel.envpool", ours), Contender("envpool", theirs)
@@ -50,7 +50,7 @@ HALVES = (
 )
 
 if __name__ == "__main__":
-    reason = why_not(ENV_ID)
+    reason = why_not_envpool(ENV_ID)
     if reason is not None:
         print(f"skipped: {reason}")
     else:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import CEILING, cartwheel_with
-from cartwheel.bench.work import compute, rounds_of
+from cartwheel.bench.workloads import compute, rounds_of
 
 
 class Busy(gym.Env[Any, Any]):

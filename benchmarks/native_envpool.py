@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import cartwheel_native, envpool, no_env
-from cartwheel.bench.envpool import why_not
+from cartwheel.bench.other_packages import why_not_envpool
 
 NATIVE, ENVPOOL = cartwheel_native("CartPole-v1"), envpool("CartPole-v1")
 BOUNDS = {1: 15, 64: 15, 1024: 20, 4096: 20}
 
 if __name__ == "__main__":
-    reason = why_not("CartPole-v1")
+    reason = why_not_envpool("CartPole-v1")
     if reason is not None:
         print(f"skipped: {reason}")
     else:

@@ -32,7 +32,7 @@ from cartwheel.bench.contenders import (
     cartwheel_with,
     envpool,
 )
-from cartwheel.bench.envpool import why_not
+from cartwheel.bench.other_packages import why_not_envpool
 from cartwheel.bench.runner import sample_actions
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 ENV_IDS = ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Hopper-v5")
 STARTS = 256
@@ -184,7 +184,7 @@ def _start(env: Any, seed: int) -> NDArray[np.float64]:
 if __name__ == "__main__":
     bare, process = Contender("bare mj_step", BareLoop), cartwheel_with("process")
     for env_id in ENV_IDS:
-        native, reason = cartwheel_native(env_id), why_not(env_id)
+        native, reason = cartwheel_native(env_id), why_not_envpool(env_id)
         if reason is not None:
             print(f"without envpool: {reason}")
         claims = {

@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 import cartwheel
-from cartwheel.bench.arguments import positive
+from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
 
 if TYPE_CHECKING:

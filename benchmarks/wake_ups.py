@@ -26,7 +26,7 @@ import numpy as np
 from budget import Idle  # type: ignore[import-not-found]  # in the same folder
 
 import cartwheel
-from cartwheel.bench.arguments import positive
+from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
 
 WORKERS = (2, 4, 8, 16, 32, 64)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.choices import ModeName
+    from cartwheel._internal.literals import ModeName
 
 ENV_ID = "cartwheel/CartPole-v1"
 MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")

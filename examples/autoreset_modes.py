@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import gymnasium as gym
 
-    from cartwheel.choices import ModeName
+    from cartwheel._internal.literals import ModeName
 
 NUM_ENVS, EPISODES_EACH = 8, 20
 MAX_EPISODE_STEPS = 40  # some episodes end before it (terminated), some at it (truncated)

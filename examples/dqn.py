@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.choices import CollectOrder, ModeName
+    from cartwheel._internal.literals import CollectOrder, ModeName
     from cartwheel.rollouts import Transitions
 
 ENV_ID = "cartwheel/CartPole-v1"

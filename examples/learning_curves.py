@@ -30,7 +30,7 @@ from examples import appo, dqn, ppo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.choices import CollectOrder
+    from cartwheel._internal.literals import CollectOrder
 
 Result: TypeAlias = "ppo.Result | appo.Result | dqn.Result"
 #: Algorithm, mode or order, and result of each run.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.choices import CollectOrder, ModeName
+    from cartwheel._internal.literals import CollectOrder, ModeName
 
 ENV_ID = "cartwheel/CartPole-v1"
 MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")

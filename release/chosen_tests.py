@@ -12,8 +12,8 @@ CHOSEN = {
     f"{PARITY}::test_results_of_one_environment_equal_those_of_gymnasium": "the bits of libm",
     f"{PARITY}::test_keywords_act_as_in_gymnasium": "the bits of blocks of rows",
     f"{PARITY}::test_the_spaces_equal_those_of_gymnasium": "bounds, samples",
-    "tests/worker/test_dead_and_hung_workers.py": "pidfd, signals, timeouts",
-    "tests/worker/test_workers_that_are_restarted.py": "a worker is killed and started again",
+    "tests/workers/test_dead_and_hung_workers.py": "pidfd, signals, timeouts",
+    "tests/workers/test_workers_that_are_restarted.py": "a worker is killed and started again",
     "tests/returns": "arithmetic in blocks and over threads",
     "tests/wrappers/test_image_plans.py": "images without AVX2",
     "tests/wrappers/test_beside_gymnasium.py": "statistics, stacks, normalisation",
@@ -32,7 +32,7 @@ CHOSEN_NATIVELY = {
     "tests/vector/test_observations_are_never_overwritten.py": "leases of shared memory",
     "tests/vector/test_exceptions_keep_their_type.py": "errors that cross processes and unwinding",
     "tests/vector/test_stats.py": "clocks and counters",
-    "tests/worker/test_workers_with_rows_in_flight.py": "a worker dies with rows in flight",
+    "tests/workers/test_workers_with_rows_in_flight.py": "a worker dies with rows in flight",
     "tests/envpool": "all of it",
 }
 

@@ -27,7 +27,7 @@ from release import chroot, cross_python
 from release.chosen_tests import REQUIREMENTS, REQUIREMENTS_ON_GLIBC, chosen
 from release.command import ROOT as REPOSITORY
 from release.roots import ROOTS_OF_WHEELS, Root, check_needs, make_qemu, make_root
-from tests.matrix import COUNTS, counted
+from tools.matrix import COUNTS, counted
 
 DIST = REPOSITORY / "dist"
 TABLE = REPOSITORY / "target" / "roots.md"

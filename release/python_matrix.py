@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from release.chosen_tests import REQUIREMENTS, chosen
 from release.pythons import FOLDER, SOURCES, find
-from tests.matrix import COUNTS, ROOT, run
+from tools.matrix import COUNTS, ROOT, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cartwheel
-from cartwheel import choices
+from cartwheel._internal import literals
 
 
 def test_the_version_equals_that_of_the_installed_wheel():
@@ -90,7 +90,7 @@ print(*sorted(set(sys.modules) - before))
 """
     loaded = fresh(program)
     assert "cartwheel.vector.vector_env" in loaded
-    heavy = ["envpool", "returns", "rollouts", "evaluation", "bench", "catalogue", "testing"]
+    heavy = ["envpool", "returns", "rollouts", "evaluation", "bench", "_cli", "testing"]
     assert [name for name in heavy if f"cartwheel.{name}" in loaded] == []
     assert [name for name in ("importlib.metadata", "statistics", "torch") if name in loaded] == []
 
@@ -143,7 +143,7 @@ def test_the_default_seed_is_none():
         assert inspect.signature(function).parameters["seed"].default is None
 
 
-@pytest.mark.parametrize("name", get_args(choices.ModeName))
+@pytest.mark.parametrize("name", get_args(literals.ModeName))
 def test_every_mode_name_in_the_types_is_accepted(name):
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, autoreset_mode=name)
     assert name.lower().replace("_", "") == envs.autoreset_mode.value.lower()

@@ -18,11 +18,11 @@ import pytest
 
 import cartwheel
 from cartwheel import envpool, returns
-from cartwheel.envpool.errors import EnvBusyError
+from cartwheel.envpool.checks import EnvBusyError
 from cartwheel.errors import add_note
-from cartwheel.rollouts.collecting.actor import Stopped
+from cartwheel.rollouts.collecting.policy_calls import Stopped
 from cartwheel.testing import EnvCheckError, EnvCheckReport
-from cartwheel.testing.error import Unchecked
+from cartwheel.testing.report import Unchecked
 from tests.support.comparison import assert_identical
 
 #: One exception of each class, made as cartwheel makes it.

@@ -32,7 +32,7 @@ from examples.trainers.pufferlib_ppo import CartwheelVecEnv
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 ENV_ID = "CartPole-v1"
 

@@ -27,7 +27,7 @@ from cartwheel.bench.runner import VectorRunner, sample_actions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 PONG = "ALE/Pong-v5"
 PROCESS = cartwheel_with("process")

@@ -25,7 +25,7 @@ from ray.tune.registry import register_env
 
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender, no_env
-from cartwheel.bench.work import compute, rounds_of
+from cartwheel.bench.workloads import compute, rounds_of
 from cartwheel.rllib import AsyncMultiAgentEnvRunner, register
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from cartwheel.sb3 import CartwheelVecEnv
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 ENV_ID = "CartPole-v1"
 NATIVE_ID = f"cartwheel/{ENV_ID}"

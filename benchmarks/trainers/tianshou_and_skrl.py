@@ -27,7 +27,7 @@ from cartwheel.tianshou import CartwheelVectorEnv
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 ENV_ID = "CartPole-v1"
 SAME_STEP = gym.vector.AutoresetMode.SAME_STEP

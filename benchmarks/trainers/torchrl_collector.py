@@ -29,7 +29,7 @@ from cartwheel.torchrl import CartwheelEnv
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 ENV_ID = "CartPole-v1"
 STEPS = 50

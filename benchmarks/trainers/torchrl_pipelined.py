@@ -1,10 +1,10 @@
 """Rollouts whose rows are in flight, beside TorchRL's collectors over the same environments.
 
-Steps, resets and calls of the policy take known times (``cartwheel.bench.timed``). TorchRL collects
-with ``Collector`` over ``ParallelEnv``, and with ``AsyncBatchedCollector``, which lets every row
-advance by itself, in threads. ``AsyncBatchedCollector`` returns transitions as they arrive, and
-``Collector`` of cartwheel returns whole columns. Against each of the two the bound is the same, so
-the better one is beaten by it.
+Steps, resets and calls of the policy take known times (``cartwheel.bench.workloads``). TorchRL
+collects with ``Collector`` over ``ParallelEnv``, and with ``AsyncBatchedCollector``, which lets
+every row advance by itself, in threads. ``AsyncBatchedCollector`` returns transitions as they
+arrive, and ``Collector`` of cartwheel returns whole columns. Against each of the two the bound is
+the same, so the better one is beaten by it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from torchrl.envs import GymWrapper, ParallelEnv
 import cartwheel
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
-from cartwheel.bench.timed import Timed, wait
-from cartwheel.bench.work import rounds_of
+from cartwheel.bench.workloads import Timed, rounds_of, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 ROWS, STEPS = 16, 32
 

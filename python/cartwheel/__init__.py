@@ -22,13 +22,15 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-from cartwheel import supported  # noqa: F401 - first, since it says where cartwheel does not run
+from cartwheel._internal import platform_check  # noqa: F401 - first, since it says where cartwheel does not run
 
 # isort: split
-from cartwheel import gymnasium_versions  # noqa: F401 - then this one: it refuses old versions
+from cartwheel._internal import gymnasium_versions  # noqa: F401 - then this one: it refuses old versions
 
 # isort: split
-from cartwheel import first_uses  # noqa: F401 - before native code is used
+from cartwheel._internal import first_uses  # noqa: F401 - before native code is used
+
+# isort: split
 from cartwheel._cartwheel import VERSION as __version__
 from cartwheel.errors import (
     BrokenPoolError,
@@ -42,14 +44,13 @@ from cartwheel.errors import (
     WorkerDiedError,
     WorkerTimeoutError,
 )
+from cartwheel.make import make_vec, patch_gymnasium
 from cartwheel.native.env import NativeEnv
 from cartwheel.native.plugins import load_plugin, register
 from cartwheel.native.registration import register_native
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.registry.make import make_vec
-from cartwheel.registry.patch import patch_gymnasium
-from cartwheel.vector.pool_env import PoolVectorEnv
-from cartwheel.vector.presets import AsyncVectorEnv, SyncVectorEnv
+from cartwheel.vector.base import PoolVectorEnv
+from cartwheel.vector.gymnasium_presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.stats import Stats
 from cartwheel.vector.vector_env import VectorEnv

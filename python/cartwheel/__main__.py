@@ -9,8 +9,8 @@ import select
 import sys
 
 import cartwheel
+from cartwheel._cli import envs
 from cartwheel.bench import command as bench
-from cartwheel.catalogue import command as catalogue
 
 DESCRIPTION = "cartwheel steps many reinforcement-learning environments at once."
 
@@ -43,7 +43,7 @@ def run() -> int:
     )
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     bench.add_to(commands)
-    catalogue.add_to(commands)
+    envs.add_to(commands)
     arguments = parser.parse_args()
     if "run" not in arguments:
         parser.print_help()

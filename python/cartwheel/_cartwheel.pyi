@@ -69,7 +69,7 @@ __all__ = [
 # A message is announced by a triple: the worker or shard, the row that the message is about, and
 # the number of the message.
 
-#: A space as nested tuples, made by `cartwheel.spaces.describe`.
+#: A space as nested tuples, made by `cartwheel._internal.spaces`.
 _Description: TypeAlias = tuple[Any, ...]
 _Fault: TypeAlias = tuple[int, int | None, int]
 _Rest: TypeAlias = tuple[int, int, int]
@@ -348,8 +348,8 @@ class Shard:
 class MujocoModel:
     """A model of MuJoCo that native environments can be made of, until this object is dropped.
 
-    Only for :mod:`cartwheel.physics`: a wrong address is undefined behaviour. Environments that
-    were made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
+    Only for :mod:`cartwheel.native.mujoco`: a wrong address is undefined behaviour. Environments
+    that were made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
     cartwheel's; those that were there get what does not belong to a row, and are put back with the
     last model. So is its profiling clock, which stands still in calls of rows: their
     ``MjData.timer`` stays zero.
@@ -1265,7 +1265,7 @@ def store(
 class RowKinds:
     """Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
 
-    Kinds are those of ``cartwheel.wrapping.batch``. Row numbers raise ``IndexError`` if there is no
+    Kinds are those of ``cartwheel.wrappers.batch``. Row numbers raise ``IndexError`` if there is no
     such environment; then nothing is changed.
     """
 

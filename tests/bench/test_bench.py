@@ -12,7 +12,7 @@ from gymnasium.spaces import Discrete
 
 import cartwheel.envpool
 from cartwheel import _cartwheel
-from cartwheel.bench import contenders, envpool
+from cartwheel.bench import contenders, other_packages
 from cartwheel.bench.claim import Claim, OverheadClaim
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.race import Measurement, race
@@ -101,17 +101,20 @@ def test_a_race_keeps_notes_and_gives_every_contender_every_round():
 
 def test_envpool_is_left_out_with_the_reason(monkeypatch):
     monkeypatch.setitem(sys.modules, "envpool", None)
-    assert envpool.why_not("CartPole-v1").endswith(": pip install envpool")
+    assert other_packages.why_not_envpool("CartPole-v1").endswith(": pip install envpool")
     monkeypatch.setitem(sys.modules, "envpool", SimpleNamespace(list_all_envs=lambda: ["Pong-v5"]))
-    assert envpool.why_not("CartPole-v1") == "envpool has no CartPole-v1"
-    assert envpool.why_not("Pong-v5") is None
+    assert other_packages.why_not_envpool("CartPole-v1") == "envpool has no CartPole-v1"
+    assert other_packages.why_not_envpool("Pong-v5") is None
 
 
 def test_an_import_error_of_envpool_is_part_of_the_reason(monkeypatch, tmp_path):
     (tmp_path / "envpool.py").write_text("raise ImportError('libGL.so.1: cannot open')\n")
     monkeypatch.delitem(sys.modules, "envpool", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    assert envpool.why_not("CartPole-v1") == "envpool cannot be imported: libGL.so.1: cannot open"
+    assert (
+        other_packages.why_not_envpool("CartPole-v1")
+        == "envpool cannot be imported: libGL.so.1: cannot open"
+    )
 
 
 class Rival:
@@ -136,16 +139,16 @@ class Rival:
 
 def test_envpool_runs_with_its_fastest_number_of_threads_and_its_action_dtype(monkeypatch):
     monkeypatch.setitem(sys.modules, "envpool", SimpleNamespace(make_gymnasium=Rival))
-    monkeypatch.setattr(envpool, "usable_cpus", lambda: 6)
+    monkeypatch.setattr(other_packages, "usable_cpus", lambda: 6)
     speeds = {1: 5.0, 2: 7.0, 4: 9.0, 6: 8.0}
-    step = envpool.VectorRunner.run
+    step = other_packages.VectorRunner.run
 
     def run(runner, seconds):
         step(runner, min(seconds, 1e-3))
         return speeds[runner.envs.num_threads]
 
-    monkeypatch.setattr(envpool.VectorRunner, "run", run)
-    runner = envpool.fastest("CartPole-v1", 3)
+    monkeypatch.setattr(other_packages.VectorRunner, "run", run)
+    runner = other_packages.fastest_envpool("CartPole-v1", 3)
     assert runner.note == "4 of 1, 2, 4, 6 threads, the fastest"
     assert runner.envs.num_threads == 4
     assert runner.envs.dtypes == {np.dtype(np.int32)}
@@ -210,7 +213,7 @@ def test_the_command_measures_native_environments_and_their_ceiling(tmp_path):
 
 @pytest.mark.parametrize("batch_size", [None, 2])
 def test_a_pool_runs_whole_or_in_batches(batch_size):
-    runner = envpool.pool_runner(cartwheel.envpool, "CartPole-v1", 4, batch_size)
+    runner = other_packages.envpool_runner(cartwheel.envpool, "CartPole-v1", 4, batch_size)
     assert runner.run(0.01) > 0
     assert runner.run(0.01) > 0
     runner.close()
@@ -220,9 +223,9 @@ def test_envpool_resets_in_the_next_step_like_every_contender():
     """Runs in its own program, because EnvPool has no way to end its threads."""
     program = """
 import gymnasium as gym
-from cartwheel.bench import envpool
+from cartwheel.bench import other_packages
 
-runner = envpool.fastest("CartPole-v1", 2)
+runner = other_packages.fastest_envpool("CartPole-v1", 2)
 assert runner.envs.metadata["autoreset_mode"] is gym.vector.AutoresetMode.NEXT_STEP
 assert runner.run(0.01) > 0
 runner.close()

@@ -11,8 +11,8 @@ import pytest
 import cartwheel
 from cartwheel.bench import command
 from cartwheel.bench.contenders import ceiling_of
-from cartwheel.registry.native import make_native
-from cartwheel.vector.pool_env import PoolVectorEnv
+from cartwheel.native.vector_env import make_native
+from cartwheel.vector.base import PoolVectorEnv
 
 NATIVE = ["cartwheel native", "native ceiling"]
 PYTHON = ["gymnasium sync", "gymnasium async", "cartwheel inline", "ceiling"]
@@ -73,7 +73,7 @@ def test_a_vector_entry_point_is_named_after_its_package(contenders, monkeypatch
 
     assert register("Theirs-v0", "ale_py.vector_env:Atari") == [*PYTHON, "ale_py native"]
     assert register("Callable-v0", make_native) == PYTHON
-    ours = register("Ours-v0", "cartwheel.registry.native:make_native")
+    ours = register("Ours-v0", "cartwheel.native.vector_env:make_native")
     assert ours == [*PYTHON, NATIVE[0]]  # as of a plugin, which has no plain loop to be its ceiling
     assert ceiling_of("ale_py native") is None
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, Tuple
 
-from cartwheel.bench import command, rivals
-from cartwheel.bench.rivals import python_rivals
+from cartwheel.bench import command, contenders
+from cartwheel.bench.contenders import python_rivals
 from cartwheel.bench.runner import VectorRunner, fastest_of
 from tests.support.told_steps import TellsSteps, run_alone
 
@@ -30,11 +30,11 @@ class Spaces(gym.Env):
 def test_a_package_that_is_missing_or_broken_is_named(monkeypatch, tmp_path, rival):
     package = PACKAGES[rival]
     monkeypatch.setitem(sys.modules, package, None)
-    assert rivals.why_not(rival, Spaces(), None).startswith(f"{package} is not installed")
+    assert contenders.why_not(rival, Spaces(), None).startswith(f"{package} is not installed")
     (tmp_path / f"{package}.py").write_text("raise ImportError('libtorch.so: cannot open')\n")
     monkeypatch.delitem(sys.modules, package)
     monkeypatch.syspath_prepend(tmp_path)
-    reason = rivals.why_not(rival, Spaces(), None)
+    reason = contenders.why_not(rival, Spaces(), None)
     assert reason == f"{package} cannot be imported: libtorch.so: cannot open"
 
 
@@ -47,11 +47,11 @@ def test_a_package_that_is_missing_or_broken_is_named(monkeypatch, tmp_path, riv
     ],
 )
 def test_spaces_that_packages_understand_differently_are_not_raced(rival, spaces, message):
-    assert message in rivals.why_not(rival, Spaces(**spaces), None)
+    assert message in contenders.why_not(rival, Spaces(**spaces), None)
 
 
 def test_envpool_needs_a_native_environment():
-    assert "native environment" in rivals.why_not("envpool", Spaces(), None)
+    assert "native environment" in contenders.why_not("envpool", Spaces(), None)
 
 
 def parsed(*options):
@@ -114,7 +114,7 @@ def test_a_step_of_torchrl_steps_every_row_once_and_resets_those_that_are_over()
     """Runs in its own program, because TorchRL does not close the files of its memory."""
     program = """
 import functools, torch
-from cartwheel.bench.rivals import python_rivals
+from cartwheel.bench.contenders import python_rivals
 from tests.support.told_steps import TellsSteps, run_alone
 
 threads = torch.get_num_threads()

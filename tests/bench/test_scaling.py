@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
+from cartwheel._internal.progress import Progress
 from cartwheel.bench import scaling
+from cartwheel.bench.contenders import RIVALS
 from cartwheel.bench.footprint import Footprint, Wanted, footprint, pss
 from cartwheel.bench.race import Measurement
-from cartwheel.bench.rivals import RIVALS
 from cartwheel.bench.scaling import SIZES, Run, worker_counts
 from cartwheel.bench.scaling_table import scaling_table
-from cartwheel.progress import Progress
 from tests.support.platforms import linux_only
 
 METHODS = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel import wrappers
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from tests.contract import expected
 from tests.contract.model import MODES, NEXT, OFF, SAME
 

@@ -10,7 +10,7 @@ import pytest
 
 import cartwheel
 from cartwheel import wrappers
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from tests.contract.events import EVENTS
 from tests.contract.model import PlainEnv
 from tests.contract.play import NUM_ENVS, SEED, Play

@@ -6,7 +6,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 from gymnasium.vector.utils import batch_space, iterate
 
 from cartwheel import NativeVectorEnv
-from cartwheel.envpool.observations import form_of
+from cartwheel.envpool.formats import form_of
 from tests.envpool.tasks import NESTED
 
 WIDE = 2**31 - 1  # the largest int32

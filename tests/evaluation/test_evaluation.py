@@ -14,7 +14,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
 from cartwheel import envpool
-from cartwheel.vector.reports import SUCCESS, reports
+from cartwheel.vector.infos import SUCCESS, reports
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.executors import EVERY_EXECUTOR, INLINE, PROCESS
 from tests.support.lotteries import (

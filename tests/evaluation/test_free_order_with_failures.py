@@ -182,7 +182,7 @@ def test_an_environment_that_raises_leaves_the_others_usable(build_with, executo
 @ANY_MOMENT
 @pytest.mark.parametrize("mode", MODES)
 def test_after_ctrl_c_at_any_line_environments_can_be_evaluated_again(build_with, mode):
-    files = ("evaluation/evaluate", "evaluation/free_stepping", "evaluation/tally")
+    files = ("evaluation/evaluate", "evaluation/stepping", "evaluation/episode_counter")
     envs = build_with(THREAD, transcripts(1, 4, 2), autoreset_mode=mode)
     evaluate = partial(cartwheel.evaluate, envs, ones, episodes_per_env=2, **FREE)
     for line in itertools.count(1, 3):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cartwheel.evaluation import Evaluation
-from cartwheel.evaluation.interval import mean_interval, rate_interval, student_t
+from cartwheel.evaluation.result import mean_interval, rate_interval, student_t
 
 PROBABILITIES = [0.5, 0.6, 0.75, 0.9, 0.95, 0.975, 0.995, 0.9995, 1 - 1e-6]
 

@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
-from cartwheel.evaluation.interval import rate_interval
+from cartwheel.evaluation.result import rate_interval
 from tests.support.environments import TranscriptEnv
 from tests.support.executors import INLINE, PROCESS
 

@@ -11,7 +11,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import cartwheel
-from cartwheel.evaluation.interval import mean_interval
+from cartwheel.evaluation.result import mean_interval
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.evaluations import kept_time
 from tests.support.executors import INLINE, PROCESS, THREAD

@@ -17,7 +17,7 @@ from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
-from cartwheel.vector import pool_env
+from cartwheel.vector import base
 from tests.programs.registry import program, tell
 from tests.support.comparison import assert_identical
 from tests.support.environments import TranscriptEnv
@@ -191,7 +191,7 @@ def interrupt_at_random_moments(executor, target):
 @program
 def end_after_an_interrupt(executor):
     """Ctrl-C ends the program in a step that never returns."""
-    pool_env.CLOSE_GRACE = 3600.0
+    base.CLOSE_GRACE = 3600.0
     envs = build(executor, faulty_rows())
     envs.reset()
     tell(all=_descendants())

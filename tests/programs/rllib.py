@@ -12,7 +12,7 @@ def train_with_rllib():
     ray = importlib.import_module("ray")
     gym = importlib.import_module("gymnasium")
     cartwheel = importlib.import_module("cartwheel.rllib")
-    agents = importlib.import_module("tests.rllib.agents")
+    agents = importlib.import_module("tests.adapters.rllib.agents")
     theirs = importlib.import_module("ray.rllib.env.multi_agent_env_runner").MultiAgentEnvRunner
 
     class Ours(cartwheel.AsyncMultiAgentEnvRunner):

@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 import cartwheel
-from cartwheel.worker.start import lifeline
+from cartwheel.workers.process import lifeline
 from tests.programs.registry import program, tell
 from tests.support.comparison import assert_identical
 from tests.support.faulty import FaultyEnv

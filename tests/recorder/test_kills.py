@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cartwheel.recorder import TrajectoryDataset, staged_file
-from cartwheel.recorder.episode import Episode
-from cartwheel.recorder.maniskill import ManiSkillFiles
+from cartwheel.recorder.buffer import Episode
+from cartwheel.recorder.layouts import ManiSkillFiles
 
 STEPS = 4
 

@@ -14,8 +14,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset
-from cartwheel.recorder.maniskill import ManiSkillFiles
-from cartwheel.recorder.minari import space_form
+from cartwheel.recorder.layouts import ManiSkillFiles, space_form
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv
 from tests.support.painting import PaintingEnv

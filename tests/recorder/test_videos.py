@@ -10,7 +10,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode
-from cartwheel.recorder.video_file import VideoFile
+from cartwheel.recorder.video import VideoFile
 from tests.support.painting import PaintingEnv, frame
 from tests.support.wrapping import D, N, S, Script, build, drive
 

@@ -1,7 +1,4 @@
-"""Nothing is lost but by a kill, and then only the last quarter of a second; errors are told.
-
-This file is above 400 lines because each way to end a recording is tested, some in programs.
-"""
+"""Nothing is lost but by a kill, and then only the last quarter of a second; errors are told."""
 
 import signal
 import subprocess
@@ -20,7 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset, writer
-from cartwheel.recorder.maniskill import ManiSkillFiles
+from cartwheel.recorder.layouts import ManiSkillFiles
 from cartwheel.wrappers import RescaleObservation
 from tests.support.environments import SamplingEnv
 from tests.support.painting import PaintingEnv

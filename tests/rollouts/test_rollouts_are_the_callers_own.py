@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel.spaces import nested
+from cartwheel._internal import nested
 from tests.support.cases import Case
 from tests.support.collecting import ARRAYS, assert_same
 from tests.support.comparison import assert_identical

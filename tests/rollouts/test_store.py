@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cartwheel._cartwheel import store
-from cartwheel.spaces import nested
+from cartwheel._internal import nested
 
 DTYPES = [np.dtype(code) for code in "?bBhHiIlLqQefdFD"]
 T, N = 7, 5

@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 
 import cartwheel
-from cartwheel.spaces import nested
+from cartwheel._internal import nested
 from tests.support.comparison import assert_identical
 from tests.support.executors import INLINE
 from tests.support.simulated_rollouts import FROZEN, simulated_envs

@@ -16,13 +16,13 @@ ANY_MOMENT = pytest.mark.filterwarnings(
 _PACKAGE = Path(cartwheel.__file__).parent
 #: The files that the calling thread runs during a call; no environment runs in them.
 CALLERS = (
-    "arguments",
-    "native/link",
-    "native/options",
+    "_internal/arguments",
+    "native/callbacks",
+    "native/keywords",
     "native/vector_env",
-    "vector/pool_env",
+    "vector/base",
     "vector/vector_env",
-    "worker/link",
+    "workers/callbacks",
 )
 
 

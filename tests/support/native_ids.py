@@ -1,7 +1,7 @@
 """Ids of the environments that come with cartwheel: all, those of MuJoCo, and the others."""
 
 from cartwheel._cartwheel import native_envs
-from cartwheel.native.simulated import is_simulated
+from cartwheel.native.mujoco.env import is_simulated
 
 IDS = [env_id for env_id, *_ in native_envs() if "/" not in env_id]
 OF_MUJOCO = [env_id for env_id in IDS if is_simulated(env_id)]

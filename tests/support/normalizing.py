@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cartwheel.wrapping.batch import FAILED, INCOMPLETE, RESET, TRANSITION
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
+from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, TRANSITION
 from tests.support.wrapping import N, S
 
 #: A result is rounded to ``float32`` once (6e-8); beyond that, the order of additions differs.

@@ -1,7 +1,7 @@
 """Runs of TorchRL, and its wrapper around Gymnasium's environments as the oracle.
 
 This module needs TorchRL, which not every environment of the tests has. So the tests get it from
-the fixture ``runs`` of ``tests/torchrl/conftest.py``.
+the fixture ``runs`` of ``tests/adapters/torchrl/conftest.py``.
 """
 
 import multiprocessing

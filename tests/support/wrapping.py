@@ -5,7 +5,7 @@ the same in every kind of vector environment, in every autoreset mode, and in ev
 So the life in a wrapped vector environment is compared with that of a single environment in a
 wrapper of its own (:func:`alone`), or with the life in another mode.
 
-This file is above 400 lines because all ways to step a vector environment share one driver.
+This file is above 500 lines because all ways to step a vector environment share one driver.
 
 Example:
     script = Script(steps=30, resets={(1, 5): 77})
@@ -26,8 +26,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 import cartwheel
-from cartwheel.spaces import nested
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel._internal import nested
+from cartwheel.wrappers.base import VectorWrapper
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv, SamplingEnv, TranscriptEnv

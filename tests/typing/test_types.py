@@ -10,7 +10,7 @@ import gymnasium as gym
 import pytest
 
 import cartwheel
-from cartwheel.choices import NativeId
+from cartwheel._internal.literals import NativeId
 
 PROGRAM = Path(__file__).with_name("program.py")
 

@@ -24,9 +24,9 @@ from hypothesis.stateful import (
 )
 
 import cartwheel
-from tests.soak import MODES, Session
 from tests.support.interrupts import ANY_MOMENT
 from tests.support.ledger import RAISE
+from tools.soak import MODES, Session
 
 pytestmark = ANY_MOMENT
 

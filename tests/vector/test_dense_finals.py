@@ -1,7 +1,4 @@
-"""With ``final_obs="dense"`` each step of SAME_STEP has the true next observations of all rows.
-
-This file is above 400 lines because dense final observations are tested with every other feature.
-"""
+"""With ``final_obs="dense"`` each step of SAME_STEP has the true next observations of all rows."""
 
 import os
 from copy import deepcopy

@@ -1,7 +1,4 @@
-"""With ``on_error="restart"``, an environment that raises ends its own episode, nothing else.
-
-Above 400 lines: the same few environments raise in every executor, mode and call.
-"""
+"""With ``on_error="restart"``, an environment that raises ends its own episode, nothing else."""
 
 import logging
 from functools import partial

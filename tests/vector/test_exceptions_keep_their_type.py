@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 import cartwheel
-from cartwheel.worker.pickling import pickled_exception
+from cartwheel.workers.faults import pickled_exception
 from tests.support import exceptions
 from tests.support.comparison import assert_names_row, text_of
 from tests.support.exceptions import KEPT, RaisingEnv

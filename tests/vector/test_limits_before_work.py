@@ -14,7 +14,7 @@ import pytest
 import cartwheel
 from cartwheel import envpool
 from cartwheel._cartwheel import NativeEnvs
-from cartwheel.arguments import MOST_BATCHES, MOST_ENVS
+from cartwheel._internal.arguments import MOST_BATCHES, MOST_ENVS
 from tests.support.cases import POLE
 
 #: More than any number of something, than a register holds, and than a number of C holds.

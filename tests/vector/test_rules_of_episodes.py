@@ -1,7 +1,4 @@
-"""Limits, ignored terminations, repeated actions and staggered rows, beside loops over one row.
-
-This file is above 400 lines because the rules are tested together and with every other feature.
-"""
+"""Limits, ignored terminations, repeated actions and staggered rows, beside loops over one row."""
 
 import contextlib
 import os

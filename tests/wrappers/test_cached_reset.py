@@ -12,7 +12,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
-from cartwheel.spaces import nested
+from cartwheel._internal import nested
 from cartwheel.wrappers import CachedReset, FrameStack, RecordEpisodeStatistics
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical

@@ -14,7 +14,7 @@ from cartwheel.wrappers import (
     TransformObservation,
     TransformReward,
 )
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from tests.support.comparison import assert_identical
 from tests.support.wrapping import MODES, D, N, S, build
 

@@ -13,7 +13,7 @@ from cartwheel.wrappers import (
     RecordEpisodeStatistics,
     RecordMetrics,
 )
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from tests.support.interrupts import interrupted_at
 from tests.support.logged import DEPTH, Caller, Logged, rows_of
 from tests.support.wrapping import MODES, D, N, S
@@ -101,7 +101,7 @@ def test_ctrl_c_at_any_line_makes_no_wrapper_wrong(mode, call):
     envs = RecordMetrics(FrameStack(build(mode, "inline"), DEPTH))
     caller = Caller(envs, 2, raises=0, ways=("step", "rows"))
     caller.run(10)
-    files = ("wrapping/source", "wrapping/wrapper", "vector/pool_env")
+    files = ("wrappers/source", "wrappers/base", "vector/base")
     line = 0
     while line < 400:
         line += 1

@@ -85,7 +85,7 @@ def test_results_are_those_without_the_wrapper_as_tensors(environment):
 
 @pytest.mark.torch
 def test_tensors_have_the_memory_of_the_arrays_and_may_be_written():
-    class Keeping(cartwheel.wrapping.wrapper.VectorWrapper):
+    class Keeping(cartwheel.wrappers.base.VectorWrapper):
         def _transform(self, batch):
             self.batch = batch.observations, batch.rewards, batch.terminations
 
@@ -177,7 +177,7 @@ def test_rollouts_are_arrays_that_share_memory_with_the_steps():
 
 @pytest.mark.torch
 def test_read_only_and_reversed_arrays_are_copied():
-    class Odd(cartwheel.wrapping.wrapper.VectorWrapper):
+    class Odd(cartwheel.wrappers.base.VectorWrapper):
         def _transform(self, batch):
             batch.observations = batch.observations[:, ::-1]
             if batch.rewards is not None:

@@ -7,8 +7,8 @@ from gymnasium.wrappers.vector import TransformReward
 
 import cartwheel
 from cartwheel.wrappers import ClipReward, RecordMetrics
-from cartwheel.wrapping.batch import RESET
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
+from cartwheel.wrappers.batch import RESET
 from tests.support.stateful import EndlessWalkEnv
 from tests.support.wrapping import FailingEnv, N, S
 

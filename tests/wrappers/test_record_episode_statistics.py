@@ -304,7 +304,7 @@ def test_bad_arguments_are_refused_before_a_step():
     theirs, ours, listed = Gymnasiums(envs), RecordEpisodeStatistics(envs), DictInfoToList(envs)
     for wrapped in (theirs, ours):
         with pytest.raises(ValueError, match="'episode' is used by RecordEpisodeStatistics inside"):
-            RecordEpisodeStatistics(cartwheel.wrapping.wrapper.VectorWrapper(wrapped))
+            RecordEpisodeStatistics(cartwheel.wrappers.base.VectorWrapper(wrapped))
         RecordEpisodeStatistics(wrapped, stats_key="other")
     with pytest.raises(TypeError, match="DictInfoToList inside"):
         RecordEpisodeStatistics(listed)

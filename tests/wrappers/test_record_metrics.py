@@ -1,7 +1,4 @@
-"""RecordMetrics shows how episodes go, in every step, and collects those that have ended.
-
-This file is above 400 lines because each value of the metrics is tested in every mode.
-"""
+"""RecordMetrics shows how episodes go, in every step, and collects those that have ended."""
 
 import math
 import pickle

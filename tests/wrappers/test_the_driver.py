@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from tests.support.wrapping import (
     Builds,
     S,

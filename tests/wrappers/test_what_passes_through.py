@@ -20,7 +20,7 @@ from cartwheel.wrappers import (
     TransformAction,
     TransformObservation,
 )
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 from tests.support.wrapping import D
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import gymnasium as gym
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
 
 NO_TURN = 2**62
 """The number of the last turn, until it is decided."""

@@ -6,14 +6,14 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING
 
-from cartwheel.bench.arguments import positive
+from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
 from cartwheel.bench.race import Measurement, race
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
     from cartwheel.bench.contenders import Contender
 
 HEADER = (

@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import json
+import math
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from cartwheel.bench.arguments import output_file, positive
+from cartwheel._internal.progress import Progress
 from cartwheel.bench.contenders import (
     ASYNC,
     CEILING,
     EXECUTORS,
+    RIVALS,
     SYNC,
     Contender,
+    Rival,
     cartwheel_native,
     cartwheel_with,
     envpool,
     native_ceiling,
     own_vector_env,
+    python_rivals,
+    why_not,
 )
 from cartwheel.bench.machine import machine, machine_line
-from cartwheel.bench.plot import can_plot, formats, plot
+from cartwheel.bench.plot import can_plot, formats, plot, scaling_chart
 from cartwheel.bench.race import Measurement, parts, race
-from cartwheel.bench.rivals import RIVALS, Rival, python_rivals, why_not
 from cartwheel.bench.scaling import SIZES, Run
-from cartwheel.bench.scaling_chart import scaling_chart
 from cartwheel.bench.scaling_table import scaling_table
 from cartwheel.bench.table import records, table
+from cartwheel.native.mujoco.env import is_simulated
 from cartwheel.native.registration import NAMESPACE, NATIVE_ENTRY_POINT
-from cartwheel.native.simulated import is_simulated
-from cartwheel.progress import Progress
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Sequence
 
     from gymnasium.envs.registration import EnvSpec
 
-    from cartwheel.choices import Executor
+    from cartwheel._internal.literals import Executor
 
 NUM_ENVS = (1, 8, 32)
 DESCRIPTION = """\
@@ -224,3 +228,28 @@ def _measure(
             )
 
         return [measure(num_envs) for num_envs in sizes]
+
+
+def positive(number: type[int | float]) -> Callable[[str], float]:
+    """An argument that must be a number above zero."""
+
+    def convert(text: str) -> float:
+        value = number(text)
+        if not 0 < value < math.inf:
+            raise argparse.ArgumentTypeError(f"must be above zero, got {text}")
+        return value
+
+    convert.__name__ = number.__name__  # what argparse calls it when the text is no number
+    return convert
+
+
+def output_file(text: str) -> Path:
+    """An argument that must be a file which can be written."""
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{path} is a folder")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{path} cannot be written")
+    return path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.arguments import EnvFn
+    from cartwheel._internal.arguments import EnvFn
     from cartwheel.bench.contenders import Contender
     from cartwheel.bench.runner import Runner
 

@@ -16,28 +16,26 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from cartwheel._cartwheel import memory_left, usable_cpus
+from cartwheel._internal.progress import Progress
 from cartwheel.bench.contenders import (
     ASYNC,
     ENVPOOL,
     NATIVE,
+    ONE_PROCESS_EACH,
+    PUFFERLIB,
     SYNC,
     Contender,
+    Rival,
     cartwheel_native,
     cartwheel_with,
     envpool,
-)
-from cartwheel.bench.footprint import Footprint, Wanted, footprint
-from cartwheel.bench.race import Measurement, parts, race
-from cartwheel.bench.rivals import (
-    ONE_PROCESS_EACH,
-    PUFFERLIB,
-    Rival,
     envpool_with,
     pufferlib_with,
     python_rivals,
 )
+from cartwheel.bench.footprint import Footprint, Wanted, footprint
+from cartwheel.bench.race import Measurement, parts, race
 from cartwheel.bench.table import records
-from cartwheel.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -51,15 +51,12 @@ These things differ on purpose:
   a compiled function.
 """
 
-from cartwheel.envpool.dm_pool import DMEnvPool
-from cartwheel.envpool.errors import EnvBusyError
-from cartwheel.envpool.gym_pool import GymEnvPool
-from cartwheel.envpool.gymnasium_pool import GymnasiumEnvPool
+from cartwheel.envpool.checks import EnvBusyError
+from cartwheel.envpool.interfaces import DMEnvPool, GymEnvPool, GymnasiumEnvPool, StepType, TimeStep
 from cartwheel.envpool.make import make, make_dm, make_gym, make_gymnasium, make_spec
 from cartwheel.envpool.pool import EnvPool
 from cartwheel.envpool.registry import list_all_envs, register
 from cartwheel.envpool.spec import EnvSpec
-from cartwheel.envpool.time_step import StepType, TimeStep
 
 __all__ = [
     "DMEnvPool",

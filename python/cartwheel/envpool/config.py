@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_autoreset_mode, as_integer, as_num_envs, check_max_batches
-from cartwheel.choices import EnvType, OnDone, check_choice
+from cartwheel._internal.arguments import (
+    as_autoreset_mode,
+    as_integer,
+    as_num_envs,
+    check_max_batches,
+)
+from cartwheel._internal.literals import EnvType, OnDone, check_choice
 
 if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task

@@ -14,7 +14,7 @@ from cartwheel.vector.vector_env import VectorEnv
 if TYPE_CHECKING:
     import gymnasium as gym
 
-    from cartwheel.choices import Executor
+    from cartwheel._internal.literals import Executor
     from cartwheel.envpool.config import Config
     from cartwheel.envpool.registry import Task
 

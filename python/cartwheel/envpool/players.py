@@ -13,9 +13,9 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
 from gymnasium.vector.utils import batch_space, create_empty_array, iterate
 
-from cartwheel.arguments import as_integers
-from cartwheel.envpool.actions import checked
-from cartwheel.spaces import nested
+from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_integers
+from cartwheel.envpool.formats import checked
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space

@@ -1,7 +1,4 @@
-"""The methods of every pool: send, receive, reset, close. Subclasses give results their form.
-
-Above 400 lines because every public method carries its documentation here.
-"""
+"""The methods of every pool: send, receive, reset, close. Subclasses give results their form."""
 
 from __future__ import annotations
 
@@ -11,18 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import gymnasium as gym
 import numpy as np
 
-from cartwheel.arguments import ROW_OPTIONS, as_reset_mask, as_timeout, check_dictionary
+from cartwheel._internal import nested
+from cartwheel._internal.arguments import ROW_OPTIONS, as_reset_mask, as_timeout, check_dictionary
 from cartwheel.envpool import engine
-from cartwheel.envpool.actions import check_length, checked, read_actions, safe_dtypes
+from cartwheel.envpool.checks import EnvBusyError, as_env_ids, check_distinct
 from cartwheel.envpool.config import spread_seeds
-from cartwheel.envpool.env_ids import as_env_ids, check_distinct
-from cartwheel.envpool.errors import EnvBusyError
-from cartwheel.envpool.observations import form_of
+from cartwheel.envpool.formats import check_length, checked, form_of, read_actions, safe_dtypes
 from cartwheel.envpool.players import Players, without_step
 from cartwheel.envpool.registry import info_dtypes
 from cartwheel.envpool.spec import EnvSpec
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

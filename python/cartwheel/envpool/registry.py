@@ -12,10 +12,10 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._cartwheel import native_envs
-from cartwheel.native.env_ids import find_env_id
+from cartwheel.native.ids import find_env_id
+from cartwheel.native.mujoco.env import is_simulated
 from cartwheel.native.plugins import without_module
 from cartwheel.native.registration import NAMESPACE, NATIVE_ENTRY_POINT, registered_id
-from cartwheel.native.simulated import is_simulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

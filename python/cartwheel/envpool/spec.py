@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from cartwheel.envpool import engine
-from cartwheel.envpool.observations import form_of, is_narrow
-from cartwheel.envpool.records import record
+from cartwheel.envpool.formats import form_of, is_narrow
 from cartwheel.native.vector_env import NativeVectorEnv
 
 if TYPE_CHECKING:
@@ -160,3 +161,27 @@ def as_dm_spec(space: Space[Any], name: str) -> Any:
 
 def _dtype(space: Space[Any]) -> Any:
     return np.int32 if is_narrow(space) else space.dtype
+
+
+_namedtuple: Any = collections.namedtuple  # noqa: PYI024 - fields known at run time only
+
+
+def record(name: str, fields: dict[str, Any]) -> Any:
+    """Makes a named tuple; equal names and keys give the same type.
+
+    Args:
+        name: The name of the type.
+        fields: Values by field, in the order of the fields.
+
+    Raises:
+        ValueError: A key is not an identifier, or begins with an underscore.
+    """
+    return _type_of(name, tuple(fields))(*fields.values())
+
+
+@functools.lru_cache(maxsize=256)
+def _type_of(name: str, fields: tuple[str, ...]) -> Any:
+    made = _namedtuple(name, fields)
+    # The type is in no module, so values are pickled without it.
+    made.__reduce__ = lambda self: (record, (name, self._asdict()))
+    return made

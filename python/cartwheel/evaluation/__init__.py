@@ -5,6 +5,6 @@ environment plays the same number of complete episodes, and a row that has playe
 """
 
 from cartwheel.evaluation.evaluate import evaluate
-from cartwheel.evaluation.evaluation import Evaluation
+from cartwheel.evaluation.result import Evaluation
 
 __all__ = ["Evaluation", "evaluate"]

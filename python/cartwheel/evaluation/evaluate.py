@@ -1,4 +1,4 @@
-"""Plays a number of episodes of every environment."""
+"""Plays a number of episodes of every environment, with a policy whose answers are checked."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Dict, Tuple
 
-from cartwheel.arguments import as_integer, check_progress, row_options_in
-from cartwheel.choices import EvaluateOrder, check_choice
+from cartwheel._internal.arguments import as_integer, check_progress, row_options_in
+from cartwheel._internal.literals import EvaluateOrder, check_choice
+from cartwheel._internal.policy import actions_and_extras, as_function
+from cartwheel._internal.progress import Progress
+from cartwheel._internal.suggestions import shown
+from cartwheel.evaluation.episode_counter import Tally
 from cartwheel.evaluation.frozen import frozen
-from cartwheel.evaluation.player import Player
 from cartwheel.evaluation.stepping import stepping
-from cartwheel.evaluation.tally import Tally
-from cartwheel.near_misses import shown
-from cartwheel.progress import Progress
 from cartwheel.vector.calls import Calls
-from cartwheel.vector.rules import whole_episodes
-from cartwheel.wrapping.conversion import without_conversion
+from cartwheel.vector.episode_rules import whole_episodes
+from cartwheel.wrappers.conversion import without_conversion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from cartwheel.arguments import ResetOptions, Seeds
-    from cartwheel.evaluation.evaluation import Evaluation
-    from cartwheel.policy import Policy
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+    from cartwheel._internal.arguments import ResetOptions, Seeds
+    from cartwheel._internal.policy import Policy
+    from cartwheel.evaluation.result import Evaluation
+    from cartwheel.wrappers.conversion import ConvertsArrays
 
 
 def evaluate(
@@ -177,3 +182,67 @@ def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, prog
     chosen = row_options_in(options)
     if chosen:
         raise ValueError(f"`options` must not choose rows, got {chosen}: all of them are evaluated")
+
+
+class Player:
+    """Asks a policy for actions and counts them before anything is stepped.
+
+    Args:
+        policy: A function, or an object with a method ``predict``.
+        action_space: Of one environment.
+        recurrent: Whether it gets the row numbers, and which rows begin an episode.
+        conversion: The policy sees arrays as this wrapper returns them.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        action_space: Space[Any],
+        *,
+        recurrent: bool,
+        conversion: ConvertsArrays | None = None,
+    ) -> None:
+        """Checks that the policy can be called."""
+        self._function = as_function(policy, recurrent=recurrent)
+        if conversion is not None:
+            self._function = conversion._converted(self._function)
+        self._space = action_space
+        self._recurrent = recurrent
+
+    def __call__(self, observations: Any, rows: NDArray[np.intp], first: NDArray[np.bool_]) -> Any:
+        """One action for each of ``rows``.
+
+        Raises:
+            ValueError: The policy returned another number of actions.
+            TypeError: It returned something that has no length, or a tuple that is no batch.
+            Exception: Whatever it raises.
+        """
+        further = (rows.copy(), first.copy()) if self._recurrent else ()
+        answer = self._function(observations, *further)
+        actions, _ = actions_and_extras(answer, self._space)
+        for name, batch in batches(self._space, actions):
+            try:
+                count = len(batch)
+            except TypeError as error:
+                raise TypeError(
+                    f"the policy returned {type(batch)}{name} where a batch of {len(rows)} actions "
+                    "is expected"
+                ) from error
+            if count != len(rows):
+                raise ValueError(
+                    f"the policy returned {count} actions{name} for {len(rows)} observations"
+                )
+        return actions
+
+
+def batches(space: Space[Any], actions: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The parts of a batch of actions that have one entry an environment, and their names."""
+    if isinstance(space, Dict) and isinstance(actions, dict):
+        for key, part in space.spaces.items():
+            if key in actions:  # one that is missing is the environments' to refuse
+                yield from batches(part, actions[key], f"{name} under {key!r}")
+    elif isinstance(space, Tuple) and isinstance(actions, tuple):
+        for place, (part, batch) in enumerate(zip(space.spaces, actions, strict=False)):
+            yield from batches(part, batch, f"{name} at {place}")
+    else:
+        yield name, actions

@@ -11,7 +11,7 @@ from gymnasium.wrappers.vector import (
     RecordEpisodeStatistics,
 )
 
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.wrappers.base import VectorWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,15 +9,14 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import check_dictionary
+from cartwheel._internal.arguments import check_dictionary
+from cartwheel._internal.suggestions import keywords_of
 from cartwheel.errors import EpisodeOverError
-from cartwheel.native.env_ids import as_env_id
-from cartwheel.native.gymnasium_renderer import as_attribute
-from cartwheel.native.keywords import check_keywords
-from cartwheel.native.options import options_of_reset
-from cartwheel.native.simulated import is_simulated
+from cartwheel.native.ids import as_env_id
+from cartwheel.native.keywords import check_keywords, options_of_reset
+from cartwheel.native.mujoco.env import is_simulated
+from cartwheel.native.renderer import as_attribute
 from cartwheel.native.vector_env import NativeVectorEnv, as_generator
-from cartwheel.near_misses import keywords_of
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from gymnasium.spaces import Space
 
-    from cartwheel.native.link import Stream
+    from cartwheel.native.callbacks import Stream
 
 
 class NativeEnv(gym.Env[Any, Any]):

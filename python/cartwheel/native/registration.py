@@ -17,7 +17,7 @@ NAMESPACE = "cartwheel/"
 #: The entry point of single native environments.
 _SINGLE_ENTRY_POINT = "cartwheel.native.env:NativeEnv"
 #: The vector entry point of native environments.
-NATIVE_ENTRY_POINT = "cartwheel.registry.native:make_native"
+NATIVE_ENTRY_POINT = "cartwheel.native.vector_env:make_native"
 
 
 def registered_id(env_id: str) -> str:

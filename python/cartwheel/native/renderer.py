@@ -1,4 +1,4 @@
-"""Frames of native environments: what every renderer does, and the one of plugins."""
+"""Frames of native environments, drawn by plugins or by Gymnasium's environments."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
+import gymnasium as gym
+import numpy as np
 from gymnasium import logger
+from gymnasium.envs.registration import load_env_creator
+
+from cartwheel._internal.gymnasium_versions import spec_that_draws
+from cartwheel._internal.suggestions import keywords_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.native.link import NativeLink
+    from cartwheel.native.callbacks import NativeLink
 
     Ask = Callable[[list[Any], Sequence[int] | None], tuple[Any, ...]]
-
 
 #: Frames per second of environments that draw themselves, where a video is made of them.
 _FPS = 30
@@ -130,3 +135,117 @@ class Shown:
         if draw is not None and not self._pool.in_flight():
             draw()
         return result
+
+
+class GymnasiumRenderer(Renderer):
+    """Draws rows of a native environment by Gymnasium's environment of the same id.
+
+    The parameters of a native environment are attributes of Gymnasium's environment. So one
+    environment of Gymnasium draws all rows: for each row, its attributes are set to the row's
+    parameters, and it renders. It is made with the same keywords at the first frame, and it is
+    never stepped.
+
+    Attributes:
+        metadata: The metadata of Gymnasium's environment, with its render modes; no render modes if
+            Gymnasium has no environment of this id.
+    """
+
+    keeps = None
+
+    def __init__(
+        self, env_id: str, keywords: dict[str, Any], render_mode: str | None, *, native_id: str
+    ) -> None:
+        """Finds Gymnasium's environment by its id, without making it.
+
+        Args:
+            env_id: The id of Gymnasium's environment.
+            keywords: Keywords of the environment.
+            render_mode: One of the environment's render modes, or ``None``.
+            native_id: The registered id of the native environment, for warnings.
+
+        Raises:
+            ValueError: The environment does not have this render mode.
+        """
+        self._env_id = env_id
+        self._native_id = native_id
+        self._keywords = keywords
+        self._render_mode = render_mode
+        self._spec = spec_that_draws(env_id)
+        self._envs: dict[int, gym.Env[Any, Any]] = {}
+        self.metadata: dict[str, Any] = {"render_modes": []}
+        if self._spec is not None:
+            self.metadata = dict(self._load().metadata)
+        check_render_mode(env_id, render_mode, self.metadata["render_modes"])
+
+    def _load(self) -> Any:
+        """Returns the class of Gymnasium's environment."""
+        assert self._spec is not None
+        entry_point = self._spec.entry_point
+        return load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
+
+    def _env(self, row: int) -> gym.Env[Any, Any]:
+        """Returns the environment that draws ``row``: one for all rows, or one for each window."""
+        place = row if self._render_mode == "human" else 0
+        if place not in self._envs:
+            if self._spec is None:
+                raise NotImplementedError(f"{self._env_id} cannot be rendered.")
+            make = self._load()
+            known = keywords_of(make)  # older versions of Gymnasium have fewer than native ones
+            own = {name: value for name, value in self._keywords.items() if name in known}
+            keywords = {**self._spec.kwargs, **own, "render_mode": self._render_mode}
+            env: gym.Env[Any, Any] = make(**keywords)
+            env.spec = gym.registry.get(self._native_id)
+            self._envs[place] = env
+        return self._envs[place]
+
+    def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
+        """Draws some rows, see :meth:`Renderer.draw`; sets the parameters that drawing changed.
+
+        Raises:
+            gymnasium.error.DependencyNotInstalled: pygame is missing.
+            NotImplementedError: Gymnasium has no environment of this id.
+        """
+        names = link.envs.parameters()
+        parameters = {name: ask(link.pack_request(name, rows), rows) for name in names}
+        frames: list[Any] = []
+        changed: dict[str, dict[int, Any]] = {}
+        for at, row in enumerate(rows):
+            given = {name: as_attribute(values[at]) for name, values in parameters.items()}
+            env = self._env_like(row, given)
+            frames.append(env.render())
+            for name, value in given.items():
+                kept = getattr(env, name)
+                if kept is not value:
+                    changed.setdefault(name, {})[row] = kept
+        for name, by_row in changed.items():
+            ask(link.pack_request(name, list(by_row), list(by_row.values())), None)
+        return tuple(frames)
+
+    def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:
+        """Draws terminal states from the parameters that rows kept.
+
+        Parameters that drawing changes are not set: the rows were reset since.
+        """
+        states = [
+            {name: as_attribute(value) for name, value in parameters.items()} for parameters in kept
+        ]
+        pairs = zip(rows, states, strict=True)
+        return [self._env_like(row, state).render() for row, state in pairs]
+
+    def _env_like(self, row: int, state: dict[str, Any]) -> gym.Env[Any, Any]:
+        """Returns the environment that draws ``row``, with these attributes."""
+        env = self._env(row)
+        for name, value in state.items():
+            setattr(env, name, value)
+        return env
+
+    def close(self) -> None:
+        """Closes the environments that drew, and their windows."""
+        while self._envs:
+            self._envs.popitem()[1].close()
+
+
+def as_attribute(value: Any) -> Any:
+    """Converts a parameter to Gymnasium's form, where lines of text are an array of characters."""
+    is_text = isinstance(value, list) and any(isinstance(line, str) for line in value)
+    return np.asarray(value, "c") if is_text else value

@@ -1,13 +1,19 @@
-"""Gymnasium's spaces of native environments."""
+"""Gymnasium's spaces and specs of native environments."""
 
 from __future__ import annotations
 
+import copy
+import inspect
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec, VectorizeMode
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gymnasium.spaces import Space
 
 
@@ -34,3 +40,33 @@ def as_space(description: Any) -> Space[Any]:
     if kind == "Tuple":
         return Tuple([as_space(part) for part in parts[0]])
     return Dict({key: as_space(part) for key, part in parts[0]})
+
+
+def vector_spec(
+    constructor: Callable[..., None], arguments: dict[str, Any], native_id: str
+) -> EnvSpec | None:
+    """Returns the spec from which ``gymnasium.make_vec`` makes an equal vector environment.
+
+    Args:
+        constructor: The constructor, whose defaults the spec leaves out.
+        arguments: What the constructor was called with.
+        native_id: The id in Gymnasium's registry.
+
+    Returns:
+        The spec; ``None`` if the id is not registered.
+    """
+    given = arguments["env_id"]
+    registered = given if isinstance(given, EnvSpec) else gym.registry.get(native_id)
+    if registered is None:
+        return None
+    spec = copy.deepcopy(registered)
+    for name, parameter in inspect.signature(constructor).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY and arguments[name] != parameter.default:
+            spec.kwargs[name] = arguments[name]
+    spec.kwargs |= arguments["options"]
+    if spec.max_episode_steps is not None:
+        spec.kwargs.setdefault("max_episode_steps", spec.max_episode_steps)
+    if arguments["num_envs"] != 1:
+        spec.kwargs["num_envs"] = arguments["num_envs"]
+    spec.kwargs["vectorization_mode"] = VectorizeMode.VECTOR_ENTRY_POINT.value
+    return spec

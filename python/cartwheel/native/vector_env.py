@@ -1,6 +1,6 @@
 """Vector environments over environments written in Rust.
 
-This file is above 400 lines because it has the documentation of every argument.
+This file is above 500 lines because it has the documentation of every argument.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import Memory, NativeEnvs, Pool, block_rows, fine_shards, native_envs
-from cartwheel.arguments import (
+from cartwheel._internal.arguments import (
     as_autoreset_mode,
     as_batch_size,
     as_drawn_rows,
@@ -28,35 +28,33 @@ from cartwheel.arguments import (
     check_finals,
     check_max_batches,
 )
-from cartwheel.choices import NativeExecutor, OnDone, check_choice
-from cartwheel.log import LOGGER, reminder_s
-from cartwheel.native.env_ids import as_env_id
-from cartwheel.native.gymnasium_renderer import GymnasiumRenderer
+from cartwheel._internal.literals import NativeExecutor, OnDone, check_choice
+from cartwheel._internal.logging import LOGGER, reminder_s
+from cartwheel._internal.suggestions import keywords_of, near_miss
+from cartwheel.native.callbacks import NativeLink
+from cartwheel.native.ids import as_env_id
 from cartwheel.native.keywords import (
+    as_json,
     check_keywords,
     environment_keywords,
     read_spec,
     refused_values,
 )
-from cartwheel.native.link import NativeLink
-from cartwheel.native.mujoco_renderer import RowsRenderer
-from cartwheel.native.options import as_json
+from cartwheel.native.mujoco.env import HIDDEN, Simulated, is_simulated
+from cartwheel.native.mujoco.renderer import RowsRenderer
 from cartwheel.native.registration import registered_id
-from cartwheel.native.renderer import OwnRenderer, Shown
-from cartwheel.native.simulated import HIDDEN, Simulated, is_simulated
-from cartwheel.native.spaces import as_space
-from cartwheel.native.spec import vector_spec
-from cartwheel.near_misses import keywords_of, near_miss
-from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
-from cartwheel.vector.room import plan_memory, require_native_rows, spins
-from cartwheel.vector.rules import Rules
-from cartwheel.worker.recovery import Recovery
+from cartwheel.native.renderer import GymnasiumRenderer, OwnRenderer, Shown
+from cartwheel.native.spaces import as_space, vector_spec
+from cartwheel.vector.base import ActType, ObsType, PoolVectorEnv
+from cartwheel.vector.episode_rules import Rules
+from cartwheel.vector.memory_plan import plan_memory, require_native_rows, spins
+from cartwheel.workers.restart_policy import Recovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.choices import FinalNames, FinalObs, Mode, OnError
-    from cartwheel.native.link import Stream
+    from cartwheel._internal.literals import FinalNames, FinalObs, Mode, OnError
+    from cartwheel.native.callbacks import Stream
     from cartwheel.native.renderer import Renderer
 
 
@@ -566,3 +564,19 @@ def _as_limit(limit: Any, env_id: str) -> Any:
 
 def _shut_down(pool: Pool, grace: float) -> None:
     pool.close(grace)
+
+
+def make_native(
+    num_envs: int,
+    *,
+    env_id: str,
+    autoreset_mode: Mode | None = None,
+    **keywords: Any,
+) -> NativeVectorEnv:
+    """The vector entry point of every native id.
+
+    Like :class:`NativeVectorEnv`, but ``autoreset_mode=None`` means the default mode.
+    """
+    if autoreset_mode is not None:
+        keywords["autoreset_mode"] = autoreset_mode
+    return NativeVectorEnv(env_id, num_envs, **keywords)

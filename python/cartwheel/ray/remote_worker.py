@@ -8,10 +8,10 @@ import numpy as np
 import ray
 from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError, RayTaskError
 
+from cartwheel._internal.interrupts import uninterrupted
+from cartwheel._internal.logging import LOGGER
 from cartwheel.errors import add_note
-from cartwheel.log import LOGGER
 from cartwheel.ray.rollout_actor import RolloutActor
-from cartwheel.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from cartwheel.ray.rollout_actor import Description

@@ -1,7 +1,4 @@
-"""Collectors in actors of Ray, as one collector.
-
-This file is above 400 lines because it has the documentation of every argument.
-"""
+"""Collectors in actors of Ray, as one collector."""
 
 from __future__ import annotations
 
@@ -14,23 +11,23 @@ import numpy as np
 import ray
 from gymnasium.error import ClosedEnvironmentError
 
-from cartwheel.arguments import as_integer, as_timeout, check_dictionary, misfit
-from cartwheel.log import LOGGER, reminder_s
-from cartwheel.near_misses import shown
+from cartwheel._internal.arguments import as_integer, as_timeout, check_dictionary, misfit
+from cartwheel._internal.interrupts import uninterrupted
+from cartwheel._internal.logging import LOGGER, reminder_s
+from cartwheel._internal.suggestions import shown
 from cartwheel.ray.remote_worker import RemoteWorker
 from cartwheel.ray.rollout_actor import Plan
 from cartwheel.ray.worker_rollout import joined
 from cartwheel.ray.worker_stats import WorkerStats
 from cartwheel.rollouts.recording import MAX_STEPS
-from cartwheel.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from typing_extensions import Self
 
-    from cartwheel.choices import Until
-    from cartwheel.policy import Policy
+    from cartwheel._internal.literals import Until
+    from cartwheel._internal.policy import Policy
     from cartwheel.ray.worker_rollout import WorkerRollout
 
 #: Options of actors that belong to cartwheel, and why.

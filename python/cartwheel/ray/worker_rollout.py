@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel._internal import nested
 from cartwheel.rollouts import Carry, Rollout
 from cartwheel.rollouts.record import Record
-from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

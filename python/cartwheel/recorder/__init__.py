@@ -1,6 +1,6 @@
 """Records episodes and videos of vector environments, and reads the records."""
 
+from cartwheel.recorder.dataset import TrajectoryDataset
 from cartwheel.recorder.record_episode import RecordEpisode
-from cartwheel.recorder.trajectories import TrajectoryDataset
 
 __all__ = ["RecordEpisode", "TrajectoryDataset"]

@@ -1,19 +1,22 @@
-"""The steps of the present episodes of all environments."""
+"""Steps of the present episodes of all environments, and the episodes that are complete."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from gymnasium.spaces import Dict, Tuple
+
+from cartwheel._internal import nested
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from gymnasium.spaces import Space
     from numpy.typing import DTypeLike, NDArray
-
-    from cartwheel.recorder.episode import Path
 
 #: Entries of the first chunk of an episode.
 FIRST = 32
@@ -156,3 +159,150 @@ class EpisodeBuffer:
         self._bounds.append(self._bounds[-1] + entries)
         for track in tracks:
             track.extend(len(self.lengths), entries)
+
+
+#: Where an array of an episode is: ``("obs",)``, or ``("obs", "camera", 0)`` in nested spaces.
+Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass
+class Episode:
+    """The steps of one episode, and what is known of it.
+
+    Attributes:
+        about: What ``episode_filter`` is given and the JSON file has.
+        arrays: Copies; observations and infos have one entry more than actions and rewards.
+        groups: Parts of observations and actions without any array, such as an empty dictionary.
+    """
+
+    about: dict[str, Any]
+    arrays: dict[Path, NDArray[Any]]
+    groups: list[Path] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+
+def leaves(space: Space[Any], path: Path) -> Iterator[tuple[Path, Space[Any]]]:
+    """Yields the parts of a space that are arrays, each with its path.
+
+    Raises:
+        TypeError: A part has no fixed shape and dtype.
+        ValueError: A key cannot be a name in a file.
+    """
+    if isinstance(space, Dict):
+        for key, part in space.spaces.items():
+            if not isinstance(key, str) or "/" in key or not is_name(key):
+                raise ValueError(
+                    f"the key {key!r} of {space} cannot be the name of a group in a file: names "
+                    "are text, not empty, not '.', and without '/' and zeros. Rename it in a "
+                    "wrapper of the environment."
+                )
+            yield from leaves(part, (*path, key))
+    elif isinstance(space, Tuple):
+        for number, part in enumerate(space.spaces):
+            yield from leaves(part, (*path, number))
+    elif space.shape is None or space.dtype is None or np.dtype(space.dtype).kind not in "biufc":
+        raise TypeError(
+            f"episodes are recorded as arrays, but {space} at `{'/'.join(map(str, path))}` has no "
+            "fixed shape and dtype."
+        )
+    else:
+        yield path, space
+
+
+def empty_groups(space: Space[Any], path: Path) -> Iterator[Path]:
+    """Yields the paths of parts of a space that have no parts themselves."""
+    if isinstance(space, Dict | Tuple):
+        if not len(space.spaces):
+            yield path
+        for key, part in nested.parts(space):
+            yield from empty_groups(part, (*path, key))
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a group or an array in an HDF5 file."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return text not in ("", ".") and "\0" not in text
+
+
+#: Keys about the batch, not about an episode.
+OF_THE_BATCH = frozenset(
+    [
+        "env_error",
+        "env_index",
+        "final_frame",
+        "final_info",
+        "final_obs",
+        "final_observation",
+        "infos_lost",
+        "worker_restarted",
+    ]
+)
+
+
+def numbers(
+    infos: dict[str, Any],
+    size: int,
+    leave_out: Callable[[Path, str], None] = lambda _path, _reason: None,
+    path: Path = (),
+) -> Iterator[tuple[Path, NDArray[Any], NDArray[np.bool_]]]:
+    """Yields the numbers and flags in infos, but no other values.
+
+    A key that is not text has the name ``str(key)``, as in its mask. One with ``"/"`` is a path.
+
+    Args:
+        infos: Of a batch.
+        size: The rows of the batch.
+        leave_out: Is called with a path and a reason for numbers that cannot be told.
+        path: Comes before the names.
+
+    Yields:
+        A path, an array ``[size, ...]`` and the mask of the rows that have it.
+    """
+    masks = {f"_{key}" for key in infos}
+    for key, values in infos.items():
+        name = str(key)
+        own = (*path, *name.split("/"))
+        if key in masks:
+            if f"_{key}" in infos:  # it has a mask itself
+                other = "/".join(map(str, (*path, name[1:])))
+                leave_out(own, f"it has the name of the mask of `{other}`")
+            continue
+        if not path and key in OF_THE_BATCH:
+            continue
+        mask = infos.get(f"_{key}")
+        if mask is None or len(mask) != size:
+            mask = np.ones(size, np.bool_)
+        if isinstance(values, dict):
+            for inner, array, there in numbers(values, size, leave_out, own):
+                yield inner, array, there & mask
+            continue
+        array = np.asarray(values)
+        if array.ndim and array.dtype == object and len(array) == size:
+            try:
+                array = _of_objects(array, np.flatnonzero(mask))
+            except ValueError:
+                leave_out(own, "its values have no common shape")
+                continue
+        if array.ndim and len(array) == size and array.dtype.kind in "biuf":
+            yield own, array, mask
+
+
+def _of_objects(values: NDArray[Any], places: NDArray[np.intp]) -> NDArray[Any]:
+    """Objects as numbers, if all are: Gymnasium keeps ``np.bool_`` and lists as they are.
+
+    Raises:
+        ValueError: They are ragged.
+    """
+    found = np.array(values[places].tolist())
+    if found.dtype.kind not in "biuf" or not len(found):
+        return values
+    array = np.zeros((len(values), *found.shape[1:]), found.dtype)
+    array[places] = found
+    return array

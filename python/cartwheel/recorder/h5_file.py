@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.recorder.extra import load
+from cartwheel._internal.optional import load as load_from_extra
 from cartwheel.recorder.staged_file import StagedFile
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.recorder.episode import Path
+    from cartwheel.recorder.buffer import Path
 
 #: Of gzip, as ManiSkill's files have it.
 LEVEL = 5
@@ -49,7 +49,7 @@ class H5File:
 
     def __init__(self, path: FilePath) -> None:
         """Makes the file."""
-        self._h5 = load("h5py")
+        self._h5 = load_library("h5py")
         self.path = path
         self._staged = StagedFile(path)
         self._file = self._open("w")
@@ -185,3 +185,12 @@ def is_image(name: str, array: NDArray[Any]) -> bool:
     """Whether the entries of an array are images, which are compressed."""
     named = name in ("rgb", "depth", "seg")
     return array.ndim >= 3 and array.size > 0 and (named or array.dtype in (np.uint8, np.uint16))
+
+
+def load_library(name: str) -> Any:
+    """Imports a library of the extra ``record``, or PyTorch.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    return load_from_extra(name, "torch" if name == "torch" else "record", "the recorder")

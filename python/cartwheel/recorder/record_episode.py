@@ -9,23 +9,26 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_bool, as_integer, as_positive, as_rows
-from cartwheel.choices import check_choice
-from cartwheel.finalizer import Finalizer
-from cartwheel.near_misses import explains_keywords
-from cartwheel.recorder.camera import Camera, obstacle
-from cartwheel.recorder.episode import Episode
-from cartwheel.recorder.extra import load
-from cartwheel.recorder.files import Files, Format, as_folder, finish, make_files
-from cartwheel.recorder.origin import Origins
-from cartwheel.recorder.states import States
+from cartwheel._internal.arguments import as_bool, as_integer, as_positive, as_rows
+from cartwheel._internal.finalizer import Finalizer
+from cartwheel._internal.literals import check_choice
+from cartwheel._internal.suggestions import explains_keywords
+from cartwheel.recorder.buffer import Episode
+from cartwheel.recorder.frames import Camera, obstacle
+from cartwheel.recorder.h5_file import load_library
+from cartwheel.recorder.metadata import Origins, States
 from cartwheel.recorder.trajectory_recorder import FLAGS, TrajectoryRecorder
-from cartwheel.recorder.video_file import encoder
-from cartwheel.recorder.video_recorder import VideoRecorder
-from cartwheel.recorder.videos import EpisodeVideos, TiledVideo, VideoOutput, free_numbers
-from cartwheel.recorder.writer import Writer
-from cartwheel.wrapping.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.recorder.video import (
+    EpisodeVideos,
+    TiledVideo,
+    VideoOutput,
+    VideoRecorder,
+    encoder,
+    free_numbers,
+)
+from cartwheel.recorder.writer import Files, Format, Writer, as_folder, finish, make_files
+from cartwheel.wrappers.base import VectorWrapper
+from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
 
 if TYPE_CHECKING:
     import os
@@ -34,9 +37,9 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel.arguments import ResetOptions
-    from cartwheel.wrapping.batch import Batch
-    from cartwheel.wrapping.wrapper import Reset
+    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel.wrappers.base import Reset
+    from cartwheel.wrappers.batch import Batch
 
     Mask = NDArray[np.bool_]
     Rows = NDArray[np.int64]
@@ -156,7 +159,7 @@ class RecordEpisode(VectorWrapper):
         if has_videos:
             encoder()
             if info_on_video:
-                load("PIL.Image")
+                load_library("PIL.Image")
         states = None
         if record_env_state is not False and hasattr(envs, "get_state"):
             states = States(self._source.envs, required=bool(record_env_state))

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.recorder.buffer import EpisodeBuffer
-from cartwheel.recorder.episode import Path, empty_groups, is_name, leaves
-from cartwheel.recorder.info_numbers import numbers
-from cartwheel.spaces import nested
-from cartwheel.spaces.arrays import as_array
+from cartwheel._internal import nested
+from cartwheel._internal.nested import as_array
+from cartwheel.recorder.buffer import EpisodeBuffer, Path, empty_groups, is_name, leaves, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cartwheel._cartwheel as native
-from cartwheel.returns.arrays import as_floats, as_numbers, as_output, as_outputs
-from cartwheel.returns.transitions import as_transitions
+from cartwheel.returns.arrays import as_floats, as_numbers, as_output, as_outputs, as_transitions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel.choices import Bootstrap
-    from cartwheel.spaces.arrays import Array
+    from cartwheel._internal.literals import Bootstrap
+    from cartwheel._internal.nested import Array
 
 
 def vtrace(

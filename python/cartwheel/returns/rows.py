@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import cartwheel._cartwheel as native
-from cartwheel.arguments import as_autoreset_mode
-from cartwheel.choices import Bootstrap, OnDone, check_choice
+from cartwheel._internal.arguments import as_autoreset_mode
+from cartwheel._internal.literals import Bootstrap, OnDone, check_choice
+from cartwheel._internal.nested import as_array
 from cartwheel.returns.arrays import as_flags, as_floats, as_output, as_rows
-from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel.choices import Mode
-    from cartwheel.spaces.arrays import Array
+    from cartwheel._internal.literals import Mode
+    from cartwheel._internal.nested import Array
 
 
 def valid_mask(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cartwheel._cartwheel as native
+from cartwheel._internal.nested import as_array
 from cartwheel.returns.arrays import FLOATS, as_flags, as_output, as_rows
-from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cartwheel.spaces.arrays import Array
+    from cartwheel._internal.nested import Array
 
 
 def masked_mean(x: Array, valid: Array) -> float:

@@ -11,12 +11,12 @@ from gymnasium.vector import AutoresetMode
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
-from cartwheel.arguments import as_autoreset_mode, misfit
-from cartwheel.choices import Executor, check_choice
+from cartwheel._internal.adapters import check_mode
+from cartwheel._internal.arguments import as_autoreset_mode, misfit
+from cartwheel._internal.literals import Executor, check_choice
+from cartwheel._internal.suggestions import check_keywords, keywords_of, shown
+from cartwheel.make import make_vec
 from cartwheel.native.plugins import without_module
-from cartwheel.near_misses import check_keywords, keywords_of, shown
-from cartwheel.registry.make import make_vec
-from cartwheel.trainers import check_mode
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:

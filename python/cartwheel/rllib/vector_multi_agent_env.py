@@ -10,15 +10,15 @@ from gymnasium.vector.utils import iterate
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.vector.vector_multi_agent_env import VectorMultiAgentEnv
 
-from cartwheel.arguments import as_env_fns
-from cartwheel.near_misses import explains_keywords, shown
+from cartwheel._internal.arguments import as_env_fns
+from cartwheel._internal.suggestions import explains_keywords, shown
 from cartwheel.rllib.agents_env import REST, in_order, make_agents_env
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cartwheel.choices import Executor
+    from cartwheel._internal.literals import Executor
 
 
 class AgentSpaces(MultiAgentEnv):

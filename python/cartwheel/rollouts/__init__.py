@@ -20,14 +20,11 @@ Example:
     >>> envs.close()
 """
 
-from cartwheel.rollouts.carry import Carry
-from cartwheel.rollouts.collecting.stats import CollectorStats
+from cartwheel.rollouts.buffers import Carry
+from cartwheel.rollouts.collecting.session import CollectorStats
 from cartwheel.rollouts.collector import Collector
-from cartwheel.rollouts.episodes import Episode, Episodes
 from cartwheel.rollouts.rollout import Rollout
-from cartwheel.rollouts.rows import Rows
-from cartwheel.rollouts.transitions import Transitions
-from cartwheel.rollouts.windows import Windows
+from cartwheel.rollouts.views import Episode, Episodes, Rows, Transitions, Windows
 
 __all__ = [
     "Carry",

@@ -1,7 +1,4 @@
-"""Runs a policy in vector environments, rollout after rollout.
-
-This file is above 400 lines because it has the documentation of every argument.
-"""
+"""Runs a policy in vector environments, rollout after rollout."""
 
 from __future__ import annotations
 
@@ -14,16 +11,16 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cartwheel.arguments import as_bool, as_integer, check_progress, mode_of
-from cartwheel.finalizer import Finalizer
-from cartwheel.rollouts.collecting.actor import Actor
+from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_bool, as_integer, check_progress, mode_of
+from cartwheel._internal.finalizer import Finalizer
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
+from cartwheel.rollouts.collecting.policy_calls import Actor
 from cartwheel.rollouts.collecting.session import Session
 from cartwheel.rollouts.recording import MAX_STEPS
-from cartwheel.spaces import nested
 from cartwheel.vector.calls import Calls
-from cartwheel.wrapping.conversion import without_conversion
+from cartwheel.wrappers.conversion import without_conversion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,10 +28,10 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
-    from cartwheel.arguments import ResetOptions
-    from cartwheel.choices import CollectOrder, Until
-    from cartwheel.policy import Policy
-    from cartwheel.rollouts.collecting.stats import CollectorStats
+    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.literals import CollectOrder, Until
+    from cartwheel._internal.policy import Policy
+    from cartwheel.rollouts.collecting.session import CollectorStats
     from cartwheel.rollouts.rollout import Rollout
 
 

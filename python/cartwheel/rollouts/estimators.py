@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cartwheel.returns as estimators
+from cartwheel._internal.nested import as_array
 from cartwheel.returns.arrays import FLOATS
 from cartwheel.rollouts.record import Record
-from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
 
     from numpy.typing import NDArray
 
+    from cartwheel._internal.nested import Array
     from cartwheel.returns import NStepReturns
-    from cartwheel.spaces.arrays import Array
 
 
 class Estimators(Record):

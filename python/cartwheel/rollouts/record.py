@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.carry import Carry
+    from cartwheel.rollouts.buffers import Carry
 
 
 def one_line(name: str, parts: str, extras: Mapping[str, Any]) -> str:

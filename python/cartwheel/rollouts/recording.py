@@ -10,19 +10,16 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 import cartwheel.returns as estimators
-from cartwheel.rollouts.carry import Carry
-from cartwheel.rollouts.finals import Finals
+from cartwheel._internal import nested
+from cartwheel.rollouts.buffers import Carry, Finals, Segment, join
 from cartwheel.rollouts.rollout import Rollout
-from cartwheel.rollouts.segment import Segment, join
-from cartwheel.spaces import nested
 from cartwheel.vector.infos import failed_rows
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.collecting.actor import Actor
-    from cartwheel.rollouts.collecting.answers import Answers
+    from cartwheel.rollouts.collecting.policy_calls import Actor, Answers
     from cartwheel.rollouts.record import Record
     from cartwheel.vector.calls import Calls
 

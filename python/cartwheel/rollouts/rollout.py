@@ -9,25 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.arguments import as_integer
-from cartwheel.choices import Part, check_choice
-from cartwheel.rollouts.carry import Carry
-from cartwheel.rollouts.episodes import Episodes
+from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.literals import Part, check_choice
+from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.estimators import Estimators
-from cartwheel.rollouts.frames import frames, pairs, running
 from cartwheel.rollouts.record import one_line
-from cartwheel.rollouts.rows import Rows
-from cartwheel.rollouts.transitions import Transitions
-from cartwheel.rollouts.windows import Places, Windows
-from cartwheel.spaces import nested
+from cartwheel.rollouts.views import (
+    Episodes,
+    Places,
+    Rows,
+    Transitions,
+    Windows,
+    frames,
+    pairs,
+    running,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from cartwheel.choices import Bootstrap, Order, RewardPlace
-    from cartwheel.spaces.arrays import Array
+    from cartwheel._internal.literals import Bootstrap, Order, RewardPlace
+    from cartwheel._internal.nested import Array
 
 
 class Rollout(Estimators):

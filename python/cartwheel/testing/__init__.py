@@ -14,7 +14,6 @@ checks; each failure is an :class:`EnvCheckError`.
 """
 
 from cartwheel.testing.check import CHECKS, check_vector_env
-from cartwheel.testing.error import EnvCheckError
-from cartwheel.testing.report import EnvCheckReport
+from cartwheel.testing.report import EnvCheckError, EnvCheckReport
 
 __all__ = ["CHECKS", "EnvCheckError", "EnvCheckReport", "check_vector_env"]

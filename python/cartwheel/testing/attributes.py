@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.testing.error import Unchecked
+from cartwheel.testing.report import Unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
 
-from cartwheel.arguments import as_integer
-from cartwheel.near_misses import near_miss, shown
+from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.suggestions import near_miss, shown
 from cartwheel.testing.attributes import check_parameters, check_states
-from cartwheel.testing.error import EnvCheckError, Unchecked
-from cartwheel.testing.infos import check_infos
+from cartwheel.testing.episodes import (
+    check_frozen_rows,
+    check_masked_reset,
+    check_other_seeds,
+    check_same_seed,
+    check_time_limit,
+)
 from cartwheel.testing.kit import Kit
 from cartwheel.testing.rendering import check_rendering
-from cartwheel.testing.report import EnvCheckReport
-from cartwheel.testing.resets import check_frozen_rows, check_masked_reset, check_time_limit
+from cartwheel.testing.report import EnvCheckError, EnvCheckReport, Unchecked
 from cartwheel.testing.rows import (
     check_executors,
     check_modes,
@@ -23,8 +27,7 @@ from cartwheel.testing.rows import (
     check_rows,
     check_send_recv,
 )
-from cartwheel.testing.seeding import check_other_seeds, check_same_seed
-from cartwheel.testing.values import check_spaces
+from cartwheel.testing.values import check_infos, check_spaces
 
 if TYPE_CHECKING:
     from collections.abc import Collection

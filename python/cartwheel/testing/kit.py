@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from cartwheel.gymnasium_versions import autoreset_mode_of
-from cartwheel.testing.actions import Actions
-from cartwheel.testing.error import EnvCheckError, Unchecked
-from cartwheel.testing.life import compare, field_of, moment
+from cartwheel._internal.gymnasium_versions import autoreset_mode_of
 from cartwheel.testing.player import Player
-from cartwheel.testing.twins import twins_of
+from cartwheel.testing.report import EnvCheckError, Unchecked
+from cartwheel.testing.traces import Actions, compare, field_of, moment
+from cartwheel.testing.variants import twins_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gymnasium.vector import AutoresetMode, VectorEnv
 
-    from cartwheel.testing.life import Life
+    from cartwheel.testing.traces import Life
 
 #: The most rows of a vector environment whose lives are recorded.
 WATCHED = 17

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from cartwheel._internal.gymnasium_versions import autoreset_mode_of
 from cartwheel.errors import add_note
-from cartwheel.gymnasium_versions import autoreset_mode_of
-from cartwheel.testing.life import Event, final_of, info_of, row_of
+from cartwheel.testing.traces import Event, final_of, info_of, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel.testing.actions import Actions
-    from cartwheel.testing.life import Life
+    from cartwheel.testing.traces import Actions, Life
 
 Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from cartwheel.testing.error import Unchecked
+from cartwheel.testing.report import Unchecked
 
 if TYPE_CHECKING:
     from cartwheel.testing.kit import Kit

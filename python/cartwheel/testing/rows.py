@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.testing.error import Unchecked
-from cartwheel.vector.pool_env import PoolVectorEnv
+from cartwheel.testing.report import Unchecked
+from cartwheel.vector.base import PoolVectorEnv
 
 if TYPE_CHECKING:
     from cartwheel.testing.kit import Kit

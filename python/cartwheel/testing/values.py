@@ -1,4 +1,8 @@
-"""Check ``spaces``: observations lie in their spaces, rewards are finite, flags are bool."""
+"""Checks ``spaces`` and ``infos``: the values that steps return.
+
+Observations lie in their spaces, rewards are finite, flags are bool, and a key of the infos keeps
+its type.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,14 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.spaces import nested
-from cartwheel.testing.error import Unchecked
+from cartwheel._internal import nested
+from cartwheel.testing.kit import type_of
+from cartwheel.testing.report import Unchecked
+from cartwheel.testing.traces import moment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gymnasium.spaces import Space
 
     from cartwheel.testing.kit import Kit
@@ -198,3 +206,32 @@ class _Inspector:
                 )
             if not different:  # otherwise each row has its own bounds
                 _check_bounds(self._kit, path, batch, leaf, where)
+
+
+def check_infos(kit: Kit) -> str:
+    """A key has one type in all steps, and one at all resets."""
+    seen: dict[tuple[str, bool], tuple[str, str]] = {}
+    for row in range(min(kit.envs.num_envs, 3)):
+        life = kit.singles(ending=True).life(row)
+        for number, event in enumerate(life):
+            when = f"{moment(life, number)} of row {row}"
+            for path, value in _entries(event.info, "info"):
+                kind = type_of(value)
+                before, then = seen.setdefault((path, event.is_reset), (kind, when))
+                if kind != before:
+                    kit.fail(
+                        f"{path} is {kind} {when} and {before} {then}",
+                        "A batch of infos has the dtype and shape of its first row, and other rows "
+                        "are rounded or refused: give the key the same type in every step.",
+                    )
+    kit.note_mixed()
+    keys = sorted({path for path, _ in seen})
+    return ", ".join(keys) if keys else "there are none"
+
+
+def _entries(info: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for key, value in info.items():
+        if isinstance(value, dict):
+            yield from _entries(value, f"{path}[{key!r}]")
+        else:
+            yield f"{path}[{key!r}]", value

@@ -32,7 +32,7 @@ import weakref
 from typing import Any
 
 from cartwheel._cartwheel import Pool, fork_begins, fork_ended, fork_ended_in_child
-from cartwheel.log import LOGGER
+from cartwheel._internal.logging import LOGGER
 
 #: Pools whose memory is shared with worker processes, and the present list of these.
 _sharing: weakref.WeakKeyDictionary[Pool, list[Any]] = weakref.WeakKeyDictionary()

@@ -1,6 +1,6 @@
 """Vector environments over Gymnasium environments written in Python.
 
-This file is above 400 lines because it has the documentation of every argument.
+This file is above 500 lines because it has the documentation of every argument.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import Pool, shards
-from cartwheel.arguments import (
+from cartwheel._internal.arguments import (
     as_autoreset_mode,
     as_batch_size,
     as_context,
@@ -28,19 +28,19 @@ from cartwheel.arguments import (
     check_finals,
     check_max_batches,
 )
-from cartwheel.choices import OnDone, check_choice
-from cartwheel.log import LOGGER, reminder_s
-from cartwheel.near_misses import explains_keywords
-from cartwheel.spaces.batching import Batching
+from cartwheel._internal.literals import OnDone, check_choice
+from cartwheel._internal.logging import LOGGER, reminder_s
+from cartwheel._internal.spaces import Batching
+from cartwheel._internal.suggestions import explains_keywords
+from cartwheel.vector.base import LAST_GRACE, ActType, ObsType, PoolVectorEnv
+from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import part_on_fork
-from cartwheel.vector.pool_env import LAST_GRACE, ActType, ObsType, PoolVectorEnv
-from cartwheel.vector.room import plan_memory, spins
-from cartwheel.vector.rules import Rules
-from cartwheel.worker import launch
-from cartwheel.worker.deadline import Deadline
-from cartwheel.worker.link import Link
-from cartwheel.worker.one_env import check_distinct
-from cartwheel.worker.recovery import Recovery
+from cartwheel.vector.memory_plan import plan_memory, spins
+from cartwheel.workers import launch
+from cartwheel.workers.callbacks import Link
+from cartwheel.workers.channels import Deadline
+from cartwheel.workers.one_env import check_distinct
+from cartwheel.workers.restart_policy import Recovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
 
     from cartwheel._cartwheel import _WorkersLink
-    from cartwheel.arguments import EnvFn
-    from cartwheel.choices import (
+    from cartwheel._internal.arguments import EnvFn
+    from cartwheel._internal.literals import (
         Executor,
         FinalNames,
         FinalObs,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         OnTimeout,
         OnWorkerDeath,
     )
-    from cartwheel.worker.crew import Crew
+    from cartwheel.workers.group import Crew
 
 
 class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, ActType, Any]):

@@ -1,29 +1,31 @@
 """Wrappers for every vector environment: cartwheel's and Gymnasium's, in every autoreset mode."""
 
-from cartwheel.recorder import RecordEpisode, TrajectoryDataset
-from cartwheel.wrappers.atari_preprocessing import AtariPreprocessing
+import importlib
+import sys
+from typing import TYPE_CHECKING
+
+from cartwheel.wrappers.actions import ClipAction, FlattenAction, RescaleAction, TransformAction
+from cartwheel.wrappers.atari import AtariPreprocessing
 from cartwheel.wrappers.autoreset_adapter import AutoresetAdapter
 from cartwheel.wrappers.cached_reset import CachedReset
-from cartwheel.wrappers.clip_action import ClipAction
-from cartwheel.wrappers.clip_reward import ClipReward
-from cartwheel.wrappers.dtype_observation import DtypeObservation
-from cartwheel.wrappers.filter_observation import FilterObservation
-from cartwheel.wrappers.flatten_action import FlattenAction
-from cartwheel.wrappers.flatten_observation import FlattenObservation
 from cartwheel.wrappers.frame_stack import FrameStack
-from cartwheel.wrappers.grayscale_observation import GrayscaleObservation
-from cartwheel.wrappers.normalize_observation import NormalizeObservation
-from cartwheel.wrappers.normalize_reward import NormalizeReward
+from cartwheel.wrappers.normalize import NormalizeObservation, NormalizeReward
 from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
-from cartwheel.wrappers.record_episode_statistics import RecordEpisodeStatistics
-from cartwheel.wrappers.record_metrics import RecordMetrics
-from cartwheel.wrappers.rescale_action import RescaleAction
-from cartwheel.wrappers.rescale_observation import RescaleObservation
-from cartwheel.wrappers.reshape_observation import ReshapeObservation
-from cartwheel.wrappers.resize_observation import ResizeObservation
-from cartwheel.wrappers.transform_action import TransformAction
-from cartwheel.wrappers.transform_observation import TransformObservation
-from cartwheel.wrappers.transform_reward import TransformReward
+from cartwheel.wrappers.observations import (
+    DtypeObservation,
+    FilterObservation,
+    FlattenObservation,
+    GrayscaleObservation,
+    RescaleObservation,
+    ReshapeObservation,
+    ResizeObservation,
+    TransformObservation,
+)
+from cartwheel.wrappers.rewards import ClipReward, TransformReward
+from cartwheel.wrappers.statistics import RecordEpisodeStatistics, RecordMetrics
+
+if TYPE_CHECKING:
+    from cartwheel.recorder import RecordEpisode, TrajectoryDataset
 
 __all__ = [
     "AtariPreprocessing",
@@ -52,3 +54,25 @@ __all__ = [
     "TransformObservation",
     "TransformReward",
 ]
+
+#: Names of a package that itself is made of wrappers; they are loaded when they are first used.
+_LAZY = {"RecordEpisode", "TrajectoryDataset"}
+
+if not TYPE_CHECKING:  # type checkers would accept every name
+
+    def __getattr__(name: str) -> object:
+        """Loads a name of the recorder when it is first used."""
+        if name not in _LAZY:
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}",
+                name=name,
+                obj=sys.modules[__name__],
+            )
+        value = getattr(importlib.import_module("cartwheel.recorder"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """All names, with those that are not loaded yet."""
+    return sorted({*globals(), *_LAZY})

@@ -1,8 +1,4 @@
-"""Restarts the episodes of environments that do not restart themselves.
-
-This file is above 400 lines because a step, its resets, and what an error leaves of the two belong
-together.
-"""
+"""Restarts the episodes of environments that do not restart themselves."""
 
 from __future__ import annotations
 
@@ -12,13 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_autoreset_mode, as_reset_rows, as_rows
-from cartwheel.spaces import nested
+from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_autoreset_mode, as_reset_rows, as_rows
 from cartwheel.vector.infos import FAILURES, check_infos
-from cartwheel.wrappers.partial_batches import chosen_actions, joined, put
-from cartwheel.wrappers.partial_infos import merged, take
-from cartwheel.wrappers.whole_batches import WholeBatches
-from cartwheel.wrapping.batch import NOWHERE
+from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, put, take_infos
+from cartwheel.wrappers.base import WholeBatches
+from cartwheel.wrappers.batch import NOWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +21,9 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel.arguments import ResetOptions
-    from cartwheel.choices import Mode
-    from cartwheel.wrapping.wrapper import Reset, Step
+    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.literals import Mode
+    from cartwheel.wrappers.base import Reset, Step
 
 
 class Shares(NamedTuple):
@@ -316,12 +311,16 @@ class AutoresetAdapter(WholeBatches):
         space, due = self.single_observation_space, len(shares.due)
         if len(ended):
             at = np.arange(due, due + len(ended))
-            step = self._same_step(step, ended, nested.take(space, shown, at), take(infos, at))
+            step = self._same_step(
+                step, ended, nested.take(space, shown, at), take_infos(infos, at)
+            )
         elif not due:
             return step  # type: ignore[no-any-return]
         if due:
             at = np.arange(due)
-            step = self._with_resets(shares, step, nested.take(space, shown, at), take(infos, at))
+            step = self._with_resets(
+                shares, step, nested.take(space, shown, at), take_infos(infos, at)
+            )
         if shares.rows is not None:
             step[4]["env_index"] = shares.rows
         return step  # type: ignore[no-any-return]
@@ -336,16 +335,16 @@ class AutoresetAdapter(WholeBatches):
         infos = _without_rows(infos)
         over = np.zeros(size, np.bool_)
         over[places] = True
-        ended, going = take(infos, places), np.flatnonzero(~over)
+        ended, going = take_infos(infos, places), np.flatnonzero(~over)
         staying = {key: ended.pop(key) for key in tuple(ended) if key.removeprefix("_") in _STAYING}
-        parts = [(going, take(infos, going)), (places, reset_infos), (places, staying)]
-        batch = merged(size, parts)
+        parts = [(going, take_infos(infos, going)), (places, reset_infos), (places, staying)]
+        batch = merged_infos(size, parts)
         finals = np.full(size, None, object)
         rows_over = nested.rows(space, nested.take(space, step[0], places), len(places))
         for place, row in zip(places.tolist(), rows_over, strict=True):
             finals[place] = row
         batch |= {"final_obs": finals, "_final_obs": over}
-        batch |= {"final_info": merged(size, [(places, ended)]), "_final_info": over.copy()}
+        batch |= {"final_info": merged_infos(size, [(places, ended)]), "_final_info": over.copy()}
         return observations, rewards, terminations, truncations, batch
 
     def _with_resets(
@@ -362,8 +361,8 @@ class AutoresetAdapter(WholeBatches):
             order = np.argsort(np.concatenate([going, due]), kind="stable")
             observations = joined(self.single_observation_space, step[0], shown, order)
             rewards[going], flags[0, going], flags[1, going] = step[1:4]
-            parts.append((going, _without_rows(take(step[4], np.arange(len(going))))))
-        return observations, rewards, flags[0], flags[1], merged(whole, parts)
+            parts.append((going, _without_rows(take_infos(step[4], np.arange(len(going))))))
+        return observations, rewards, flags[0], flags[1], merged_infos(whole, parts)
 
     def _reset_rows(
         self, rows: NDArray[np.int64], timeout: float | None = None, *, is_resetting: bool = False
@@ -380,7 +379,9 @@ class AutoresetAdapter(WholeBatches):
             wait = self._inner.reset_wait
             observations, infos = wait(timeout) if timeout is not None else wait()
         check_infos(infos)
-        return nested.take(self.single_observation_space, observations, rows), take(infos, rows)
+        return nested.take(self.single_observation_space, observations, rows), take_infos(
+            infos, rows
+        )
 
     def _present(self) -> Any:
         present = nested.at(self._inner.rollout(1).observations, 0)

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from cartwheel.arguments import as_integer
+from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.progress import Progress
 from cartwheel.errors import add_note
-from cartwheel.progress import Progress
-from cartwheel.vector import caching
-from cartwheel.vector.pool_env import PoolVectorEnv
-from cartwheel.wrapping.batch import SHOWN
-from cartwheel.wrapping.state import check_state
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel.vector.base import PoolVectorEnv
+from cartwheel.vector.states import cache_draws, sample_states, use_cache
+from cartwheel.wrappers.base import VectorWrapper, check_state
+from cartwheel.wrappers.batch import SHOWN
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
-    from cartwheel.wrapping.batch import Batch
+    from cartwheel.wrappers.batch import Batch
 
 
 class CachedReset(VectorWrapper):
@@ -92,7 +91,7 @@ class CachedReset(VectorWrapper):
         own, rest = seeds[: self.num_envs], seeds[self.num_envs :]
         self._inner = inner
         self._states = self._sample(rest)
-        caching.use_cache(inner._pool, inner._link, self._states, self._key, [(0, 0)] * len(own))
+        use_cache(inner._pool, inner._link, self._states, self._key, [(0, 0)] * len(own))
         inner._caches_resets = True
         inner.async_reset(seed=own)  # each row gets random numbers and draws of its own
         while inner.in_flight:
@@ -123,7 +122,7 @@ class CachedReset(VectorWrapper):
             for start in range(0, len(seeds), at_once):
                 part: list[int | None] = [*seeds[start : start + at_once]]
                 part += [None] * (at_once - len(part))
-                states += caching.sample(self._inner._pool, self._inner._link, part)
+                states += sample_states(self._inner._pool, self._inner._link, part)
                 progress.advance("initial states", min(at_once, len(seeds) - start))
         finally:
             progress.close()
@@ -147,7 +146,7 @@ class CachedReset(VectorWrapper):
         """
         inner = self._inner
         inner._pool.check("get_wrapper_state", idle=True)
-        draws = np.array(caching.draws(inner._pool, inner._link), np.uint64)
+        draws = np.array(cache_draws(inner._pool, inner._link), np.uint64)
         return {
             "states": list(self._states),
             "key": self._key,
@@ -174,5 +173,5 @@ class CachedReset(VectorWrapper):
         if not 0 <= state["key"] < 2**64:
             raise ValueError(f"`state['key']` must be from 0 to 2**64 - 1, got {state['key']}")
         pairs = zip(state["draw_keys"].tolist(), state["draw_counts"].tolist(), strict=True)
-        caching.use_cache(inner._pool, inner._link, state["states"], state["key"], list(pairs))
+        use_cache(inner._pool, inner._link, state["states"], state["key"], list(pairs))
         self._states, self._key = list(state["states"]), state["key"]

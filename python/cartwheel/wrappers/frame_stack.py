@@ -9,13 +9,12 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import FrameStack as Stack
-from cartwheel.arguments import as_integer
-from cartwheel.choices import check_choice
-from cartwheel.near_misses import explains_keywords
-from cartwheel.spaces import nested
-from cartwheel.wrapping.batch import RESET
-from cartwheel.wrapping.state import KeepsState
-from cartwheel.wrapping.wrapper import VectorWrapper
+from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.literals import check_choice
+from cartwheel._internal.suggestions import explains_keywords
+from cartwheel.wrappers.base import KeepsState, VectorWrapper
+from cartwheel.wrappers.batch import RESET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel.wrapping.batch import Batch
+    from cartwheel.wrappers.batch import Batch
 
 #: What an episode's stack has before its first observation.
 Padding = Literal["reset", "zero"]

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import ImagePlan
-from cartwheel.arguments import as_integer
+from cartwheel._internal.arguments import as_integer
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space

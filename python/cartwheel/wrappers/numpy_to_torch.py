@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from cartwheel.spaces import nested
-from cartwheel.wrapping.conversion import ConvertsArrays
-from cartwheel.wrapping.finals import NAMES
+from cartwheel._internal import nested
+from cartwheel.wrappers.batch import NAMES
+from cartwheel.wrappers.conversion import ConvertsArrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gymnasium.vector import VectorEnv
 
-    from cartwheel.arguments import ResetOptions
+    from cartwheel._internal.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
-    from cartwheel.wrapping.batch import Batch
-    from cartwheel.wrapping.wrapper import Reset
+    from cartwheel.wrappers.base import Reset
+    from cartwheel.wrappers.batch import Batch
 
     #: What a step returns: rewards and flags are tensors.
     Tensors = tuple[Any, Any, Any, Any, dict[str, Any]]

@@ -2,8 +2,6 @@
 //!
 //! Failpoints are read from the environment variables of a process. So each test runs one of the ignored
 //! tests of this file in separate processes, and kills them after a time limit.
-//!
-//! Above 400 lines: every fault is made in the same worker processes, which are here.
 #![cfg(feature = "failpoints")]
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

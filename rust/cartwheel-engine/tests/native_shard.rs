@@ -1,6 +1,6 @@
 //! Native environments in a pool keep every promise of the three modes, with any number of workers.
 //!
-//! Above 400 lines: most tests share one environment that counts down, and test it in each mode.
+//! Above 500 lines: most tests share one environment that counts down, and test it in each mode.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

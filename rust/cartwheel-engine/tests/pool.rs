@@ -1,6 +1,6 @@
 //! A pool over threads and over the calling thread: the same results, bounded waits, safe leases.
 //!
-//! Above 400 lines: the promises of a pool about calls, waits, slabs and crews, tested with the same shards.
+//! Above 500 lines: the promises of a pool about calls, waits, slabs and crews, tested with the same shards.
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -1,6 +1,6 @@
 //! Spaces in the binding: a tree with leaves at its ends.
 //!
-//! `cartwheel.spaces.describe` describes a Gymnasium space with nested tuples, which are passed to
+//! `cartwheel._internal.spaces` describes a Gymnasium space with nested tuples, which are passed to
 //! this module and to worker processes:
 //!
 //! ```text

@@ -1,6 +1,4 @@
 //! What a bad environment does stays in its row: failures, panics anywhere, destructors, blocks, stops.
-//!
-//! Above 400 lines: one environment goes wrong in every place, and each test is about one of them.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 #![expect(clippy::float_cmp, reason = "rewards are the same bits")]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cartwheel
-from cartwheel.rollouts.collecting.actor import Actor
+from cartwheel.rollouts.collecting.policy_calls import Actor
 from tests.support.cases import SHORT
 from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
 from tests.support.executors import NATIVE, PROCESS, THREAD

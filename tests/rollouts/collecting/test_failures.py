@@ -21,7 +21,7 @@ ORDERS = [
     {"order": "groups", "groups": 3},
 ]
 #: Without `actor`: a tracer could raise before a lock is left that no real Ctrl-C keeps locked.
-FILES = tuple(f"rollouts/collecting/{name}" for name in ("block", "free", "groups", "pipeline"))
+FILES = tuple(f"rollouts/collecting/{name}" for name in ("block", "pipeline", "pipeline_orders"))
 
 
 class Raising:

@@ -6,7 +6,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.log import LOGGER
+from cartwheel._internal.logging import LOGGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.carry import Carry
-    from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel.rollouts.buffers import Carry
     from cartwheel.rollouts.collecting.pipeline import Pipeline
+    from cartwheel.rollouts.collecting.policy_calls import Actor
     from cartwheel.rollouts.collecting.source import Source
     from cartwheel.rollouts.rollout import Rollout
 

@@ -9,15 +9,15 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from cartwheel._internal.interrupts import uninterrupted
+from cartwheel._internal.logging import LOGGER
 from cartwheel.errors import ForkedProcessError
-from cartwheel.log import LOGGER
-from cartwheel.rollouts.collecting.actor import Stopped
-from cartwheel.uninterrupted import uninterrupted
+from cartwheel.rollouts.collecting.policy_calls import Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel.rollouts.collecting.policy_calls import Actor
     from cartwheel.rollouts.rollout import Rollout
 
 #: Seconds that a thread gets to end: one call of the policy and one step of the environments.

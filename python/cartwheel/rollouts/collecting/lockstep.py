@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.rollouts.carry import Carry
-from cartwheel.rollouts.collecting.answers import Answers
+from cartwheel.rollouts.buffers import Carry
+from cartwheel.rollouts.collecting.policy_calls import Answers
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode, VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel.rollouts.collecting.policy_calls import Actor
     from cartwheel.rollouts.rollout import Rollout
     from cartwheel.vector.calls import Calls
 

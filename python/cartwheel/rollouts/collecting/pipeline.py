@@ -9,11 +9,11 @@ four states:
 * ``STEPPING``, ``RESETTING``: it was sent and has not been received.
 * ``OVER``: its episode is over, and the mode is ``DISABLED``: its reset must be sent.
 
-Two orders, :class:`~cartwheel.rollouts.collecting.free.Free` and
-:class:`~cartwheel.rollouts.collecting.groups.Groups`, decide who is asked next. All else is here:
-what was sent, what arrived, when a rollout is complete, and who must wait for whom.
+Two orders, :class:`~cartwheel.rollouts.collecting.pipeline_orders.Free` and
+:class:`~cartwheel.rollouts.collecting.pipeline_orders.Groups`, decide who is asked next. All else
+is here: what was sent, what arrived, when a rollout is complete, and who must wait for whom.
 
-This file is above 400 lines because these four belong to one state machine.
+This file is above 500 lines because these four belong to one state machine.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.rollouts.collecting.actor import Stopped
-from cartwheel.rollouts.collecting.answers import Answers
+from cartwheel._internal import nested
+from cartwheel.rollouts.buffers import Finals as FinalsOfInfos
 from cartwheel.rollouts.collecting.block import Block, Finals
-from cartwheel.rollouts.finals import Finals as FinalsOfInfos
+from cartwheel.rollouts.collecting.policy_calls import Answers, Stopped
 from cartwheel.rollouts.recording import carry_after, interrupted
-from cartwheel.spaces import nested
-from cartwheel.vector.in_flight import drop_in_flight
+from cartwheel.vector.base import drop_in_flight
 from cartwheel.vector.infos import check_infos, failed_rows
 
 if TYPE_CHECKING:
@@ -41,9 +40,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.carry import Carry
-    from cartwheel.rollouts.collecting.actor import Actor
-    from cartwheel.rollouts.collecting.standby import Standby
+    from cartwheel.rollouts.buffers import Carry
+    from cartwheel.rollouts.collecting.block import Standby
+    from cartwheel.rollouts.collecting.policy_calls import Actor
     from cartwheel.rollouts.rollout import Rollout
     from cartwheel.vector.calls import Calls
 

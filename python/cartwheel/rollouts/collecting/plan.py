@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_integer, as_timeout, check_sends_rows
-from cartwheel.choices import CollectOrder, check_choice
+from cartwheel._internal.arguments import as_integer, as_timeout, check_sends_rows
+from cartwheel._internal.literals import CollectOrder, check_choice
 from cartwheel.rollouts.collecting.auto import Auto
-from cartwheel.rollouts.collecting.free import Free
-from cartwheel.rollouts.collecting.groups import Groups
+from cartwheel.rollouts.collecting.block import Standby
 from cartwheel.rollouts.collecting.lockstep import Lockstep
-from cartwheel.rollouts.collecting.standby import Standby
+from cartwheel.rollouts.collecting.pipeline_orders import Free, Groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel.rollouts.collecting.policy_calls import Actor
     from cartwheel.rollouts.collecting.source import Source
     from cartwheel.vector.calls import Calls
 

@@ -1,30 +1,30 @@
-"""Environments, the order in which they are collected, and what was measured."""
+"""Environments, the order in which they are collected, and statistics of both."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.log import LOGGER
-from cartwheel.progress import Progress
-from cartwheel.rollouts.carry import Carry
+from cartwheel._internal import nested
+from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.progress import Progress
+from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.collecting.auto import Auto
 from cartwheel.rollouts.collecting.pipeline import Pipeline
-from cartwheel.rollouts.collecting.stats import CollectorStats
-from cartwheel.spaces import nested
+from cartwheel.vector.episode_rules import whole_episodes
 from cartwheel.vector.infos import check_infos
-from cartwheel.vector.rules import whole_episodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cartwheel.arguments import ResetOptions
-    from cartwheel.rollouts.collecting.actor import Actor
+    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel.rollouts.collecting.block import Standby
+    from cartwheel.rollouts.collecting.policy_calls import Actor
     from cartwheel.rollouts.collecting.source import Source
-    from cartwheel.rollouts.collecting.standby import Standby
     from cartwheel.rollouts.rollout import Rollout
     from cartwheel.vector.calls import Calls
 
@@ -164,3 +164,43 @@ def _slowest(source: Source) -> tuple[tuple[int, float], ...]:
     seconds = source.busy / np.maximum(source.steps, 1)
     slowest = np.argsort(-seconds)[:SLOWEST]
     return tuple((int(row), float(seconds[row])) for row in slowest)
+
+
+@dataclasses.dataclass(frozen=True)
+class CollectorStats:
+    """Counts and times of a :class:`~cartwheel.Collector` since it was made.
+
+    Attributes:
+        order: The order of the last rollout: ``"lockstep"``, ``"groups"`` or ``"free"``.
+        reason: With ``order="auto"``, why this order; otherwise ``""``.
+        rollouts: Complete rollouts.
+        steps: Steps in them, ``T × N`` each.
+        policy_calls: Calls of the policy.
+        rows_per_call: Rows of a call, on average.
+        seconds: Time in which the collector collected. In the background, time in which the thread
+            waited for room does not count.
+        policy_share: Part of this time in the policy, from 0 to 1.
+        waiting_share: Part of this time in which the collector waited for environments.
+        other_share: The rest: sending, copying, counting.
+        version: Calls of :meth:`~cartwheel.Collector.update`.
+        mean_staleness: How many updates there were between an action and the hand-out of its
+            rollout, on average.
+        max_staleness: At most.
+        slowest_rows: Up to five rows, slowest first, and the seconds from the send of a step to its
+            receipt, on average. Empty in ``"lockstep"``: see :meth:`~cartwheel.VectorEnv.stats`.
+    """
+
+    order: str
+    reason: str
+    rollouts: int
+    steps: int
+    policy_calls: int
+    rows_per_call: float
+    seconds: float
+    policy_share: float
+    waiting_share: float
+    other_share: float
+    version: int
+    mean_staleness: float
+    max_staleness: int
+    slowest_rows: tuple[tuple[int, float], ...]

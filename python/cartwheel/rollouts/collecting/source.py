@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.carry import Carry
+    from cartwheel.rollouts.buffers import Carry
     from cartwheel.rollouts.rollout import Rollout
 
 

@@ -1,6 +1,4 @@
 //! The state machine: commands from phases, phases from outcomes.
-//!
-//! Above 400 lines with the tables of its transitions.
 
 use std::num::NonZero;
 use std::ops::Range;

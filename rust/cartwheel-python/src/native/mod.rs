@@ -1,6 +1,4 @@
 //! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
-//!
-//! Above 400 lines: PyO3 wants the methods of a class in one block.
 
 pub(crate) mod cache;
 pub(crate) mod catalogue;

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. **Addresses.** `cartwheel.physics`, the only caller, passes addresses that `ctypes` resolved in the
+//! 1. **Addresses.** `cartwheel.native.mujoco`, the only caller, passes addresses that `ctypes` resolved in the
 //!    loaded MuJoCo, and addresses of models, data and arrays that `mujoco` made and that the row's
 //!    Python object, `keep_alive`, owns. It does not step or change them while a call to the
 //!    environments runs.

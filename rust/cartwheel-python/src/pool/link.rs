@@ -15,7 +15,7 @@ use crate::error::{
 use crate::known::intern;
 use crate::pool::announced::Messages;
 
-/// A `cartwheel.worker.link.Link`, or the link of native environments.
+/// A `cartwheel.workers.callbacks.Link`, or the link of native environments.
 #[derive(Debug)]
 pub(super) struct Link {
     object: Py<PyAny>,

@@ -1,6 +1,6 @@
 //! The pool as Python sees it: each method goes through the door and works on the state behind it.
 //!
-//! Above 400 lines: PyO3 wants the methods of a class in one block.
+//! Above 500 lines: PyO3 wants the methods of a class in one block.
 
 mod actions;
 mod announced;

@@ -1,4 +1,4 @@
-//! Transitions, gathered in Python by `cartwheel.returns.transitions`.
+//! Transitions, gathered in Python by `cartwheel.returns.arrays`.
 
 use std::num::NonZero;
 

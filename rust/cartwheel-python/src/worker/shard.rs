@@ -1,6 +1,4 @@
 //! The Python environments of one worker.
-//!
-//! Above 400 lines: tasks of all rows and of single rows share the state of the environments.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -35,7 +33,7 @@ pub(crate) const NEXT_RESETS: u32 = 2;
 /// Python environments in a list, driven row by row.
 #[derive(Debug)]
 pub(crate) struct PyShard {
-    /// `cartwheel.worker.worker.Worker`: the environments, and all that is not on the step path.
+    /// `cartwheel.workers.worker.Worker`: the environments, and all that is not on the step path.
     worker: Py<PyAny>,
     /// The worker's list of environments; read again in each call, so the list may be changed.
     envs: Py<PyList>,

@@ -1,0 +1,151 @@
+"""Names that do not exist: the name that was meant, and the names that exist.
+
+:func:`instead_of` names the vector wrappers of Gymnasium that replace wrappers of single
+environments. Native environments of a vector environment are not objects of Python, so they cannot
+be wrapped one by one. A vector wrapper wraps all of them together.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.envs.registration import WrapperSpec
+from gymnasium.wrappers import vector
+from typing_extensions import ParamSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Arguments = ParamSpec("Arguments")
+#: Arguments of ``reset`` that are easily passed to a constructor.
+_OF_RESET = ("seed", "options")
+#: What is called so elsewhere is called so here, by the first of these names that there is.
+_ELSEWHERE = {
+    "frameskip": ("frame_skip", "action_repeat"),
+    "layout": ("format",),
+    "numstack": ("k", "stack"),
+    "stacksize": ("k", "stack"),
+    "nenvs": ("num_envs",),
+    "numenv": ("num_envs",),
+}
+#: The most characters of a value in an error.
+_SHOWN = 60
+
+
+def keywords_of(constructor: Any) -> frozenset[str]:
+    """Returns the names of the keywords of a constructor, without ``self`` and its ``**``."""
+    parameters = inspect.signature(constructor).parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return frozenset(part.name for part in parameters if part.kind in kinds) - {"self"}
+
+
+def near_miss(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
+    """Returns the one of ``names`` that ``name`` resembles most, or ``None``.
+
+    Case, underscores and hyphens do not count. ``cutoff`` is the least share of equal letters. Some
+    names that are used elsewhere, such as ``frameskip``, are known, too.
+    """
+    plain = {_plain(known): known for known in names}
+    found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=cutoff)
+    others = _ELSEWHERE.get(_plain(name), ())
+    return next((plain[_plain(one)] for one in (*found, *others) if _plain(one) in plain), None)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Returns names for an error, in backticks."""
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def shown(value: Any) -> str:
+    """Returns ``repr(value)`` in one line, abbreviated."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def place_of(name: str, value: Any) -> str | None:
+    """Returns where an argument of ``reset`` belongs, or ``None`` for any other name."""
+    return f"pass it to `reset({name}={shown(value)})`" if name in _OF_RESET else None
+
+
+def explains_keywords(constructor: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Makes a constructor's error for an unknown keyword say what exists."""
+    known = keywords_of(constructor)
+
+    @functools.wraps(constructor)
+    def checked(*args: Arguments.args, **keywords: Arguments.kwargs) -> None:
+        check_keywords(type(args[0]).__name__, keywords, known)
+        constructor(*args, **keywords)
+
+    return checked
+
+
+def check_keywords(owner: str, keywords: dict[str, Any], known: frozenset[str]) -> None:
+    """Checks that a constructor has these keywords.
+
+    Raises:
+        TypeError: A keyword is unknown; the error says what exists.
+    """
+    for name in keywords:
+        if name not in known:
+            raise TypeError(_explained(owner, name, keywords[name], known))
+
+
+def _explained(owner: str, name: str, value: Any, known: frozenset[str]) -> str:
+    start = f"`{name}` is not a keyword of {owner}"
+    place, meant = place_of(name, value), near_miss(name, known)
+    if near_miss(name, ["num_envs"]) and "env_fns" in known:
+        place = f"repeat the function, `[function] * {shown(value)}`"
+    if place is not None:
+        return f"{start}: {place}."
+    if meant is not None:
+        return f"{start}: did you mean `{meant}`?"
+    has = f"{start}, which has {listed(sorted(known))}."
+    if "env_fns" not in known:
+        return has
+    return (
+        f"{has} Keywords of an environment belong in its function: "
+        f"`lambda: gymnasium.make(id, {name}={shown(value)})`."
+    )
+
+
+def instead_of(
+    wrappers: Iterable[Any], one_by_one: str = 'vectorization_mode="sync" or "async"'
+) -> str:
+    """Returns what to do instead of wrapping native environments one by one, for an error.
+
+    Args:
+        wrappers: Classes, ``functools.partial`` of them, functions, or Gymnasium's specs of
+            wrappers. For Gymnasium's own wrappers, the result names the vector wrapper of the same
+            name, if there is one.
+        one_by_one: The keyword with which environments are stepped one by one.
+    """
+    calls, others = [], []
+    for wrapper in wrappers:
+        module, name, arguments = _named(wrapper)
+        if module.startswith("gymnasium.wrappers.") and name in vector.__all__:
+            calls.append(f"gymnasium.wrappers.vector.{name}({arguments})")
+        else:
+            others.append(name)
+    ways = []
+    if calls:
+        ways.append(f"Wrap all of them together: {', then '.join(calls)}.")
+    if others:
+        ways.append(f"For {', '.join(others)}, use {one_by_one}, which steps single environments.")
+    return " ".join(ways)
+
+
+def _named(wrapper: Any) -> tuple[str, str, str]:
+    """Returns the module and the name of a wrapper, and the arguments of its vector wrapper."""
+    if isinstance(wrapper, WrapperSpec):
+        return wrapper.entry_point, wrapper.name, "envs, …" if wrapper.kwargs else "envs"
+    if isinstance(wrapper, functools.partial):
+        module, name, _ = _named(wrapper.func)
+        return module, name, "envs, …"
+    return getattr(wrapper, "__module__", ""), getattr(wrapper, "__name__", repr(wrapper)), "envs"

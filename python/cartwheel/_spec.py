@@ -1,0 +1,233 @@
+"""Specs of vector environments of registered environments, and how they are made again."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import importlib
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec, VectorizeMode, load_env_creator
+
+from cartwheel._internal.suggestions import (
+    instead_of,
+    keywords_of,
+    listed,
+    near_miss,
+    place_of,
+    shown,
+)
+from cartwheel.errors import add_note
+from cartwheel.vector.memory_plan import require_python_rows
+from cartwheel.vector.vector_env import VectorEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+#: The vector entry point of specs of :meth:`Recipe.as_spec`; a string, so that they survive JSON.
+ENTRY_POINT = "cartwheel._spec:make_again"
+#: The keyword of such a spec that has everything except keywords of the environment.
+_OWN = "cartwheel"
+#: Keywords of ``gymnasium.make`` itself, and of ``make_vec``.
+_OF_MAKE = ("max_episode_steps", "disable_env_checker", "render_mode", "num_envs")
+
+
+@dataclasses.dataclass
+class Recipe:
+    """All that is needed to make a vector environment of registered environments.
+
+    Attributes:
+        spec: The spec of a single environment, without keywords.
+        num_envs: Number of environments.
+        env_kwargs: Keywords of ``gymnasium.make``, which passes them to the environment.
+        vector_kwargs: Keywords of :class:`~cartwheel.VectorEnv`.
+        wrappers: Functions applied to each environment, in order.
+    """
+
+    spec: EnvSpec
+    num_envs: int
+    env_kwargs: dict[str, Any]
+    vector_kwargs: dict[str, Any]
+    wrappers: tuple[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]], ...]
+
+    @classmethod
+    def of(cls, spec: EnvSpec, num_envs: int) -> Recipe:
+        """Returns the recipe of a spec.
+
+        Args:
+            spec: A registered spec, or the spec of a vector environment of Gymnasium or cartwheel.
+            num_envs: Number of environments, if the spec does not have it.
+        """
+        single = copy.deepcopy(spec)
+        kwargs, single.kwargs = single.kwargs, {}
+        kwargs.pop("vectorization_mode", None)
+        num_envs = kwargs.pop("num_envs", num_envs)
+        if spec.vector_entry_point == ENTRY_POINT:
+            return cls._stored(kwargs.pop(_OWN), num_envs, kwargs)
+        vector_kwargs = dict(kwargs.pop("vector_kwargs", {}))
+        return cls(single, num_envs, kwargs, vector_kwargs, tuple(kwargs.pop("wrappers", ())))
+
+    @classmethod
+    def _stored(cls, own: dict[str, Any], num_envs: int, env_kwargs: dict[str, Any]) -> Recipe:
+        single = own["spec"]
+        if isinstance(single, dict):  # loaded from JSON
+            derived = ("namespace", "name", "version")
+            fields = {name: value for name, value in single.items() if name not in derived}
+            single = EnvSpec.from_json(json.dumps(fields))
+        return cls(single, num_envs, env_kwargs, dict(own["vector_kwargs"]), tuple(own["wrappers"]))
+
+    def make(self) -> VectorEnv:
+        """Makes the vector environment and sets its ``spec``.
+
+        Raises:
+            gymnasium.error.Error: The spec has no entry point.
+            MemoryError: There is not enough memory for so many environments.
+            Exception: As for :class:`~cartwheel.VectorEnv`.
+        """
+        if self.spec.entry_point is None:
+            raise gym.error.Error(
+                f"Cannot create vectorized environment for {self.spec.id} because it doesn't have "
+                "an entry point defined."
+            )
+        require_python_rows(self.num_envs)
+        make_single = functools.partial(_make_single, self.spec, self.env_kwargs, self.wrappers)
+        try:
+            envs = VectorEnv([make_single] * self.num_envs, **self.vector_kwargs)
+        except TypeError as error:
+            self._explain(error)
+            raise
+        envs.spec = self.as_spec()
+        return envs
+
+    def _explain(self, error: TypeError) -> None:
+        """Notes on the error for an unknown keyword of the environment what exists."""
+        found = re.search("unexpected keyword argument '([^']+)'", str(error))
+        name = found and found[1]
+        if name not in self.env_kwargs:
+            return
+        own: set[str] = set()
+        with contextlib.suppress(Exception):  # an entry point may be anything that can be called
+            creator = self.spec.entry_point
+            own |= keywords_of(load_env_creator(creator) if isinstance(creator, str) else creator)
+        others = keywords_of(VectorEnv) - {"env_fns", "worker"}
+        value = self.env_kwargs[name]
+        place, meant = place_of(name, value), near_miss(name, {*own, *others, *_OF_MAKE})
+        if place is None and meant is not None:
+            add_note(error, f"did you mean `{meant}`?")
+        else:
+            add_note(
+                error,
+                place
+                or f"{self.spec.id} has the keywords {listed(sorted(own))}. If `{name}` is one of "
+                f'its attributes, set it by `envs.set_attr("{name}", {shown(value)})`.',
+            )
+
+    def as_spec(self) -> EnvSpec:
+        """Returns the recipe as a spec, which also works with ``gymnasium.make_vec``.
+
+        A spec of Gymnasium's own vector environments cannot have keywords of cartwheel, such as
+        ``executor``. So this spec names a vector entry point, :func:`make_again`. With an entry
+        point, Gymnasium allows neither vector keywords nor wrappers, so one keyword has them all.
+        """
+        spec = copy.deepcopy(self.spec)
+        own = {
+            "spec": copy.deepcopy(self.spec),
+            "vector_kwargs": dict(self.vector_kwargs),
+            "wrappers": self.wrappers,
+        }
+        spec.vector_entry_point = ENTRY_POINT
+        spec.additional_wrappers = ()
+        spec.kwargs = {
+            **self.env_kwargs,
+            "vectorization_mode": VectorizeMode.VECTOR_ENTRY_POINT.value,
+            _OWN: own,
+        }
+        if spec.max_episode_steps is not None:  # `gymnasium.make_vec` adds it, too
+            spec.kwargs.setdefault("max_episode_steps", spec.max_episode_steps)
+        if self.num_envs != 1:
+            spec.kwargs["num_envs"] = self.num_envs
+        return spec
+
+
+def make_again(num_envs: int, **kwargs: Any) -> VectorEnv:
+    """The vector entry point of specs of :class:`~cartwheel.VectorEnv`, for ``gymnasium.make_vec``.
+
+    Args:
+        num_envs: Number of environments.
+        **kwargs: The keywords of the spec; all additional ones belong to the environment.
+    """
+    own = kwargs.pop(_OWN)
+    return Recipe._stored(own, num_envs, kwargs).make()
+
+
+def _make_single(
+    spec: EnvSpec, env_kwargs: dict[str, Any], wrappers: tuple[Callable[[Any], Any], ...]
+) -> gym.Env[Any, Any]:
+    env: gym.Env[Any, Any] = gym.make(spec, **env_kwargs)
+    for wrapper in wrappers:
+        env = wrapper(env)
+    return env
+
+
+#: The vector entry point of specs that :class:`~cartwheel.ale.AleVectorEnv` makes; a string, so
+#: that they survive JSON.
+ALE_ENTRY_POINT = "cartwheel.ale:AleVectorEnv"
+#: The vector entry point with which ale-py registers its ids.
+_OWN_ENTRY_POINT_OF_ALE = "ale_py.vector_env:AtariVectorEnv"
+
+
+def is_made_by_ale(id_or_spec: Any, keywords: dict[str, Any]) -> bool:
+    """Whether ale-py makes the vector environment; if so, its ids are registered afterwards.
+
+    Args:
+        id_or_spec: An id, or a spec, such as that of an earlier vector environment.
+        keywords: All keywords.
+
+    Raises:
+        ImportError: ale-py is not installed.
+    """
+    executor = keywords.get("executor")
+    is_stored = isinstance(id_or_spec, EnvSpec) and id_or_spec.vector_entry_point == ALE_ENTRY_POINT
+    if executor == "ale" or (executor is None and is_stored):
+        importlib.import_module("cartwheel.ale")
+        return True
+    return False
+
+
+def as_ale_spec(spec: EnvSpec, wrappers: Iterable[Any], *, one_by_one: bool) -> EnvSpec:
+    """Returns the spec with the vector entry point of :class:`~cartwheel.ale.AleVectorEnv`.
+
+    Args:
+        spec: The registered spec, or the spec of an earlier vector environment.
+        wrappers: Functions for single environments, which there are none of.
+        one_by_one: Whether single environments were asked for by ``vectorization_mode``.
+
+    Raises:
+        ValueError: ale-py has no vector environment of this id, or single environments were asked
+            for.
+        gymnasium.error.Error: There are wrappers.
+    """
+    if spec.vector_entry_point not in (_OWN_ENTRY_POINT_OF_ALE, ALE_ENTRY_POINT):
+        raise ValueError(
+            f"executor='ale' is for ids such as 'ALE/Pong-v5', of which ale-py has a vector "
+            f"environment; got {spec.id!r}."
+        )
+    if one_by_one:
+        raise ValueError(
+            "executor='ale' steps no single environments: leave out `vectorization_mode`, or use "
+            "executor='process'."
+        )
+    all_wrappers = [*spec.additional_wrappers, *wrappers]
+    if all_wrappers:
+        raise gym.error.Error(
+            "executor='ale' has no single environments to wrap. "
+            + instead_of(all_wrappers, "executor='process'")
+        )
+    spec = copy.deepcopy(spec)
+    spec.vector_entry_point = ALE_ENTRY_POINT
+    return spec

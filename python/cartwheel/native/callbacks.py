@@ -1,0 +1,311 @@
+"""The caller's side of native environments' mailboxes: the methods that the native pool calls."""
+
+from __future__ import annotations
+
+import bisect
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel._internal.arguments import by_row
+from cartwheel._internal.logging import log_waiting
+from cartwheel.errors import WorkerTimeoutError, add_note
+from cartwheel.native.keywords import reset_as_json
+from cartwheel.workers.faults import Fault, add_info, raise_first
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
+    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel.vector.base import PoolVectorEnv
+
+#: The seed of a row's random number stream (``-1``: unknown), and the ``state`` of its PCG64.
+Stream = tuple[int, Any]
+
+
+class NativeLink:
+    """The Python methods that the pool calls when its environments are native.
+
+    Attributes:
+        envs: The environments.
+        timeout: Seconds that a synchronous call may take; ``None`` for no limit.
+        begun: Which rows were ever reset, ``bool`` of shape ``(num_envs,)``.
+        draw_kept: Draws terminal states, from rows and what they kept.
+    """
+
+    draw_kept: Callable[[list[int], list[Any]], list[Any]]
+
+    def __init__(
+        self,
+        owner: PoolVectorEnv[Any, Any],
+        env_id: str,
+        envs: NativeEnvs,
+        shards: list[tuple[int, int]],
+        timeout: float | None,
+    ) -> None:
+        """Links ``owner`` to its environments, by a weak reference to ``owner``."""
+        self._owner = weakref.ref(owner)
+        self._env_id = env_id
+        self._shown_id = owner._shown_id
+        self._shards = shards
+        self._lasts = [last for _, last in shards]
+        self.envs = envs
+        self.timeout = timeout
+        self.begun = np.zeros(shards[-1][1], np.bool_)
+
+    def pack_reset(
+        self,
+        seeds: list[int | None],
+        mask: NDArray[np.bool_] | None,
+        options: ResetOptions,
+    ) -> list[Any]:
+        """Makes the message for a reset, one for all shards."""
+        texts = self._texts(options)
+        self.begun |= True if mask is None else mask
+        rows = None if mask is None else mask.tobytes()
+        return [("reset", rows, None if seeds.count(None) == len(seeds) else seeds, texts)]
+
+    def _texts(self, options: ResetOptions) -> str | list[str | None] | None:
+        """Returns options as JSON, for all rows or for each, or raises because they are refused."""
+        if not isinstance(options, list | tuple):
+            return self._text(options)
+        texts: dict[int, str | None] = {}  # rows may share a dictionary
+        for at, own in enumerate(options):
+            if id(own) not in texts:
+                try:
+                    texts[id(own)] = self._text(own)
+                except Exception as error:
+                    add_note(error, f"in `options[{at}]`")
+                    raise
+        return [texts[id(own)] for own in options]
+
+    def _text(self, options: Mapping[str, Any] | None) -> str | None:
+        if not options:
+            return None
+        text = reset_as_json(self._env_id, options, self._shown_id)
+        self.envs.check_reset_options(text)
+        return text
+
+    def pack_request(
+        self, name: str, rows: Sequence[int] | None, values: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Makes the messages to read a parameter of rows, or to set it to one value for each.
+
+        Args:
+            name: The parameter.
+            rows: The rows, in any order; ``None`` for all rows.
+            values: The values; ``None`` to read.
+        """
+        if rows is None:
+            return [
+                ("request", name, list(range(*shard)), values and values[slice(*shard)])
+                for shard in self._shards
+            ]
+        given = dict(zip(rows, values, strict=True)) if values is not None else None
+        return [
+            ("request", name, own, given and [given[row] for row in own])
+            for own in self._by_shard(rows)
+        ]
+
+    def pack_streams(self, streams: list[Stream] | None) -> list[Any]:
+        """Makes the messages to read or to set the random number streams."""
+        return [
+            ("streams", None if streams is None else streams[first:last])
+            for first, last in self._shards
+        ]
+
+    def pack_render(self, rows: Sequence[int], mode: int) -> list[Any]:
+        """Makes the messages to draw rows, in the render mode of this number."""
+        return [("render", own, mode) for own in self._by_shard(rows)]
+
+    def pack_keep(self, rows: Sequence[int], mode: int | None) -> list[Any]:
+        """Makes the messages to keep terminal states of these rows from now on.
+
+        Args:
+            rows: The rows; no others are kept any more.
+            mode: The number of the render mode of drawings; ``None`` for parameters.
+        """
+        return [("keep", own, mode) for own in self._by_shard(rows)]
+
+    def _by_shard(self, rows: Sequence[int]) -> list[list[int]]:
+        by_shard: list[list[int]] = [[] for _ in self._shards]
+        for row in rows:
+            by_shard[self.shard_of(row)].append(row)
+        return by_shard
+
+    def judge(self, before: bytes, actions: Any, after: Any) -> Any:
+        """Asks the vector environment for rewards and flags; the native pool calls it.
+
+        The pool knows it by this method alone, since what a pool refers to is never collected as a
+        part of a circle; and functions of users refer to anything.
+        """
+        owner: Any = self._owner()
+        return owner._judge(before, actions, after)
+
+    def draw_terminal(self, rows: list[int], kept: list[Any]) -> list[Any]:
+        """Returns frames of terminal states from what these rows kept; the native pool calls it."""
+        return self.draw_kept(rows, kept)
+
+    def shard_of(self, row: int) -> int:
+        """Returns the number of the shard that has a row."""
+        return bisect.bisect_right(self._lasts, row)
+
+    def check_state(self, state: bytes) -> None:
+        """Raises unless this is the state of a row of such an environment."""
+        self.envs.check_state(state)
+
+    def pack_sample(self, seeds: list[int | None]) -> list[Any]:
+        """Makes the messages that reset rows with seeds, for states to cache; ``None``: not."""
+        rows = [
+            [row for row in range(first, last) if seeds[row] is not None]
+            for first, last in self._shards
+        ]
+        return [("sample", own, [seeds[row] for row in own]) for own in rows]
+
+    def sampled(self, answers: tuple[bytes, ...]) -> list[bytes]:
+        """Returns the states from the answers, in the order of the rows."""
+        return list(answers)
+
+    def pack_cache(self, states: list[bytes], key: int, draws: list[tuple[int, int]]) -> list[Any]:
+        """Makes the messages after which every reset loads a state.
+
+        Raises:
+            ValueError: A state was changed, or is of another environment or of other keywords.
+        """
+        self.envs.set_cache(states, key)
+        return [("cache", draws[first:last]) for first, last in self._shards]
+
+    def pack_draws(self) -> list[Any]:
+        """Makes the messages that ask for the draws of every row."""
+        return [("draws",)] * len(self._shards)
+
+    def pack_save(self, rows: list[int]) -> list[Any]:
+        """Makes the messages that ask for the states of rows."""
+        return [("save", own) for own in self._by_shard(rows)]
+
+    def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[tuple[int, Any]]:
+        """Makes the messages for rows that continue from states: shards, rows, states."""
+        return [
+            (shard, ("state", row, state))
+            for shard, (first, last) in enumerate(self._shards)
+            for row, state in zip(rows, states, strict=True)
+            if first <= row < last
+        ]
+
+    def timed_out(self, call: str, seconds: float, rows: list[int]) -> WorkerTimeoutError:
+        """Returns the exception for rows that have not answered in time."""
+        return WorkerTimeoutError.of(call, seconds, rows, [])
+
+    def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]]) -> None:
+        """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
+        log_waiting(call, seconds, owed, self._shards)
+
+    def post(self, messages: list[Any]) -> None:
+        """Leaves the message of a reset, or one message for each shard; replaces earlier ones."""
+        envs = self.envs
+        if messages[0][0] == "reset":
+            envs.post_reset(*messages[0][1:])
+            return
+        posts: dict[str, Any] = {
+            "request": envs.post_request,
+            "save": envs.post_save,
+            "sample": envs.post_sample,
+            "cache": envs.post_cache,
+            "draws": envs.post_draws,
+            "streams": envs.post_streams,
+            "render": envs.post_render,
+            "keep": envs.post_keep,
+        }
+        for shard, (kind, *parts) in enumerate(messages):
+            posts[kind](shard, *parts)
+
+    def pack_row_resets(
+        self, rows: list[int], seeds: list[int | None], options: ResetOptions
+    ) -> list[tuple[int, Any]]:
+        """Makes the messages for resets that ``send`` starts: shards, rows, seeds, options."""
+        texts = by_row(self._texts(options), len(rows))
+        return [
+            (shard, ("reset", row, seed, own))
+            for shard, (first, last) in enumerate(self._shards)
+            for row, seed, own in zip(rows, seeds, texts, strict=True)
+            if first <= row < last
+        ]
+
+    def keep_next_resets(
+        self,
+        _: Pool,
+        rows: list[int],
+        seeds: list[int | None],
+        options: ResetOptions,
+    ) -> None:
+        """Leaves seeds and options for the next automatic resets of rows."""
+        texts = by_row(self._texts(options), len(rows))
+        for row, seed, own in zip(rows, seeds, texts, strict=True):
+            self.envs.post_row_reset(self.shard_of(row), row, seed, own, automatic=True)
+
+    def post_some(self, messages: list[tuple[int, Any]]) -> None:
+        """Leaves the messages of resets of single rows for their shards."""
+        posts: dict[str, Any] = {
+            "reset": self.envs.post_row_reset,
+            "state": self.envs.post_row_state,
+        }
+        for shard, (kind, row, *parts) in messages:
+            self.begun[row] = True
+            posts[kind](shard, row, *parts)
+
+    def attach_rollout(self, pool: Pool, slab: RolloutSlab) -> None:
+        """Does nothing: threads share the memory."""
+
+    def raise_faults(
+        self, announced: list[tuple[int, int | None, int]], received: list[int] | None
+    ) -> None:
+        """Takes the faults of shards or of single rows, and raises the fault of the lowest row."""
+        faults = []
+        for shard, row, _ in announced:
+            faults += self.envs.take_faults(shard) if row is None else self._fault(shard, row)
+        raise_first([Fault.of(row, error, travels=False) for row, error in faults], received)
+
+    def _fault(self, shard: int, row: int) -> list[tuple[int, BaseException]]:
+        fault = self.envs.take_fault(shard, row)
+        return [] if fault is None else [fault]
+
+    def receive_rest(self, announced: tuple[int, int, int]) -> bytes:
+        """Takes the infos of a shard that did not fit into its region, from a row on."""
+        shard, row, _ = announced
+        return self.envs.take_rest(shard, row)
+
+    def receive_answers(self, _: object, __: object, rows: list[int] | None) -> tuple[Any, ...]:
+        """Takes the answers of every shard.
+
+        Args:
+            _: Not used.
+            __: Not used.
+            rows: The rows that were asked, in the order of the result; ``None`` for the order of
+                the shards.
+        """
+        taken = [self.envs.take_answer(shard) for shard in range(len(self._shards))]
+        answers = [value for answer in taken if answer is not None for value in answer]
+        if rows is None:
+            return tuple(answers)
+        asked = [row for own in self._by_shard(rows) for row in own]
+        by_row = dict(zip(asked, answers, strict=True))
+        return tuple(by_row[row] for row in rows)
+
+    def discard(
+        self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
+    ) -> None:
+        """Takes and drops the faults and infos that shards announced."""
+        for shard, row, _ in faults:
+            self.envs.take_faults(shard) if row is None else self._fault(shard, row)
+        for shard, row, _ in rests:
+            self.envs.take_rest(shard, row)
+
+    def add_info(
+        self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
+    ) -> dict[str, Any]:
+        """Adds one info to a batch of ``rows`` by the owner's ``_add_info``."""
+        return add_info(self._owner(), infos, info, place, rows)

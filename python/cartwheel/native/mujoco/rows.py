@@ -1,0 +1,258 @@
+"""The simulations of rows: models and datas of MuJoCo, and the attributes that are their parts."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel._internal.suggestions import near_miss, shown
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+#: Arrays of ``MjData`` that frames are drawn from, in the order of the parameter ``scene``.
+SCENE = (
+    "geom_xpos",
+    "geom_xmat",
+    "site_xpos",
+    "site_xmat",
+    "cam_xpos",
+    "cam_xmat",
+    "light_xpos",
+    "light_xdir",
+    "xpos",
+    "xmat",
+    "xipos",
+    "ximat",
+    "subtree_com",
+)
+#: Arrays of ``MjData`` that Rust gets. Their memory does not move while the object lives; that of
+#: contacts and constraints (``efc_*``) does, so it is not here.
+DATA_FIELDS = (
+    "qpos",
+    "qvel",
+    "act",
+    "ctrl",
+    "cinert",
+    "cvel",
+    "cfrc_ext",
+    "qfrc_actuator",
+    "qfrc_constraint",
+    "ten_length",
+    "ten_velocity",
+    *SCENE,
+)
+#: Arrays of ``MjModel`` that environments read.
+MODEL_FIELDS = ("body_mass",)
+
+#: What ``make_row`` answers: the row's number, the addresses of its model and its data, and of each
+#: field the address and the number of elements, and the object that keeps all of them alive.
+MadeRow = tuple[int, int, int, dict[str, tuple[int, int]], object]
+
+
+class Row:
+    """One simulation: a model of MuJoCo and the state of one environment.
+
+    Attributes:
+        number: Its number, which no other simulation of the process has.
+        model: The ``mujoco.MjModel``, which rows share unless each has its own.
+        data: The ``mujoco.MjData``.
+        original: Of the model's fields that were set, the values before.
+    """
+
+    _numbers = itertools.count()
+
+    def __init__(self, mujoco: ModuleType, model: Any) -> None:
+        """Makes the data of a model.
+
+        Raises:
+            mujoco.FatalError: There is no memory for it.
+        """
+        self.number = next(self._numbers)
+        self.model = model
+        self.data = mujoco.MjData(model)
+        self.original: dict[str, Any] = {}
+        self._mujoco = mujoco
+
+    def data_of(self, qpos: Any, scene: Any) -> Any:
+        """Returns another data that looks as this row's looked once.
+
+        Args:
+            qpos: The positions then.
+            scene: The numbers of :data:`SCENE` then. After a step they are older than ``qpos``.
+        """
+        data = self._mujoco.MjData(self.model)
+        data.qpos[:] = qpos
+        self._mujoco.mj_forward(self.model, data)
+        begin = 0
+        for name in SCENE:
+            field = getattr(data, name)
+            field[...] = np.reshape(scene[begin : begin + field.size], field.shape)
+            begin += field.size
+        return data
+
+
+class Rows:
+    """Makes the simulations of rows, and finds them by their numbers.
+
+    Rust owns the simulations: one that it dropped is found no more.
+
+    Attributes:
+        model: The model that rows share, or of which each has a copy.
+        model_per_row: Whether each row has a copy.
+    """
+
+    def __init__(
+        self,
+        mujoco: ModuleType,
+        model: Any,
+        data_fields: tuple[str, ...] = DATA_FIELDS,
+        model_fields: tuple[str, ...] = MODEL_FIELDS,
+        *,
+        model_per_row: bool,
+    ) -> None:
+        """Keeps the model; makes no row yet.
+
+        Args:
+            mujoco: The imported package.
+            model: A ``mujoco.MjModel``.
+            data_fields: The arrays of a row's data that Rust gets.
+            model_fields: The arrays of a row's model that Rust gets.
+            model_per_row: Whether each row gets a copy of the model.
+        """
+        self.model = model
+        self.model_per_row = model_per_row
+        self._mujoco = mujoco
+        self._fields = (data_fields, model_fields)
+        self._alive: weakref.WeakValueDictionary[int, Row] = weakref.WeakValueDictionary()
+
+    def make(self) -> MadeRow:
+        """Makes the simulation of one more row; Rust calls it, on any thread.
+
+        Raises:
+            mujoco.FatalError: There is no memory for it.
+        """
+        model = copy.copy(self.model) if self.model_per_row else self.model
+        row = Row(self._mujoco, model)
+        self._alive[row.number] = row
+        fields = {}
+        for owner, names in zip((row.data, model), self._fields, strict=True):
+            for name in names:
+                fields[name] = _memory(owner, name)
+        return row.number, model._address, row.data._address, fields, row
+
+    def __getitem__(self, number: int) -> Row:
+        """Returns the simulation of this number.
+
+        Raises:
+            KeyError: Rust has dropped it.
+        """
+        return self._alive[number]
+
+
+def _memory(owner: Any, name: str) -> tuple[int, int]:
+    """Returns the address of an array and the number of its elements."""
+    array = getattr(owner, name)
+    if array.dtype != np.float64 or not array.flags.c_contiguous:
+        raise TypeError(
+            f"`{name}` of {type(owner).__name__} must be contiguous and of float64, got "
+            f"{array.dtype}"
+        )
+    return array.ctypes.data, array.size
+
+
+_OWNERS = ("model", "data")
+
+
+def is_of_row(name: Any) -> bool:
+    """Whether a name is ``model`` or ``data``, or one of their fields: ``data.qpos``."""
+    return isinstance(name, str) and name.partition(".")[0] in _OWNERS
+
+
+def read(row: Row, name: str) -> Any:
+    """Returns an attribute: MuJoCo's object, or the value of a field; of an array a copy.
+
+    Args:
+        row: The simulation.
+        name: As for :func:`is_of_row`.
+
+    Raises:
+        AttributeError: There is no such field.
+    """
+    value = row
+    for part in name.split("."):
+        value = _part(value, part, name)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def convert(row: Row, name: str, value: Any) -> Any:
+    """Returns what :func:`write` would write: a value of the field's shape and dtype.
+
+    Raises:
+        AttributeError: There is no such field.
+        ValueError: The field cannot be set, or the value does not fit.
+    """
+    if name in _OWNERS:
+        raise ValueError(f"`{name}` cannot be replaced: set its fields, as in `{name}.qpos`.")
+    present = read(row, name)
+    if isinstance(present, np.ndarray):
+        given = np.asarray(value)
+        if given.shape != present.shape or not np.can_cast(given.dtype, present.dtype, "same_kind"):
+            raise ValueError(
+                f"`{name}` must have the shape {present.shape} of {present.dtype}, got the shape "
+                f"{given.shape} of {given.dtype}."
+            )
+        return given.astype(present.dtype)
+    if isinstance(present, int | float):
+        try:
+            return type(present)(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"`{name}` must be a number of type {type(present).__name__}, got {shown(value)}."
+            ) from None
+    raise ValueError(f"`{name}` is a {type(present).__name__}, which cannot be set.")
+
+
+def write(row: Row, name: str, value: Any) -> None:
+    """Sets a field to what :func:`convert` returned; MuJoCo computes nothing anew.
+
+    Raises:
+        ValueError: MuJoCo does not let the field be set.
+    """
+    if name.startswith("model."):
+        row.original.setdefault(name, read(row, name))
+    owner: Any = row
+    *path, last = name.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    present = getattr(owner, last)
+    if isinstance(present, np.ndarray):
+        present[...] = value
+        return
+    try:
+        setattr(owner, last, value)
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"`{name}` cannot be set: MuJoCo fixes it.") from error
+
+
+def changed(row: Row) -> list[str]:
+    """Returns the fields of the row's model that :func:`write` has set to other values."""
+    return [
+        name for name, value in row.original.items() if not np.array_equal(read(row, name), value)
+    ]
+
+
+def _part(owner: Any, part: str, name: str) -> Any:
+    try:
+        return getattr(owner, part)
+    except AttributeError:
+        fields = [known for known in dir(owner) if not known.startswith("_")]
+        meant = near_miss(part, fields)
+        hint = "" if meant is None else f": did you mean {meant!r}?"
+        raise AttributeError(
+            f"{name!r}: {type(owner).__name__} of MuJoCo has no field {part!r}{hint}"
+        ) from None

@@ -1,0 +1,266 @@
+"""Reads recorded episodes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+
+from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.progress import Progress
+from cartwheel.recorder.h5_file import load_library
+from cartwheel.recorder.layouts import NAMES
+
+#: Names of Minari's arrays in ManiSkill's words.
+_WORDS = {theirs: ours for ours, theirs in NAMES.items()}
+#: Arrays that belong to steps; observations have one entry more.
+STEPS = ("actions", "terminated", "truncated", "rewards", "success", "fail")
+
+
+class TrajectoryDataset:
+    """The transitions of recorded episodes, in memory.
+
+    It reads both layouts of :class:`RecordEpisode`, files of ManiSkill, and the files of a program
+    that was killed, in which case it takes the metadata from the file of arrays. The arrays have
+    the transitions of one episode after the other; ``dataset[i]`` is one transition.
+
+    Example:
+        dataset = TrajectoryDataset("runs/cartpole/demo.h5")
+        loader = torch.utils.data.DataLoader(dataset, batch_size=256, shuffle=True)
+
+    Args:
+        path: ManiSkill's ``.h5`` file; or Minari's folder, its ``data`` folder or its file.
+        load_count: The number of episodes to read, from the first on; -1 for all.
+        success_only: Whether episodes that did not succeed at their end are left out.
+        device: A device of PyTorch, for tensors; ``None`` for arrays of NumPy.
+
+    Attributes:
+        obs: Observations before the actions, ``[transitions, ...]``, nested as recorded.
+        actions: Actions, nested as recorded.
+        terminated: ``bool`` ``[transitions]``.
+        truncated: ``bool`` ``[transitions]``.
+        rewards: ``[transitions]``; ``None`` if an episode has none. So are ``success``, ``fail``.
+        episodes: The metadata of the episodes that were read.
+        env_info: Of the environments; for Minari its ``metadata.json``.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        TypeError: ``path`` is no path.
+        ValueError: The file has no trajectories; ``success_only``, but an episode does not say
+            whether it succeeded; or ``load_count`` is wrong.
+        ImportError: ``h5py`` is missing: ``pip install 'cartwheel[record]'``; or a ``device`` is
+            given, and PyTorch is missing.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        load_count: int = -1,
+        success_only: bool = False,  # noqa: FBT001 - ManiSkill's signature
+        device: Any = None,
+    ) -> None:
+        """Reads the file."""
+        h5py = load_library("h5py")
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"`path` must be the path of a recording, got {path!r}.")
+        count = as_integer("load_count", load_count, -1)
+        self.path = _file(FilePath(path))
+        is_minari = self.path.suffix == ".hdf5"
+        if not h5py.is_hdf5(self.path):
+            raise ValueError(
+                f"{self.path} is no HDF5 file: give the `.h5` file of a recording, or Minari's "
+                "folder. The file of a recording that goes on can be read from 0.25 s after its "
+                "first episode on."
+            )
+        with h5py.File(self.path, "r") as file:
+            self.json_data = _metadata(self.path, file, is_minari=is_minari)
+            self.env_info: dict[str, Any] = (
+                self.json_data if is_minari else self.json_data["env_info"]
+            )
+            episodes = self.json_data.pop("episodes") if is_minari else self.json_data["episodes"]
+            chosen = episodes if count < 0 else episodes[:count]
+            if success_only:
+                chosen = [about for about in chosen if _succeeded(about)]
+            self.episodes: list[dict[str, Any]] = chosen
+            prefix = "episode_" if is_minari else "traj_"
+            forms = _forms(self.json_data) if is_minari else None
+            progress = Progress(len(chosen))
+            trajectories = []
+            for about in chosen:
+                progress.advance("reading")
+                group = file[f"{prefix}{about['episode_id']}"]
+                trajectories.append(_read(group, h5py.Group, forms))
+            progress.close()
+        lengths = [len(trajectory["terminated"]) for trajectory in trajectories]
+        #: The first transition of each episode, and the end of the last one.
+        self.starts = np.cumsum([0, *lengths])
+        self._join(trajectories, lengths)
+        self.device = device
+        if device is not None:
+            self._move(device)
+
+    def _join(self, trajectories: list[dict[str, Any]], lengths: list[int]) -> None:
+        pairs = [*zip(trajectories, lengths, strict=True)]
+        tracks = {
+            name: nested.concat([one[name] for one in trajectories])
+            for name in STEPS
+            if trajectories and all(name in one for one in trajectories)
+        }
+        self.actions: Any = tracks.get("actions")
+        self.terminated: Any = tracks.get("terminated", np.zeros(0, np.bool_))
+        self.truncated: Any = tracks.get("truncated", np.zeros(0, np.bool_))
+        self.rewards: Any = tracks.get("rewards")
+        self.success: Any = tracks.get("success")
+        self.fail: Any = tracks.get("fail")
+        has_obs = bool(pairs) and all("obs" in one for one, _ in pairs)
+        self.obs: Any = None
+        #: The last observation of each episode.
+        self.last_obs: Any = None
+        if has_obs:
+            self.obs = nested.concat(
+                [nested.at(one["obs"], slice(length)) for one, length in pairs]
+            )
+            lasts = [nested.at(one["obs"], slice(length, None)) for one, length in pairs]
+            self.last_obs = nested.concat(lasts)
+
+    def _move(self, device: Any) -> None:
+        torch = load_library("torch")
+
+        def tensor(array: Any) -> Any:
+            wide = array.astype(np.int32) if array.dtype == np.uint16 else array
+            return torch.as_tensor(wide, device=device)
+
+        for name in ("obs", "last_obs", *STEPS):
+            value = getattr(self, name)
+            if value is not None:
+                setattr(self, name, nested.apply(tensor, value))
+
+    def __repr__(self) -> str:
+        """How much was read, and where."""
+        read = f"{len(self)} transitions of {len(self.episodes)} episodes"
+        return f"<TrajectoryDataset, {read} in {self.path}>"
+
+    def __len__(self) -> int:
+        """The number of transitions."""
+        return len(self.terminated)
+
+    def __getitem__(self, index: Any) -> dict[str, Any]:
+        """Returns a transition, or some: ``obs``, ``action``, ``terminated``, ``truncated``.
+
+        Where recorded, also ``reward``, ``success`` and ``fail``.
+        """
+        names = {"obs": "obs", "action": "actions", "terminated": "terminated"}
+        names |= {"truncated": "truncated", "reward": "rewards", "success": "success"}
+        names["fail"] = "fail"
+        values = {name: getattr(self, source) for name, source in names.items()}
+        return {
+            name: nested.at(value, index) for name, value in values.items() if value is not None
+        }
+
+    def episode(self, number: int) -> dict[str, Any]:
+        """Returns an episode: observations with ``T + 1`` entries, the rest with ``T``.
+
+        Args:
+            number: Its place in :attr:`episodes`.
+
+        Raises:
+            IndexError: There is no such episode.
+        """
+        number = range(len(self.episodes))[number]
+        steps = slice(int(self.starts[number]), int(self.starts[number + 1]))
+        episode = {
+            name: nested.at(getattr(self, name), steps)
+            for name in STEPS
+            if getattr(self, name) is not None
+        }
+        if self.obs is not None:
+            last = nested.at(self.last_obs, slice(number, number + 1))
+            episode["obs"] = nested.apply(_appended, nested.at(self.obs, steps), last)
+        return episode
+
+
+def _file(path: FilePath) -> FilePath:
+    for name in ("main_data.hdf5", "data/main_data.hdf5"):
+        if (path / name).is_file():
+            return path / name
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, "no file of trajectories is here", str(path))
+    return path
+
+
+def _metadata(path: FilePath, file: Any, *, is_minari: bool) -> dict[str, Any]:
+    """The metadata; those of episodes from the file of arrays, if the JSON file lacks any."""
+    beside = path.with_name("metadata.json") if is_minari else path.with_suffix(".json")
+    known: dict[str, Any] = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
+    prefix = "episode_" if is_minari else "traj_"
+    numbers = sorted({int(name[len(prefix) :]) for name in file if name.startswith(prefix)})
+    if not (known or numbers or is_minari or "about" in file.attrs):
+        raise ValueError(f"{path} has no trajectories: there is no group `traj_0`.")
+    if "episodes" not in known or len(known["episodes"]) != len(numbers):
+        if not known and "about" in file.attrs:
+            known = json.loads(bytes(file.attrs["about"]))
+        known["episodes"] = [_about(file[f"{prefix}{number}"], number) for number in numbers]
+    if not is_minari:
+        known.setdefault("env_info", None)
+    return known
+
+
+def _about(group: Any, number: int) -> dict[str, Any]:
+    if "about" in group.attrs:
+        about: dict[str, Any] = json.loads(bytes(group.attrs["about"]))
+        return about
+    terminated = group["terminated" if "terminated" in group else "terminations"]
+    about = {"episode_id": number, "elapsed_steps": len(terminated)}
+    return about | {flag: bool(group[flag][-1]) for flag in ("success", "fail") if flag in group}
+
+
+def _succeeded(about: dict[str, Any]) -> bool:
+    if "success" not in about:
+        raise ValueError(
+            f"success_only=True, but episode {about['episode_id']} does not say whether it "
+            "succeeded: its infos had no 'success'."
+        )
+    return bool(about["success"])
+
+
+def _forms(known: dict[str, Any]) -> dict[str, Any]:
+    """The forms of Minari's spaces, by the names of ManiSkill's arrays."""
+    names = {"obs": "observation_space", "actions": "action_space"}
+    return {ours: json.loads(known[name]) for ours, name in names.items() if name in known}
+
+
+def _read(group: Any, kind: Any, forms: dict[str, Any] | None) -> dict[str, Any]:
+    """An episode as nested dictionaries and tuples of arrays; Minari's has ``forms``."""
+    arrays = {}
+    is_minari = forms is not None
+    for name in group:
+        if name in ("infos", "env_states"):
+            continue
+        word = _WORDS.get(name, name) if is_minari else name
+        arrays[word] = _tree(group[name], kind, (forms or {}).get(word))
+    for flag in ("success", "fail"):  # Minari has them among the infos, with one entry for a reset
+        if is_minari and f"infos/{flag}" in group:
+            arrays[flag] = group[f"infos/{flag}"][1:].astype(np.bool_)
+    return arrays
+
+
+def _tree(node: Any, kind: Any, form: dict[str, Any] | None) -> Any:
+    """What a group has; ``form`` is that of a space of Minari, if there is one."""
+    if not isinstance(node, kind):
+        return node[()]
+    if form is not None and form["type"] == "Tuple":
+        parts = enumerate(form["subspaces"])
+        return tuple(_tree(node[f"_index_{number}"], kind, part) for number, part in parts)
+    parts_of = form["subspaces"] if form is not None else {}
+    return {name: _tree(node[name], kind, parts_of.get(name)) for name in node}
+
+
+def _appended(steps: Any, last: Any) -> Any:
+    if isinstance(steps, np.ndarray):
+        return np.concatenate([steps, last])
+    return load_library("torch").cat([steps, last])

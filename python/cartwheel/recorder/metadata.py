@@ -1,0 +1,181 @@
+"""Metadata of recordings: environments, the origins of episodes, states of rows."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel._internal.suggestions import keywords_of
+from cartwheel.vector.base import PoolVectorEnv
+
+if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvSpec
+    from numpy.typing import NDArray
+
+#: Keywords of ``make_vec`` that say how many environments there were, and how they were stepped.
+VECTOR_KEYWORDS = ("num_envs", "vectorization_mode", "vector_kwargs", "wrappers")
+
+
+def to_json(value: Any, **keywords: Any) -> str:
+    """Returns JSON; arrays become lists, and objects that have no form in JSON their ``repr``."""
+    try:
+        return json.dumps(value, default=_plain, **keywords)
+    except TypeError:  # a key that is neither text nor a number
+        return json.dumps(_with_names(value), default=_plain, **keywords)
+
+
+def _with_names(value: Any) -> Any:
+    """The value with text for every key of a dictionary."""
+    if isinstance(value, dict):
+        return {str(key): _with_names(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_names(part) for part in value]
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return str(value) if isinstance(value, Path) else repr(value)
+
+
+def write_json(path: Path, value: Any, **keywords: Any) -> None:
+    """Writes a JSON file at once: nobody sees a part of it."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(to_json(value, **keywords) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def single_spec(envs: Any) -> EnvSpec | None:
+    """Returns the spec of one environment of a vector environment; ``None`` if it has none."""
+    spec: EnvSpec | None = copy.deepcopy(getattr(envs, "spec", None))
+    if spec is None:
+        return None
+    own = spec.kwargs.pop("cartwheel", None)  # what `make_vec` adds to specs of Gymnasium's
+    if own is not None:
+        registered = own["spec"]
+        is_read = isinstance(registered, dict)
+        spec.vector_entry_point = (
+            registered.get("vector_entry_point") if is_read else registered.vector_entry_point
+        )
+    bare = envs.unwrapped
+    not_of_one = {*VECTOR_KEYWORDS}
+    if isinstance(bare, PoolVectorEnv):
+        not_of_one |= keywords_of(type(bare)) - {"env_id", "render_mode"}
+    most = spec.kwargs.pop("max_episode_steps", None)
+    if most is not None:
+        spec.max_episode_steps = None if most == -1 else most
+    spec.kwargs = {key: value for key, value in spec.kwargs.items() if key not in not_of_one}
+    return spec
+
+
+def env_info(envs: Any) -> dict[str, Any]:
+    """Returns ``env_id``, ``env_kwargs`` and ``max_episode_steps`` of a vector environment."""
+    spec = single_spec(envs)
+    if spec is None:
+        name = type(envs.unwrapped).__name__
+        return {"env_id": name, "env_kwargs": {}, "max_episode_steps": None}
+    return {
+        "env_id": spec.id,
+        "env_kwargs": spec.kwargs,
+        "max_episode_steps": spec.max_episode_steps,
+    }
+
+
+class Origins:
+    """Seeds, options and numbers of the present episodes.
+
+    An environment that was given a seed plays one episode after the other from it. So an episode
+    can be played again by the seed of its row and its number since then.
+    """
+
+    def __init__(self, num_envs: int) -> None:
+        """No environment was reset yet."""
+        self._row_seeds = np.full(num_envs, -1, np.int64)
+        self._episode_seeds = np.full(num_envs, -1, np.int64)
+        self._numbers = np.full(num_envs, -1, np.int64)
+        self._options: dict[int, dict[str, Any]] = {}
+
+    def begin(
+        self,
+        rows: NDArray[np.int64],
+        seeds: NDArray[np.int64] | None,
+        options: dict[int, dict[str, Any]] | None,
+    ) -> None:
+        """Episodes begin.
+
+        Args:
+            rows: The environments.
+            seeds: The seed that each was given, or -1.
+            options: Those that were given any, by row.
+        """
+        self._numbers[rows] += 1
+        self._episode_seeds[rows] = -1
+        if seeds is not None:
+            given = seeds >= 0
+            at = rows[given]
+            self._numbers[at] = 0
+            self._row_seeds[at] = self._episode_seeds[at] = seeds[given]
+        if self._options or options:
+            for row in rows.tolist():
+                self._options.pop(row, None)
+                if options and row in options:
+                    self._options[row] = options[row]
+
+    def forget(self, rows: NDArray[np.int64]) -> None:
+        """These environments were replaced, or continue from states: their seed is unknown."""
+        self._row_seeds[rows] = self._numbers[rows] = -1
+
+    def about(self, row: int) -> dict[str, Any]:
+        """Returns what is known of the present episode of an environment."""
+        episode_seed, row_seed = (
+            None if seeds[row] < 0 else int(seeds[row])
+            for seeds in (self._episode_seeds, self._row_seeds)
+        )
+        how: dict[str, Any] = {} if episode_seed is None else {"seed": episode_seed}
+        if row in self._options:
+            how["options"] = self._options[row]
+        return {
+            "episode_seed": episode_seed,
+            "row_seed": row_seed,
+            "episode_in_row": int(self._numbers[row]),
+            "reset_kwargs": how,
+        }
+
+
+class States:
+    """Asks a vector environment for states.
+
+    Args:
+        envs: It has the method ``get_state``.
+        required: Whether it is an error if its environments cannot be saved.
+    """
+
+    def __init__(self, envs: Any, *, required: bool) -> None:
+        """Asks nothing yet."""
+        self._envs, self._required = envs, required
+        #: Whether environments can be saved; ``None`` before that was tried.
+        self._known: bool | None = None
+
+    def __call__(self, rows: list[int]) -> list[bytes] | None:
+        """Returns a state for each row; ``None`` if there is none now.
+
+        Raises:
+            Exception: The environments cannot be saved, and states are required.
+        """
+        if self._known is False or getattr(self._envs, "in_flight", None):
+            return None
+        try:
+            states: list[bytes] = self._envs.get_state(rows)
+        except Exception as error:
+            if self._known is None and not self._required:
+                self._known = False
+            elif self._known is None or not isinstance(error, ValueError):
+                raise
+            return None  # a row that lost its environment cannot be saved
+        self._known = True
+        return states

@@ -1,1 +1,0 @@
-"""Gymnasium's registry: makes vector environments by id, and rebuilds them by their spec."""

@@ -1,0 +1,524 @@
+"""Vector environments for Stable-Baselines3: ``pip install 'cartwheel[sb3]'``.
+
+This file is above 500 lines because it is a whole adapter.
+"""
+
+from __future__ import annotations
+
+from cartwheel._internal.optional import load
+
+load("stable_baselines3", "sb3", "cartwheel.sb3", "2.7")
+
+# ruff: noqa: E402 - they import what was loaded
+
+import functools
+import operator
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.spaces import Dict, Tuple
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv
+
+from cartwheel._internal import nested
+from cartwheel._internal.adapters import check_given, check_mode, check_names, check_whole_batches
+from cartwheel._internal.arguments import (
+    as_autoreset_mode,
+    as_bool,
+    as_env_fns,
+    as_num_envs,
+    as_rows,
+    as_seeds,
+)
+from cartwheel._internal.spaces import batch_of_actions, describe
+from cartwheel._internal.suggestions import keywords_of, shown
+from cartwheel.make import make_vec
+from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.vector.vector_env import VectorEnv
+from cartwheel.workers.worker import called, name_of, wrapper_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+    from stable_baselines3.common.vec_env.base_vec_env import (
+        VecEnvIndices,
+        VecEnvObs,
+        VecEnvStepReturn,
+    )
+
+    from cartwheel._internal.arguments import EnvFn
+    from cartwheel.vector.base import PoolVectorEnv
+
+__all__ = ["CartwheelVecEnv"]
+
+
+class CartwheelVecEnv(VecEnv):
+    """Environments of cartwheel for Stable-Baselines3; replaces ``DummyVecEnv``, ``SubprocVecEnv``.
+
+    Example:
+        >>> from stable_baselines3.common.env_util import make_vec_env
+        >>> from cartwheel.sb3 import CartwheelVecEnv
+        >>> envs = make_vec_env("CartPole-v1", 8, vec_env_cls=CartwheelVecEnv)
+        >>> envs.reset().shape  # or PPO("MlpPolicy", envs)
+        (8, 4)
+        >>> envs.close()
+        >>> native = CartwheelVecEnv("cartwheel/CartPole-v1", num_envs=8, monitor=True)
+        >>> native.reset().shape
+        (8, 4)
+        >>> native.close()
+
+    Observations, rewards, flags, infos, seeds and options are those of ``DummyVecEnv``, bit for
+    bit, and so are the weights of a policy that is trained with them.
+
+    Arrays belong to the caller, as those of :class:`cartwheel.VectorEnv`: nobody overwrites them.
+    The list and the dictionaries of infos are new in every step. ``TimeLimit.truncated`` is there
+    in every step, a Python ``bool``. In steps that end an episode, ``terminal_observation`` is the
+    episode's last observation; the infos of the reset after it are in :attr:`reset_infos`.
+
+    Args:
+        envs: What to step. A list of functions that make Gymnasium environments, one for each row,
+            as for :class:`cartwheel.VectorEnv`. Or an id or ``EnvSpec``, as for
+            :func:`cartwheel.make_vec`: ids in the namespace ``cartwheel/`` are native. Or a
+            :class:`cartwheel.VectorEnv` or :class:`cartwheel.NativeVectorEnv` in the mode
+            ``SAME_STEP``, which is closed together with this object.
+        num_envs: Number of environments of an id, 1 by default.
+        monitor: Whether infos of steps that end an episode have ``episode``: its return ``r``
+            (rounded to six decimals), its length ``l`` and the seconds ``t`` since the beginning,
+            as from the wrapper ``Monitor``. This costs much less than ``VecMonitor``, and
+            :meth:`env_is_wrapped` says that rows have a ``Monitor``. ``make_vec_env`` wraps
+            environments of Python in a ``Monitor`` itself.
+        **keywords: As for :class:`cartwheel.VectorEnv` or :func:`cartwheel.make_vec`, such as
+            ``executor`` and ``num_workers``. ``SubprocVecEnv``'s ``start_method`` is ``context``.
+
+    Raises:
+        TypeError: ``envs`` is nothing of that, there are keywords for a vector environment, or
+            ``monitor`` is no truth value.
+        ValueError: The mode is not ``SAME_STEP``, batches do not have all rows, observations are
+            nested deeper than one ``Dict`` or ``Tuple``, or several rows have the same
+            environment.
+        gymnasium.error.ClosedEnvironmentError: ``envs`` is closed.
+        Exception: As for :class:`cartwheel.VectorEnv`.
+    """
+
+    def __init__(
+        self,
+        envs: Iterable[EnvFn] | str | EnvSpec | PoolVectorEnv[Any, Any],
+        num_envs: int | None = None,
+        *,
+        monitor: bool = False,
+        **keywords: Any,
+    ) -> None:
+        """Makes the environments, unless ``envs`` has them."""
+        self._is_monitored = as_bool("monitor", monitor)
+        #: The vector environment that steps them.
+        self.vector_env = as_vector_env(envs, num_envs, keywords)
+        self._rows: NativeRows | PythonRows
+        if isinstance(self.vector_env, NativeVectorEnv):
+            self._rows = NativeRows(self.vector_env)
+        else:
+            self._rows = PythonRows(self.vector_env)
+        space = self.vector_env.single_action_space
+        self._pool = self.vector_env._pool
+        self._timeout = self.vector_env._link.timeout
+        self._as_batch = batches_of(space, self.vector_env.num_envs)
+        if self._is_monitored:
+            self._pool.record_episodes()
+        super().__init__(self.vector_env.num_envs, self.vector_env.single_observation_space, space)
+        self.metadata = dict(self.vector_env.metadata)
+
+    def __repr__(self) -> str:
+        """The vector environment, in one line."""
+        return f"{type(self).__name__}({self.vector_env!r})"
+
+    def step(self, actions: Any) -> VecEnvStepReturn:
+        """Steps every environment: :meth:`step_async` and :meth:`step_wait` in one.
+
+        Args:
+            actions: As for :meth:`step_async`.
+
+        Returns:
+            As for :meth:`step_wait`.
+
+        Raises:
+            Exception: As for :meth:`step_async` and :meth:`step_wait`.
+        """
+        return self._pool.step_by_row(self._as_batch(actions), self.reset_infos)
+
+    def step_async(self, actions: Any) -> None:
+        """Begins a step of every environment.
+
+        Args:
+            actions: One action for each: an array, or a list of actions. Of an action space with
+                integers they may be floats that are whole numbers.
+
+        Raises:
+            ValueError: Number, shape or values of the actions are wrong; nothing was stepped.
+            TypeError: The kind of their dtype differs from that of the action space.
+            Exception: As for :meth:`cartwheel.VectorEnv.step`.
+        """
+        self._pool.step_async(self._as_batch(actions))
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Waits for a step.
+
+        Returns:
+            Observations; rewards, ``float32`` of shape ``(num_envs,)``; whether episodes ended,
+            ``bool`` of the same shape; and a list with one dictionary of infos for each row.
+
+        Raises:
+            Exception: As for :meth:`cartwheel.VectorEnv.step_wait`.
+        """
+        return self._pool.step_wait_by_row(self.reset_infos, self._timeout)
+
+    def reset(self) -> VecEnvObs:
+        """Resets every environment, with the seeds of :meth:`seed` and the options that were set.
+
+        A step that was begun and not waited for is waited for and dropped.
+
+        Returns:
+            Observations. The infos are in :attr:`reset_infos`.
+
+        Raises:
+            Exception: As for :meth:`cartwheel.VectorEnv.reset`.
+        """
+        options = [own or None for own in self._options] if any(self._options) else None
+        self._pool.give_up()
+        prepared = self.vector_env._prepared("reset", self._seeds, options)
+        assert prepared is not None, "batches have all rows"
+        observations, self.reset_infos = self._pool.reset_by_row(*prepared, self._timeout)
+        self._reset_seeds()
+        self._reset_options()
+        return observations
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Sets the seeds of the next reset.
+
+        Args:
+            seed: Row ``i`` gets ``seed + i``. ``None``: a random number instead.
+
+        Returns:
+            The seed of each row.
+
+        Raises:
+            TypeError: ``seed`` is not an integer.
+            gymnasium.error.Error: It is negative.
+        """
+        as_seeds(seed, range(1), 1)
+        seeds: Sequence[int | None] = super().seed(seed)
+        return seeds
+
+    def close(self) -> None:
+        """Closes the environments and ends their workers; a second call does nothing."""
+        self.vector_env.close()
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments themselves, for the executor ``"inline"``.
+
+        Raises:
+            AttributeError: The environments are native, or in other threads or processes.
+        """
+        if isinstance(self.vector_env, NativeVectorEnv):
+            raise AttributeError(  # noqa: TRY004 - as for other rows without objects
+                "native environments are no objects of Python; use get_attr, set_attr and "
+                "env_method"
+            )
+        return self.vector_env.envs
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        """Renders every environment.
+
+        Returns:
+            For each row an array ``(height, width, 3)`` of ``uint8``. Without the render mode
+            ``"rgb_array"`` there is a warning, and ``None`` for each row.
+        """
+        if self.render_mode != "rgb_array":
+            warnings.warn(
+                f"get_images() needs render_mode='rgb_array', got {self.render_mode!r}",
+                stacklevel=2,
+            )
+            return [None] * self.num_envs
+        frames: tuple[NDArray[np.uint8], ...] = self.vector_env.render()
+        return frames
+
+    # Attributes of rows. `indices` are row numbers in any order, also negative ones, or one number;
+    # by default all rows. Results are in their order.
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether every environment, or a wrapper of it, has an attribute."""
+        return self._rows.has(attr_name, self._as_rows(None))
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Reads an attribute of environments, or of their wrappers; a method is not called."""
+        return self._rows.get(attr_name, self._as_rows(indices))
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Sets an attribute of environments (of their outermost wrappers) to one value."""
+        self._rows.set(attr_name, value, self._as_rows(indices))
+
+    def env_method(
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: VecEnvIndices = None,
+        **method_kwargs: Any,
+    ) -> list[Any]:
+        """Calls a method of environments, or of their wrappers."""
+        return self._rows.call(method_name, method_args, method_kwargs, self._as_rows(indices))
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
+        """Whether environments have a wrapper of a class, or of one that derives from it."""
+        rows = self._as_rows(indices)
+        if self._is_monitored and issubclass(Monitor, wrapper_class):
+            return [True] * len(rows)
+        return self._rows.are_wrapped(wrapper_class, rows)
+
+    def _as_rows(self, indices: VecEnvIndices) -> list[int]:
+        """Returns row numbers from 0 on.
+
+        Raises:
+            IndexError: A row does not exist.
+            TypeError: ``indices`` are no integers.
+            ValueError: A row is named twice.
+        """
+        if indices is None:
+            return list(range(self.num_envs))
+        rows = np.atleast_1d(np.asarray(indices))
+        if not rows.size:
+            return []
+        if rows.dtype.kind in "iu":
+            for row in rows.flat:
+                if not -self.num_envs <= row < self.num_envs:
+                    raise IndexError(
+                        f"`indices` names row {row}; there are rows {-self.num_envs} to "
+                        f"{self.num_envs - 1}"
+                    )
+            rows = rows % self.num_envs
+        return as_rows(rows, self.num_envs, "indices")
+
+
+#: Keywords that are not those of the vector environment, also by Stable-Baselines3's names.
+_OWN_KEYWORDS = {
+    "monitor": "monitor",
+    "num_envs": "num_envs",
+    "n_envs": "num_envs",
+    "start_method": "context",
+}
+
+
+def as_vector_env(
+    envs: Any, num_envs: Any, keywords: dict[str, Any]
+) -> VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]:
+    """Returns a vector environment in the form that Stable-Baselines3 needs.
+
+    Args:
+        envs: Functions, an id, or a vector environment.
+        num_envs: The number of environments of an id.
+        keywords: Keywords of the vector environment to make.
+
+    Raises:
+        Exception: As for ``CartwheelVecEnv``. What was made here is closed.
+    """
+    if isinstance(envs, GymnasiumVectorEnv):
+        given = _checked(envs, num_envs, keywords)
+        _check_space(given.single_observation_space)
+        return given
+    is_id = isinstance(envs, str | EnvSpec)
+    check_names("CartwheelVecEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
+    if is_id:
+        num_envs = 1 if num_envs is None else as_num_envs(num_envs)
+    elif isinstance(num_envs, str):  # the second argument of SubprocVecEnv is `start_method`
+        raise TypeError(f"the second argument is `num_envs`: pass context={shown(num_envs)}.")
+    elif num_envs is not None:
+        raise TypeError(
+            f"`num_envs` is for an id: repeat the function, `[function] * {shown(num_envs)}`."
+        )
+    else:
+        envs = as_env_fns(envs)
+        num_envs = len(envs)
+    mode = keywords.setdefault("autoreset_mode", AutoresetMode.SAME_STEP)
+    finals = keywords.get("final_obs", "object")
+    _check_form(as_autoreset_mode(mode), keywords.get("batch_size"), num_envs, finals)
+    made: VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]
+    made = make_vec(envs, num_envs, **keywords) if is_id else VectorEnv(envs, **keywords)
+    try:
+        _check_space(made.single_observation_space)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _checked(
+    envs: GymnasiumVectorEnv[Any, Any, Any], num_envs: Any, keywords: dict[str, Any]
+) -> VectorEnv[Any, Any] | NativeVectorEnv[Any, Any]:
+    """Returns a vector environment that the user made, after a check of its batches."""
+    if not isinstance(envs, VectorEnv | NativeVectorEnv):
+        raise TypeError(
+            "`envs` must be a cartwheel.VectorEnv or a cartwheel.NativeVectorEnv without wrappers, "
+            f"or functions that make environments, got {shown(envs)}."
+        )
+    given = keywords if num_envs is None else {"num_envs": num_envs, **keywords}
+    check_given("CartwheelVecEnv", envs, given)
+    _check_form(envs.autoreset_mode, envs.batch_size, envs.num_envs, envs.final_obs)
+    return envs
+
+
+def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int, final_obs: Any) -> None:
+    """Raises ``ValueError`` unless batches have the form that Stable-Baselines3 needs."""
+    why = "Stable-Baselines3 needs environments that restart in the step that ends an episode"
+    check_mode(mode, AutoresetMode.SAME_STEP, why)
+    check_whole_batches("Stable-Baselines3", batch_size, num_envs)
+    if final_obs != "object":
+        raise ValueError(
+            "Stable-Baselines3 needs final observations of single rows, got "
+            f"final_obs={shown(final_obs)}: leave `final_obs` out."
+        )
+
+
+def _check_space(space: Any) -> None:
+    """Raises ``ValueError`` if observations are nested more than once."""
+    for name, part in nested.parts(space):
+        if isinstance(part, Dict | Tuple):
+            raise ValueError(  # noqa: TRY004 - the space has the right type, and a wrong form
+                "Stable-Baselines3 has no nested observations: flatten the part "
+                f"{name!r}, {shown(part)}, for example by wrapping each environment in "
+                "gymnasium.wrappers.FlattenObservation, which makes one array of all parts."
+            )
+
+
+#: What native environments have beside their parameters, and its name in the vector environment.
+_SHARED = {
+    "render_mode": "render_mode",
+    "spec": "spec",
+    "metadata": "metadata",
+    "observation_space": "single_observation_space",
+    "action_space": "single_action_space",
+}
+
+
+class PythonRows:
+    """Environments written in Python, in their workers."""
+
+    def __init__(self, envs: VectorEnv[Any, Any]) -> None:
+        """Reaches the environments of ``envs``."""
+        self._envs = envs
+
+    def has(self, name: str, rows: list[int]) -> bool:
+        """Whether all of these environments have an attribute."""
+        has = operator.methodcaller("has_wrapper_attr", name)
+        return all(self._envs._apply("has_attr", name, rows, has))
+
+    def get(self, name: str, rows: list[int]) -> list[Any]:
+        """Reads an attribute, without calling it."""
+        return self._envs._apply(
+            "get_attr", name, rows, operator.methodcaller("get_wrapper_attr", name)
+        )
+
+    def set(self, name: str, value: Any, rows: list[int]) -> None:
+        """Sets an attribute of the outermost wrappers."""
+        self._envs._apply("set_attr", name, rows, setattr, name, value)
+
+    def call(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], rows: list[int]
+    ) -> list[Any]:
+        """Calls a method."""
+        return self._envs._apply("env_method", name, rows, called, name, args, kwargs)
+
+    def are_wrapped(self, wrapper: type[Any], rows: list[int]) -> list[bool]:
+        """Whether environments have a wrapper of this class."""
+        found = self._envs._apply("env_is_wrapped", "", rows, wrapper_names)
+        return [name_of(wrapper) in names for names in found]
+
+
+class NativeRows:
+    """Environments written in Rust: they have parameters, and no wrappers."""
+
+    def __init__(self, envs: NativeVectorEnv[Any, Any]) -> None:
+        """Reaches the environments of ``envs``."""
+        self._envs = envs
+
+    def has(self, name: str, rows: list[int]) -> bool:  # noqa: ARG002 - they are all alike
+        """Whether the environments have an attribute."""
+        drawn = ("np_random", "np_random_seed")
+        return name in _SHARED or name in drawn or name in self._envs.parameters
+
+    def get(self, name: str, rows: list[int]) -> list[Any]:
+        """Reads a parameter, random numbers, or what all environments share."""
+        if name in _SHARED:
+            return [getattr(self._envs, _SHARED[name])] * len(rows)
+        if name == "render":
+            raise AttributeError("native environments have no attribute 'render'; call get_images")
+        return list(self._envs.get_attr(name, env_index=rows)) if rows else []
+
+    def set(self, name: str, value: Any, rows: list[int]) -> None:
+        """Sets a parameter."""
+        if rows:
+            self._envs.set_attr(name, [value] * len(rows), env_index=rows)
+
+    def call(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], rows: list[int]
+    ) -> list[Any]:
+        """Calls one of the methods for attributes, or ``render``."""
+        methods: dict[str, Callable[..., list[Any]]] = {
+            "render": lambda: list(self._envs.render(rows)) if rows else [],
+            "get_wrapper_attr": lambda name: self.get(name, rows),
+            "has_wrapper_attr": lambda name: [self.has(name, rows)] * len(rows),
+            "set_wrapper_attr": lambda name, value: self._set_all(name, value, rows),
+        }
+        if name not in methods:
+            raise AttributeError(
+                f"{self._envs.env_id} is native and has no method {name!r}, only "
+                f"{', '.join(methods)}"
+            )
+        return methods[name](*args, **kwargs)
+
+    def _set_all(self, name: str, value: Any, rows: list[int]) -> list[bool]:
+        self.set(name, value, rows)
+        return [True] * len(rows)
+
+    def are_wrapped(self, wrapper: type[Any], rows: list[int]) -> list[bool]:  # noqa: ARG002
+        """Whether environments have a wrapper of this class: they have none."""
+        return [False] * len(rows)
+
+
+def batches_of(space: Space[Any], num_envs: int) -> Callable[[Any], Any]:
+    """Returns a function that turns actions, one for each environment, into a batch.
+
+    Policies of Stable-Baselines3 choose integer actions (of a ``MultiBinary``) as floats.
+
+    Args:
+        space: The action space of one environment.
+        num_envs: The number of actions.
+    """
+    if describe(space)[0] != "leaf":
+        return functools.partial(_batch, space, num_envs)
+    dtype: np.dtype[Any] = np.dtype(space.dtype)
+    return _unchanged if dtype.kind in "fc" else functools.partial(_whole, dtype)
+
+
+def _batch(space: Space[Any], num_envs: int, actions: Any) -> Any:
+    return batch_of_actions(space, actions, num_envs)
+
+
+def _unchanged(actions: Any) -> Any:
+    return actions
+
+
+def _whole(dtype: np.dtype[Any], actions: Any) -> Any:
+    """Returns actions that are whole numbers as numbers of an integer ``dtype``."""
+    if not isinstance(actions, np.ndarray) or actions.dtype.kind != "f":
+        return actions
+    with np.errstate(invalid="ignore"):  # of NaN
+        cast = actions.astype(dtype)
+    if not np.array_equal(cast, actions):
+        raise ValueError(
+            f"actions of {dtype} must be whole numbers that fit it, got {shown(actions)}"
+        )
+    return cast

@@ -1,9 +1,0 @@
-"""A vector environment for Tianshou 2: ``pip install 'cartwheel[tianshou]'``."""
-
-from cartwheel.extras import load
-
-load("tianshou", "tianshou", "cartwheel.tianshou", "2")
-
-from cartwheel.tianshou.vector_env import CartwheelVectorEnv  # noqa: E402 - it imports what was loaded
-
-__all__ = ["CartwheelVectorEnv"]

@@ -1,0 +1,538 @@
+"""A batched environment of TorchRL over the vector environments of cartwheel.
+
+Example:
+    >>> import cartwheel
+    >>> from cartwheel.torchrl import CartwheelEnv
+    >>> envs = cartwheel.make_vec("cartwheel/CartPole-v1", 8, autoreset_mode="disabled")
+    >>> env = CartwheelEnv(envs)
+    >>> env.rollout(100, break_when_any_done=False).batch_size
+    torch.Size([8, 100])
+
+``docs/trainers/torchrl.md`` is the guide.
+
+Raises:
+    ImportError: TorchRL is missing or too old: ``pip install 'cartwheel[torchrl]'``.
+
+This file is above 500 lines because it is a whole adapter.
+"""
+
+from __future__ import annotations
+
+from cartwheel._internal.optional import load
+
+load("torchrl", "torchrl", "cartwheel.torchrl", "0.14")
+
+# ruff: noqa: E402 - they import what was loaded
+
+import multiprocessing
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import torch
+
+# ``GymWrapper`` imports this module when it is first made. The module keeps an exception, with the
+# frames of those who import it and so everything in them: here there is nothing to keep alive.
+import torchrl.envs.libs.utils  # noqa: F401
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
+from tensordict import TensorDict
+from torchrl.data import Composite
+from torchrl.data.utils import numpy_to_torch_dtype_dict
+from torchrl.envs import GymLikeEnv, GymWrapper
+
+from cartwheel._internal import nested
+from cartwheel._internal.adapters import check_given, check_mode, check_names, check_whole_batches
+from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
+from cartwheel._internal.gymnasium_versions import autoreset_mode_of
+from cartwheel._internal.suggestions import keywords_of, shown
+from cartwheel.vector.base import PoolVectorEnv
+from cartwheel.vector.vector_env import VectorEnv
+from cartwheel.wrappers.base import VectorWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gymnasium.spaces import Space
+    from tensordict import TensorDictBase
+
+    from cartwheel._internal.arguments import EnvFn
+
+__all__ = ["CartwheelEnv"]
+
+_FLAGS = ("done", "terminated", "truncated")
+#: Keywords that are not those of :class:`cartwheel.VectorEnv`.
+_OWN_KEYWORDS = {name: name for name in ("categorical_action_encoding", "device")}
+
+
+class CartwheelEnv(GymLikeEnv):
+    """Steps a vector environment as one batched environment of TorchRL.
+
+    Example:
+        >>> import cartwheel
+        >>> from torchrl.collectors import Collector
+        >>> from cartwheel.torchrl import CartwheelEnv
+        >>> envs = cartwheel.make_vec("cartwheel/CartPole-v1", 8, autoreset_mode="disabled")
+        >>> env = CartwheelEnv(envs, categorical_action_encoding=True)
+        >>> for batch in Collector(env, frames_per_batch=800, total_frames=1600):
+        ...     print(batch["next", "reward"].shape)
+        torch.Size([8, 100, 1])
+        torch.Size([8, 100, 1])
+
+    Specs, rollouts and what collectors yield equal those of ``torchrl.envs.GymWrapper`` around
+    Gymnasium's ``SyncVectorEnv`` in the mode ``DISABLED``, bit for bit. This holds for native
+    environments, too. TorchRL resets finished rows itself; here a reset of some rows is one call.
+
+    Tensors. The batch size is ``[num_envs]``. The observation is ``"observation"``; those of a
+    ``Dict`` space have their own keys. ``"reward"`` is ``float32``, and ``"done"``,
+    ``"terminated"`` and ``"truncated"`` are ``bool``, all of shape ``[num_envs, 1]``. Observations
+    of ``Box`` and ``MultiBinary`` spaces share memory with the arrays of the vector environment,
+    which are never overwritten: a tensor keeps its values for as long as it is referenced.
+
+    Seeds. :meth:`set_seed` resets at once, as ``GymWrapper``'s does: row ``i`` gets the seed ``s +
+    i``. Later resets continue the random numbers.
+
+    Infos are read only by readers: :meth:`set_info_dict_reader`, :meth:`auto_register_info_dict`.
+    A key of infos is an array with one value for each row.
+
+    Attributes that TorchRL does not have are those of the vector environment: ``env.stats()``,
+    ``env.call("render")``. :meth:`close` closes it.
+
+    Args:
+        envs: Functions that make the environments, as for :class:`cartwheel.VectorEnv`. Or a vector
+            environment of cartwheel with ``autoreset_mode="disabled"``, native or not, with or
+            without wrappers. (With wrappers of Gymnasium, some rows cannot be stepped without the
+            others, as ``rollout(…, break_when_all_done=True)`` needs it.)
+        categorical_action_encoding: Whether discrete actions and observations are integers, as
+            ``GymWrapper`` understands it; by default they are one-hot.
+        device: Where tensors go. ``None``: they stay on the CPU, and tensordicts have no device.
+        **keywords: Keywords of :class:`cartwheel.VectorEnv`, if ``envs`` are functions. The default
+            of ``context`` is ``"forkserver"``, because forking a program that uses PyTorch's
+            threads or CUDA is not safe for environments that use them, too.
+
+    Raises:
+        ValueError: Another autoreset mode, a ``batch_size`` below the number of environments, or a
+            space that TorchRL cannot take: ``Text``, ``Graph``, ``Sequence``, ``OneOf``, tuples of
+            unequal parts, discrete spaces that do not start at 0.
+        TypeError: ``envs`` is a vector environment of another library; keywords go with a vector
+            environment, or do not exist; or ``categorical_action_encoding`` is no truth value.
+        gymnasium.error.ClosedEnvironmentError: The vector environment is closed.
+        Exception: As for :class:`cartwheel.VectorEnv`.
+    """
+
+    def __init__(
+        self,
+        envs: Iterable[EnvFn] | GymnasiumVectorEnv[Any, Any, Any],
+        *,
+        categorical_action_encoding: bool = False,
+        device: Any = None,
+        **keywords: Any,
+    ) -> None:
+        """Checks the arguments, and starts the workers for functions."""
+        self._categorical = as_bool("categorical_action_encoding", categorical_action_encoding)
+        check_names("CartwheelEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
+        is_vector = isinstance(envs, GymnasiumVectorEnv)
+        vector = _checked(envs, keywords) if is_vector else _made(envs, keywords)
+        try:
+            check_space("observation", vector.single_observation_space)
+            check_space("action", vector.single_action_space)
+            super().__init__(env=vector, device=device, batch_size=[vector.num_envs])
+        except BaseException:
+            if not is_vector:
+                vector.close()
+            raise
+
+    # What a wrapper of TorchRL must have
+
+    def _check_kwargs(self, kwargs: dict[str, Any]) -> None:
+        """Does nothing: the arguments are checked already."""
+
+    def _build_env(self, env: Any) -> Any:
+        return env
+
+    def _init_env(self) -> None:
+        """Does nothing: the first reset is TorchRL's."""
+
+    def _make_specs(self, env: Any) -> None:
+        specs = Specs(env, categorical=self._categorical, device=self.device)
+        self.done_spec = specs.done
+        self.action_spec = specs.action
+        self.reward_spec = specs.reward
+        self.observation_spec = specs.observation
+        self._column = (env.num_envs, 1)
+        self._readers: Any = (
+            named_readers(env.observation_space, self.observation_spec)
+            if isinstance(env.observation_space, Dict)
+            else reader(env.observation_space, self.observation_spec["observation"])
+        )
+        #: Makes an array of an action; ``None`` for a ``Dict`` space.
+        self._as_array = None if isinstance(env.action_space, Dict) else specs.action.to_numpy
+        #: Whether rows that are not reset repeat the observation that they showed last.
+        self._repeats = _repeats_rows(env)
+        #: Observations, in tensordicts.
+        self._leaves = list(self.observation_spec.keys(True, True))
+        #: References to the observations of the last step.
+        self._shown: list[weakref.ref[Any]] = []
+
+    def _output_transform(self, step: Any) -> Any:
+        observations, rewards, terminations, truncations, infos = step
+        over = terminations | truncations
+        return observations, rewards, terminations, truncations, over, infos
+
+    def _reset_output_transform(self, reset: Any) -> Any:
+        return reset
+
+    # Steps
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        actions = self._actions(tensordict)
+        mask = tensordict.get("_step", None)
+        partial = mask is not None and not mask.all()
+        step = self._step_rows(actions, mask) if partial else self._env.step(actions)
+        observations, rewards, terminations, truncations, over, infos = self._output_transform(step)
+        found = self._read(observations)
+        found["reward"] = torch.from_numpy(rewards.astype(np.float32).reshape(self._column))
+        for name, flags in zip(_FLAGS, (over, terminations, truncations), strict=True):
+            found[name] = torch.from_numpy(flags.reshape(self._column))
+        stepped = self._completed(found, infos)
+        if partial:
+            self._shown.clear()
+            root = tensordict.select(*stepped.keys(True, True), strict=False)
+            return stepped.where(mask.reshape(-1), root, pad=0)
+        self._shown[:] = [weakref.ref(stepped.get(leaf)) for leaf in self._leaves]
+        return stepped
+
+    def _actions(self, tensordict: TensorDictBase) -> Any:
+        if self._as_array is not None:
+            return self._as_array(tensordict.get("action"), safe=False)
+        return self.full_action_spec.to_numpy(tensordict.select(*self.action_keys).to_dict())
+
+    def _step_rows(self, actions: Any, mask: Any) -> Any:
+        """Steps some rows; arrays of the result have zeros for the others.
+
+        Raises:
+            RuntimeError: Wrappers of Gymnasium, which step all rows, are around the environments.
+        """
+        if not getattr(self._env, "steps_rows", False):
+            raise RuntimeError(
+                "TorchRL steps only the rows that are not over here (break_when_all_done=True), "
+                f"and {self._env} steps all: use the wrappers of cartwheel.wrappers"
+            )
+        rows = np.flatnonzero(mask.numpy(force=True))
+
+        def spread(part: Any) -> Any:
+            whole = np.zeros((self._env.num_envs, *part.shape[1:]), part.dtype)
+            whole[rows] = part
+            return whole
+
+        step = self._env.step(nested.at(actions, rows), env_index=rows)
+        return nested.apply(spread, step)
+
+    def _read(self, observations: Any) -> dict[str, Any]:
+        if not isinstance(self._readers, list):
+            return {"observation": self._readers(observations)}
+        return {name: read(observations[key]) for key, name, read in self._readers}
+
+    def _completed(self, found: dict[str, Any], infos: dict[str, Any]) -> TensorDictBase:
+        """Makes the tensordict, and adds what readers find in the infos."""
+        result = TensorDict._new_unsafe(found, batch_size=self.batch_size)
+        if self.device is not None:
+            result = result.to(self.device)
+        for read_infos in self.info_dict_reader:
+            read = read_infos(infos, result)
+            result = result if read is None else read
+        return result
+
+    # Resets
+
+    def _reset(self, tensordict: TensorDictBase | None = None, **keywords: Any) -> TensorDictBase:
+        self._shown.clear()  # from now on, rows show something else
+        mask = None if tensordict is None else tensordict.get("_reset", None)
+        if mask is not None:
+            rows = mask.numpy(force=True).reshape(-1)
+            keywords["options"] = {**(keywords.get("options") or {}), "reset_mask": rows}
+        observations, infos = self._reset_output_transform(self._env.reset(**keywords))
+        found = self._read(observations)
+        found.update({name: torch.zeros(self._column, dtype=torch.bool) for name in _FLAGS})
+        return self._completed(found, infos)
+
+    def _set_seed(self, seed: int | None) -> None:
+        self.reset(seed=seed)
+
+    def maybe_reset(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Resets the rows that are done, as TorchRL's method does, in less time.
+
+        A reset of some rows returns the observations of all rows. If the tensordict shows what the
+        last step returned, no observation is left to choose row by row.
+        """
+        quick = self._repeats and not self.info_dict_reader and self._shows_last_step(tensordict)
+        if not quick:
+            return super().maybe_reset(tensordict)
+        done = tensordict.get("done")
+        over = done.numpy(force=True)
+        if not over.any():
+            return tensordict
+        rows = TensorDict._new_unsafe({"_reset": done}, batch_size=self.batch_size)
+        return _renewed(tensordict, self._reset(rows), None if over.all() else done)
+
+    def _shows_last_step(self, tensordict: TensorDictBase) -> bool:
+        return (
+            len(self._shown) > 0
+            and all(
+                tensordict.get(leaf, None) is shown()
+                for leaf, shown in zip(self._leaves, self._shown, strict=True)
+            )
+            and _is_plain(tensordict)
+        )
+
+    # What TorchRL would do after each step and need not
+
+    @classmethod
+    def _complete_done(cls, done_spec: Any, result: TensorDictBase) -> TensorDictBase:
+        """Returns the result: it has all three flags."""
+        del done_spec
+        return result
+
+    def _step_proc_data(self, result: TensorDictBase) -> TensorDictBase:
+        """Returns the result, whose shapes are right; ``run_type_checks`` is respected."""
+        return super()._step_proc_data(result) if self.run_type_checks else result
+
+
+def _repeats_rows(envs: Any) -> bool:
+    """Whether all wrappers, if any, are cartwheel's; others may transform a row anew."""
+    while isinstance(envs, VectorWrapper):
+        envs = envs.env
+    return isinstance(envs, PoolVectorEnv)
+
+
+def _is_plain(tensordict: TensorDictBase) -> bool:
+    """Whether there are only tensors in the tensordict: no lazy stacks, no other objects."""
+    return type(tensordict) is TensorDict and all(
+        isinstance(entry, torch.Tensor) or _is_plain(entry) for entry in tensordict.values()
+    )
+
+
+def _renewed(tensordict: TensorDictBase, fresh: Any, done: Any) -> TensorDictBase:
+    """Returns the tensordict after a reset, which brought ``fresh``.
+
+    What a reset does not bring, such as what a policy wrote, is zero in the rows of ``done``, as
+    TorchRL has it; unless all rows were reset, then ``done`` is ``None``.
+    """
+    entries = {**dict(fresh.items()), **dict(tensordict.items())}
+    for name, entry in entries.items():
+        brought = fresh.get(name, None)
+        if not isinstance(entry, torch.Tensor):
+            entries[name] = _renewed(entry, {} if brought is None else brought, done)
+        elif brought is not None:
+            entries[name] = brought
+        elif done is not None:
+            over = done.view(-1, *[1] * (entry.ndim - 1))
+            entries[name] = entry.masked_fill(over, 0)
+    return TensorDict._new_unsafe(
+        entries, batch_size=tensordict.batch_size, device=tensordict.device
+    )
+
+
+def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
+    """Makes the vector environment of functions.
+
+    Raises:
+        ValueError: The keywords ask for another mode, or for batches of some rows.
+        TypeError: There is no such keyword.
+        Exception: As for :class:`cartwheel.VectorEnv`.
+    """
+    env_fns = as_env_fns(env_fns)
+    keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
+    _check_form(
+        as_autoreset_mode(keywords["autoreset_mode"]), keywords.get("batch_size"), len(env_fns)
+    )
+    return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or _start_method()})
+
+
+def _start_method() -> str:
+    """Returns the start method of workers.
+
+    TorchRL makes ``spawn`` the default. The fork server forks from a process that has no threads,
+    and starts workers as safely. But a child that was forked itself cannot use its parent's server.
+    """
+    forked = multiprocessing.parent_process() and multiprocessing.get_start_method() == "fork"
+    return "fork" if forked else "forkserver"
+
+
+def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
+    """Returns a vector environment that was given.
+
+    Raises:
+        ValueError: It has another mode, or batches of some rows.
+        TypeError: It is not cartwheel's, or there are keywords.
+        gymnasium.error.ClosedEnvironmentError: It is closed.
+    """
+    if not isinstance(envs.unwrapped, PoolVectorEnv):
+        raise TypeError(
+            f"CartwheelEnv steps vector environments of cartwheel, got {shown(envs)}: pass the "
+            "functions that make the environments, or use torchrl.envs.GymWrapper"
+        )
+    check_given("CartwheelEnv", envs, keywords)
+    _check_form(autoreset_mode_of(envs), envs.unwrapped.batch_size, envs.num_envs)
+    return envs
+
+
+def _check_form(mode: AutoresetMode, batch_size: Any, num_envs: int) -> None:
+    check_mode(mode, AutoresetMode.DISABLED, "TorchRL resets finished rows itself")
+    check_whole_batches("TorchRL", batch_size, num_envs)
+
+
+class Specs:
+    """The specs of a vector environment: those that ``torchrl.envs.GymWrapper`` has for its spaces.
+
+    ``GymWrapper`` itself makes them, so they are the same in every version.
+
+    Attributes:
+        done: Of the flags.
+        reward: Of rewards.
+        observation: Of observations, a ``Composite``.
+        action: Of actions; a ``Composite`` for a ``Dict`` space, which ``GymWrapper`` only takes
+            from single environments.
+
+    Args:
+        envs: The vector environment; it is not stepped.
+        categorical: Whether discrete values are integers rather than one-hot.
+        device: The device of the specs, or ``None``.
+    """
+
+    def __init__(
+        self, envs: GymnasiumVectorEnv[Any, Any, Any], *, categorical: bool, device: Any
+    ) -> None:
+        """Asks ``GymWrapper``."""
+        self._num_envs = envs.num_envs
+        self._keywords = {"categorical_action_encoding": categorical, "device": device}
+        self._blank = Box(0, 1, (envs.num_envs, 1))
+        wrapper = self._wrapper(_stacked(envs.observation_space), self._blank)
+        self.done = wrapper.full_done_spec.clone()
+        self.reward = wrapper.full_reward_spec.clone()
+        self.observation = wrapper.observation_spec.clone()
+        self.action = self._action(envs.action_space)
+
+    def _action(self, space: Space[Any]) -> Any:
+        if isinstance(space, Dict):
+            parts = {key: self._action(part) for key, part in space.spaces.items()}
+            return Composite(parts, shape=[self._num_envs], device=self._keywords["device"])
+        return self._wrapper(self._blank, space).action_spec.clone()
+
+    def _wrapper(self, observations: Space[Any], actions: Space[Any]) -> GymWrapper:
+        return GymWrapper(_Spaces(self._num_envs, observations, actions), **self._keywords)
+
+
+class _Spaces(GymnasiumVectorEnv[Any, Any, Any]):
+    """A vector environment that has spaces, and nothing to step."""
+
+    autoreset_mode = AutoresetMode.DISABLED
+
+    def __init__(self, num_envs: int, observations: Space[Any], actions: Space[Any]) -> None:
+        self.num_envs = num_envs
+        self.metadata = {"autoreset_mode": self.autoreset_mode}
+        self.observation_space = observations
+        self.action_space = actions
+
+
+def _stacked(space: Space[Any]) -> Space[Any]:
+    """Replaces every batched tuple of boxes by one box, which has the parts along axis 1.
+
+    This is what ``GymWrapper`` makes of the tuple of one environment, for all environments.
+    """
+    if isinstance(space, Dict):
+        return Dict({key: _stacked(part) for key, part in space.spaces.items()})
+    if isinstance(space, Tuple):
+        boxes: Any = space.spaces
+        low = np.stack([box.low for box in boxes], axis=1)
+        high = np.stack([box.high for box in boxes], axis=1)
+        return Box(low, high, dtype=boxes[0].dtype)
+    return space
+
+
+def check_space(kind: str, space: Space[Any], path: str = "") -> None:
+    """Checks that TorchRL has a spec for the space of one environment.
+
+    Args:
+        kind: ``"observation"`` or ``"action"``, for the error.
+        space: The space.
+        path: Its place in the whole space, for the error.
+
+    Raises:
+        ValueError: It has none.
+    """
+    place = f"the {kind} space{path} is {space}"
+    if isinstance(space, Dict):
+        for key, part in space.spaces.items():
+            check_space(kind, part, f"{path}[{key!r}]")
+    elif isinstance(space, Tuple):
+        alike = {(part.shape, part.dtype) for part in space if isinstance(part, Box)}
+        if kind == "action":
+            raise ValueError(f"TorchRL has no tuples of actions, but {place}: use a Dict space")
+        if len(alike) != 1 or not all(isinstance(part, Box) for part in space):
+            raise ValueError(
+                "TorchRL stacks the parts of a tuple, so they must be boxes of one shape and one "
+                f"dtype, but {place}: use a Dict space"
+            )
+        check_space(kind, space[0], f"{path}[0]")
+    elif not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
+        raise ValueError(  # noqa: TRY004 - its type is right, and its shape is not fixed
+            f"TorchRL needs tensors of fixed shape, but {place}: wrap each environment so that it "
+            "has a Box"
+        )
+    elif np.any(getattr(space, "start", 0)):
+        raise ValueError(
+            f"TorchRL counts discrete values from 0, but {place}: wrap each environment so that it "
+            "counts from 0"
+        )
+    elif space.dtype not in numpy_to_torch_dtype_dict:
+        raise ValueError(
+            f"TorchRL has no dtype for {space.dtype}, but {place}: wrap each environment so that "
+            "it has another dtype"
+        )
+
+
+#: Makes a tensor, or a tensordict, of a batch: an array, or dictionaries and tuples of arrays.
+Reader: TypeAlias = Callable[[Any], Any]
+
+
+def reader(space: Space[Any], spec: Any) -> Reader:
+    """Returns the function that makes tensors of ``spec`` from batches of ``space``.
+
+    The values of ``Box`` and ``MultiBinary`` spaces are not copied: the tensor has the memory of
+    the array, and keeps it alive. Discrete values are encoded by the spec; tuples are stacked.
+
+    Args:
+        space: The batched observation space, or a part of it.
+        spec: Its spec.
+    """
+    if isinstance(space, Dict):
+        parts = named_readers(space, spec)
+        batch_size = spec.shape
+
+        def read(batch: Any) -> Any:
+            found = {name: read_part(batch[key]) for key, name, read_part in parts}
+            return TensorDict._new_unsafe(found, batch_size=batch_size)
+
+        return read
+    if isinstance(space, Tuple):
+        return lambda batch: torch.from_numpy(np.stack(batch, axis=1))
+    if isinstance(space, Box | MultiBinary) and tuple(spec.shape) == space.shape:
+        from_numpy: Reader = torch.from_numpy
+        return from_numpy
+    return lambda batch: spec.encode(batch, ignore_device=True)
+
+
+def named_readers(space: Dict, specs: Any) -> list[tuple[str, str, Reader]]:
+    """Returns key, TorchRL's name and reader of each part.
+
+    TorchRL calls the part ``"state"`` ``"observation"``, unless there is one of that name already.
+    """
+    parts = []
+    for key, part in space.spaces.items():
+        renamed = key == "state" and "observation" not in space.spaces
+        name = "observation" if renamed else key
+        parts.append((key, name, reader(part, specs[name])))
+    return parts

@@ -1,0 +1,105 @@
+"""Rules of episodes and steps: limits, ignored terminations, repeated actions, staggered resets."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from cartwheel._internal.arguments import as_bool, as_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+#: The most steps of an episode, and repetitions of an action.
+_MOST = 2**32 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """When episodes are cut or go on, and how often a step repeats its action.
+
+    Attributes:
+        max_episode_steps: As for :class:`~cartwheel.VectorEnv`; likewise the others.
+        ignore_terminations: Whether an episode is over only when it is truncated.
+        action_repeat: How many times each step repeats its action.
+        staggered_reset: Whether a full reset begins rows at different places in their episodes.
+    """
+
+    max_episode_steps: int | None = None
+    ignore_terminations: bool = False
+    action_repeat: int = 1
+    staggered_reset: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        max_episode_steps: Any,
+        ignore_terminations: Any,
+        action_repeat: Any,
+        staggered_reset: Any,
+    ) -> Rules:
+        """Checks the keywords of a vector environment.
+
+        Raises:
+            TypeError: ``ignore_terminations`` or ``staggered_reset`` is no truth value.
+            ValueError: A number is none or out of range, or ``staggered_reset`` has no
+                ``max_episode_steps``.
+        """
+        limit = max_episode_steps
+        if limit is not None:
+            limit = as_integer("max_episode_steps", limit, 1, _MOST)
+        rules = cls(
+            limit,
+            as_bool("ignore_terminations", ignore_terminations),
+            as_integer("action_repeat", action_repeat, 1, _MOST),
+            as_bool("staggered_reset", staggered_reset),
+        )
+        if rules.staggered_reset and limit is None:
+            raise ValueError(
+                "`staggered_reset=True` draws numbers of steps below `max_episode_steps`, which is "
+                "None: pass `max_episode_steps`. (Limits of the environments themselves do not "
+                "count; `make_vec` gives its own to environments in Python: pass it "
+                "`vector_kwargs={'max_episode_steps': n}`.)"
+            )
+        return rules
+
+    def check_limits(self, limits: Sequence[bool]) -> None:
+        """Raises where terminations are ignored and nothing else ends an episode.
+
+        Args:
+            limits: For each environment, whether it truncates its episodes itself.
+
+        Raises:
+            ValueError: There is no limit; the error says what to pass.
+        """
+        if not self.ignore_terminations or self.max_episode_steps is not None or all(limits):
+            return
+        rows = [row for row, is_limited in enumerate(limits) if not is_limited]
+        named = "no environment has one" if len(rows) == len(limits) else f"rows {rows} have none"
+        raise ValueError(
+            "`ignore_terminations=True` needs a step limit, because episodes would never be over, "
+            f"and {named}: pass `max_episode_steps`."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the rules as native code takes them."""
+        return dataclasses.asdict(self)
+
+
+@contextlib.contextmanager
+def whole_episodes(envs: Any) -> Iterator[None]:
+    """Lets resets of all rows begin whole episodes, also with ``staggered_reset``.
+
+    For counts of episodes: the first episode after a staggered reset is cut short.
+    """
+    inner = envs.unwrapped
+    rules = getattr(inner, "_rules", None)
+    if rules is None or not rules.staggered_reset:
+        yield
+        return
+    inner._begins_whole = True
+    try:
+        yield
+    finally:
+        inner._begins_whole = False

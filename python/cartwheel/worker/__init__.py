@@ -1,6 +1,0 @@
-"""Workers, which step the environments: how they start, serve, communicate and restart.
-
-A :class:`~cartwheel.worker.worker.Worker` holds environments. It runs on the calling thread, on a
-thread of its own or in a process. Worker processes may import every module of this package, and no
-module of this package knows :class:`cartwheel.VectorEnv`.
-"""

@@ -1,0 +1,378 @@
+"""The caller's side of the channels: the methods that the native pool calls."""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cartwheel._internal.arguments import by_row, copied
+from cartwheel._internal.logging import LOGGER, log_waiting
+from cartwheel._internal.spaces import batch_opaque, rows_of
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
+from cartwheel.workers.faults import Fault, add_info, raise_first
+from cartwheel.workers.row_state import ResetCache, check_state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from gymnasium.spaces import Space
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel._cartwheel import Pool, RolloutSlab
+    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel.workers.channels import CallerEnd
+    from cartwheel.workers.group import Crew
+
+#: A worker, a message for it, and the keywords or states of the resets in the message, by row.
+RowMessage: TypeAlias = tuple[int, Any, dict[int, Any]]
+
+#: The most processes in a row that may die during one restart of a worker.
+_ATTEMPTS = 3
+
+
+class Link:
+    """Sends messages to workers and receives the messages that they announce.
+
+    Attributes:
+        timeout: Seconds that a synchronous call may take; ``None`` for no limit.
+        row_resets: The keywords of the last reset that was sent to each row, or its state. The
+            native pool writes them.
+    """
+
+    def __init__(
+        self,
+        owner: VectorEnv[Any, Any, Any],
+        crew: Crew,
+        action_space: Space[Any],
+        timeout: float | None,
+    ) -> None:
+        """Links ``owner`` to its workers, by a weak reference to ``owner``."""
+        self._owner = weakref.ref(owner)
+        self._num_envs = owner.num_envs
+        self._crew = crew
+        self._action_space = action_space
+        #: The phase in which each dead worker process died, by worker and process id.
+        self._phases: dict[tuple[int, int], str] = {}
+        self.row_resets: dict[int, Any] = {}
+        self.timeout = timeout
+
+    def split(self, parts: list[Any]) -> list[list[Any]]:
+        """Splits a list of one entry for each row into one list for each worker."""
+        return [parts[first:last] for first, last in self._crew.shards]
+
+    def pack(self, contents: list[Any]) -> list[Any]:
+        """Makes one message for each worker, or raises because one cannot be sent."""
+        pairs = zip(self._crew.channels, contents, strict=True)
+        return [channel.pack(content) for channel, content in pairs]
+
+    def pack_reset(
+        self,
+        seeds: list[int | None],
+        mask: NDArray[np.bool_] | None,
+        options: ResetOptions,
+    ) -> list[Any]:
+        """Makes the messages for a reset, with the keywords of every row that is reset."""
+        rows = [True] * len(seeds) if mask is None else mask.tolist()
+        resets = [
+            _keywords(seed, own) if is_reset else None
+            for is_reset, seed, own in zip(rows, seeds, by_row(options, len(seeds)), strict=True)
+        ]
+        return self.pack(self.split(resets))
+
+    def pack_actions(self, actions: Any) -> list[Any]:
+        """Makes the messages for a step whose action space has no fixed shape."""
+        return self.pack(self.split(self._rows_of(actions, self._num_envs)))
+
+    def pack_row_resets(
+        self, rows: list[int], seeds: list[int | None], options: ResetOptions
+    ) -> list[RowMessage]:
+        """Makes the messages for resets that ``send`` starts, with the keywords of each row."""
+        pairs = zip(seeds, by_row(options, len(rows)), strict=True)
+        resets = [_keywords(seed, own) for seed, own in pairs]
+        return self._pack_rows("resets", rows, resets)
+
+    def keep_next_resets(
+        self,
+        pool: Pool,
+        rows: list[int],
+        seeds: list[int | None],
+        options: ResetOptions,
+    ) -> None:
+        """Keeps seeds and options for the next automatic resets of rows."""
+        packed = [
+            self._channel_of(row).pack(_keywords(seed, own))
+            for row, seed, own in zip(rows, seeds, by_row(options, len(rows)), strict=True)
+        ]
+        pool.keep_next_resets(rows, packed, "next_reset")
+
+    def pack_next_resets(self, rows: list[int], packed: list[Any]) -> list[RowMessage]:
+        """Makes the messages that go with a step of these rows; ``None``: nothing was kept."""
+        return self._pack_rows("next", rows, packed)
+
+    @staticmethod
+    def check_state(state: Any) -> None:
+        """Raises unless this is the state of a row."""
+        check_state(state)
+
+    def pack_save(self, rows: list[int]) -> list[Any]:
+        """Makes the messages that ask for the states of rows."""
+        asked = set(rows)
+        parts = self.split([row in asked for row in range(self._num_envs)])
+        return self.pack([("save", "", part) for part in parts])
+
+    def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[RowMessage]:
+        """Makes the messages for rows that continue from states."""
+        return self._pack_rows("resets", rows, states)
+
+    def pack_sample(self, seeds: list[int | None]) -> list[Any]:
+        """Makes the messages that reset rows with seeds, for states to cache; ``None``: not."""
+        return self.pack([("sample", "", part) for part in self.split(seeds)])
+
+    def sampled(self, answers: tuple[Any, ...]) -> list[bytes]:
+        """Returns the states from the answers, in the order of the rows."""
+        return [state for state in answers if state is not None]
+
+    def pack_cache(self, states: list[bytes], key: int, draws: list[tuple[int, int]]) -> list[Any]:
+        """Makes the messages after which every reset loads a state.
+
+        Raises:
+            ValueError: A state was cut or changed.
+        """
+        for state in states:
+            check_state(state)
+        self._crew.cache = cache = ResetCache(states, key)
+        parts = self.split([(cache, draw) for draw in draws])
+        return self.pack([("cache", "", part) for part in parts])
+
+    def pack_draws(self) -> list[Any]:
+        """Makes the messages that ask for the draws of every row."""
+        return self.pack([("draws", "", part) for part in self.split([()] * self._num_envs)])
+
+    def _channel_of(self, row: int) -> CallerEnd:
+        (worker,) = self._crew.workers_of([row])
+        return self._crew.channels[worker]
+
+    def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[RowMessage]:
+        """Makes the messages for steps that ``send`` starts, if memory cannot hold the actions."""
+        return self._pack_rows("actions", rows, self._rows_of(actions, len(rows)))
+
+    def _rows_of(self, actions: Any, num_rows: int) -> list[Any]:
+        """Returns the action of each row; a copy, unless pickling copies it anyway."""
+        parts = rows_of(self._action_space, actions, num_rows)
+        return parts if self._crew.processes else [copy.deepcopy(part) for part in parts]
+
+    def _pack_rows(self, kind: str, rows: list[int], parts: list[Any]) -> list[RowMessage]:
+        messages: list[RowMessage] = []
+        for worker, (first, last) in enumerate(self._crew.shards):
+            own = {
+                row - first: part
+                for row, part in zip(rows, parts, strict=True)
+                if first <= row < last
+            }
+            if own:
+                channel = self._crew.channels[worker]
+                packed = channel.pack((kind, list(own), channel.pack(own)))
+                resets = {first + row: part for row, part in own.items() if kind == "resets"}
+                messages.append((worker, packed, resets))
+        return messages
+
+    def attach_rollout(self, pool: Pool, slab: RolloutSlab) -> None:
+        """Announces a rollout to the worker processes, unless they know it already."""
+        descriptor = slab.take_descriptor()
+        if descriptor is None:
+            return
+        request = ("attach_rollout", slab.index, slab.steps)
+        messages = self.pack([request] * len(self._crew.shards))
+        sent = [(message, [descriptor]) for message in messages]
+        pool.call(sent, None, "rollout", self.timeout)
+
+    def _receive_unless_dead(self, worker: int, number: int) -> Any:
+        """Receives an announced message; ``None`` if its worker died first and may be restarted.
+
+        Raises:
+            WorkerDiedError: The worker died and is not replaced.
+        """
+        try:
+            return self._crew.receive_announced(worker, number)
+        except WorkerDiedError:
+            if not self._is_replaced(worker, number):
+                raise
+            return None
+
+    def _is_replaced(self, worker: int, number: int) -> bool:
+        """Whether the process that announced this message was replaced, or will be."""
+        restarts = self._crew.recovery.on_worker_death == "restart"
+        return restarts or self._crew.is_from_replaced(worker, number)
+
+    def _receive_faults(self, worker: int, number: int) -> list[Fault]:
+        """Receives the faults that a worker announced; if it died first, its death as a fault."""
+        try:
+            faults: list[Fault] = self._crew.receive_announced(worker, number)
+        except WorkerDiedError as died:
+            if not self._is_replaced(worker, number):
+                raise
+            # The announced faults still require a reset of the rows, but the reasons are lost.
+            return [Fault.of(self._crew.shards[worker][0], died, travels=False)]
+        return faults
+
+    def raise_faults(
+        self, announced: list[tuple[int, int | None, int]], received: list[int] | None
+    ) -> None:
+        """Receives the faults that workers announced and raises the fault of the lowest row.
+
+        Args:
+            announced: For each message its worker, its row (``None`` if it is about a task of the
+                whole worker) and its number.
+            received: The rows of the batch, if the rows were sent by ``send``.
+        """
+        faults: list[Fault] = []
+        for worker, _, number in announced:
+            faults.extend(self._receive_faults(worker, number))
+        raise_first(faults, received)
+
+    def receive_rest(self, announced: tuple[int, int, int]) -> bytes | None:
+        """Receives infos that did not fit into shared memory.
+
+        Args:
+            announced: The worker, the first row of these infos, and the number of the message.
+
+        Returns:
+            The infos; ``None`` when a worker that may be restarted died before it sent them.
+        """
+        worker, _, number = announced
+        rest: bytes | None = self._receive_unless_dead(worker, number)
+        return rest
+
+    def receive_answers(
+        self,
+        answers: dict[int, list[Any]],
+        announced: list[tuple[int, int, int]],
+        rows: list[int] | None,
+    ) -> tuple[Any, ...] | None:
+        """Receives the answers of rows to a control call, or raises the lowest row's fault.
+
+        Args:
+            answers: The answers of each worker that has answered; new answers are added.
+            announced: As for :meth:`raise_faults`.
+            rows: The rows, in the order of the result; ``None`` for all rows.
+
+        Returns:
+            The answers; ``None`` when workers died first and must be asked again, with the messages
+            of :meth:`asked_again`.
+        """
+        for worker, _, number in announced:
+            answer = self._receive_unless_dead(worker, number)
+            if answer:  # a worker that was not asked again answers nothing
+                answers[worker] = answer
+        workers = range(len(self._crew.shards))
+        if len(answers) < len(workers):
+            return None
+        by_row = [answer for worker in workers for answer in answers[worker]]
+        faults = [answer for answer in by_row if isinstance(answer, Fault)]
+        if faults:
+            raise_first(faults)
+        return tuple(by_row if rows is None else (by_row[row] for row in rows))
+
+    def asked_again(self, answers: dict[int, list[Any]], messages: list[Any]) -> list[Any]:
+        """Returns a message for each worker: the call again, if it died before it answered."""
+        return [
+            channel.pack(("skip", "", [])) if worker in answers else messages[worker]
+            for worker, channel in enumerate(self._crew.channels)
+        ]
+
+    def discard(
+        self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
+    ) -> None:
+        """Receives and drops the messages that workers announced."""
+        for worker, _, number in sorted([*faults, *rests], key=_number):
+            self._receive_unless_dead(worker, number)
+
+    def add_info(
+        self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
+    ) -> dict[str, Any]:
+        """Adds one info to a batch of ``rows`` by the owner's ``_add_info``."""
+        return add_info(self._owner(), infos, info, place, rows)
+
+    def batch_opaque(self, space: Space[Any], found: dict[int, Any], rows: int) -> Any:
+        """Batches ``rows`` values of a space without a fixed shape."""
+        return batch_opaque(space, found, rows)
+
+    def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]]) -> None:
+        """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
+        log_waiting(call, seconds, owed, self._crew.shards, self._crew.processes)
+
+    def timed_out(self, call: str, seconds: float, rows: list[int]) -> WorkerTimeoutError:
+        """Returns the exception for rows that have not answered in time."""
+        return WorkerTimeoutError.of(call, seconds, rows, self._crew.workers_of(rows))
+
+    def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002 - native code calls it
+        """Returns the exception for a dead worker; later ones name the same phase."""
+        phase = self._phases.setdefault((worker, pid), phase)
+        return self._crew.logged(self._crew.died(worker, phase))
+
+    def bury(self, worker: int) -> None:
+        """Ends the process of a worker that the native pool found dead, and waits for its end."""
+        self._crew.bury(worker)
+
+    def restart(
+        self,
+        worker: int,
+        phase: str,
+        hung: bool,  # noqa: FBT001 - called by position, by the native pool
+        over: list[bool],
+        resetting: list[int],
+        announced: int,
+        attempt: int,
+    ) -> int | None:
+        """Restarts a worker that the native pool found dead.
+
+        Args:
+            worker: The index of the worker.
+            phase: The phase in which it died.
+            hung: Whether the native pool killed it, because it made no progress.
+            over: For each of its rows, whether the episode was over.
+            resetting: Its rows whose reset was sent, counted from its first row.
+            announced: The new process numbers its announced messages after this number.
+            attempt: The number of new processes that died before.
+
+        Returns:
+            The process id of the new process. ``None`` if it died too: native code clears what it
+            left and calls again.
+
+        Raises:
+            WorkerDiedError: The limit ``max_restarts`` is reached, or new processes died as well.
+            WorkerTimeoutError: The limit is reached and the worker hung, or the construction took
+                longer than a call may.
+            Exception: The environments could not be made.
+        """
+        crew, first = self._crew, self._crew.shards[worker][0]
+        resets = {row: self.row_resets.get(first + row, {}) for row in resetting}
+        phase = "construct" if attempt else phase
+        if not attempt:
+            crew.deaths[worker] = crew.died(worker, phase)
+        ended = crew.hung if hung and not attempt else crew.died
+        if not crew.recovery.allows(crew.restarts[worker]):
+            restarts = crew.restarts[worker]
+            raise add_note(
+                ended(worker, phase), f"it was restarted {restarts} times before (max_restarts)"
+            )
+        LOGGER.warning("restarting: %s", ended(worker, phase))
+        try:
+            return crew.restart(worker, over, resets, announced, crew.recovery.timeout)
+        except WorkerDiedError:
+            if attempt + 1 < _ATTEMPTS:
+                return None
+            raise
+
+
+def _keywords(seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the keywords of one row's ``reset``, with a copy of its present options."""
+    return {"seed": seed, "options": None if options is None else copied(dict(options))}
+
+
+def _number(message: tuple[int, int | None, int]) -> int:
+    """Returns the number of an announced message."""
+    return message[2]

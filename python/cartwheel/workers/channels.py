@@ -1,0 +1,211 @@
+"""Channels between a vector environment and one worker, for all that is not the step path.
+
+A channel carries control calls, faults and whatever does not fit into shared memory. Between
+processes, messages are pickled, and native code sends and receives each of them by one call. Within
+one process, channels are pairs of queues.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import pickle
+import queue
+import time
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import cloudpickle
+
+from cartwheel._cartwheel import LARGEST_MESSAGE, Channel
+
+if TYPE_CHECKING:
+    from cartwheel._cartwheel import Descriptor
+    from cartwheel.workers.stderr import Stderr
+
+#: The caller's end of a channel. No Python code runs in its ``post``, so Ctrl-C does not part it.
+CallerEnd: TypeAlias = "ProcessChannel | LocalChannel"
+#: A worker's end of a channel; it never waits for the caller to receive.
+WorkerEnd: TypeAlias = "ProcessWorkerChannel | LocalWorkerChannel"
+
+
+def pickled(content: Any) -> bytes:
+    """Pickles by reference where that works, otherwise by value (lambdas, local classes)."""
+    try:
+        return pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        data: bytes = cloudpickle.dumps(content)
+        return data
+
+
+def message(content: Any) -> bytes:
+    """Pickles what another process is to get.
+
+    Raises:
+        ValueError: It has more than ``LARGEST_MESSAGE`` bytes.
+        Exception: It cannot be pickled.
+    """
+    data = pickled(content)
+    if len(data) > LARGEST_MESSAGE:
+        raise ValueError(
+            f"a message between this process and a worker may have {LARGEST_MESSAGE} bytes "
+            f"(1 GiB), this one has {len(data)}"
+        )
+    return data
+
+
+class ProcessChannel(Channel):
+    """The caller's end of a channel to a worker process.
+
+    Attributes:
+        stderr: The last lines of the process's stderr.
+    """
+
+    pack = staticmethod(message)
+    stderr: Stderr | None = None
+
+    def receive(self, number: int = 0, timeout: float | None = None) -> Any:
+        """Receives and unpickles; the bytes always come from cartwheel's own other end.
+
+        Args:
+            number: The number under which the message was announced. Messages with lower numbers
+                are dropped: they were never received, because an exception such as Ctrl-C came
+                first.
+            timeout: Seconds to wait; ``None``: no limit.
+
+        Raises:
+            EOFError: The worker is gone.
+            multiprocessing.TimeoutError: No message came in time.
+        """
+        return pickle.loads(self.receive_bytes(number, timeout))
+
+    def hang_up(self) -> None:
+        """Closes the socket: a worker that waits for a message raises ``EOFError``."""
+        super().close()
+
+    def close(self) -> None:
+        """Closes the socket and the kept lines of stderr."""
+        super().close()
+        self.stderr = None
+
+
+class ProcessWorkerChannel(Channel):
+    """The end of a worker in a process of its own.
+
+    Attributes:
+        announced: The number of the last message that was announced.
+    """
+
+    pack = staticmethod(message)
+    unpack = staticmethod(pickle.loads)
+    announced = 0
+
+    def announce(self, message: bytes) -> None:
+        """Sends a message that the native pool announces to the caller by number, from 1 on."""
+        self.announced += 1
+        self.post(message, self.announced)
+
+    def receive(self) -> Any:
+        """Receives and unpickles."""
+        return pickle.loads(self.receive_bytes())
+
+
+#: The message that no other message follows.
+_END = object()
+
+
+def _itself(content: Any) -> Any:
+    return content
+
+
+class LocalChannel:
+    """The caller's end of a pair of queues; messages are the objects themselves."""
+
+    pack = staticmethod(_itself)
+
+    def __init__(self) -> None:
+        """Makes the queues."""
+        #: What the worker sends, with numbers; and what it receives.
+        self.inbox: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self.outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.post = self.outbox.put
+
+    def receive(self, number: int = 0, timeout: float | None = None) -> Any:
+        """Takes the next message with at least this number, as a ``ProcessChannel`` does."""
+        deadline = Deadline(timeout)
+        while True:
+            try:
+                found, content = self.inbox.get(timeout=deadline.left())
+            except queue.Empty:
+                raise multiprocessing.TimeoutError from None
+            if content is _END:
+                self.inbox.put((found, content))  # for the next wait
+                raise EOFError
+            if found >= number:
+                return content
+
+    def hang_up(self) -> None:
+        """Puts the final message into the worker's inbox: it raises ``EOFError``."""
+        self.outbox.put(_END)
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+class LocalWorkerChannel:
+    """The worker's end of a pair of queues."""
+
+    pack = staticmethod(_itself)
+    unpack = staticmethod(_itself)
+
+    def __init__(self, other: LocalChannel) -> None:
+        """Sends to ``other`` and receives from it."""
+        self._inbox = other.outbox
+        self._outbox = other.inbox
+        self._announced = 0
+
+    def post(self, message: Any) -> None:
+        """Puts the message into the other end's inbox."""
+        self._outbox.put((0, message))
+
+    def announce(self, message: Any) -> None:
+        """Puts the message into the other end's inbox, with a number."""
+        self._announced += 1
+        self._outbox.put((self._announced, message))
+
+    def receive(self) -> Any:
+        """Takes the next message."""
+        message = self._inbox.get()
+        if message is _END:
+            raise EOFError
+        return message
+
+    def take_descriptor(self) -> Descriptor:
+        """Raises: within one process, descriptors need not be sent.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError("descriptors are in this process already")
+
+    def hang_up(self) -> None:
+        """Puts the final message into the other end's inbox."""
+        self._outbox.put((0, _END))
+
+
+@dataclasses.dataclass(frozen=True)
+class Deadline:
+    """When a wait ends.
+
+    Attributes:
+        seconds: Seconds of the whole wait; ``None`` for no limit.
+        begin: When the wait began, by the monotonic clock.
+    """
+
+    seconds: float | None
+    begin: float = dataclasses.field(default_factory=time.monotonic)
+
+    def left(self) -> float | None:
+        """Returns the seconds that are left, at least 0; ``None`` for no limit."""
+        if self.seconds is None:
+            return None
+        return max(0.0, self.begin + self.seconds - time.monotonic())

@@ -1,0 +1,465 @@
+"""The workers of one vector environment, as the caller sees them."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import copy
+import dataclasses
+import multiprocessing
+import os
+import weakref
+from multiprocessing.connection import wait
+from multiprocessing.util import Finalize
+from typing import TYPE_CHECKING, Any
+
+from cartwheel._cartwheel import cache_draws
+from cartwheel._internal.interrupts import uninterrupted
+from cartwheel._internal.logging import LOGGER
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
+from cartwheel.workers.channels import Deadline, ProcessChannel
+from cartwheel.workers.inherited import free_in_workers
+from cartwheel.workers.process import (
+    EXPECTED_EXITS,
+    NO_MAIN_GUARD,
+    WITHOUT_MAIN_GUARD,
+    described_exit,
+    quoted,
+)
+from cartwheel.workers.restart_policy import Recovery
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Sequence
+
+    from cartwheel._cartwheel import Descriptor, Memory
+    from cartwheel.workers.channels import CallerEnd
+    from cartwheel.workers.faults import Fault
+    from cartwheel.workers.process import StartProcess
+    from cartwheel.workers.row_state import ResetCache
+    from cartwheel.workers.worker import Worker
+
+
+@dataclasses.dataclass
+class Crew:
+    """The workers of one vector environment, as the caller sees them.
+
+    Attributes:
+        shards: For each worker, its first row and the row after its last.
+        channels: The caller's end of each worker's channel.
+        processes: The processes of the ``process`` executor.
+        threads: The threads of the ``thread`` executor.
+        local: The caller's own worker, for the ``inline`` executor.
+        objects: For each worker, one list for each row: the objects that its infos refer to;
+            ``None`` for processes.
+        descriptions: The descriptions of their environments that workers have sent so far.
+        recovery: How failures of environments and workers are handled.
+        reported: The workers whose death was logged.
+        owner: The process that started the workers.
+        start_process: Starts worker processes; ``None`` for other executors.
+        setup: The memory, and the keywords of ``Memory`` and ``Shard`` for worker processes.
+        restarts: For each worker, how often it was restarted.
+        deaths: The last death of each worker that was restarted.
+        cache: The states that resets load; ``None`` if environments reset themselves.
+        drawn: The rows whose terminal states are drawn.
+        hung_up: Whether the channels were closed while a call waits for a message.
+    """
+
+    shards: list[tuple[int, int]]
+    channels: list[CallerEnd] = dataclasses.field(default_factory=list)
+    processes: list[Any] = dataclasses.field(default_factory=list)
+    threads: list[threading.Thread] = dataclasses.field(default_factory=list)
+    local: Worker | None = None
+    objects: list[list[list[Any]] | None] = dataclasses.field(default_factory=list)
+    descriptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    recovery: Recovery = dataclasses.field(default_factory=Recovery)
+    reported: set[int] = dataclasses.field(default_factory=set)
+    owner: int = dataclasses.field(default_factory=os.getpid)
+    start_process: StartProcess | None = None
+    setup: tuple[Memory, dict[str, Any], dict[str, Any]] | None = None
+    restarts: list[int] = dataclasses.field(default_factory=list)
+    deaths: dict[int, WorkerDiedError] = dataclasses.field(default_factory=dict)
+    cache: ResetCache | None = None
+    drawn: list[int] = dataclasses.field(default_factory=list)
+    hung_up: bool = False
+
+    def __post_init__(self) -> None:
+        """Counts from zero."""
+        self.restarts = [0] * len(self.shards)
+        free_in_workers(self)
+
+    def describe(self, deadline: Deadline) -> list[dict[str, Any]]:
+        """Waits for every worker's description.
+
+        Raises:
+            WorkerDiedError: A worker ended before it sent its description.
+            WorkerTimeoutError: The deadline has passed.
+            Exception: An environment function raised it, or its worker could not be set up.
+        """
+        if self.local is None:
+            self.descriptions = self._receive_all(deadline)
+        elif "fault" in self.descriptions[0]:
+            raise self.descriptions[0]["fault"].take_exception()
+        return self.descriptions
+
+    def wait_until_ready(self, deadline: Deadline) -> None:
+        """Waits until every worker serves; raises the same exceptions as :meth:`describe`."""
+        if self.local is None:
+            self._receive_all(deadline)
+
+    def _receive_all(self, deadline: Deadline) -> list[dict[str, Any]]:
+        """Receives one construction message from each worker; raises the lowest worker's fault."""
+        messages: dict[int, dict[str, Any]] = {}
+        late: list[int] = []
+        for worker in range(len(self.channels)):
+            try:
+                messages[worker] = self._receive_about_construction(worker, deadline)
+            except multiprocessing.TimeoutError:  # noqa: PERF203
+                late += range(*self.shards[worker])
+        for worker in [worker for worker in messages if "fault" in messages[worker]][1:]:
+            del messages[worker]["fault"]  # the frames of an exception have this message
+        for worker, message in messages.items():
+            self._check(worker, message)
+        if late:
+            raise WorkerTimeoutError(
+                f"the construction has timed out after {deadline.seconds} second(s): the workers "
+                f"of rows {late} have not answered",
+                rows=late,
+                workers=self.workers_of(late),
+            )
+        return list(messages.values())
+
+    def _receive_about_construction(self, worker: int, deadline: Deadline) -> dict[str, Any]:
+        try:
+            message: dict[str, Any] = self.receive(worker, "construct", deadline.left())
+        except (WorkerDiedError, multiprocessing.TimeoutError):
+            raise
+        except Exception as error:  # spaces and metadata may raise anything when they are loaded
+            add_note(error, f"raised while what {self._name(worker)} sent was loaded")
+            raise
+        return message
+
+    def _check(self, worker: int, message: dict[str, Any]) -> None:
+        """Raises the fault that a worker sent, if it sent one."""
+        fault: Fault | None = message.get("fault")
+        if fault is None:
+            return
+        if fault.row is not None:
+            raise fault.take_exception()
+        raise add_note(
+            fault.take_exception(), f"raised by {self._name(worker)}, outside of its environments"
+        )
+
+    def _name(self, worker: int) -> str:
+        first, last = self.shards[worker]
+        return f"worker {worker} (rows {first} to {last - 1})"
+
+    def receive(self, worker: int, phase: str, seconds: float | None = None) -> Any:
+        """Waits for a message from worker ``worker``, which is in ``phase``.
+
+        Raises:
+            WorkerDiedError: The worker ended first.
+            EOFError: A signal handler closed the vector environment.
+            multiprocessing.TimeoutError: No message came within ``seconds``.
+        """
+        try:
+            return self.channels[worker].receive(timeout=seconds)
+        except EOFError:
+            if self.hung_up:
+                raise
+            raise self.logged(self.died(worker, phase)) from None
+
+    def receive_announced(self, worker: int, number: int) -> Any:
+        """Waits for the message that worker ``worker`` announced under this number.
+
+        Raises:
+            WorkerDiedError: The process that announced the message died before it sent it.
+            EOFError: A signal handler closed the vector environment.
+        """
+        try:
+            return self.channels[worker].receive(number)
+        except EOFError:
+            if self.hung_up:
+                raise
+            if self.is_from_replaced(worker, number):
+                raise copy.copy(self.deaths[worker]) from None  # one that is kept has no frames
+            raise self.logged(self.died(worker, "send")) from None
+
+    def is_from_replaced(self, worker: int, number: int) -> bool:
+        """Whether a process that was replaced announced this message."""
+        channel = self.channels[worker]
+        return isinstance(channel, ProcessChannel) and number <= channel.replaced
+
+    def died(self, worker: int, phase: str) -> WorkerDiedError:
+        """Returns the exception for a worker that ended before it answered."""
+        rows = list(range(*self.shards[worker]))
+        if not self.processes:
+            return WorkerDiedError(
+                f"{self._name(worker)}, a thread, ended during {phase}",
+                worker=worker,
+                rows=rows,
+                pid=os.getpid(),
+                exitcode=None,
+                phase=phase,
+            )
+        process = self.processes[worker]
+        if process.exitcode is None:  # without a limit, `join` would wait for its children, too
+            process.join(1.0)
+        who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
+        message = f"{who} died during {phase}: {described_exit(process.exitcode)}"
+        if process.exitcode == NO_MAIN_GUARD:
+            message = WITHOUT_MAIN_GUARD
+        stderr = self._last_lines(worker)
+        return WorkerDiedError(
+            message + quoted(stderr),
+            worker=worker,
+            rows=rows,
+            pid=process.pid,
+            exitcode=process.exitcode,
+            phase=phase,
+            stderr=stderr,
+        )
+
+    def hung(self, worker: int, phase: str) -> WorkerTimeoutError:
+        """Returns the exception for a worker process that was killed because it hung."""
+        pid = self.processes[worker].pid
+        return WorkerTimeoutError(
+            f"{self._name(worker)}, pid {pid}, made no progress in `{phase}` for "
+            f"{self.recovery.timeout:g} second(s) and was killed",
+            rows=list(range(*self.shards[worker])),
+            workers=[worker],
+        )
+
+    def workers_of(self, rows: list[int]) -> list[int]:
+        """Returns the workers that have any of these rows."""
+        starts = [first for first, _ in self.shards]
+        return sorted({bisect.bisect_right(starts, row) - 1 for row in rows})
+
+    def logged(self, died: WorkerDiedError) -> WorkerDiedError:
+        """Logs a death, once, and returns the exception itself."""
+        if died.exitcode != NO_MAIN_GUARD and died.worker not in self.reported:
+            self.reported.add(died.worker)
+            LOGGER.warning("%s", str(died))  # a record that is kept must not keep the frames
+        return died
+
+    def bury(self, worker: int) -> None:
+        """Ends the process of a worker that is restarted or found dead, and waits for its end.
+
+        The process may be alive if its start was interrupted after it had begun to serve. Native
+        code relies on its end: two processes that serve one worker would write the same rows.
+        """
+        process = self.processes[worker]
+        _kill(process)
+        process.join()
+
+    def restart(
+        self,
+        worker: int,
+        over: list[bool],
+        resets: dict[int, dict[str, Any]],
+        announced: int,
+        timeout: float | None,
+    ) -> int:
+        """Replaces a dead worker process by a new one, which makes new environments.
+
+        Args:
+            worker: The index of the worker.
+            over: For each of its rows, whether the episode was over.
+            resets: The keywords of resets that were sent, by row, counted from the worker's first.
+            announced: The new process numbers its announced messages after this number.
+            timeout: Seconds that the construction may take.
+
+        Returns:
+            The process id of the new process.
+
+        Raises:
+            WorkerDiedError: The new process died too.
+            WorkerTimeoutError: The construction took longer than ``timeout``.
+            RuntimeError: The spaces of the new environments differ from the old ones.
+            Exception: An environment function raised it.
+        """
+        assert self.start_process is not None, "worker processes die"
+        assert self.setup is not None, "only workers that have served are restarted"
+        self.restarts[worker] += 1
+        self.reported.discard(worker)
+        self.bury(worker)
+        with uninterrupted():  # otherwise a process could belong to nobody
+            process, channel = self.start_process(worker)
+            (old, self.processes[worker]) = (self.processes[worker], process)
+            (old_channel, self.channels[worker]) = (self.channels[worker], channel)
+            assert isinstance(old_channel, ProcessChannel), "only processes die"
+            channel.follow(old_channel, announced)
+        try:
+            with contextlib.suppress(ValueError):  # after Ctrl-C it may still count as running
+                old.close()
+            old_channel.close()
+            deadline = Deadline(timeout)
+            self._check_same(worker, self._received_in_restart(worker, deadline))
+            memory, _, shard = self.setup
+            first, last = self.shards[worker]
+            rollouts = memory.rollouts()
+            resumed = {
+                "rollouts": [rollout[:2] for rollout in rollouts],
+                "resets": resets,
+                "announced": announced,
+                "cached": self._cached(worker),
+                "drawn": [row - first for row in self.drawn if first <= row < last],
+            }
+            descriptors = [descriptor for *_, descriptor in rollouts]
+            self.hand_over(worker, {**shard, "over": over}, resumed, descriptors)
+            self._received_in_restart(worker, deadline)
+        except BaseException:
+            process.kill()
+            raise
+        pid: int = process.pid
+        return pid
+
+    def _cached(self, worker: int) -> list[tuple[ResetCache, tuple[int, int]]] | None:
+        """The cache for the rows of a worker that was restarted, and draws of their own."""
+        cache, restarts = self.cache, self.restarts[worker]
+        if cache is None:
+            return None
+        seeds = (row << 64 | restarts << 32 for row in range(*self.shards[worker]))
+        return [(cache, (cache_draws(cache.key, seed), 0)) for seed in seeds]
+
+    def hand_over(
+        self,
+        worker: int,
+        shard: dict[str, Any],
+        resumed: dict[str, Any] | None = None,
+        further: Sequence[Descriptor] = (),
+    ) -> None:
+        """Sends the memory to a worker process, which then begins to serve.
+
+        Args:
+            worker: The index of the worker.
+            shard: Keywords of ``Shard``, besides the worker.
+            resumed: The state that a restarted worker takes over from the dead process.
+            further: Descriptors to send after those of the memory.
+        """
+        assert self.setup is not None, "there is memory to hand over"
+        memory, plan, _ = self.setup
+        channel = self.channels[worker]
+        message = channel.pack(({**plan, "worker": worker}, shard, resumed))
+        channel.post((message, [*memory.descriptors(), *further]))
+
+    def _received_in_restart(self, worker: int, deadline: Deadline) -> dict[str, Any]:
+        try:
+            message = self._receive_about_construction(worker, deadline)
+        except multiprocessing.TimeoutError:
+            rows = list(range(*self.shards[worker]))
+            raise WorkerTimeoutError(
+                f"the construction of rows {rows}, whose worker process had died, has timed out "
+                f"after {deadline.seconds} second(s)",
+                rows=rows,
+                workers=[worker],
+            ) from None
+        self._check(worker, message)
+        return message
+
+    def _check_same(self, worker: int, description: dict[str, Any]) -> None:
+        """Checks that the environments of a restarted worker have the same spaces as before."""
+        if description["spaces"] != self.descriptions[worker]["spaces"]:
+            first, last = self.shards[worker]
+            raise RuntimeError(
+                f"the spaces of worker {worker} (rows {first} to {last - 1}) changed when it was "
+                "restarted"
+            )
+
+    def _last_lines(self, worker: int) -> str:
+        channel = self.channels[worker]
+        assert isinstance(channel, ProcessChannel), "only processes die"
+        return channel.stderr.last_lines() if channel.stderr is not None else ""
+
+    def hang_up(self) -> None:
+        """Closes the channels to processes: calls that wait for a message raise ``EOFError``."""
+        self.hung_up = True
+        for channel in self.channels:
+            if isinstance(channel, ProcessChannel):
+                channel.hang_up()
+
+    def abandon(self) -> None:
+        """Frees, in a forked worker, what it inherited of this crew."""
+        self.setup = None
+        for channel in self.channels:
+            channel.close()
+        for process in self.processes:
+            # The pipes between the parent and the process, which a finalizer closes in the parent
+            # alone. Where `multiprocessing` has no such finalizer, they stay open.
+            popen = getattr(process, "_popen", None)
+            for pipe in getattr(getattr(popen, "finalizer", None), "_args", None) or ():
+                with contextlib.suppress(OSError):
+                    os.close(pipe)
+
+    def give_up(self) -> None:
+        """Ends workers that were started but never served."""
+        for channel in self.channels:
+            channel.post(channel.pack(None))
+        if self.local is not None:
+            self.local.close()
+        self.join(grace=1.0)
+
+    def tell_late(self, late: list[int], grace: float) -> None:
+        """Logs which workers took too long to close their environments, and did nothing else."""
+        for worker in late:
+            what = "was killed" if self.processes else "goes on until the program ends"
+            LOGGER.warning(
+                "%s %s: its environments had not closed after %g second(s), and what they write "
+                "then may be missing. Call `close(timeout=...)` with as many seconds as they need",
+                self._name(worker),
+                what,
+                grace,
+            )
+
+    def join(self, *, grace: float) -> None:
+        """Waits for the workers, and kills processes that still run after ``grace`` seconds."""
+        deadline = Deadline(grace)
+        for worker, process in enumerate(self.processes):
+            process.join(deadline.left())
+            _kill(process)
+            process.join()
+            if worker not in self.reported and process.exitcode not in EXPECTED_EXITS:
+                self.reported.add(worker)
+                how, stderr = described_exit(process.exitcode), self._last_lines(worker)
+                LOGGER.warning("worker %d: when closed, %s%s", worker, how, quoted(stderr))
+            with contextlib.suppress(ValueError):
+                process.close()
+        for thread in self.threads:
+            thread.join(deadline.left())
+            if thread.is_alive():
+                await_at_exit(thread)
+        # The list is kept: another thread may still use it before it finds the pool closed.
+        for channel in self.channels:
+            channel.close()
+        self.setup = None  # the memory keeps descriptors open
+
+
+def _kill(process: Any) -> None:
+    """Kills a process, unless it has ended.
+
+    While SIGCHLD is ignored, the system keeps no exit code, and ``multiprocessing`` takes the
+    process for alive forever. Its id may belong to another process by then.
+    """
+    if process.is_alive() and not wait([process.sentinel], 0):
+        process.kill()
+
+
+#: Seconds that all of them get together when the program ends, to return and to close environments.
+#: A thread that needs longer never returns: native code lets it hang until the process is gone.
+_GRACE = 1.0
+_late: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+def await_at_exit(thread: threading.Thread) -> None:
+    """Waits for ``thread`` when the program ends, if it still runs then."""
+    _late.add(thread)
+
+
+def _await_all() -> None:
+    deadline = Deadline(_GRACE)
+    for thread in list(_late):
+        thread.join(deadline.left())
+
+
+# The last of the finalizers with a priority: others close vector environments.
+Finalize(None, _await_all, exitpriority=0)

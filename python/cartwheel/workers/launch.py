@@ -1,0 +1,225 @@
+"""Starts workers: in the calling thread, in threads, or in processes.
+
+Each worker makes its environments itself. The caller learns their spaces from the descriptions that
+the workers send.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import pickle
+import resource
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+import cloudpickle
+
+from cartwheel._cartwheel import Memory, Shard
+from cartwheel._internal.interrupts import uninterrupted
+from cartwheel.errors import add_note
+from cartwheel.workers.channels import LocalChannel, LocalWorkerChannel
+from cartwheel.workers.group import Crew
+from cartwheel.workers.process import StartProcess, check_can_start
+from cartwheel.workers.worker import Worker, serve_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cartwheel._internal.arguments import EnvFn
+    from cartwheel.workers.restart_policy import Recovery
+
+
+class Start(Protocol):
+    """Starts the workers of one executor."""
+
+    def __call__(self, env_fns: Sequence[EnvFn], shards: list[tuple[int, int]]) -> Crew:
+        """Starts one worker for each shard."""
+
+
+def start_inline(
+    env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool, recovery: Recovery
+) -> Crew:
+    """Makes the environments in the calling thread, which also steps them."""
+    channel = LocalChannel()
+    worker = Worker(
+        LocalWorkerChannel(channel), 0, travels=False, reserve=reserve, recovery=recovery
+    )
+    objects: list[list[list[Any]] | None] = [[[] for _ in env_fns]]
+    descriptions = [worker.build(env_fns)]
+    return Crew(
+        shards,
+        [channel],
+        local=worker,
+        objects=objects,
+        descriptions=descriptions,
+        recovery=recovery,
+    )
+
+
+def start_threads(
+    env_fns: Sequence[EnvFn],
+    shards: list[tuple[int, int]],
+    *,
+    name: str,
+    spin: bool,
+    recovery: Recovery,
+) -> Crew:
+    """Starts one thread for each shard, which makes and keeps its own environments.
+
+    Threads render in turn, because drawing libraries release the GIL while they use state that is
+    global to the process. In pygame, all polygons share one buffer of corners in SDL_gfx, and two
+    threads that draw at the same time sometimes draw each other's corners.
+
+    Raises:
+        RuntimeError: The system starts no more threads; those that were started have ended.
+    """
+    crew = Crew(shards, recovery=recovery)
+    drawing = threading.Lock()
+    try:
+        for index, (first, last) in enumerate(shards):
+            channel = LocalChannel()
+            its = LocalWorkerChannel(channel)
+            worker = Worker(its, first, travels=False, recovery=recovery, drawing=drawing)
+            thread = threading.Thread(
+                target=serve_thread,
+                args=(worker, its, index, env_fns[first:last]),
+                kwargs={"spin": spin},
+                name=f"Worker<{name}>-{index}",
+                daemon=True,
+            )
+            with uninterrupted():  # otherwise a thread could belong to no crew
+                thread.start()
+                crew.threads.append(thread)
+                crew.channels.append(channel)
+                crew.objects.append([[] for _ in range(first, last)])
+    except BaseException:
+        crew.give_up()
+        raise
+    return crew
+
+
+def start_processes(
+    env_fns: Sequence[EnvFn],
+    shards: list[tuple[int, int]],
+    *,
+    name: str,
+    context: Any,
+    daemon: bool,
+    spin: bool,
+    recovery: Recovery,
+) -> Crew:
+    """Starts one process for each shard.
+
+    Raises:
+        RuntimeError: This process may have no child processes, or the main module has no
+            ``if __name__ == "__main__":``.
+        TypeError: Some of ``env_fns`` cannot be pickled; no process was started.
+        OSError: Too few file descriptors are left; no process was started.
+    """
+    check_can_start()
+    require_descriptors(len(shards))
+    forks = context.get_start_method() == "fork"
+    parts: list[bytes | Sequence[EnvFn]] = [
+        env_fns[first:last] if forks else _pickled(env_fns, first, last) for first, last in shards
+    ]
+    start = StartProcess(shards, parts, name, context, daemon, spin, recovery)
+    crew = Crew(shards, recovery=recovery, start_process=start)
+    try:
+        for index in range(len(shards)):
+            with uninterrupted():  # otherwise a process could belong to nobody
+                process, channel = start(index)
+                crew.processes.append(process)
+                crew.channels.append(channel)
+                crew.objects.append(None)
+    except BaseException:
+        crew.give_up()
+        raise
+    return crew
+
+
+def _pickled(env_fns: Sequence[EnvFn], first: int, last: int) -> bytes:
+    try:
+        data: bytes = cloudpickle.dumps(list(env_fns[first:last]), protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        rows = [row for row in range(first, last) if not _can_be_pickled(env_fns[row])]
+        raise add_note(
+            TypeError(f"env_fns cannot be pickled for a worker process: {error}"),
+            f"in the functions of rows {rows}" if rows else "in all of them together",
+        ) from error
+    return data
+
+
+def _can_be_pickled(env_fn: EnvFn) -> bool:
+    try:
+        cloudpickle.dumps(env_fn)
+    except Exception:
+        return False
+    return True
+
+
+def set_up(crew: Crew, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Memory, Shard]:
+    """Makes the memory and sends it to the workers, which then begin to serve.
+
+    Args:
+        crew: Workers that have described their environments.
+        plan: Keywords of ``Memory``.
+        shard: Keywords of ``Shard``, besides the worker and the objects.
+
+    Returns:
+        The memory, and the caller's own shard. With threads and processes, this shard only
+        describes the environments and steps none.
+    """
+    memory = Memory(**plan, shared=bool(crew.processes))
+    crew.setup = (memory, plan, shard)
+    for worker in range(len(crew.processes)):
+        crew.hand_over(worker, shard)
+    for channel, objects in zip(crew.channels, crew.objects, strict=True):
+        if isinstance(channel, LocalChannel) and crew.local is None:
+            make_shard = functools.partial(Shard, **shard, objects=objects)
+            channel.post((memory, make_shard))
+    own = crew.local or Worker(LocalWorkerChannel(LocalChannel()), 0, travels=False)
+    return memory, Shard(own, **shard, objects=crew.objects[0])
+
+
+#: Where the system lists the open descriptors: Linux, and macOS.
+_LISTED = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
+#: For each worker: its socket, two pidfds, its last lines, and two pipes of ``multiprocessing``.
+_EACH = 6
+#: For all: four of the memory, two of a pipe, and some that are open briefly, as while a process
+#: starts.
+_TOGETHER = 16
+
+
+#: Threads that make vector environments at the same time raise the limit in turn.
+_raising = threading.Lock()
+
+
+def require_descriptors(num_workers: int) -> None:
+    """Makes sure that this process may open as many descriptors as the workers need.
+
+    If the soft limit is too low, it is raised to what is needed, where the hard limit allows that.
+    It stays raised, for workers too: a worker that is restarted needs descriptors at any time.
+
+    The check comes before the first worker is started, because ``multiprocessing`` leaves pipes
+    open when it runs out of descriptors.
+
+    Raises:
+        OSError: Too few descriptors are left; ``errno`` is ``EMFILE``.
+    """
+    with _raising:
+        limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        taken = sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208
+        needed = _EACH * num_workers + _TOGETHER
+        if limit == resource.RLIM_INFINITY or taken + needed <= limit:
+            return
+        if hard != resource.RLIM_INFINITY and taken + needed > hard:
+            raise OSError(
+                errno.EMFILE,
+                f"{num_workers} worker processes need {needed} file descriptors and {hard - taken} "
+                f"are left of {hard}: allow more (`ulimit -n`), or use fewer workers "
+                "(`num_workers`)",
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (taken + needed, hard))

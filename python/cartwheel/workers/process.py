@@ -1,0 +1,155 @@
+"""Starts one worker process, and describes how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import signal
+import socket
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from cartwheel._cartwheel import Descriptor
+from cartwheel.workers.channels import ProcessChannel
+from cartwheel.workers.environment import changed_for_programs
+from cartwheel.workers.stderr import Stderr
+from cartwheel.workers.worker import serve_process
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cartwheel._internal.arguments import EnvFn
+    from cartwheel.workers.restart_policy import Recovery
+
+#: Exit code of a worker process that found no ``if __name__ == "__main__":`` in the main module.
+NO_MAIN_GUARD = 83
+#: The beginning of the names of worker processes.
+_NAME = "Worker<"
+#: A pipe, whose second end this process holds until it ends or executes another program; then the
+#: workers, which get the first end, end too. (Threads that need it first at once make one each.)
+_lifelines: list[tuple[Descriptor, Descriptor]] = []
+os.register_at_fork(after_in_child=_lifelines.clear)
+
+
+def lifeline() -> Descriptor:
+    """The end of the pipe by which worker processes notice the end of this process."""
+    if not _lifelines:
+        watched, held = os.pipe()
+        _lifelines.append((Descriptor(watched), Descriptor(held)))
+    return _lifelines[0][0]
+
+
+def check_can_start() -> None:
+    """Raises if this process cannot start worker processes.
+
+    With ``spawn`` and ``forkserver`` a worker imports the main module of the program first. If the
+    module makes a vector environment when it is imported, the worker would start workers of its
+    own. Such a worker ends here, silently; its parent explains the exit code.
+
+    Raises:
+        RuntimeError: This process is daemonic, or is importing the main module of its parent.
+    """
+    process = multiprocessing.current_process()
+    if getattr(process, "_inheriting", False):  # as `multiprocessing.spawn` checks it
+        if process.name.startswith(_NAME):
+            os._exit(NO_MAIN_GUARD)
+        raise RuntimeError(
+            "this process imports the main module of the program that started it, and the module "
+            'makes a vector environment: put that code under `if __name__ == "__main__":`'
+        )
+    if process.daemon:
+        raise RuntimeError(
+            f"this process ({process.name}) is daemonic and may have no child processes: make the "
+            "vector environment with executor='inline' or 'thread', or start this process with "
+            "daemon=False"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class StartProcess:
+    """Starts worker processes: the first ones, and replacements of dead ones.
+
+    Attributes:
+        shards: For each worker, its first row and the row after its last.
+        parts: For each worker, its part of ``env_fns``; pickled unless processes are forked.
+        name: The class of the vector environment.
+        context: The ``multiprocessing`` context.
+        daemon: Whether the processes are daemonic.
+        spin: Whether the workers may spin before they sleep.
+        recovery: How failures of environments are handled.
+    """
+
+    shards: list[tuple[int, int]]
+    parts: list[bytes | Sequence[EnvFn]]
+    name: str
+    context: Any
+    daemon: bool
+    spin: bool
+    recovery: Recovery
+
+    def __call__(self, index: int) -> tuple[Any, ProcessChannel]:
+        """Starts worker ``index``.
+
+        Returns:
+            The process and the caller's end of its channel.
+        """
+        mine, its = socket.socketpair()
+        forks = self.context.get_start_method() == "fork"
+        process = self.context.Process(
+            target=serve_process,
+            args=(its, mine if forks else None, index, self.shards[index][0], self.parts[index]),
+            kwargs={
+                "parent": os.getpid(),
+                "spin": self.spin,
+                "recovery": self.recovery,
+            },
+            name=f"{_NAME}{self.name}>-{index}",
+            daemon=self.daemon,
+        )
+        try:
+            with mine, its:
+                with contextlib.nullcontext() if forks else changed_for_programs():
+                    process.start()
+                channel = ProcessChannel(Descriptor(mine.detach()), process.pid)
+            channel.stderr = Stderr()
+            channel.post((b"", [lifeline(), channel.stderr.descriptor]))
+        except BaseException:
+            if process.pid is not None:
+                process.kill()
+                process.join()
+            raise
+        return process, channel
+
+
+#: Exit codes of processes that ended well, were killed by their pool, or are explained elsewhere.
+#: With SIGCHLD ignored there is none.
+EXPECTED_EXITS = (0, -signal.SIGKILL, NO_MAIN_GUARD, None)
+WITHOUT_MAIN_GUARD = (
+    'is `if __name__ == "__main__":` missing? A worker process imported the main module of the '
+    "program, and the module made the vector environment once more. Put the code that makes and "
+    "steps environments under that line, or use context='fork'"
+)
+
+
+def quoted(stderr: str) -> str:
+    """Returns the last lines on stderr, as the end of a message."""
+    return f". Its last lines on stderr:\n{textwrap.indent(stderr, '  ')}" if stderr else ""
+
+
+def described_exit(exitcode: int | None) -> str:
+    """Describes how a process ended."""
+    if exitcode is None:
+        return "its exit code is unknown"
+    if exitcode >= 0:
+        return f"it exited with code {exitcode}"
+    try:
+        name = signal.Signals(-exitcode).name
+    except ValueError:
+        name = f"signal {-exitcode}"
+    hints = {
+        "SIGKILL": "; the system may have run out of memory, see the kernel's log",
+        "SIGBUS": "; shared memory may have run out",
+    }
+    return f"it was ended by {name}{hints.get(name, '')}"

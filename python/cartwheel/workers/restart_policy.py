@@ -1,0 +1,148 @@
+"""How failures of environments and workers are handled, other than by raising an exception."""
+
+from __future__ import annotations
+
+import bdb
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath, check_choice
+from cartwheel._internal.logging import LOGGER
+from cartwheel.errors import add_note
+from cartwheel.workers.faults import described
+
+if TYPE_CHECKING:
+    from cartwheel._internal.arguments import EnvFn
+
+#: The longest text of an exception in ``infos["env_error"]``, in characters.
+_LONGEST_TEXT = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class Recovery:
+    """The policies of a vector environment.
+
+    Attributes:
+        on_error: ``"raise"``, or ``"restart"``: an environment that raised is replaced.
+        on_worker_death: ``"raise"``, or ``"restart"``: a worker process that died is restarted.
+        on_timeout: ``"raise"``, or ``"restart"``: a worker process that hangs is restarted.
+        timeout: Seconds without progress after which a worker hangs; also the seconds that the
+            construction of a replacement may take. ``None`` for no limit.
+        max_restarts: How often each environment may be replaced, and each worker restarted;
+            ``None`` for no limit.
+    """
+
+    on_error: OnError = "raise"
+    on_worker_death: OnWorkerDeath = "raise"
+    on_timeout: OnTimeout = "raise"
+    timeout: float | None = None
+    max_restarts: int | None = 10
+
+    def __post_init__(self) -> None:
+        """Checks the choices."""
+        check_choice("on_error", self.on_error, OnError)
+        check_choice("on_worker_death", self.on_worker_death, OnWorkerDeath)
+        check_choice("on_timeout", self.on_timeout, OnTimeout)
+        if self.on_timeout == "restart" and not self.timeout:
+            raise ValueError(
+                "`on_timeout='restart'` needs a positive `timeout`: the seconds after which a "
+                f"worker counts as hung, got timeout={self.timeout!r}."
+            )
+        if self.max_restarts is not None:
+            as_integer("max_restarts", self.max_restarts, 0)
+
+    @property
+    def hang_limit(self) -> float | None:
+        """Seconds without progress after which a worker process is restarted."""
+        return self.timeout if self.on_timeout == "restart" else None
+
+    @property
+    def call_timeout(self) -> float | None:
+        """Seconds after which a call raises: workers that hang are restarted instead."""
+        return None if self.on_timeout == "restart" else self.timeout
+
+    @property
+    def replacements(self) -> int:
+        """How often a native environment may be replaced after a panic."""
+        if self.on_error == "raise":
+            return 0
+        most = 2**32 - 1
+        return most if self.max_restarts is None else min(int(self.max_restarts), most)
+
+    def allows(self, restarts: int) -> bool:
+        """Whether one more restart is allowed after ``restarts`` of them."""
+        return self.max_restarts is None or restarts < self.max_restarts
+
+
+class Replacements:
+    """Replaces failed environments of one worker.
+
+    If a row was ever seeded, its replacement is seeded too: from the row's last seed and the number
+    of replacements since then. So a run with failures can be repeated.
+    """
+
+    def __init__(self, recovery: Recovery, first_row: int) -> None:
+        """Begins without replacements and seeds."""
+        self.recovery = recovery
+        self.first_row = first_row
+        self._counts: dict[int, int] = {}
+        #: For each row that was seeded, the seed and the number of replacements since then.
+        self._seeds: dict[int, tuple[int, int]] = {}
+
+    def note_seeds(self, resets: dict[int, dict[str, Any] | None]) -> None:
+        """Remembers the seeds among the keywords of resets, by row of the worker."""
+        if self.recovery.on_error == "restart":
+            seeded = ((row, how["seed"]) for row, how in resets.items() if how)
+            self._seeds.update((row, (seed, 0)) for row, seed in seeded if seed is not None)
+
+    def replace(
+        self, envs: list[Any], env_fn: EnvFn, row: int, failure: BaseException
+    ) -> str | None:
+        """Closes the environment of a row of the worker and makes a new one.
+
+        Returns:
+            A description of the failure; ``None`` when the policy is not to replace it.
+
+        Raises:
+            Exception: The new environment could not be made or reset, or its spaces differ.
+        """
+        made = self._counts.get(row, 0)
+        # A debugger that quits is no failure of the environment.
+        failed = isinstance(failure, Exception) and not isinstance(failure, bdb.BdbQuit)
+        if self.recovery.on_error != "restart" or not failed:
+            return None
+        if not self.recovery.allows(made):
+            add_note(failure, f"the environment was replaced {made} times before (max_restarts)")
+            return None
+        self._counts[row] = made + 1
+        LOGGER.warning(
+            "the environment of row %d failed and is replaced (%d)",
+            self.first_row + row,
+            made + 1,
+            exc_info=failure,
+        )
+        old = envs[row]
+        try:
+            old.close()
+        except Exception:
+            LOGGER.exception("closing the environment of row %d", self.first_row + row)
+        env = env_fn()
+        for kind in ("observation_space", "action_space"):
+            before, now = getattr(old, kind), getattr(env, kind)
+            if before != now:
+                raise RuntimeError(f"the {kind} of a replacement must be {before}, got {now}")
+        # The next episode begins with its own reset. This reset allows control calls before that.
+        env.reset(seed=self._next_seed(row))
+        envs[row] = env
+        summary, _ = described(failure)
+        return summary[:_LONGEST_TEXT]
+
+    def _next_seed(self, row: int) -> int | None:
+        if row not in self._seeds:
+            return None
+        seed, replaced = self._seeds[row]
+        self._seeds[row] = (seed, replaced + 1)
+        return int(np.random.SeedSequence([seed, replaced + 1]).generate_state(1)[0])

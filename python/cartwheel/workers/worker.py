@@ -1,0 +1,582 @@
+"""A worker: the environments of one shard, and the functions that are applied to them.
+
+The native loop steps the environments. This class does everything outside the step path: it makes
+the environments, receives resets and control calls, and sends faults and answers.
+
+This file is above 500 lines because native code calls one object, with a method for each task.
+
+Workers import this file by name, so it imports no trainer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import pickle
+import signal
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.wrappers import TimeLimit
+
+from cartwheel._cartwheel import Descriptor, Memory, Shard, serve, watch_parent
+from cartwheel._internal.logging import LOGGER
+from cartwheel.workers.channels import ProcessWorkerChannel, pickled
+from cartwheel.workers.environment import change_environment
+from cartwheel.workers.faults import Fault
+from cartwheel.workers.inherited import free_inherited
+from cartwheel.workers.one_env import Known
+from cartwheel.workers.restart_policy import Recovery, Replacements
+from cartwheel.workers.row_state import CachedEnv, ResetCache, load, sampled, saved
+from cartwheel.workers.stderr import keep_stderr
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from socket import socket
+
+    from cartwheel._internal.arguments import EnvFn
+    from cartwheel.workers.channels import LocalWorkerChannel, WorkerEnd
+
+#: Methods that ``call`` refuses, as ``AsyncVectorEnv.call`` does.
+_RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")
+
+
+class Worker:
+    """The environments of one shard, and the answers to control calls.
+
+    Attributes:
+        envs: The environments, in the order of their rows.
+        next_resets: For rows of the worker, the packed keywords of their next automatic reset.
+        pickle: Pickles the values for which a stream of infos has no format.
+        drawn: The rows whose terminal states are drawn in ``SAME_STEP``, counted from the first.
+    """
+
+    pickle = staticmethod(pickled)
+
+    def __init__(
+        self,
+        channel: WorkerEnd,
+        first_row: int,
+        *,
+        travels: bool,
+        reserve: bool = True,
+        recovery: Recovery | None = None,
+        drawing: AbstractContextManager[object] | None = None,
+    ) -> None:
+        """Makes a worker that has no environments yet.
+
+        Args:
+            channel: The worker's end of the channel.
+            first_row: The row of its first environment.
+            travels: Whether faults and answers are sent to another process.
+            reserve: Whether ``call`` refuses ``reset``, ``step`` and ``close``.
+            recovery: How failures of environments are handled.
+            drawing: A lock that is held while an environment renders, if other threads of this
+                process render too.
+        """
+        self.channel = channel
+        self.first_row = first_row
+        self.travels = travels
+        self.reserve = reserve
+        self.envs: list[Any] = []
+        self._env_fns: list[EnvFn] = []
+        self._replacements = Replacements(recovery or Recovery(), first_row)
+        #: The shared memory, in a worker process.
+        self.memory: Memory | None = None
+        #: Whether the worker serves; until then, the caller waits for a message.
+        self.serving = False
+        self.drawn: set[int] = set()
+        self._answer: list[Any] = []
+        self._drawing = drawing or contextlib.nullcontext()
+        #: For each row that was sent and is not yet begun: a function that unpacks its message,
+        #: which has a part for each of its rows. If unpacking raises, it raises for each of them.
+        self._sent: dict[str, dict[int, Callable[[], dict[int, Any]]]]
+        self._sent = {"resets": {}, "actions": {}, "next": {}}
+        self.next_resets: dict[int, Any] = {}
+
+    def build(self, env_fns: bytes | Sequence[EnvFn]) -> dict[str, Any]:
+        """Makes the environments and describes them.
+
+        Args:
+            env_fns: One function for each environment; pickled if this process was not forked.
+
+        Returns:
+            ``fault`` alone when an environment could not be made or described; all environments are
+            closed then. Otherwise ``metadata`` and ``render_mode`` of the first environment, and
+            the ``spaces`` of each: a pair of observation and action space, or ``None`` when the
+            pair equals the first one; ``limits``: whether each truncates its episodes itself; and
+            ``same``: what tells each of them from others, for ``check_distinct``.
+        """
+        row = self.first_row
+        try:
+            self._env_fns = pickle.loads(env_fns) if isinstance(env_fns, bytes) else list(env_fns)
+            pairs: list[tuple[Any, Any] | None] = []
+            known = Known(self.first_row, travels=self.travels)
+            for row, env_fn in enumerate(self._env_fns, self.first_row):
+                known.begin(env_fn)
+                env = env_fn()
+                self.envs.append(env)  # it is closed, too, if its attributes raise
+                self._check(env, row)
+                try:
+                    known.add(env)
+                except ValueError:  # it is there already, and closed once
+                    self.envs.pop()
+                    raise
+                pair = (env.observation_space, env.action_space)
+                pairs.append(None if pairs and pair == pairs[0] else pair)
+            row, first = self.first_row, self.envs[0]
+            return {
+                "metadata": dict(getattr(first, "metadata", None) or {}),
+                "render_mode": getattr(first, "render_mode", None),
+                "spaces": pairs,
+                "limits": [truncates(env) for env in self.envs],
+                "same": known.same,
+            }
+        except BaseException as error:  # the environments' own code may raise anything
+            self.close()
+            return {"fault": Fault.of(row, error, travels=self.travels)}
+
+    def _check(self, env: Any, row: int) -> None:
+        """Raises if an environment function returned something else than an environment."""
+        names = ("reset", "step", "observation_space", "action_space")
+        missing = [name for name in names if getattr(env, name, None) is None]
+        is_vector = isinstance(env, gym.vector.VectorEnv)
+        # PettingZoo's environments, without an import of it: their spaces are methods of an agent.
+        has_agents = hasattr(env, "possible_agents") and callable(
+            getattr(env, "observation_space", None)
+        )
+        if not missing and not isinstance(env, type) and not is_vector and not has_agents:
+            return
+        self.envs.pop()
+        if is_vector:
+            env.close()
+            raise TypeError(
+                f"env_fns[{row}] must return a single environment, got a vector environment, "
+                f"{type(env).__name__} of num_envs={env.num_envs}: pass one function for each row"
+            )
+        if has_agents and not isinstance(env, type):
+            env.close()
+            raise TypeError(f"env_fns[{row}] must return an environment of one agent, {_got(env)}")
+        why = (
+            f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
+        )
+        raise TypeError(f"env_fns[{row}] must return an environment, got {why}")
+
+    def introduce(self, env_fns: bytes | Sequence[EnvFn]) -> None:
+        """Makes the environments and sends the caller their description, or the fault."""
+        description = self.build(env_fns)
+        try:
+            message = self.channel.pack(description)
+        except BaseException as error:  # pickling spaces and metadata may raise anything
+            row = self._unsendable_row(description["spaces"])
+            self.close()
+            message = self.channel.pack({"fault": Fault.of(row, error, travels=self.travels)})
+        self.channel.post(message)
+
+    def _unsendable_row(self, pairs: list[Any]) -> int:
+        """Returns the first row whose spaces cannot be sent; if all can, the worker's first row."""
+        rows = enumerate(pairs, self.first_row)
+        return next((row for row, pair in rows if not self._can_be_sent(pair)), self.first_row)
+
+    def _can_be_sent(self, content: Any) -> bool:
+        try:
+            self.channel.pack(content)
+        except BaseException:
+            return False
+        return True
+
+    def ready(self) -> None:
+        """Sends the caller the message that this worker serves. Native code calls it."""
+        self.channel.post(self.channel.pack({}))
+        self.serving = True
+
+    def fail(self, error: BaseException) -> None:
+        """Sends the caller the error that keeps this worker from serving; closes everything."""
+        self.channel.post(self.channel.pack({"fault": Fault.of(None, error, travels=self.travels)}))
+        self.close()
+
+    def resume(
+        self,
+        rollouts: list[tuple[int, int]],
+        resets: dict[int, dict[str, Any]],
+        drawn: list[int],
+        cached: list[tuple[ResetCache, tuple[int, int]]] | None,
+    ) -> None:
+        """Takes over from a worker process that died.
+
+        Args:
+            rollouts: Index and steps of each rollout to attach; the descriptors came with them.
+            resets: The keywords of resets that were sent to the dead worker, by row of the worker.
+            drawn: The rows of the worker whose terminal states are drawn.
+            cached: If resets load states from a cache: for each row the cache, and its draws.
+        """
+        for row, own in enumerate(cached or []):
+            self.envs[row] = CachedEnv(self.envs[row], self.first_row + row, *own)
+        self.drawn = set(drawn)
+        assert self.memory is not None, "a worker process has memory"
+        for index, steps in rollouts:
+            self.memory.attach_rollout(index, steps, self.channel.take_descriptor())
+        self._sent["resets"].update(dict.fromkeys(resets, lambda: resets))
+
+    def receive_actions(self) -> list[Any]:
+        """Receives the actions of a step whose action space has no fixed shape."""
+        actions: list[Any] = self.channel.receive()
+        return actions
+
+    def receive_reset(self) -> list[dict[str, Any] | None]:
+        """Receives for each row the keywords of its ``reset``, or ``None`` for no reset."""
+        resets: list[dict[str, Any] | None] = self.channel.receive()
+        if self.next_resets:
+            for row, keywords in enumerate(resets):
+                if keywords is not None:
+                    self.next_resets.pop(row, None)
+        self._replacements.note_seeds(dict(enumerate(resets)))
+        return resets
+
+    def take_reset(self, row: int) -> dict[str, Any] | bytes:
+        """Returns the keywords of a reset that ``send`` started, or the state to restore.
+
+        Rows count from the worker's first.
+        """
+        keywords: dict[str, Any] | bytes = self._take("resets", row)
+        self.next_resets.pop(row, None)
+        if isinstance(keywords, bytes):
+            return keywords
+        self._replacements.note_seeds({row: keywords})
+        return keywords
+
+    def take_action(self, row: int) -> Any:
+        """Returns the action of a step that ``send`` started, if its space has no fixed shape."""
+        return self._take("actions", row)
+
+    def receive_next_resets(self, rows: list[int]) -> None:
+        """Receives what these rows get for their next automatic resets."""
+        for row in rows:
+            packed = self._take("next", row)
+            if packed is not None:
+                self.next_resets[row] = packed
+
+    def take_next_reset(self, row: int) -> dict[str, Any] | None:
+        """Returns the keywords of an automatic reset, if the caller has chosen some for it."""
+        packed = self.next_resets.pop(row, None)
+        if packed is None:
+            return None
+        keywords: dict[str, Any] = self.channel.unpack(packed)
+        self._replacements.note_seeds({row: keywords})
+        return keywords
+
+    def _take(self, kind: str, row: int) -> Any:
+        while row not in self._sent[kind]:
+            kind_of_message, rows, packed = self.channel.receive()
+            parts = functools.cache(functools.partial(self.channel.unpack, packed))
+            self._sent[kind_of_message].update(dict.fromkeys(rows, parts))
+        return self._sent[kind].pop(row)()[row]
+
+    def end_copy(self, failure: BaseException | None) -> NoReturn:
+        """Ends this process, which an environment forked and which returned from its call.
+
+        Otherwise this process would serve as a second copy of the worker and outlive the worker.
+
+        Args:
+            failure: The exception that the environment raised in this process, if any.
+        """
+        try:
+            if failure is not None:
+                traceback.print_exception(failure)
+            LOGGER.error(
+                "process %d, which an environment forked, returned from the environment and is "
+                "ended: forks must end by os._exit",
+                os.getpid(),
+            )
+        finally:
+            os._exit(1)
+
+    def replace(self, row: int, failure: BaseException) -> str | None:
+        """Replaces the environment of a row, counted from the worker's first.
+
+        Returns:
+            A description of the failure; ``None`` when the failure is to be raised.
+        """
+        old = self.envs[row]
+        text = self._replacements.replace(self.envs, self._env_fns[row], row, failure)
+        if isinstance(old, CachedEnv) and text is not None:
+            self.envs[row] = old.around(self.envs[row])
+        return text
+
+    def answer(self) -> list[int] | None:
+        """Carries out a control call on every environment and keeps the answers.
+
+        Returns:
+            Rows of the worker that native code has to :meth:`save`, if any.
+        """
+        task, name, parts = self.channel.receive()
+        if task == "skip":  # this worker has answered; the call is repeated for other workers
+            self._answer = []
+            return None
+        if task == "attach_rollout":
+            self._answer = [self._attach_rollout(name, parts)]
+            return None
+        if task == "save":
+            self._answer = [None] * len(self.envs)
+            return [row for row, saving in enumerate(parts) if saving]
+        self._answer = []
+        if task == "draw_final_frames":
+            self.drawn = {row for row, part in enumerate(parts) if part}
+            self._answer = [None] * len(parts)
+            return None
+        for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
+            self._answer.append(self._carry_out(row, task, env, name, part))
+        return None
+
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool) -> None:  # noqa: FBT001 - called by native code
+        """Saves a row of the worker and keeps its state as the answer.
+
+        Args:
+            row: The row.
+            place: Its place in the episode.
+            shown: The observation that it shows; empty if it has none.
+            lost: Whether the row lost its environment and has not been stepped or reset since then.
+        """
+        number = self.first_row + row
+        try:
+            self._answer[row] = saved(self.envs[row], number, place, shown, lost=lost)
+        except BaseException as error:  # every exception is reported to the caller
+            self._answer[row] = Fault.of(number, error, travels=self.travels)
+
+    def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
+        """Restores a row of the worker; returns its place in the episode and its observation."""
+        body = load(self.envs[row], self.first_row + row, state)
+        return body["place"], body["shown"]
+
+    def _attach_rollout(self, index: int, steps: int) -> Fault | None:
+        try:
+            assert self.memory is not None, "a worker process has memory"
+            self.memory.attach_rollout(index, steps, self.channel.take_descriptor())
+        except Exception as error:
+            return Fault.of(None, error, travels=self.travels)
+        return None
+
+    def draw(self, row: int) -> Any:
+        """Returns a frame of the environment of a row, counted from the worker's first."""
+        with self._drawing:
+            return self.envs[row].render()
+
+    def _carry_out(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
+        if part is None:
+            return None  # the call is for other rows
+        try:
+            return self._call(row, task, env, name, part)
+        except BaseException as error:  # every exception is reported to the caller
+            return Fault.of(row, error, travels=self.travels)
+
+    def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
+        if task == "set_attr":
+            (value,) = part
+            return env.set_wrapper_attr(name, value)
+        if task == "sample":
+            return sampled(env, row, part)
+        if task == "cache":
+            inner = env.env if isinstance(env, CachedEnv) else env
+            self.envs[row - self.first_row] = CachedEnv(inner, row, *part)
+            return None
+        if task == "draws":
+            return env.draw
+        if task == "apply":
+            function, args, kwargs = part
+            with self._guard(name):
+                return function(env, *args, **kwargs)
+        if self.reserve and name in _RESERVED:
+            raise ValueError(
+                f"Trying to call function `{name}` with `call`, use `{name}` directly instead."
+            )
+        args, kwargs = part
+        attribute = env.get_wrapper_attr(name)
+        if not callable(attribute):
+            return attribute
+        with self._guard(name):
+            return attribute(*args, **kwargs)
+
+    def _guard(self, name: str) -> AbstractContextManager[object]:
+        """Returns a context for a call of the method ``name``."""
+        return self._drawing if name == "render" else contextlib.nullcontext()
+
+    def answer_failed(self, error: BaseException) -> None:
+        """Answers the present control call by an error that no environment raised."""
+        self._answer = [Fault.of(self.first_row, error, travels=self.travels)]
+
+    def send_answer(self) -> None:
+        """Sends the kept answers; an answer that cannot be sent becomes a fault."""
+        answers, self._answer = self._answer, []
+        try:
+            message = self.channel.pack(answers)
+        except Exception:
+            for at, answer in enumerate(answers):
+                try:
+                    self.channel.pack(answer)
+                except Exception as error:  # noqa: PERF203
+                    answers[at] = Fault.of(self.first_row + at, error, travels=self.travels)
+            message = self.channel.pack(answers)
+        self.channel.announce(message)
+
+    def send_faults(self, faults: list[tuple[int, BaseException]]) -> None:
+        """Sends the exceptions of a task."""
+        described = [Fault.of(row, error, travels=self.travels) for row, error in faults]
+        self.channel.announce(self.channel.pack(described))
+
+    def send_rest(self, stream: bytes | None) -> None:
+        """Sends infos that did not fit into shared memory; ``None`` if they are lost."""
+        self.channel.announce(self.channel.pack(stream))
+
+    def close(self) -> None:
+        """Closes every environment; an exception is logged, and the others are still closed."""
+        envs, self.envs = self.envs, []
+        for row, env in enumerate(envs, self.first_row):
+            try:
+                env.close()
+            except BaseException:  # noqa: PERF203 - the others are still closed
+                LOGGER.exception("closing the environment of row %d", row)
+
+
+def _got(env: Any) -> str:
+    """Says what an environment of PettingZoo is, and what takes it."""
+    name = (getattr(env, "metadata", None) or {}).get("name", type(env).__name__)
+    takes_turns = hasattr(env, "agent_iter")
+    kind = "an AEC" if takes_turns else "a parallel"
+    convert = "convert it by `pettingzoo.utils.aec_to_parallel`, then " if takes_turns else ""
+    return (
+        f"got {kind} environment of PettingZoo, {name}: {convert}register its function by "
+        "`cartwheel.envpool.register(task_id, function, parallel=True)` and make batches by "
+        "`cartwheel.envpool.make(task_id, env_type='gymnasium', num_envs=n)`"
+    )
+
+
+def serve_thread(
+    worker: Worker,
+    channel: LocalWorkerChannel,
+    index: int,
+    env_fns: Sequence[EnvFn],
+    *,
+    spin: bool,
+) -> None:
+    """Runs a worker on this thread until it is closed."""
+    try:
+        worker.introduce(env_fns)
+        setup = channel.receive()
+        if setup is None:
+            worker.close()
+            return
+        memory, make_shard = setup
+        serve(memory, index, make_shard(worker), spin=spin)
+    except EOFError:  # the caller hung up
+        worker.close()
+    except BaseException as error:  # an exception of a thread would go unnoticed
+        worker.fail(error)
+    finally:
+        channel.hang_up()  # the caller must not wait for more messages
+
+
+def serve_process(
+    end: socket,
+    other: socket | None,
+    index: int,
+    first_row: int,
+    env_fns: bytes | Sequence[EnvFn],
+    *,
+    parent: int,
+    spin: bool,
+    recovery: Recovery,
+) -> None:
+    """Runs a worker in this process, which was started for it, until the worker is closed.
+
+    Args:
+        end: The worker's end of its socket pair.
+        other: The other end, if a fork copied it into this process.
+        index: The index of the worker.
+        first_row: The row of its first environment.
+        env_fns: The functions that make its environments, pickled unless the process was forked.
+        parent: The process that started it.
+        spin: Whether the worker may spin before it sleeps.
+        recovery: How failures of environments are handled.
+    """
+    if other is not None:
+        other.close()
+        free_inherited()
+    # Threads of the program, which a fork does not copy, but Python would join at the end.
+    futures = sys.modules.get("concurrent.futures.thread")
+    getattr(futures, "_threads_queues", {}).clear()
+    change_environment()
+    # Ctrl-C goes to every process of the terminal, but only the caller acts on it. Programs that
+    # environments start do not inherit an empty handler; they would inherit SIG_IGN.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    channel = ProcessWorkerChannel(Descriptor(end.detach()))
+    worker = Worker(channel, first_row, travels=True, recovery=recovery)
+    try:
+        channel.receive_bytes()  # the first message has only descriptors
+        watch_parent(parent, channel.take_descriptor())
+        keep_stderr(channel.take_descriptor())
+        worker.introduce(env_fns)
+        setup = channel.receive()
+        if setup is None:
+            worker.close()
+            return
+        plan, shard, resumed = setup
+        descriptors = [channel.take_descriptor() for _ in range(4)]
+        memory = worker.memory = Memory(**plan, descriptors=descriptors)
+        if resumed is not None:
+            channel.announced = resumed.pop("announced")
+            worker.resume(**resumed)
+        serve(memory, index, Shard(worker, **shard), spin=spin)
+    except EOFError:  # the caller gave up
+        worker.close()
+    except BaseException as error:
+        if worker.serving:
+            raise  # the caller waits for no message: it finds this process dead
+        worker.fail(error)
+        channel.close()
+
+
+def called(env: gym.Env[Any, Any], name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Calls a method of an environment, which may belong to a wrapper."""
+    return env.get_wrapper_attr(name)(*args, **kwargs)
+
+
+def wrapper_names(env: gym.Env[Any, Any]) -> set[tuple[str, str]]:
+    """Returns module and name of the class of each wrapper, and of the classes it derives from.
+
+    A class is sent to a process by its name, which would import its module there, or by its
+    contents, which makes another class. Names can be compared without either.
+    """
+    names: set[tuple[str, str]] = set()
+    while isinstance(env, gym.Wrapper):
+        names.update(name_of(base) for base in type(env).__mro__)
+        env = env.env
+    return names
+
+
+def name_of(cls: type[Any]) -> tuple[str, str]:
+    """Returns module and name of a class."""
+    return cls.__module__, cls.__qualname__
+
+
+def truncates(env: Any) -> bool:
+    """Whether an environment is known to truncate its episodes after some number of steps.
+
+    It is if it or an environment that it wraps is a ``gymnasium.wrappers.TimeLimit``, or has a spec
+    with ``max_episode_steps``, as every environment of ``gymnasium.make`` with a limit.
+    """
+    seen: set[int] = set()
+    while env is not None and id(env) not in seen:
+        seen.add(id(env))
+        if isinstance(env, TimeLimit):
+            return True
+        own = vars(env) if hasattr(env, "__dict__") else {}
+        spec = own.get("spec")
+        if isinstance(spec, EnvSpec) and (spec.max_episode_steps or 0) > 0:
+            return True
+        env = own.get("env")
+    return False

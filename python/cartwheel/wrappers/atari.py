@@ -1,0 +1,415 @@
+"""Atari frames as trainers want them: fewer, smaller, gray, stacked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.suggestions import explains_keywords
+from cartwheel.wrappers._rows import chosen_actions, merged_infos, take_infos
+from cartwheel.wrappers.base import KeepsState, ObservationWrapper, VectorWrapper, WholeBatches
+from cartwheel.wrappers.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch
+from cartwheel.wrappers.frame_stack import FrameStack
+from cartwheel.wrappers.images import Images, as_size
+
+if TYPE_CHECKING:
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel.wrappers.base import Reset, Step
+    from cartwheel.wrappers.batch import Finals
+
+    #: The places that one call stepped, ascending, and what it returned.
+    Frame = tuple[NDArray[np.intp], Batch]
+    #: Rows that ended at one call: their places in the step, the call's batch, their places in
+    #: that, their images.
+    Part = tuple[NDArray[np.intp], Batch, NDArray[np.intp], Any]
+
+
+class SkippedFrames(KeepsState, WholeBatches):
+    """Repeats each action, and shows an image of the last two frames; of `AtariPreprocessing`.
+
+    A step is ``frame_skip`` calls of the environments. Each call steps the rows whose episode goes
+    on. A row that a call reset, or left alone, or whose episode is over, is not stepped again.
+    """
+
+    def __init__(
+        self, envs: VectorEnv[Any, Any, Any], frame_skip: int, images: Images, *, max_pool: bool
+    ) -> None:
+        """Checks the environment; steps nothing.
+
+        Raises:
+            TypeError: Rows cannot be stepped apart.
+            ValueError: Batches are smaller than ``num_envs``.
+        """
+        super().__init__(envs)
+        if not self._source.steps_rows:
+            raise TypeError(
+                f"frame_skip={frame_skip} needs a vector environment whose rows can be stepped "
+                "apart, which are cartwheel's without wrappers of Gymnasium around them; this is "
+                f"{envs}. frame_skip=1 works with it."
+            )
+        self._check_batches(
+            envs,
+            f"frame_skip={frame_skip} needs batches of all rows that are stepped. frame_skip=1 "
+            "works with it.",
+        )
+        self._frame_skip, self._image, self._max_pool = frame_skip, images, max_pool
+        self._frame_space = envs.single_observation_space
+        space = images.space
+        self._set_observation_space(space)
+        #: Whether rows whose episode ended show the next one already.
+        self.ends_in_steps = self._source.mode == AutoresetMode.SAME_STEP
+        #: The image that each environment last showed, for rows that show it again.
+        self._shown = np.zeros((envs.num_envs, *space.shape), space.dtype)
+        #: Actions and rows of a pending ``step_async``.
+        self._waits_for: tuple[Any, Any] = None, None
+
+    def _as_reset(self, batch: Batch) -> Reset:
+        """The images of a reset, one frame each."""
+        images = self._image(batch.observations)
+        self._show(batch.rows, batch.kinds, images)
+        batch.observations = images
+        return batch.as_reset()
+
+    # Steps
+
+    def step(self, actions: Any, env_index: Any = None) -> Step:
+        """Steps every environment, or the rows of ``env_index``, ``frame_skip`` times.
+
+        Raises:
+            Exception: As for the wrapped environment; rows may have taken some of the steps.
+        """
+        if self._recording is not None:
+            self._recording.check_step(env_index)
+        actions = self._acted(actions, env_index)
+        first = self._called(self._source.step, actions, env_index)
+        return self._finish(actions, env_index, first)
+
+    def step_async(self, actions: Any, env_index: Any = None) -> None:
+        """Begins the first of the calls of a step; :meth:`step_wait` makes the others."""
+        if self._recording is not None:
+            self._recording.check_step(env_index)
+        actions = self._acted(actions, env_index)
+        self._source.step_async(actions, env_index)
+        size = self.num_envs if env_index is None else len(env_index)
+        actions = chosen_actions(self._actions_of, actions, np.arange(size))
+        self._waits_for = actions, None if env_index is None else np.array(env_index)
+
+    def step_wait(self, timeout: float | None = None) -> Step:
+        """Waits for the first call of a step, at most ``timeout`` seconds, and makes the others."""
+        first = self._called(self._source.step_wait, timeout)
+        actions, env_index = self._waits_for
+        self._waits_for = None, None
+        return self._finish(actions, env_index, first)
+
+    def _refusal(self, calling: str) -> TypeError:
+        return TypeError(
+            f"`{calling}` needs frame_skip=1, got frame_skip={self._frame_skip}; "
+            "`step(actions, env_index)` steps some rows"
+        )
+
+    @property
+    def _actions_of(self) -> Any:
+        """The space of an action as the environments take it."""
+        return self._source.envs.single_action_space
+
+    def _finish(self, actions: Any, env_index: Any, first: Batch) -> Step:
+        """Makes the other calls of a step, and returns its result."""
+        frames = [(np.arange(len(first.kinds)), first)]
+        try:
+            ends = self._repeat(actions, env_index, frames)
+            batch = _Step(self, frames, ends).joined()
+        except BaseException:
+            for _, frame in frames:  # the wrappers inside have seen these
+                self._source.lose(frame, len(self._inner_transforms))
+            raise
+        self._show(batch.rows, batch.kinds, batch.observations)
+        step = batch.as_step()
+        if self._recording is not None:
+            self._record(step)
+        return step
+
+    def _repeat(self, actions: Any, env_index: Any, frames: list[Frame]) -> NDArray[np.intp]:
+        """Steps the rows whose episodes go on until all have their frames.
+
+        Args:
+            actions: Of the step.
+            env_index: Of the step.
+            frames: The first one; the others are added.
+
+        Returns:
+            For each place the number of its last frame.
+        """
+        places, batch = frames[0]
+        ends = np.zeros(len(places), np.intp)
+        for number in range(1, self._frame_skip):
+            kinds = batch.kinds
+            goes_on = (kinds == TRANSITION) | (kinds == INCOMPLETE)
+            goes_on &= ~(batch.terminations | batch.truncations)
+            if not goes_on.any():
+                break
+            if goes_on.all():
+                rows = env_index if len(places) == len(ends) else self._rows(env_index, places)
+            else:
+                actions = chosen_actions(self._actions_of, actions, np.flatnonzero(goes_on))
+                places = places[goes_on]
+                rows = self._rows(env_index, places)
+            batch = self._called(self._source.step, actions, rows)
+            frames.append((places, batch))
+            ends[places] = number
+        return ends
+
+    def _rows(self, env_index: Any, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        return places if env_index is None else np.asarray(env_index)[places]
+
+    def image_of(self, frames: Any, before: Any) -> Any:
+        """The images of frames; with the frames before them, if the two are pooled."""
+        return self._image(frames, before if self._max_pool else None)
+
+    def final_frames(self, batch: Batch) -> Finals | None:
+        """Takes the true last frames of ``SAME_STEP`` out of a batch."""
+        return batch.finals(self._frame_space)
+
+    def last_shown(self, rows: Any) -> Any:
+        """The images that environments last showed; ``None`` for all of them."""
+        return self._shown if rows is None else self._shown[rows]
+
+    def _show(self, rows: Any, kinds: NDArray[np.uint8], images: Any) -> None:
+        """Keeps images; rows that were left alone get the one that they last showed."""
+        again = np.flatnonzero(kinds == SHOWN)
+        if len(again):
+            images[again] = self.last_shown(rows)[again]
+        self._shown[slice(None) if rows is None else rows] = images
+
+    def _present(self) -> Any:
+        self._source.present()  # raises what the environments would
+        return self._shown
+
+    # The state of the wrapper
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """The state: ``"images"``, what each environment last showed."""
+        return {"images": self._shown.copy()}
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        self._shown = state["images"].copy()
+
+
+class _Step:
+    """One step, of frames whose rows ended at different calls."""
+
+    def __init__(self, wrapper: SkippedFrames, frames: list[Frame], ends: NDArray[np.intp]) -> None:
+        self._wrapper, self._frames, self._ends = wrapper, frames, ends
+        self._first = frames[0][1]
+        #: Places of rows and their final images; and the form in which infos have these.
+        self._finals: list[tuple[Any, Any]] = []
+        self._form: Finals | None = None
+
+    def joined(self) -> Batch:
+        """The batch of all rows: sums of rewards, the last of everything else."""
+        first, size = self._first, len(self._ends)
+        rewards = np.zeros(size)
+        for places, batch in self._frames:
+            rewards[places] += batch.rewards
+        found = map(self._part, range(len(self._frames)))
+        parts = [part for part in found if part is not None]
+        if len(parts) == 1:  # all rows ended at the same call, so every call stepped all of them
+            _, last, _, images = parts[0]
+            flags, kinds, infos = (last.terminations, last.truncations), last.kinds, last.infos
+        else:
+            images, kinds, flags, infos = self._assembled(parts)
+        rewards[kinds == FAILED] = 0.0
+        batch = Batch(first.rows, kinds, images, rewards, *flags, infos)
+        if self._form is not None:
+            batch.set_finals(self._form.like(*self._all_finals()))
+        return batch
+
+    def _part(self, number: int) -> Part | None:
+        """The rows that ended at one call, with their images; ``None`` if there are none."""
+        places, batch = self._frames[number]
+        chosen = np.flatnonzero(self._ends[places] == number)
+        if not len(chosen) and len(places):
+            return None
+        wrapper, there = self._wrapper, places[chosen]
+        finals, frames = wrapper.final_frames(batch), _rows(batch.observations, chosen)
+        before = None
+        if number:
+            earlier, batch_before = self._frames[number - 1]
+            before = _rows(batch_before.observations, np.searchsorted(earlier, there))
+        failed = batch.kinds[chosen] == FAILED
+        if not wrapper.ends_in_steps:
+            images = wrapper.image_of(frames, before)
+            if failed.any():
+                images[failed] = self._shown(there[failed])
+            return there, batch, chosen, images
+        # The rows that ended show the first frame of their next episode, which stands alone.
+        over = (batch.terminations | batch.truncations)[chosen]
+        pairs = before
+        if before is not None and over.any():
+            pairs = before.copy()
+            pairs[over] = frames[over]  # the maximum of a frame and itself
+        images = wrapper.image_of(frames, pairs)
+        if finals is not None:
+            kept = np.isin(finals.places, chosen)
+            ended = np.searchsorted(chosen, finals.places[kept])
+            last = wrapper.image_of(
+                _rows(finals.observations, np.flatnonzero(kept)),
+                None if before is None else before[ended],
+            )
+            lost = failed[ended]
+            if lost.any():
+                last[lost] = self._shown(there[ended[lost]])
+            self._finals.append((there[ended], last))
+            self._form = finals
+        return there, batch, chosen, images
+
+    def _shown(self, places: NDArray[np.intp]) -> Any:
+        rows = self._first.rows
+        return self._wrapper.last_shown(places if rows is None else rows[places])
+
+    def _all_finals(self) -> tuple[Any, Any]:
+        if not self._finals:
+            return np.zeros(0, np.intp), self._wrapper.last_shown(np.zeros(0, np.intp))
+        places = np.concatenate([places for places, _ in self._finals])
+        images = np.concatenate([images for _, images in self._finals])
+        order = np.argsort(places)
+        return places[order], images[order]
+
+    def _assembled(self, parts: list[Part]) -> tuple[Any, Any, Any, dict[str, Any]]:
+        size = len(self._ends)
+        images = np.empty((size, *parts[0][3].shape[1:]), parts[0][3].dtype)
+        kinds, flags = np.empty(size, np.uint8), np.zeros((2, size), np.bool_)
+        by_row = []
+        for there, batch, chosen, part in parts:
+            images[there], kinds[there] = part, batch.kinds[chosen]
+            flags[0, there], flags[1, there] = batch.terminations[chosen], batch.truncations[chosen]
+            infos = {key: value for key, value in batch.infos.items() if key != "env_index"}
+            by_row.append((there, take_infos(infos, chosen)))
+        infos = merged_infos(size, by_row)
+        if self._first.rows is not None:
+            infos["env_index"] = self._first.rows
+        return images, kinds, (flags[0], flags[1]), infos
+
+
+def _rows(array: Any, places: NDArray[np.intp]) -> Any:
+    """Some rows of an array; the array itself if they are all."""
+    return array if len(places) == len(array) else array[places]
+
+
+class AtariPreprocessing(KeepsState, VectorWrapper):
+    """Repeats actions, and shows the maximum of the last two frames, grey, smaller and stacked.
+
+    A step repeats the action of each row ``frame_skip`` times, or until the episode of the row
+    ends. Its reward is their sum, and everything else is that of the last frame. Its observation is
+    an image of the maximum of the last two frames of the step; where the step had one frame only,
+    as after a reset or with ``frame_skip=1``, an image of this frame. ``final_obs`` has the image
+    of the terminal frame. A row that ``NEXT_STEP`` resets takes no further frame in that step.
+
+    Maximum, grey and size are one native call for all rows. Grey is that of
+    :class:`~cartwheel.wrappers.GrayscaleObservation`, the size that of
+    :class:`~cartwheel.wrappers.ResizeObservation`, the stack is a
+    :class:`~cartwheel.wrappers.FrameStack`.
+
+    Unlike Gymnasium's wrapper, which needs ALE, it works with any images, greys after the maximum
+    and by the weights of Gymnasium's ``GrayscaleObservation``, shows the frame in which an episode
+    ends, and takes ``screen_size`` as height and width. Random no-ops and lives are left to the
+    environment.
+
+    Example::
+
+        envs = cartwheel.VectorEnv([lambda: gym.make("ALE/Pong-v5", frameskip=1)] * 8)
+        envs = AtariPreprocessing(envs, stack=4)  # observations (8, 4, 84, 84)
+
+    Args:
+        envs: A vector environment whose observations are images ``uint8``, ``[H, W, 3]``; for
+            ``grayscale_obs=False`` with any channels. With ``frame_skip`` above 1 its rows must be
+            steppable apart, as those of cartwheel's are, and its batches have all rows.
+        frame_skip: Frames of a step, at least 1.
+        max_pool: Take the maximum of the last two frames, against sprites that are drawn in every
+            second one.
+        screen_size: Side of the square image, or its height and width.
+        grayscale_obs: Make one grey level of three channels.
+        grayscale_newaxis: Grey images keep an axis for their one channel.
+        scale_obs: Images are ``float32`` from 0 to 1.
+        stack: Show so many images, ``[k, ...]``, oldest first; ``None``: one, without that axis.
+        channel_first: Channels are the first axis of an image.
+
+    Raises:
+        TypeError: Observations are in no ``Box``; or ``frame_skip`` is above 1, and rows cannot be
+            stepped apart.
+        ValueError: Observations are no such images, a number is out of range, images have no
+            channels to put first; or ``frame_skip`` is above 1, and batches are smaller than
+            ``num_envs``.
+    """
+
+    _changes_steps = False  # the wrappers inside do
+
+    @explains_keywords
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        *,
+        frame_skip: int = 4,
+        max_pool: bool = True,
+        screen_size: int | tuple[int, int] = 84,
+        grayscale_obs: bool = True,
+        grayscale_newaxis: bool = False,
+        scale_obs: bool = False,
+        stack: int | None = None,
+        channel_first: bool = False,
+    ) -> None:
+        """Checks the arguments; steps nothing."""
+        frame_skip = as_integer("frame_skip", frame_skip, 1)
+        if stack is not None:
+            stack = as_integer("stack", stack, 1, most=65536)
+        if isinstance(screen_size, tuple | list):
+            size = as_size("screen_size", screen_size)
+        else:
+            side = as_integer("screen_size", screen_size, 1, 65536)
+            size = side, side
+        bare = VectorWrapper(envs)  # refuses what no wrapper takes
+        images = Images(
+            "AtariPreprocessing",
+            bare.single_observation_space,
+            size=size,
+            is_grey=grayscale_obs,
+            keep_dim=grayscale_newaxis,
+            channel_first=channel_first,
+            scale=scale_obs,
+        )
+        if frame_skip == 1:
+            inner: VectorWrapper = _EveryFrame(envs, images)
+        else:
+            inner = SkippedFrames(envs, frame_skip, images, max_pool=max_pool)
+        self._parts: dict[str, Any] = {} if frame_skip == 1 else {"frames": inner}
+        if stack is not None:
+            self._parts["stack"] = inner = FrameStack(inner, stack)
+        super().__init__(inner)
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """The states of the parts, by name.
+
+        ``"frames"``: what each environment last showed, if ``frame_skip`` is above 1; ``"stack"``:
+        that of the :class:`~cartwheel.wrappers.FrameStack`, if there is one.
+        """
+        return {name: part.get_wrapper_state() for name, part in self._parts.items()}
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        for name, part in self._parts.items():
+            part.set_wrapper_state(state[name])
+
+
+class _EveryFrame(ObservationWrapper):
+    """Shows an image of every frame."""
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], images: Images) -> None:
+        super().__init__(envs)
+        self._images = images
+        self._set_observation_space(images.space)
+
+    def _observe(self, observations: Any) -> Any:
+        return self._images(observations)

@@ -1,0 +1,551 @@
+"""The base classes of cartwheel's vector wrappers, and the states of wrappers.
+
+This file is above 500 lines because it has every method that wrappers inherit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+from gymnasium.vector.utils import batch_space
+
+from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_integer, as_rows, names_rows
+from cartwheel._internal.gymnasium_versions import AnyVectorWrapper, keep_open
+from cartwheel._internal.suggestions import shown
+from cartwheel.wrappers.source import Source, StepRecording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gymnasium.spaces import Space
+    from gymnasium.vector import AutoresetMode, VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel.vector.rollout_arrays import RolloutArrays
+    from cartwheel.wrappers.batch import Batch
+
+    Reset = tuple[Any, dict[str, Any]]
+    Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+
+#: The methods through which environments are called.
+_CALLS = (
+    *("reset", "reset_async", "reset_wait", "async_reset", "set_state"),
+    *("step", "step_async", "step_wait", "send", "recv", "rollout", "end_rollout"),
+)
+
+
+def rows_of_batch(envs: Any) -> int:
+    """The rows of a batch, of which the batched spaces are."""
+    return int(getattr(envs, "batch_size", envs.num_envs))
+
+
+class VectorWrapper(AnyVectorWrapper):
+    """Changes the actions or the results of a vector environment, batch by batch.
+
+    A subclass overrides :meth:`_transform`, :meth:`_act` or both. Every way to step goes through
+    these two: ``step``, ``step`` of some rows, ``send`` and ``recv``, ``step_async``, resets of all
+    or some rows, rollouts. All other public names are those of the wrapped environment: ``call``,
+    ``get_attr``, ``set_attr``, ``stats``, ``in_flight``, ``batch_size``, ``get_state`` and so on.
+
+    Wrappers around wrappers share one :class:`~cartwheel.wrappers.source.Source`: a call is made
+    once, the kind of each row is determined once, and then the wrappers transform the batch one
+    after the other, from the innermost to the outermost.
+
+    Args:
+        envs: A vector environment: of cartwheel or Gymnasium, wrapped or not.
+
+    Raises:
+        TypeError: ``envs`` is not a vector environment.
+        ValueError: The metadata of ``envs`` has no autoreset mode.
+    """
+
+    #: Whether observations of ``rollout`` differ from those of the wrapped environment, or rewards,
+    #: terminations or truncations do. Then the arrays of a rollout are copies.
+    _changes_steps = True
+    #: Whether the calls that this class itself overrides prepare arguments and nothing else. Then
+    #: wrappers around it need not make them. A subclass that overrides a call does not have it.
+    _prepares_calls = False
+    __del__ = keep_open
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+        """Joins the wrappers that are already there."""
+        inner = envs if isinstance(envs, VectorWrapper) and not envs._makes_calls() else None
+        self._source: Source = Source(envs) if inner is None else inner._source
+        super().__init__(envs)
+        # Of the wrappers inside alone: one that kept a method of its own would keep itself, and the
+        # environments, until a garbage collection.
+        #: From the innermost to the outermost.
+        self._inner_transforms: tuple[Callable[[Batch], None], ...] = ()
+        #: From the outermost to the innermost.
+        self._inner_acts: tuple[Callable[[Any, Any], Any], ...] = ()
+        if inner is not None:
+            kind = type(inner)
+            transforms = () if kind._transform is VectorWrapper._transform else (inner._transform,)
+            acts = () if kind._act is VectorWrapper._act else (inner._act,)
+            self._inner_transforms = (*inner._inner_transforms, *transforms)
+            self._inner_acts = (*acts, *inner._inner_acts)
+        self._recording: StepRecording | None = None
+
+    def _set_observation_space(self, single: Space[Any]) -> None:
+        """Sets the space of one environment and that of a batch."""
+        self.single_observation_space = single
+        self.observation_space = batch_space(single, rows_of_batch(self.env))
+
+    # What subclasses override
+
+    def _transform(self, batch: Batch) -> None:
+        """Replaces parts of a batch; the batch of a reset has no rewards and flags."""
+
+    def _act(self, actions: Any, rows: Any) -> Any:
+        """Returns the actions for the wrapped environment; ``rows`` are ``None`` for all rows."""
+        del rows
+        return actions
+
+    def _as_reset(self, batch: Batch) -> Reset:
+        """Returns the result of a reset, or of states that were restored."""
+        return batch.as_reset()
+
+    def _present(self) -> Any:
+        """Returns the present observations of all rows."""
+        return self._called(self._source.present).observations
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        """Keeps statistics of the training as they are, while an evaluation plays."""
+        yield
+
+    @classmethod
+    def _makes_calls(cls) -> bool:
+        """Whether the class overrides a call: wrappers around it call it as an environment."""
+        owners = {next(base for base in cls.__mro__ if name in vars(base)) for name in _CALLS}
+        return any(
+            owner is not VectorWrapper and not vars(owner).get("_prepares_calls", False)
+            for owner in owners
+        )
+
+    # Every way to step
+
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Reset:
+        """Resets every environment, or the rows that ``options`` select.
+
+        The arguments are those of the wrapped environment. ``options`` are not changed.
+
+        Returns:
+            Observations and infos. Rows that are not reset show again what they last showed.
+
+        Raises:
+            ValueError: A vector environment of Gymnasium does not know row numbers.
+            TypeError: The infos are not a dictionary.
+            RuntimeError: Row numbers select rows before the first step of a :meth:`rollout`.
+            Exception: As for the wrapped environment.
+        """
+        self._check_reset(options)
+        batch = self._called(self._source.reset, seed, options)
+        return self._begin_rollout(self._as_reset(batch))
+
+    def reset_async(self, seed: Any = None, options: ResetOptions = None) -> None:
+        """Begins a reset; :meth:`reset_wait` returns its result."""
+        self._check_reset(options)
+        self._source.reset_async(seed, options)
+
+    def reset_wait(self, timeout: float | None = None) -> Reset:
+        """Waits for a reset, at most ``timeout`` seconds."""
+        batch = self._called(self._source.reset_wait, timeout)
+        return self._begin_rollout(self._as_reset(batch))
+
+    def step(self, actions: Any, env_index: Any = None) -> Step:
+        """Steps every environment, or the rows of ``env_index``.
+
+        Args:
+            actions: One action for each row, in the form of :attr:`action_space`; not changed.
+            env_index: One row number for each action; needs an environment of cartwheel.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos. The arrays are the caller's.
+
+        Raises:
+            TypeError: Rows cannot be stepped apart, or the infos are not a dictionary.
+            RuntimeError: Only some rows, during a :meth:`rollout`.
+            Exception: As for the wrapped environment.
+        """
+        if self._recording is not None:
+            self._recording.check_step(env_index)
+        actions = self._act(actions, env_index)
+        for act in self._inner_acts:
+            actions = act(actions, env_index)
+        seen_by = 0
+        try:  # what `_called` does, which would cost a call more
+            batch = self._source.step(actions, env_index)
+            for transform in self._inner_transforms:
+                if batch.late is not None:
+                    batch.catch_up(seen_by)
+                transform(batch)
+                seen_by += 1
+            if batch.late is not None:
+                batch.catch_up(seen_by)
+            self._transform(batch)
+            self._source.on_its_way = None
+        except BaseException as error:
+            self._source.lose_batch(error, seen_by)
+            raise
+        step = batch.as_step()
+        if self._recording is not None:
+            self._record(step)
+        return step
+
+    def step_async(self, actions: Any, env_index: Any = None) -> None:
+        """Begins a step; :meth:`step_wait` returns its result."""
+        if self._recording is not None:
+            self._recording.check_step(env_index)
+        self._source.step_async(self._acted(actions, env_index), env_index)
+
+    def step_wait(self, timeout: float | None = None) -> Step:
+        """Waits for a step, at most ``timeout`` seconds."""
+        step = self._called(self._source.step_wait, timeout).as_step()
+        if self._recording is not None:
+            self._record(step)
+        return step
+
+    def send(self, actions: Any, env_index: Any = None) -> None:
+        """Sends actions and returns at once; :meth:`recv` returns the results.
+
+        Raises:
+            TypeError: The wrapped environment cannot send and receive.
+            RuntimeError: A :meth:`rollout` is being recorded.
+            Exception: As for the wrapped environment.
+        """
+        self._source.check_steps_rows("send")
+        if self._recording is not None:
+            self._recording.check_step(() if env_index is None else env_index)
+        self._source.envs.send(self._acted(actions, env_index), env_index)
+
+    def recv(self, timeout: float | None = None, **bounds: int | None) -> Step:
+        """Receives the next batch of rows that were sent; ``infos["env_index"]`` names them.
+
+        Args:
+            timeout: Seconds to wait.
+            bounds: ``min_rows`` and ``max_rows``, as for :meth:`cartwheel.VectorEnv.recv`.
+
+        Raises:
+            TypeError: The wrapped environment cannot send and receive.
+            Exception: As for the wrapped environment.
+        """
+        self._source.check_steps_rows("recv")
+        return self._called(partial(self._source.recv, **bounds), timeout).as_step()
+
+    def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
+        """Begins a reset and returns at once; :meth:`recv` returns the results.
+
+        Raises:
+            TypeError: The wrapped environment cannot send and receive.
+            Exception: As for the wrapped environment.
+        """
+        self._source.check_steps_rows("async_reset")
+        if self._recording is not None:
+            self._recording.check_reset(in_parts=True)
+        self._source.async_reset(seed, options)
+
+    def set_state(self, rows: Any, states: Any) -> Reset:
+        """Continues rows from states; for the wrappers, an episode begins there.
+
+        Args:
+            rows: Row numbers; ``None`` for all rows.
+            states: One state for each row, from ``get_state``.
+
+        Returns:
+            Observations and infos of these rows, in their order.
+
+        Raises:
+            Exception: As for the wrapped environment.
+        """
+        if self._recording is not None:
+            self._recording.check_reset(in_parts=True)
+        numbers = np.arange(self.num_envs) if rows is None else as_rows(rows, self.num_envs, "rows")
+        numbers = np.asarray(numbers, np.int64)
+        return self._as_reset(self._called(self._source.set_state, rows, numbers, states))
+
+    def rollout(self, num_steps: int) -> RolloutArrays[Any]:
+        """Records the next ``num_steps`` steps into contiguous arrays.
+
+        The arrays have what :meth:`step` returns. They are filled without a copy if no wrapper
+        changes observations, rewards or flags; otherwise every step is copied into them.
+
+        Args:
+            num_steps: The number of steps, from 1 to 65534.
+
+        Raises:
+            TypeError: The wrapped environment has no rollouts.
+            Exception: As for the wrapped environment.
+        """
+        self._source.check_steps_rows("rollout")
+        self.end_rollout()
+        if not self._changes_rollouts():
+            arrays: RolloutArrays[Any] = self._source.envs.rollout(num_steps)
+            return arrays
+        num_steps = as_integer("num_steps", num_steps, 1, 65534)
+        space = self.single_observation_space
+        self._recording = StepRecording(space, self._present(), num_steps, self.num_envs)
+        return self._recording.arrays
+
+    def end_rollout(self) -> None:
+        """Ends the present rollout, if there is one; it keeps the steps that it has."""
+        self._recording = None
+        if self._source.steps_rows:
+            self._source.envs.end_rollout()
+
+    def _changes_rollouts(self) -> bool:
+        inner = self.env
+        if self._changes_steps or not isinstance(inner, VectorWrapper) or inner._makes_calls():
+            return self._changes_steps
+        return inner._changes_rollouts()
+
+    def _acted(self, actions: Any, rows: Any) -> Any:
+        actions = self._act(actions, rows)
+        for act in self._inner_acts:
+            actions = act(actions, rows)
+        return actions
+
+    def _called(self, call: Callable[..., Batch], *arguments: Any) -> Batch:
+        """Makes a call of the source and passes its batch on, as :meth:`step` does."""
+        seen_by = 0
+        try:
+            batch = call(*arguments)
+            for transform in self._inner_transforms:
+                if batch.late is not None:
+                    batch.catch_up(seen_by)
+                transform(batch)
+                seen_by += 1
+            if batch.late is not None:
+                batch.catch_up(seen_by)
+            self._transform(batch)
+            self._source.on_its_way = None
+        except BaseException as error:
+            self._source.lose_batch(error, seen_by)
+            raise
+        return batch
+
+    def _check_reset(self, options: ResetOptions) -> None:
+        if self._recording is not None:
+            is_full = getattr(self._source.envs, "full_batch", False)
+            self._recording.check_reset(in_parts=names_rows(options) and not is_full)
+
+    def _begin_rollout(self, result: Reset) -> Reset:
+        """Records what a reset shows, if a rollout begins with it."""
+        if self._recording is not None:
+            self._recording.begin(result[0])
+        return result
+
+    def _record(self, step: Any) -> None:
+        assert self._recording is not None
+        if self._recording.add(step):
+            self._recording = None
+
+    # Names of the wrapped environment
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When a finished environment restarts."""
+        return self._source.mode
+
+    @property
+    def steps_rows(self) -> bool:
+        """Whether some rows can be stepped apart, sent and received."""
+        return self._source.steps_rows
+
+    @property
+    def fills_rollouts(self) -> bool:
+        """Whether :meth:`rollout` has what :meth:`step` returns, and no step is copied for it."""
+        return not self._changes_rollouts() and getattr(self._source.envs, "fills_rollouts", False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets a public name of a wrapped environment there, where it is read from.
+
+        A name that no wrapped environment has, or that this class has itself, is set here, and so
+        is everything that a method of this object sets.
+        """
+        if not (name in self.__dict__ or name[:1] == "_" or hasattr(type(self), name)):
+            caller = sys._getframe(1)  # an attribute that a subclass adds is its own
+            first = caller.f_code.co_varnames[:1]
+            inner = None if first and caller.f_locals.get(first[0]) is self else vars(self)
+            while inner is not None and (envs := inner.get("env")) is not None:
+                inner = vars(envs)
+                if name in inner or hasattr(type(envs), name):
+                    setattr(envs, name, value)
+                    return
+        object.__setattr__(self, name, value)  # as `super()` does, which takes twice as long
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Renders as the wrapped environment does."""
+        return self.env.render(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuses to be pickled or copied, because environments cannot be."""
+        raise TypeError(
+            f"{type(self).__name__} cannot be pickled or copied: make it anew, and give it the "
+            "states of `get_wrapper_state()` of each wrapper and of `get_state()`."
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """Other public names are those of the wrapped environment."""
+        if name.startswith("_") or name == "env":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.env, name)
+
+
+def check_state(given: Any, like: dict[str, Any], lists: tuple[str, ...] = ()) -> None:
+    """Checks that a state is one of this wrapper.
+
+    Args:
+        given: What ``set_wrapper_state`` was given.
+        like: The present state: dictionaries, arrays and numbers by name.
+        lists: Names of entries in which the arrays may have any length.
+
+    Raises:
+        ValueError: An entry has another form than the present one, or is missing.
+    """
+    _check("state", given, like, lists, any_length=False)
+
+
+def _check(path: str, given: Any, like: Any, lists: tuple[str, ...], *, any_length: bool) -> None:
+    if isinstance(like, dict):
+        if not isinstance(given, dict) or given.keys() != like.keys():
+            got = sorted(given) if isinstance(given, dict) else shown(given)
+            raise ValueError(f"`{path}` must be a dict with the keys {sorted(like)}, got {got}")
+        for name, part in like.items():
+            free = any_length or name in lists
+            _check(f"{path}[{name!r}]", given[name], part, lists, any_length=free)
+    elif isinstance(like, np.ndarray):
+        skipped = 1 if any_length else 0
+        fits = (
+            isinstance(given, np.ndarray)
+            and given.dtype == like.dtype
+            and given.ndim == like.ndim
+            and given.shape[skipped:] == like.shape[skipped:]
+        )
+        if not fits:
+            shape = ("any", *like.shape[1:]) if any_length else like.shape
+            got = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else shown(given)
+            raise ValueError(f"`{path}` must be an array {like.dtype} {shape}, got {got}")
+    elif type(given) is not type(like):
+        raise ValueError(f"`{path}` must be of {type(like)}, got {shown(given)}")
+
+
+class KeepsState:
+    """A wrapper that can go on with the state of another one of its kind."""
+
+    #: Entries of the state in which arrays may have any length.
+    _any_length: ClassVar[tuple[str, ...]] = ()
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled."""
+        raise NotImplementedError
+
+    def set_wrapper_state(self, state: dict[str, Any]) -> None:
+        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
+
+        Restore the environments first: a reset and ``set_state`` begin episodes, which changes what
+        the wrapper knows.
+
+        Raises:
+            ValueError: The state is not one of this wrapper. Nothing was changed.
+        """
+        check_state(state, self.get_wrapper_state(), self._any_length)
+        self._go_on(state)
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        """Goes on with a checked state."""
+        raise NotImplementedError
+
+
+class ObservationWrapper(VectorWrapper):
+    """Replaces observations by a function of them alone.
+
+    A subclass overrides :meth:`_observe`. It is called once for a batch of any number of rows, and
+    once more for the final observations of ``SAME_STEP``. Rows that are left alone pass through it
+    again, so it gives the same result for the same observation.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+        """Keeps the space of the observations that come in."""
+        super().__init__(envs)
+        self._space_before: Space[Any] = envs.single_observation_space
+
+    def _observe(self, observations: Any) -> Any:
+        """Returns the new observations of a batch; never writes into the old ones."""
+        raise NotImplementedError
+
+    def _transform(self, batch: Batch) -> None:
+        finals = batch.finals(self._space_before)
+        batch.observations = self._observe(batch.observations)
+        if finals is not None:
+            space = self.single_observation_space
+            finals.observations = (
+                self._observe(finals.observations)
+                if len(finals.places)  # dense ones may be of no row, which functions do not expect
+                else nested.take(space, batch.observations, finals.places)
+            )
+            finals.space = space
+
+
+class WholeBatches(VectorWrapper):
+    """Refuses ``send``, ``recv`` and ``async_reset``, and batches of fewer rows than are stepped.
+
+    A row would have to be sent again before it is received. A subclass overrides ``step`` and
+    :meth:`_refusal`.
+    """
+
+    #: A row would have to be sent again before it is received.
+    sends_rows = False
+
+    def _check_batches(self, envs: VectorEnv[Any, Any, Any], need: str) -> None:
+        """Checks that batches have all rows.
+
+        Args:
+            envs: The wrapped environment.
+            need: What needs that, and what to do.
+
+        Raises:
+            ValueError: ``batch_size`` is below ``num_envs``.
+        """
+        batch_size = getattr(envs, "batch_size", envs.num_envs)
+        if batch_size < envs.num_envs:
+            raise ValueError(
+                f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: {need}"
+            )
+
+    def _refusal(self, calling: str) -> TypeError:
+        """The error of a method that is not possible."""
+        raise NotImplementedError
+
+    def send(self, actions: Any, env_index: Any = None) -> None:
+        """Not possible: rows would have to be sent once more before they are received.
+
+        Raises:
+            TypeError: Always.
+        """
+        del actions, env_index
+        raise self._refusal("send")
+
+    def recv(self, timeout: float | None = None, **bounds: int | None) -> NoReturn:
+        """Not possible: see :meth:`send`.
+
+        Raises:
+            TypeError: Always.
+        """
+        del timeout, bounds
+        raise self._refusal("recv")
+
+    def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
+        """Not possible: see :meth:`send`.
+
+        Raises:
+            TypeError: Always.
+        """
+        del seed, options
+        raise self._refusal("async_reset")

@@ -1,0 +1,307 @@
+"""A batch on its way through wrappers: its final observations, its statistics of episodes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import DictInfoToList
+
+from cartwheel._internal import nested
+from cartwheel.vector.infos import is_dense
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+    Ended = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+#: The kinds of rows, as :attr:`Batch.kinds` has them.
+#: The environment was stepped.
+TRANSITION: Final = 0
+#: The row shows the first observation of an episode: an explicit reset, or the autoreset step of
+#: ``NEXT_STEP``. Reward 0, no flags.
+RESET: Final = 1
+#: The row was left alone and shows its last observation again: a row outside of a ``reset_mask``,
+#: or a finished one (``on_done="freeze"``).
+SHOWN: Final = 2
+#: The environment failed and was replaced; the episode was truncated by that. The observation is
+#: no new one.
+FAILED: Final = 3
+#: A transition of an episode of which a step was lost, because a call raised or was given up. Its
+#: observation is new; its sums are incomplete. In the batch of a reset: a row that was left alone
+#: shows an observation that was lost before.
+INCOMPLETE: Final = 4
+#: No place of a batch.
+NOWHERE: Final = np.zeros(0, np.intp)
+
+
+class Late(NamedTuple):
+    """What a batch is for the wrappers that have not seen the results before it.
+
+    Attributes:
+        kinds: What each place is for them.
+        gaps: At which places they missed the observation before the present one.
+        seen_by: For each place, the number of the first such wrapper, from the innermost on.
+    """
+
+    kinds: NDArray[np.uint8]
+    gaps: NDArray[np.bool_]
+    seen_by: NDArray[np.intp]
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class Batch:
+    """The results of one call, on their way from the environments to the caller.
+
+    Wrappers replace attributes. They never write into the arrays and dictionaries, which may be
+    views of rollouts, or belong to others.
+
+    Attributes:
+        rows: The environment of each place of the batch, ``int64`` ``[K]``; ``None`` if the batch
+            has all environments in their order.
+        kinds: What each place is, ``uint8`` ``[K]``: :data:`TRANSITION`, :data:`RESET`,
+            :data:`SHOWN`, :data:`FAILED` or :data:`INCOMPLETE`.
+        observations: In the form of the batched observation space, with ``K`` rows.
+        rewards: ``float64`` ``[K]``; ``None`` for the result of ``reset``.
+        terminations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
+        truncations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
+        infos: As returned by the environments; without final observations once a wrapper has taken
+            them by :meth:`finals`.
+        seeds: The seed that the reset of each place was given, by ``reset`` or, for an automatic
+            one, by ``next_reset``, ``int64`` ``[K]``; -1 where none was given, or one above the
+            greatest ``int64``. In ``SAME_STEP`` a place that ended an episode has the seed of the
+            next one. ``None`` if no place of the batch was given any.
+        options: The options that resets of this batch were given, without those that select rows:
+            a copy for each environment that was given any; ``None`` if there is none.
+        is_restored: Whether the rows continue from states (``set_state``), and not from resets.
+        late: What the batch is for wrappers to which results before it were lost; ``None`` if there
+            were none.
+        gaps: Of which places the wrapper that has the batch now missed the observation before the
+            present one, ``bool`` ``[K]``; ``None`` if there are none.
+    """
+
+    rows: NDArray[np.int64] | None
+    kinds: NDArray[np.uint8]
+    observations: Any
+    rewards: Any
+    terminations: Any
+    truncations: Any
+    infos: dict[str, Any]
+    # A step makes one such object, so what is rare is set afterwards.
+    seeds: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
+    options: dict[int, dict[str, Any]] | None = dataclasses.field(default=None, init=False)
+    is_restored: bool = dataclasses.field(default=False, init=False)
+    late: Late | None = dataclasses.field(default=None, init=False)
+    gaps: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
+    _kinds_of_others: NDArray[np.uint8] | None = dataclasses.field(default=None, init=False)
+    _finals: Finals | None = dataclasses.field(default=None, init=False)
+
+    def finals(self, space: Space[Any]) -> Finals | None:
+        """Takes the final observations of a step in ``SAME_STEP`` out of the infos.
+
+        Args:
+            space: The observation space of one environment, as of the present observations.
+
+        Returns:
+            The rows that ended an episode and show the first observation of the next one; ``None``
+            if there are none. A wrapper replaces their ``observations``; they are put back into
+            the infos at the end.
+        """
+        if self._finals is None and self.infos and any(name in self.infos for name in NAMES):
+            self._finals, self.infos = Finals.of(space, self.infos)
+        return self._finals
+
+    def catch_up(self, number: int) -> None:
+        """Comes to the wrapper with this number, from the innermost on; :attr:`late` is there."""
+        assert self.late is not None
+        if self._kinds_of_others is None:
+            self._kinds_of_others = self.kinds
+        kinds, gaps, seen_by = self.late
+        missed = seen_by <= number
+        self.kinds = np.where(missed, kinds, self._kinds_of_others)
+        gaps = gaps & missed
+        self.gaps = gaps if gaps.any() else None
+
+    def set_finals(self, finals: Finals) -> None:
+        """Sets the final observations, which infos do not have."""
+        self._finals = finals
+
+    def ended(self, space: Space[Any], mode: AutoresetMode) -> tuple[Ended | None, Finals | None]:
+        """The places that ended an episode in ``SAME_STEP``.
+
+        Args:
+            space: As for :meth:`finals`.
+            mode: The autoreset mode; in another one than ``SAME_STEP`` there are none.
+
+        Returns:
+            The places that show the first observation of the next episode, ascending, and those
+            among them whose final observations are known; ``None`` if there are none. And these
+            observations; ``None`` if none is known. They may be lost with a worker.
+        """
+        if mode != AutoresetMode.SAME_STEP or self.rewards is None or not self.infos:
+            return None, None
+        finals = self.finals(space)
+        ends = np.flatnonzero(self.terminations | self.truncations)
+        if not len(ends):
+            return None, None
+        return (ends, NOWHERE if finals is None else finals.places), finals
+
+    def add_info(self, key: str, values: Any, mask: NDArray[np.bool_]) -> None:
+        """Adds an info with its mask, as Gymnasium names it; the dictionary received is kept."""
+        self.infos = {**self.infos, key: values, f"_{key}": mask}
+
+    def put_finals_back(self) -> None:
+        """Puts final observations that :meth:`finals` took into the infos again."""
+        if self._finals is not None:
+            self.infos = self._finals.into(self.infos, self.observations, len(self.kinds))
+            self._finals = None
+
+    def as_step(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """The result of ``step``."""
+        if self._finals is not None:
+            self.put_finals_back()
+        return self.observations, self.rewards, self.terminations, self.truncations, self.infos
+
+    def as_reset(self) -> tuple[Any, dict[str, Any]]:
+        """The result of ``reset``."""
+        return self.observations, self.infos
+
+
+#: The keys under which infos have final observations: Gymnasium's name, and ManiSkill's.
+NAMES = ("final_obs", "final_observation")
+
+
+class Finals:
+    """The true last observations of the rows that ended an episode in ``SAME_STEP``.
+
+    Wrappers replace ``observations``; :meth:`into` puts them back into infos, in the form in which
+    they came: one array of objects, or dense arrays of the whole batch.
+
+    Attributes:
+        places: The places of the batch, ascending, ``int64`` ``[M]``.
+        observations: In the form of the batched observation space, with ``M`` rows.
+        space: The observation space of one environment, for which ``observations`` are nested. A
+            wrapper that nests them otherwise replaces it.
+    """
+
+    __slots__ = ("_is_dense", "_names", "observations", "places", "space")
+
+    def __init__(
+        self,
+        places: NDArray[np.intp],
+        observations: Any,
+        names: list[str],
+        *,
+        is_dense: bool,
+        space: Space[Any] | None = None,
+    ) -> None:
+        """Keeps the parts; ``names`` are the keys of the infos."""
+        self.places, self.observations, self.space = places, observations, space
+        self._names, self._is_dense = names, is_dense
+
+    @classmethod
+    def of(cls, space: Space[Any], infos: dict[str, Any]) -> tuple[Finals, dict[str, Any]]:
+        """Takes the final observations out of infos.
+
+        Args:
+            space: The observation space of one environment.
+            infos: With the key ``final_obs`` and its mask.
+
+        Returns:
+            The final observations, and a copy of the infos without them.
+        """
+        names = [name for name in NAMES if name in infos]
+        first, mask = infos[names[0]], infos[f"_{names[0]}"]
+        places = mask.nonzero()[0]
+        rest = dict(infos)
+        for name in names:
+            del rest[name], rest[f"_{name}"]
+        dense = is_dense(first)
+        if dense:
+            observations = nested.take(space, first, places)
+        else:
+            observations = nested.stack(space, first[places].tolist())
+        return cls(places, observations, names, is_dense=dense, space=space), rest
+
+    def like(self, places: NDArray[np.intp], observations: Any) -> Finals:
+        """Returns the final observations of other rows, in the form of these.
+
+        Args:
+            places: Their places in a batch, ascending.
+            observations: Of these places, in the form of the batched observation space.
+        """
+        return Finals(places, observations, self._names, is_dense=self._is_dense)
+
+    def among(self, observations: Any) -> Any:
+        """Returns a copy of the observations of a batch, with these at their places."""
+
+        def replaced(shown: Any, finals: Any) -> Any:
+            dense = shown.copy()
+            dense[self.places] = finals
+            return dense
+
+        return nested.apply(replaced, observations, self.observations)
+
+    def into(self, infos: dict[str, Any], observations: Any, size: int) -> dict[str, Any]:
+        """Returns infos with these final observations.
+
+        Args:
+            infos: Of the batch.
+            observations: Of the batch; dense final observations equal them where no episode ended.
+            size: The number of places of the batch.
+        """
+        mask = np.zeros(size, np.bool_)
+        mask[self.places] = True
+        if self._is_dense and not len(self.places):  # wrappers may leave none as they were
+            values: Any = nested.apply(np.copy, observations)
+        elif self._is_dense:
+            values = self.among(observations)
+        else:
+            values = np.empty(size, object)  # of None
+            rows = nested.rows(self.space, self.observations, len(self.places))
+            for place, row in zip(self.places.tolist(), rows, strict=True):  # only rows that ended
+                values[place] = row
+        filled = dict(infos)
+        for name in self._names:
+            filled[name], filled[f"_{name}"] = values, mask
+        return filled
+
+
+def check_stats_key(envs: Any, key: Any) -> None:
+    """Checks, without a step, that infos can have the key.
+
+    Raises:
+        TypeError: The key is no string, or a wrapper inside makes infos that are no dictionary.
+        ValueError: A wrapper inside uses the key.
+    """
+    if not isinstance(key, str):
+        raise TypeError(f"`stats_key` must be a string, got {key!r}")
+    inner = envs
+    while inner is not None:
+        if isinstance(inner, DictInfoToList):
+            raise TypeError(
+                "episodes are counted from infos that are a dict of arrays, but "
+                f"{type(inner).__name__} inside makes them a list: put it around this wrapper"
+            )
+        if vars(inner).get("_stats_key") == key:
+            raise ValueError(
+                f"`stats_key`={key!r} is used by {type(inner).__name__} inside: give one of the "
+                "two another key"
+            )
+        inner = vars(inner).get("env")
+
+
+def refuse_taken(infos: dict[str, Any], key: str, mask_key: str) -> None:
+    """Checks that infos do not have the key, nor that of its mask.
+
+    Raises:
+        ValueError: They have it.
+    """
+    if key in infos or mask_key in infos:
+        raise ValueError(
+            f"the infos have the key {key!r} already, with the keys {list(infos)}: give this "
+            "wrapper another `stats_key`"
+        )

@@ -1,0 +1,113 @@
+"""With what episodes begin: seeds and options of resets, until batches show what they began."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel._internal.arguments import by_row, copied, without_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from cartwheel._internal.arguments import ResetOptions
+    from cartwheel.wrappers.batch import Batch
+
+
+class Beginnings:
+    """Seeds and options of resets that were sent, and of the next automatic resets.
+
+    Attributes:
+        are_known: Whether any row has some. If not, batches need not be told.
+    """
+
+    __slots__ = ("_next", "_num_envs", "_options", "_seeds", "are_known")
+
+    def __init__(self, num_envs: int) -> None:
+        """No reset was sent."""
+        self._num_envs = num_envs
+        #: The seeds of rows whose reset has not been shown.
+        self._seeds: NDArray[np.int64] | None = None
+        #: The options of these rows, where there are any.
+        self._options: dict[int, dict[str, Any]] = {}
+        #: Seed and options of the next automatic reset of rows, where ``next_reset`` gave some.
+        self._next: dict[int, tuple[int, dict[str, Any] | None]] = {}
+        self.are_known = False
+
+    def note(
+        self, rows: Sequence[int], seeds: Any, options: dict[int, dict[str, Any]] | None
+    ) -> None:
+        """Resets of rows were sent with these seeds (``None``: none) and options."""
+        if seeds is not None and self._seeds is None:
+            self._seeds = np.full(self._num_envs, -1, np.int64)
+        if self._seeds is not None:
+            self._seeds[rows] = -1 if seeds is None else seeds
+        if options or self._options:
+            for row in rows:
+                self._options.pop(row, None)
+            self._options.update(options or {})
+        self._count()
+
+    def keep_next(self, rows: list[int], seeds: Any, options: ResetOptions) -> None:
+        """``next_reset`` gave a seed or ``None`` to each of these rows, and options."""
+        own = options_of(options, rows) or {}
+        for row, seed in zip(rows, seeds_of(seeds, rows).tolist(), strict=True):
+            self._next.pop(row, None)
+            if seed >= 0 or row in own:
+                self._next[row] = seed, own.get(row)
+        self._count()
+
+    def forget_next(self, rows: Sequence[int]) -> None:
+        """What was kept for these rows was discarded: by an explicit reset, or with a worker."""
+        if self._next:
+            for row in rows:
+                self._next.pop(row, None)
+            self._count()
+
+    def use_next(self, rows: NDArray[np.int64]) -> None:
+        """Automatic resets of these rows used what was kept for them."""
+        if self._next:
+            for row in rows.tolist():
+                if row in self._next:
+                    seed, options = self._next.pop(row)
+                    self.note([row], [seed], {row: options} if options else None)
+            self._count()
+
+    def tell(self, batch: Batch) -> None:
+        """Tells a batch what the resets of its rows were given, which are shown now."""
+        if self._seeds is not None:
+            at: Any = slice(None) if batch.rows is None else batch.rows
+            seeds = self._seeds[at].copy()
+            self._seeds[at] = -1
+            batch.seeds = seeds if (seeds >= 0).any() else None
+            if not (self._seeds >= 0).any():
+                self._seeds = None
+        if self._options:
+            numbers = range(self._num_envs) if batch.rows is None else batch.rows.tolist()
+            sent = self._options
+            batch.options = {row: sent.pop(row) for row in numbers if row in sent} or None
+        self._count()
+
+    def _count(self) -> None:
+        self.are_known = self._seeds is not None or bool(self._options) or bool(self._next)
+
+
+def seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:
+    """The seed of each of these rows, from what ``reset`` was given: an integer, or a list.
+
+    Where none was given, or one above the greatest ``int64``, it is -1.
+    """
+    is_one = isinstance(seed, int | np.integer)
+    seeds = [int(seed) + row for row in rows] if is_one else seed
+    most = np.iinfo(np.int64).max
+    known = [-1 if given is None or given > most else int(given) for given in seeds]
+    return np.array(known, np.int64)
+
+
+def options_of(options: ResetOptions, rows: Sequence[int]) -> dict[int, dict[str, Any]] | None:
+    """The options of each of these rows that has some, without those that select rows."""
+    pairs = zip(rows, by_row(without_rows(options), len(rows)), strict=True)
+    return {row: copied(given) for row, given in pairs if given} or None

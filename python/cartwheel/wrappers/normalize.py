@@ -1,0 +1,212 @@
+"""Observations and rewards, normalized by their running moments."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from cartwheel._cartwheel import ObservationNormalizer, RewardNormalizer
+from cartwheel._internal.arguments import as_fraction, as_positive
+from cartwheel.wrappers.base import KeepsState, VectorWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel.wrappers.batch import Batch
+
+
+class Normalizer(KeepsState, VectorWrapper):
+    """Shows and keeps the running moments of :attr:`_normalizer`, which a subclass sets."""
+
+    _normalizer: ObservationNormalizer | RewardNormalizer
+    #: What the normalizer knows of each environment, as a key of the wrapper's state.
+    _of_rows: ClassVar[str]
+    _updates = True
+    _is_frozen = False
+
+    @property
+    def update_running_mean(self) -> bool:
+        """Whether batches change the moments; in :func:`~cartwheel.evaluate` they never do."""
+        return self._updates
+
+    @update_running_mean.setter
+    def update_running_mean(self, setting: bool) -> None:
+        self._updates = bool(setting)
+        self._normalizer.updates = self._updates and not self._is_frozen
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        before, self._is_frozen = self._is_frozen, True
+        self._normalizer.updates = False
+        try:
+            yield
+        finally:
+            self._is_frozen = before
+            self.update_running_mean = self._updates
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """The state: ``"mean"``, ``"var"`` and ``"count"``, and ``"update_running_mean"``.
+
+        Also, of each environment, what it last showed (``"shown"``, of observations) or its
+        discounted return (``"returns"``, of rewards).
+        """
+        names = ("mean", "var", "count", self._of_rows)
+        state = dict(zip(names, self._normalizer.state(), strict=True))
+        return {**state, "update_running_mean": self.update_running_mean}
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        self._normalizer.set_state(
+            state["mean"], state["var"], state["count"], state[self._of_rows]
+        )
+        self.update_running_mean = state["update_running_mean"]
+
+
+class NormalizeObservation(Normalizer):
+    """Normalizes observations by the running mean and variance of all environments.
+
+    An observation is emitted as ``(observation - mean) / sqrt(var + epsilon)``, in ``float32``. The
+    moments are ``float64`` and begin as Gymnasium's: mean 0, variance 1, count 1e-4.
+
+    Each observation counts once, when it is new: the true next observation of every transition (in
+    ``SAME_STEP`` the final observation), and the first one of every episode. In ``NEXT_STEP``
+    a batch is one update. In the other modes the transitions of a batch are counted and emitted
+    first, then rows that were reset; so ``SAME_STEP`` gives the bits of ``DISABLED`` with a reset
+    of the rows that ended. Rows that are left alone, frozen or failed show again what they last
+    showed, bit for bit.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import NormalizeObservation
+        >>> envs = NormalizeObservation(cartwheel.make_vec("CartPole-v1", 4))
+        >>> observations, infos = envs.reset(seed=0)
+        >>> round(envs.obs_rms.count)
+        4
+        >>> envs.close()
+
+    Source: ``gymnasium.wrappers.vector.NormalizeObservation`` of Gymnasium 1.4.0, which normalizes
+    in ``NEXT_STEP`` only.
+
+    Args:
+        envs: A vector environment whose observations are one array of numbers.
+        epsilon: What is added to the variance, above 0.
+
+    Raises:
+        TypeError: The observation space is not a ``Box``.
+        ValueError: ``epsilon`` is not above 0.
+    """
+
+    _normalizer: ObservationNormalizer
+    _of_rows = "shown"
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], epsilon: float = 1e-8) -> None:
+        """Checks the space; steps nothing."""
+        self.epsilon = as_positive("epsilon", epsilon)
+        super().__init__(envs)
+        space = envs.single_observation_space
+        if not isinstance(space, Box):
+            raise TypeError(
+                f"only a Box of numbers can be normalized, got the observation space {space}: "
+                "choose with FilterObservation, or flatten with FlattenObservation."
+            )
+        self._space_before = space
+        self._set_observation_space(Box(-np.inf, np.inf, space.shape, np.float32))
+        self._normalizer = ObservationNormalizer(
+            envs.num_envs, space.shape, self.epsilon, self._source.mode.value
+        )
+
+    @property
+    def obs_rms(self) -> RunningMoments:
+        """Mean, variance and count of the observations so far, as copies."""
+        mean, var, count, _ = self._normalizer.state()
+        return RunningMoments(mean, var, count)
+
+    def _transform(self, batch: Batch) -> None:
+        ends, finals = batch.ended(self._space_before, self._source.mode)
+        last = batch.observations[:0] if finals is None else finals.observations
+        batch.observations, last = self._normalizer.normalize(
+            batch.rows, batch.kinds, batch.observations, ends and (*ends, last)
+        )
+        if finals is not None:
+            finals.observations = last
+
+
+class NormalizeReward(Normalizer):
+    """Divides rewards by the running deviation of the discounted return of all environments.
+
+    For the transitions of a batch the return is ``G = gamma * G + reward``; then all these returns
+    are counted, and each reward is emitted as ``reward / sqrt(var + epsilon)``, in ``float64``. At
+    the end of an episode, and where a row is reset, ``G`` is 0 again. Rows that are no transition
+    emit 0 and count nothing. A step of an episode of which a step was lost is divided, too, but its
+    return is unknown and does not count.
+
+    This differs from Gymnasium 1.4.0, whose vector wrapper drops ``gamma * G`` in the step that
+    terminates an episode, and carries ``G`` into the next episode.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import NormalizeReward
+        >>> envs = NormalizeReward(cartwheel.make_vec("CartPole-v1", 4))
+        >>> observations, infos = envs.reset(seed=0)
+        >>> _, rewards, *_ = envs.step(envs.action_space.sample())
+        >>> rewards.dtype, round(envs.return_rms.count)
+        (dtype('float64'), 4)
+        >>> envs.close()
+
+    Args:
+        envs: A vector environment.
+        gamma: The discount, from 0 to 1.
+        epsilon: What is added to the variance, above 0.
+
+    Raises:
+        ValueError: ``gamma`` is not from 0 to 1, or ``epsilon`` is not above 0.
+    """
+
+    _normalizer: RewardNormalizer
+    _of_rows = "returns"
+
+    def __init__(
+        self, envs: VectorEnv[Any, Any, Any], gamma: float = 0.99, epsilon: float = 1e-8
+    ) -> None:
+        """Checks the arguments; steps nothing."""
+        self.gamma = as_fraction("gamma", gamma)
+        self.epsilon = as_positive("epsilon", epsilon)
+        super().__init__(envs)
+        self._normalizer = RewardNormalizer(envs.num_envs, self.gamma, self.epsilon)
+
+    @property
+    def return_rms(self) -> RunningMoments:
+        """Mean, variance and count of the discounted returns so far, as copies."""
+        mean, var, count, _ = self._normalizer.state()
+        return RunningMoments(np.array(mean), np.array(var), count)
+
+    def _transform(self, batch: Batch) -> None:
+        if batch.rewards is None:
+            self._normalizer.reset(batch.rows, batch.kinds)
+            return
+        batch.rewards = self._normalizer.normalize(
+            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunningMoments:
+    """Mean and variance of all numbers seen so far: copies.
+
+    They begin as Gymnasium's, with mean 0, variance 1 and a count of 1e-4, and are ``float64``.
+
+    Attributes:
+        mean: The mean of each number of an observation, or of the returns.
+        var: The variance of each, of the whole population.
+        count: The number of observations or returns, and 1e-4.
+    """
+
+    mean: NDArray[np.float64]
+    var: NDArray[np.float64]
+    count: float

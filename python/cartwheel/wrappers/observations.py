@@ -1,0 +1,506 @@
+"""Wrappers that transform observations: functions, dtypes, parts, shapes, scales, images.
+
+This file is above 500 lines because it has all of these wrappers.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.spaces.utils import flatten, flatten_space
+
+from cartwheel._internal import nested
+from cartwheel._internal.gymnasium_versions import dict_like
+from cartwheel.wrappers._rows import Fit, single_space
+from cartwheel.wrappers.base import ObservationWrapper, rows_of_batch
+from cartwheel.wrappers.images import Images, as_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+
+class TransformObservation(ObservationWrapper):
+    """Applies a function to observations, batch by batch.
+
+    Unlike Gymnasium's vector wrapper it works in every autoreset mode: in ``SAME_STEP`` the final
+    observations are transformed too, in one more call.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import TransformObservation
+        >>> envs = TransformObservation(
+        ...     cartwheel.NativeVectorEnv("CartPole-v1", 2), lambda observations: observations * 2
+        ... )
+        >>> observations, infos = envs.reset(seed=1)
+        >>> envs.close()
+
+    Args:
+        envs: A vector environment.
+        func: Called with a batch of observations of **any number of rows**, which it does not write
+            into; returns a batch with as many rows, in the form of the new space. The same
+            observation gives the same result: rows that are left alone pass through it again.
+        observation_space: The new space of a batch.
+        single_observation_space: The new space of one environment. By default it is found from
+            ``observation_space``; with neither, the space stays what it was.
+
+    Raises:
+        ValueError: The spaces contradict each other. From ``reset`` on: the result does not fit the
+            space in nesting, dtype, shape or number of rows. (Bounds are not checked.)
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        func: Callable[[Any], Any],
+        observation_space: Space[Any] | None = None,
+        single_observation_space: Space[Any] | None = None,
+    ) -> None:
+        """Checks the spaces; calls nothing."""
+        super().__init__(envs)
+        if not callable(func):
+            raise TypeError(f"`func` must be a function of observations, got {type(func)}.")
+        self.func = func
+        spaces = observation_space, single_observation_space, self._space_before
+        single = single_space("observation_space", *spaces, rows_of_batch(envs))
+        self._set_observation_space(single)
+        self._fit = Fit("observations", single)
+
+    def _observe(self, observations: Any) -> Any:
+        result = self.func(observations)
+        self._fit.check(result, nested.count(self._space_before, observations))
+        return result
+
+
+class DtypeObservation(ObservationWrapper):
+    """Converts observations to another dtype, as NumPy's ``astype`` does.
+
+    Args:
+        envs: A vector environment whose observations are one array.
+        dtype: A dtype of NumPy.
+
+    Raises:
+        TypeError: Observations are not of a ``Box``, ``Discrete``, ``MultiDiscrete`` or
+            ``MultiBinary`` space, or ``dtype`` is no dtype of numbers.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], dtype: Any) -> None:
+        """Checks the arguments."""
+        try:
+            given = None if dtype is None else np.dtype(dtype)
+        except TypeError:
+            given = None
+        if given is None or given.kind not in "biuf":
+            raise TypeError(f"`dtype` must be a dtype of numbers, got {dtype!r}.")
+        super().__init__(envs)
+        space = self._space_before
+        self.dtype = dtype
+        converted: Space[Any]
+        if isinstance(space, Box):
+            low, high = space.low, space.high
+            if np.issubdtype(dtype, np.floating):  # the Box would warn of lower precision
+                with np.errstate(over="ignore"):
+                    low, high = low.astype(dtype), high.astype(dtype)
+            converted = Box(low, high, shape=space.shape, dtype=dtype)
+        elif isinstance(space, Discrete):
+            last = space.start + space.n - 1
+            converted = Box(int(space.start), int(last), shape=(), dtype=dtype)
+        elif isinstance(space, MultiDiscrete):
+            converted = MultiDiscrete(space.nvec, dtype=dtype, start=space.start)
+        elif isinstance(space, MultiBinary):
+            converted = Box(0, 1, shape=space.shape, dtype=dtype)
+        else:
+            raise TypeError(
+                "DtypeObservation needs observations of a Box, Discrete, MultiDiscrete or "
+                f"MultiBinary space, got {space}."
+            )
+        self._set_observation_space(converted)
+        self._dtype = converted.dtype
+
+    def _observe(self, observations: Any) -> Any:
+        return observations.astype(self._dtype, copy=False)
+
+
+class FilterObservation(ObservationWrapper):
+    """Keeps some keys of ``Dict`` observations, or some places of ``Tuple`` observations.
+
+    Args:
+        envs: A vector environment.
+        filter_keys: The keys, strings; or the places, integers.
+
+    Raises:
+        TypeError: ``filter_keys`` are no sequence, or of another type than the space's keys.
+        ValueError: A key is missing or named twice, nothing would be left, or the space is neither
+            a ``Dict`` nor a ``Tuple``.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], filter_keys: Sequence[str | int]) -> None:
+        """Checks the keys."""
+        super().__init__(envs)
+        space = self._space_before
+        is_dict = isinstance(space, Dict)
+        if not isinstance(space, Dict | Tuple):
+            raise ValueError(  # noqa: TRY004 - Gymnasium's type
+                f"FilterObservation needs observations of a Dict or a Tuple space, got {space}."
+            )
+        kind: type[str | int] = str if is_dict else int
+        if not isinstance(filter_keys, Sequence) or isinstance(filter_keys, str):
+            raise TypeError(
+                f"`filter_keys` must be a sequence, got {filter_keys!r} of {type(filter_keys)}."
+            )
+        if not all(isinstance(key, kind) for key in filter_keys):
+            raise TypeError(
+                f"all of `filter_keys` must be {kind.__name__} for a {type(space).__name__} space, "
+                f"got {list(filter_keys)}."
+            )
+        self.filter_keys = tuple(filter_keys)
+        there: Any = list(space.spaces) if is_dict else range(-len(space), len(space))
+        missing = [key for key in filter_keys if key not in there]
+        if missing:
+            has = f"the keys {there}" if is_dict else f"places 0 to {len(space) - 1}"
+            raise ValueError(f"`filter_keys` has {missing}, but observations have {has}.")
+        if not filter_keys or len(set(filter_keys)) < len(filter_keys):
+            raise ValueError(
+                "`filter_keys` must name at least one part of the observations, and none twice, "
+                f"got {list(filter_keys)}."
+            )
+        # Copies: making a batched space seeds the parts of the space that it is made from, and they
+        # may be those of an environment in this process.
+        parts: Any = copy.deepcopy(space.spaces)
+        kept: Space[Any]
+        if isinstance(space, Dict):
+            kept = dict_like(space, {str(key): parts[key] for key in filter_keys})
+        else:
+            kept = Tuple([parts[key] for key in filter_keys])
+        self._is_dict = is_dict
+        self._set_observation_space(kept)
+
+    def _observe(self, observations: Any) -> Any:
+        if self._is_dict:
+            return {key: observations[key] for key in self.filter_keys}
+        return tuple(observations[key] for key in self.filter_keys)
+
+
+class FlattenObservation(ObservationWrapper):
+    """Flattens observations, as ``gymnasium.spaces.flatten`` does, all rows at once.
+
+    Discrete parts become one-hot vectors, and empty parts nothing. The dtype is the one to which
+    all parts convert. Spaces that cannot be flattened to an array (``Graph``, ``Sequence``) stay
+    nested as Gymnasium leaves them; they, and ``Text`` and ``OneOf``, are flattened row by row.
+
+    Args:
+        envs: A vector environment.
+
+    Raises:
+        NotImplementedError: Gymnasium cannot flatten the space.
+        TypeError: The space has no part but empty dictionaries and tuples.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+        """Flattens the space."""
+        super().__init__(envs)
+        self._filled = without_empty(self._space_before)
+        self._set_observation_space(flatten_space(self._filled))
+        self._is_regular = is_regular(self._space_before)
+
+    def _observe(self, observations: Any) -> Any:
+        if self._is_regular:
+            return flatten_batch(self._space_before, observations)
+        space, flat = self._space_before, self.single_observation_space
+        size = nested.count(space, observations)
+        rows = nested.rows(space, observations, size)
+        values = [flatten(self._filled, _filled(space, row)) for row in rows]
+        return nested.stack(flat, values)
+
+
+def without_empty(space: Space[Any]) -> Space[Any]:
+    """The space without empty dictionaries and tuples, which Gymnasium cannot flatten.
+
+    Raises:
+        TypeError: It has no other part.
+    """
+    if not nested.has_leaf(space):
+        raise TypeError(f"there is nothing to flatten in {space}")
+    if not isinstance(space, Dict | Tuple):
+        return space
+    parts = {key: without_empty(part) for key, part in nested.parts(space) if nested.has_leaf(part)}
+    # Pairs keep the order of the parts.
+    return Dict([*parts.items()]) if isinstance(space, Dict) else Tuple([*parts.values()])
+
+
+def _filled(space: Space[Any], value: Any) -> Any:
+    """A value of the space, as one of the space without empty parts."""
+    if not isinstance(space, Dict | Tuple):
+        return value
+    parts = [(key, part) for key, part in nested.parts(space) if nested.has_leaf(part)]
+    if isinstance(space, Dict):
+        return {key: _filled(part, value[key]) for key, part in parts}
+    return tuple(_filled(part, value[key]) for key, part in parts)
+
+
+def is_regular(space: Space[Any]) -> bool:
+    """Whether all parts are arrays of fixed shape."""
+    return all(isinstance(leaf, nested.ARRAY_SPACES) for leaf in nested.leaves(space))
+
+
+def flatten_batch(space: Space[Any], batch: Any) -> NDArray[Any]:
+    """Flattens a batch of values of a space without irregular parts, ``[K, D]``."""
+    if isinstance(space, Dict | Tuple):
+        parts = [(key, part) for key, part in nested.parts(space) if nested.has_leaf(part)]
+        columns = [flatten_batch(part, batch[key]) for key, part in parts]
+        return np.concatenate(columns, axis=1)
+    rows = len(batch)
+    if isinstance(space, Discrete):
+        return _one_hot(np.array([space.n]), (batch - space.start)[:, None], space.dtype)
+    if isinstance(space, MultiDiscrete):
+        return _one_hot(space.nvec.ravel(), (batch - space.start).reshape(rows, -1), space.dtype)
+    array: NDArray[Any] = np.asarray(batch, space.dtype).reshape(rows, -1)
+    return array
+
+
+def _one_hot(sizes: NDArray[Any], indices: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """One-hot vectors of several indices, one after the other."""
+    ends = np.cumsum(sizes)
+    hot = np.zeros((len(indices), int(ends[-1])), dtype)
+    np.put_along_axis(hot, indices.astype(np.int64) + (ends - sizes), 1, axis=1)
+    return hot
+
+
+class RescaleObservation(ObservationWrapper):
+    """Rescales observations linearly, from the bounds of their ``Box`` to other bounds.
+
+    Args:
+        envs: A vector environment whose observations are of a ``Box`` space.
+        min_obs: The new lower bounds: a number, or an array of the shape of one observation.
+        max_obs: The new upper bounds.
+
+    Raises:
+        TypeError: The space is no ``Box``, or a bound is neither a number nor an array.
+        ValueError: Bounds have the wrong shape, ``min_obs`` is above ``max_obs``, or a bound is
+            infinite where the old one is finite, or the other way round.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], min_obs: Any, max_obs: Any) -> None:
+        """Computes the rescaling."""
+        super().__init__(envs)
+        space = self._space_before
+        if not isinstance(space, Box):
+            raise TypeError(f"RescaleObservation needs observations of a Box space, got {space}.")
+        bounds = (min_obs, max_obs)
+        self._affine = Affine(space, ("min_obs", "max_obs"), bounds, envs.num_envs)
+        self._set_observation_space(self._affine.box)
+
+    def _observe(self, observations: Any) -> Any:
+        return self._affine.forward(observations)
+
+
+class ReshapeObservation(ObservationWrapper):
+    """Gives the observations of each environment another shape; bounds move with their numbers.
+
+    Args:
+        envs: A vector environment whose observations are of a ``Box`` space.
+        shape: The new shape of one observation, of as many numbers.
+
+    Raises:
+        TypeError: The space is no ``Box``, or ``shape`` no tuple of integers.
+        ValueError: The new shape has another number of elements.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], shape: tuple[int, ...]) -> None:
+        """Checks the shape."""
+        super().__init__(envs)
+        space = self._space_before
+        if not isinstance(space, Box):
+            raise TypeError(f"ReshapeObservation needs observations of a Box space, got {space}.")
+        if not isinstance(shape, tuple) or not all(
+            isinstance(size, int | np.integer) for size in shape
+        ):
+            raise TypeError(f"`shape` must be a tuple of integers, got {shape!r}.")
+        if any(size < 1 for size in shape) or math.prod(shape) != math.prod(space.shape):
+            raise ValueError(
+                f"`shape` must have as many elements as observations of shape {space.shape}, got "
+                f"{shape}."
+            )
+        self.shape = tuple(map(int, shape))
+        self._set_observation_space(
+            Box(
+                space.low.reshape(shape),
+                space.high.reshape(shape),
+                shape=self.shape,
+                dtype=space.dtype.type,
+            )
+        )
+
+    def _observe(self, observations: Any) -> Any:
+        return observations.reshape((len(observations), *self.shape))
+
+
+class ResizeObservation(ObservationWrapper):
+    """Gives images another size: each pixel is the exact mean of the area that it covers.
+
+    Where both sides shrink, or both grow, the levels are those of Gymnasium's wrapper, which calls
+    OpenCV, up to 1. OpenCV is not needed. All rows of a batch are one native call, on several
+    threads if there is enough to do.
+
+    Example::
+
+        envs = cartwheel.make_vec("CarRacing-v3", 8)
+        envs = ResizeObservation(envs, (48, 48), channel_first=True)  # (8, 3, 48, 48)
+
+    Args:
+        envs: A vector environment whose observations are images ``uint8``, ``[H, W, C]`` or
+            ``[H, W]``.
+        shape: The new height and width.
+        channel_first: Channels are the first axis of an image, ``[C, H, W]``.
+
+    Raises:
+        TypeError: Observations are in no ``Box``, or ``shape`` is no tuple.
+        ValueError: They are no such images, ``shape`` is not two sides of at least 1, or
+            ``channel_first`` for images without channels.
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        shape: tuple[int, int],
+        channel_first: bool = False,  # noqa: FBT001 - after Gymnasium's arguments
+    ) -> None:
+        """Checks the arguments; steps nothing."""
+        super().__init__(envs)
+        self.shape = as_size("shape", shape)
+        self._images = Images(
+            "ResizeObservation",
+            self._space_before,
+            size=self.shape,
+            channel_first=channel_first,
+        )
+        self._set_observation_space(self._images.space)
+
+    def _observe(self, observations: Any) -> Any:
+        return self._images(observations)
+
+
+class GrayscaleObservation(ObservationWrapper):
+    """Makes one grey level of red, green and blue, bit for bit as Gymnasium does.
+
+    The level is ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. All rows of a batch are one
+    native call, on several threads if there is enough to do.
+
+    Example::
+
+        envs = cartwheel.make_vec("CarRacing-v3", 8)
+        envs = GrayscaleObservation(envs)  # observations (8, 96, 96)
+
+    Args:
+        envs: A vector environment whose observations are images ``[H, W, 3]`` ``uint8``.
+        keep_dim: Images keep an axis for their one channel, ``[H, W, 1]``.
+        channel_first: This axis is the first one, ``[1, H, W]``; needs ``keep_dim``.
+
+    Raises:
+        TypeError: Observations are in no ``Box``.
+        ValueError: They are no such images, or ``channel_first`` without ``keep_dim``.
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        keep_dim: bool = False,  # noqa: FBT001 - Gymnasium's argument
+        channel_first: bool = False,  # noqa: FBT001 - beside it
+    ) -> None:
+        """Checks the arguments; steps nothing."""
+        super().__init__(envs)
+        self._images = Images(
+            "GrayscaleObservation",
+            self._space_before,
+            is_grey=True,
+            keep_dim=keep_dim,
+            channel_first=channel_first,
+        )
+        self._set_observation_space(self._images.space)
+
+    def _observe(self, observations: Any) -> Any:
+        return self._images(observations)
+
+
+#: The widest floating point of the platform: differences of bounds do not overflow in it.
+_WIDE = np.longdouble
+
+
+class Affine:
+    """``x ↦ gradient · x + intercept``, which maps a ``Box`` onto other bounds.
+
+    All numbers have the dtype of the ``Box``, and equal those of Gymnasium's
+    ``gymnasium.wrappers.utils.rescale_box`` to the bit. Where one bound is infinite, the gradient
+    is 1, and the finite bound is moved.
+
+    Attributes:
+        box: The new bounds.
+    """
+
+    def __init__(
+        self, box: Box, names: tuple[str, str], bounds: tuple[Any, Any], rows: int
+    ) -> None:
+        """Computes gradient and intercept.
+
+        Args:
+            box: The old bounds.
+            names: The names of the new bounds in errors.
+            bounds: The new bounds: numbers, or arrays of the shape of ``box``.
+            rows: The most rows of a batch.
+
+        Raises:
+            TypeError: A bound is no number or array.
+            ValueError: A bound has the wrong shape, is infinite where the old one is not or the
+                other way round, or the lower one is above the upper one.
+        """
+        low, high = (_bound(name, bound, box) for name, bound in zip(names, bounds, strict=True))
+        for name, new, old in ((names[0], low, box.low), (names[1], high, box.high)):
+            if not np.all((new == old)[np.isinf(new) | np.isinf(old)]):
+                raise ValueError(
+                    f"`{name}` must be infinite where the old bound is, and only there, got {new} "
+                    f"for {old}."
+                )
+        if not np.all(low <= high):
+            raise ValueError(f"`{names[0]}` must not be above `{names[1]}`, got {low} and {high}.")
+        below, above = np.isfinite(low), np.isfinite(high)
+        both = below & above
+        gradient, intercept = np.ones(box.shape, box.dtype), np.zeros(box.shape, box.dtype)
+        widths = box.high[both].astype(_WIDE) - box.low[both].astype(_WIDE)
+        gradient[both] = (high[both] - low[both]) / widths
+        intercept[above] = high[above] - box.high[above]
+        intercept[below] = gradient[below] * -box.low[below] + low[below]
+        dtype: Any = box.dtype
+        self.box = Box(low.astype(dtype), high.astype(dtype), shape=box.shape, dtype=dtype)
+        # One copy a row: NumPy is several times slower where it repeats short rows.
+        self._gradient = np.repeat(gradient[None], rows, axis=0)
+        self._intercept = np.repeat(intercept[None], rows, axis=0)
+
+    def forward(self, batch: NDArray[Any]) -> NDArray[Any]:
+        """Maps a batch from the old bounds to the new ones."""
+        scaled: NDArray[Any] = self._gradient[: len(batch)] * batch
+        if scaled.dtype != self._intercept.dtype:  # numbers of another dtype than the space's
+            return scaled + self._intercept[: len(batch)]
+        scaled += self._intercept[: len(batch)]
+        return scaled
+
+    def backward(self, batch: NDArray[Any]) -> NDArray[Any]:
+        """Maps a batch from the new bounds to the old ones."""
+        moved: NDArray[Any] = (batch - self._intercept[: len(batch)]) / self._gradient[: len(batch)]
+        return moved
+
+
+def _bound(name: str, bound: Any, box: Box) -> NDArray[Any]:
+    if not isinstance(bound, np.ndarray):
+        if not isinstance(bound, int | float | np.integer | np.floating):
+            raise TypeError(f"`{name}` must be a number or an array, got {type(bound)}.")
+        return np.full(box.shape, bound)
+    if bound.shape != box.shape:
+        raise ValueError(f"`{name}` must have the shape {box.shape}, got {bound.shape}.")
+    return bound

@@ -1,0 +1,154 @@
+"""Wrappers that transform rewards: by functions and by clipping."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.error import InvalidBound
+
+from cartwheel.wrappers.base import VectorWrapper
+from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel.wrappers.batch import Batch
+
+
+class TransformReward(VectorWrapper):
+    """Applies a function to the rewards of transitions.
+
+    Rows that are no transition keep the reward 0: autoreset steps, rows that rest, and rows whose
+    environment failed.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import TransformReward
+        >>> envs = TransformReward(
+        ...     cartwheel.NativeVectorEnv("CartPole-v1", 2), lambda rewards: rewards - 0.5
+        ... )
+        >>> observations, infos = envs.reset(seed=1)
+        >>> envs.step(envs.action_space.sample())[1]
+        array([0.5, 0.5])
+        >>> envs.close()
+
+    Args:
+        envs: A vector environment.
+        func: Called with rewards, ``float64`` ``[K]``, of **any number of transitions**, which it
+            does not write into; returns as many numbers. It is called once with two zeros when the
+            wrapper is made, and not at all where a batch has no transition.
+
+    Raises:
+        TypeError: ``func`` cannot be called, or returns no numbers.
+        ValueError: ``func`` returns another number of rewards.
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        func: Callable[[NDArray[np.float64]], Any],
+    ) -> None:
+        """Tries the function."""
+        super().__init__(envs)
+        if not callable(func):
+            raise TypeError(f"`func` must be a function of rewards, got {type(func)}.")
+        self.func = func
+        with np.errstate(all="ignore"):
+            self._apply(np.zeros(2))
+
+    def _apply(self, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
+        result = np.asarray(self.func(rewards))
+        if result.dtype.kind not in "fiub":
+            raise TypeError(
+                f"`func` must return rewards as numbers, got {result.dtype} for {len(rewards)} "
+                "rewards."
+            )
+        if result.shape != rewards.shape:
+            raise ValueError(
+                f"`func` must return one reward for each of the {len(rewards)} transitions, as an "
+                f"array {rewards.shape}; got {result.shape}."
+            )
+        return result.astype(np.float64, copy=False)
+
+    def _transform(self, batch: Batch) -> None:
+        if batch.rewards is None:
+            return
+        if not np.count_nonzero(batch.kinds):  # all are transitions
+            batch.rewards = self._apply(batch.rewards)
+            return
+        steps = is_transition(batch.kinds)
+        rewards = batch.rewards.copy()
+        if np.count_nonzero(steps):
+            rewards[steps] = self._apply(rewards[steps])
+        batch.rewards = rewards
+
+
+def is_transition(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Which places of a batch are transitions, complete episodes or not."""
+    # One comparison: the other kinds lie between these two, and 0 - 1 is 255 in `uint8`.
+    assert (TRANSITION, RESET, SHOWN, FAILED, INCOMPLETE) == (0, 1, 2, 3, 4)
+    steps: NDArray[np.bool_] = (kinds - _ONE) >= FAILED
+    return steps
+
+
+_ONE = np.uint8(1)
+
+
+class ClipReward(TransformReward):
+    """Clips the rewards of transitions; rows that are no transition keep the reward 0.
+
+    Args:
+        envs: A vector environment.
+        min_reward: The least reward; ``None`` for no limit.
+        max_reward: The greatest reward; ``None`` for no limit.
+
+    Raises:
+        gymnasium.error.InvalidBound: There is no limit, or ``min_reward`` is above ``max_reward``.
+        TypeError: A limit is no number, or NaN.
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        min_reward: float | None = None,
+        max_reward: float | None = None,
+    ) -> None:
+        """Checks the limits."""
+        low, high = _limit("min_reward", min_reward), _limit("max_reward", max_reward)
+        if low is None and high is None:
+            raise InvalidBound("give `min_reward`, `max_reward` or both: both are None.")
+        if low is not None and high is not None and not low <= high:
+            raise InvalidBound(
+                f"`min_reward` must not be above `max_reward`, got {min_reward} and {max_reward}."
+            )
+        self._keeps_zero = not (low is not None and low > 0) and not (high is not None and high < 0)
+        # Not a method of this wrapper, which would keep itself until a garbage collection.
+        super().__init__(envs, functools.partial(_clipped, low, high))
+
+    def _transform(self, batch: Batch) -> None:
+        if batch.rewards is None:
+            return
+        if self._keeps_zero:  # then rows that are no transition need no mask
+            batch.rewards = self.func(batch.rewards)
+        else:
+            super()._transform(batch)
+
+
+def _clipped(low: Any, high: Any, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
+    clipped: NDArray[np.float64] = rewards.clip(low, high)
+    return clipped
+
+
+def _limit(name: str, limit: Any) -> NDArray[np.float64] | None:
+    if limit is None:
+        return None
+    array = np.asarray(limit)
+    if array.size != 1 or array.dtype.kind not in "fiu" or np.isnan(array).any():
+        raise TypeError(f"`{name}` must be a number or None, got {limit!r}.")
+    # An array, because NumPy takes three times as long with limits that are Python's numbers.
+    return np.array(array.item(), np.float64)

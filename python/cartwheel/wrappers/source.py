@@ -1,0 +1,627 @@
+"""The vector environment under the wrappers of cartwheel, and its rollout arrays.
+
+This file is above 500 lines because all calls of a vector environment, and their ends, are here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.async_vector_env import AsyncVectorEnv  # never patched
+from gymnasium.vector.sync_vector_env import SyncVectorEnv
+from gymnasium.vector.utils import batch_space
+
+from cartwheel._cartwheel import RowKinds
+from cartwheel._internal import nested
+from cartwheel._internal.arguments import (
+    NUMBERING_OPTIONS,
+    as_reset_mask,
+    as_reset_of_all,
+    as_reset_rows,
+    mode_of,
+    names_rows,
+)
+from cartwheel.errors import is_raised_by_env
+from cartwheel.vector.base import PoolVectorEnv
+from cartwheel.vector.calls import Calls
+from cartwheel.vector.infos import RESTARTED, failed_rows
+from cartwheel.vector.rollout_arrays import RolloutArrays
+from cartwheel.wrappers.batch import RESET, SHOWN, Batch
+from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
+from cartwheel.wrappers.unseen import Unseen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+    from cartwheel._cartwheel import Pool
+    from cartwheel._internal.arguments import ResetOptions
+
+#: The methods of a pool's vector environment whose errors say all of what became of results.
+_CALLS = ("reset", "reset_async", "reset_wait", "step", "step_async", "step_wait", "send", "recv")
+
+
+class Source:
+    """Calls a vector environment and says of each row of its batches what it is.
+
+    All wrappers of cartwheel around a vector environment share one, up to a wrapper that makes
+    calls of its own, around which there is another one.
+
+    Results can be lost on their way to the caller: with a call that was given up and whose results
+    a reset drops, with an error of another row, or because a wrapper raises. Then the row went on,
+    and the next batch of it is told so: its transitions are :data:`INCOMPLETE`, and wrappers that
+    have not seen the results get them as far as they are shown (:attr:`Batch.late`). The pool says
+    what it dropped, and a source says in the pool what wrappers lost, for sources further out.
+
+    Attributes:
+        envs: The vector environment, possibly in wrappers of Gymnasium.
+        mode: Its autoreset mode.
+        steps_rows: Whether some of its rows can be stepped apart: cartwheel's own can.
+        on_its_way: The batch that has not come through the wrappers yet, which end its way.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+        """Checks the environment; steps nothing.
+
+        Raises:
+            TypeError: ``envs`` is not a vector environment.
+            ValueError: The metadata has no autoreset mode.
+        """
+        if not isinstance(envs, VectorEnv):
+            raise TypeError(
+                f"a wrapper needs a vector environment, got {type(envs)}: see cartwheel.make_vec."
+            )
+        self.mode = mode_of(envs)
+        self.envs: Any = envs
+        self.steps_rows: bool = getattr(envs, "steps_rows", False)
+        #: Counts calls where the vector environment does not.
+        self._calls = None if self.steps_rows else Calls(envs)
+        self._kinds = RowKinds(envs.num_envs, self.mode.value)
+        self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
+        #: The rows of a pending ``step_async``; seed and options of a pending ``reset_async``.
+        self._waits_for: Any = None
+        self._resets_with: tuple[Any, ResetOptions] = None, None
+        self._beginnings = Beginnings(envs.num_envs)
+        self._unseen = Unseen(envs.num_envs)
+        self.on_its_way: Batch | None = None
+        #: The pool at the bottom, if there is one, and how much of what it dropped is known.
+        self._pool: Pool | None = None
+        self._heard = 0
+        self._level = _level_in(envs) + 1
+        #: Whether whatever raises in a call was raised by the pool.
+        self._is_bare = _is_bare(envs)
+        innermost = envs.unwrapped
+        if isinstance(innermost, PoolVectorEnv):
+            self._pool = innermost._pool
+            self._hear(ignores=True)
+            innermost._sources.add(self)
+
+    # Each method makes one call.
+
+    def step(self, actions: Any, env_index: Any) -> Batch:
+        """Steps all rows, or those of ``env_index``."""
+        if env_index is not None:
+            self.check_steps_rows("step")
+        before = None if self._is_bare else self.standing()
+        try:
+            if env_index is None:
+                result = self.envs.step(actions)
+            else:
+                result = self.envs.step(actions, env_index)
+            batch = self.on_its_way = self._stepped(result, in_parts=env_index is not None)
+        except BaseException as error:
+            self._waits_for = env_index
+            self._lose_step(error, env_index, before)
+            raise
+        return batch
+
+    def step_async(self, actions: Any, env_index: Any) -> None:
+        """Begins a step."""
+        if env_index is not None:
+            self.check_steps_rows("step_async")
+        earlier, self._waits_for = self._waits_for, env_index
+        try:
+            if env_index is None:
+                self.envs.step_async(actions)
+            else:
+                self.envs.step_async(actions, env_index)
+        except Exception:
+            self._waits_for = earlier
+            raise
+
+    def step_wait(self, timeout: float | None) -> Batch:
+        """Waits for the step that ``step_async`` began."""
+        before = None if self._is_bare else self.standing()
+        try:
+            result = self.envs.step_wait(timeout) if timeout is not None else self.envs.step_wait()
+            batch = self.on_its_way = self._stepped(result, in_parts=self._waits_for is not None)
+        except BaseException as error:
+            self._lose_step(error, self._waits_for, before)
+            raise
+        return batch
+
+    def recv(self, timeout: float | None, **bounds: int | None) -> Batch:
+        """Receives rows that were sent."""
+        before = None if self._is_bare else self.standing()
+        try:
+            result = self.envs.recv(timeout, **bounds)
+            batch = self.on_its_way = self._stepped(result, in_parts=True)
+        except BaseException as error:
+            self._lose_step(error, None if before is None else sorted(before.flying), before)
+            raise
+        return batch
+
+    def reset(self, seed: Any, options: ResetOptions) -> Batch:
+        """Resets all rows, or those that ``options`` select."""
+        # Gymnasium's environments remove the mask from the dictionary that they are given.
+        own = dict(options) if isinstance(options, dict) else options
+        self._refuse_foreign(own)
+        before = self.standing()
+        try:
+            result = self.envs.reset(seed=seed, options=own)
+            self._hear()
+            return self._reset(result, seed, options)
+        except BaseException as error:
+            self._lose_reset(error, seed, options, before)
+            raise
+
+    def reset_async(self, seed: Any, options: ResetOptions) -> None:
+        """Begins a reset."""
+        own = dict(options) if isinstance(options, dict) else options
+        self._refuse_foreign(own)
+        before = self.standing()
+        try:
+            self.envs.reset_async(seed=seed, options=own)
+            self._hear()
+            self._resets_with = seed, options
+            self._send_resets(seed, options, in_parts=self._resets_parts(options))
+        except BaseException as error:
+            self._lose_reset(error, seed, options, before)
+            raise
+
+    def reset_wait(self, timeout: float | None) -> Batch:
+        """Waits for the reset that ``reset_async`` began."""
+        before = self.standing()
+        try:
+            wait = self.envs.reset_wait
+            result = wait(timeout) if timeout is not None else wait()
+            self._hear()
+            return self._reset(result, *self._resets_with)
+        except BaseException as error:
+            self._lose_reset(error, *self._resets_with, before)
+            raise
+
+    def async_reset(self, seed: Any, options: ResetOptions) -> None:
+        """Sends resets."""
+        before = self.standing()
+        try:
+            self.envs.async_reset(seed=seed, options=options)
+            self._hear()
+            self._send_resets(seed, options, in_parts=True)
+        except BaseException as error:
+            self._lose_reset(error, seed, options, before)
+            raise
+
+    def set_state(self, rows: Any, numbers: NDArray[np.int64], states: Any) -> Batch:
+        """Restores rows from states; for wrappers that is the beginning of an episode."""
+        before = self.standing()
+        try:
+            observations, infos = self.envs.set_state(rows, states)
+        except BaseException as error:
+            self._lose_states(error, numbers, before)
+            raise
+        self._hear(ignores=True)
+        self._beginnings.forget_next(numbers.tolist())
+        kinds = self._kinds.reset(numbers, None)
+        over = np.intersect1d(numbers, self.rows_over())
+        if len(over) and self.mode == AutoresetMode.DISABLED:
+            self._end(over)
+        elif len(over):
+            self._kinds.send_reset(over)  # the next step resets them
+        batch = Batch(numbers, kinds, observations, None, None, None, infos)
+        batch.is_restored = True
+        self._unseen.forget(numbers)
+        self.on_its_way = batch
+        return batch
+
+    def present(self) -> Batch:
+        """The present observations of all rows, as the environments show them again."""
+        arrays = self.envs.rollout(1)
+        self.envs.end_rollout()
+        self._hear()
+        observations = nested.at(arrays.observations, 0)
+        kinds = np.full(self.envs.num_envs, SHOWN, np.uint8)
+        batch = Batch(None, kinds, observations, None, None, None, {})
+        self.on_its_way = batch
+        self._show(batch)
+        return batch
+
+    def keep_next_resets(self, rows: list[int], seeds: Any, options: ResetOptions) -> None:
+        """``next_reset`` of the environments gave these rows a seed or ``None``, and options."""
+        self._beginnings.keep_next(rows, seeds, options)
+
+    # Results that are lost
+
+    def lose_batch(self, error: BaseException, seen_by: int) -> None:
+        """A call raises: the batch that is on its way, if there is one, comes to no caller.
+
+        Args:
+            error: What is raised.
+            seen_by: How many wrappers have seen the batch, from the innermost on.
+        """
+        if self.on_its_way is not None:
+            batch = self.on_its_way
+            self.lose(batch, seen_by)
+            if not isinstance(error, Exception):  # Ctrl-C, perhaps just after a wrapper had seen it
+                rows = np.arange(self.envs.num_envs) if batch.rows is None else batch.rows
+                self._unseen.doubt(rows)
+
+    def lose(self, batch: Batch, seen_by: int) -> None:
+        """The caller gets no results of a batch, which so many wrappers have seen."""
+        self.on_its_way = None
+        rows = np.arange(len(batch.kinds)) if batch.rows is None else batch.rows
+        kinds = batch.kinds if batch.late is None else batch.late.kinds
+        new = kinds != SHOWN
+        begun, over = kinds == RESET, np.zeros(len(rows), np.bool_)
+        if batch.rewards is not None:
+            over = np.logical_or(batch.terminations, batch.truncations)
+        if batch.seeds is not None or batch.options:
+            seeds = -1 if batch.seeds is None else batch.seeds
+            self._beginnings.note(rows.tolist(), seeds, batch.options)
+        self._lose_known(rows[new], (begun | (over & self._is_same_step))[new], seen_by)
+        self.drop(rows[new], begun[new], over[new])
+
+    def drop(self, rows: NDArray[np.int64], resets: Any, over: Any) -> None:
+        """Wrappers outside of these get no results of rows.
+
+        Args:
+            rows: The rows.
+            resets: Which of them began an episode by a reset.
+            over: Which of them ended an episode.
+        """
+        if self._pool is not None and len(rows):
+            were_reset, ended = (
+                np.broadcast_to(flag, len(rows)).tolist() for flag in (resets, over)
+            )
+            self._pool.drop_rows(rows.tolist(), were_reset, ended, self._level)
+
+    @property
+    def _is_same_step(self) -> bool:
+        return self.mode == AutoresetMode.SAME_STEP
+
+    def _hear(self, *, ignores: bool = False) -> NDArray[np.int64]:
+        """Hears which results were dropped further inside; returns their rows."""
+        dropped = None if self._pool is None else self._pool.dropped(self._heard, self._level)
+        if dropped is None:
+            return np.zeros(0, np.int64)
+        self._heard, rows, resets, over = dropped
+        numbers, ended = np.array(rows, np.int64), np.array(over, np.bool_)
+        if not ignores and rows:
+            self._kinds.send_reset(numbers[np.array(resets, np.bool_)])
+            kinds = self._kinds.step(numbers, ended, np.zeros_like(ended), None)
+            begun = (kinds == RESET) | (ended & self._is_same_step)
+            self._beginnings.use_next(numbers[begun])
+            new = kinds != SHOWN
+            self._lose_known(numbers[new], begun[new], 0)
+        return numbers
+
+    def _end(self, rows: NDArray[np.int64]) -> None:
+        """The episodes of these rows are over."""
+        self._kinds.step(rows, np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_), None)
+
+    def _lose_known(self, rows: NDArray[np.int64], begun: Any, seen_by: int) -> None:
+        """Results were lost that the kinds of rows were told."""
+        self._kinds.lose(rows, True)
+        self._unseen.lose(rows, begun, seen_by)
+
+    def _lose_unknown(self, rows: Iterable[int]) -> None:
+        """Results were lost of which nothing is known."""
+        numbers = np.fromiter(rows, np.int64)
+        self._kinds.reset(numbers, None)  # whatever was expected of them
+        self._kinds.lose(numbers, False)
+        over = np.intersect1d(numbers, self.rows_over())
+        if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == self.mode:
+            self._end(over)
+        self._unseen.lose(numbers, False, 0)
+        self._unseen.doubt(numbers)
+
+    def _lose_step(self, error: BaseException, env_index: Any, before: Standing | None) -> None:
+        """A step raised: what was lost with it is marked."""
+        rows = range(self.envs.num_envs) if env_index is None else np.ravel(env_index).tolist()
+        if self._pool is None:
+            if not isinstance(error, TimeoutError | gym.error.Error):
+                self._lose_unknown(rows)
+            return
+        heard = self._hear()
+        if self.on_its_way is None and self._came_back(error, before):
+            self._lose_unknown(set(rows).difference(heard.tolist(), self._flying()))
+
+    def _lose_reset(
+        self, error: BaseException, seed: Any, options: ResetOptions, before: Standing
+    ) -> None:
+        """The same for a reset: rows next to the one that failed have begun another episode."""
+        if self.on_its_way is not None:
+            return
+        if self._pool is None:
+            if not isinstance(error, TimeoutError | gym.error.Error):
+                self._beginnings.forget_next(as_reset_rows(options, self.envs.num_envs))
+                self._lose_unknown(as_reset_rows(options, self.envs.num_envs))
+            return
+        now = self.standing()
+        if now == before:  # it was refused, or goes on
+            self._hear()
+            return
+        self._resets_with = seed, options
+        rows = as_reset_rows(options, self.envs.num_envs)
+        self._note_resets(seed, options, in_parts=self._resets_parts(options))
+        heard = self._hear()
+        self._kinds.send_reset([row for row in rows if row in now.flying])
+        lost = np.setdiff1d(rows, [*heard.tolist(), *now.flying]).astype(np.int64)
+        self._kinds.reset(lost, None)
+        self._lose_known(lost, True, 0)
+
+    def _lose_states(self, error: BaseException, rows: NDArray[np.int64], before: Standing) -> None:
+        """The same for states. Where one was refused, all rows are again what they were."""
+        is_refused, now = is_raised_by_env(error), self.standing()
+        self._hear(ignores=is_refused)
+        if now != before:
+            self._beginnings.forget_next(rows.tolist())
+        if now != before and not is_refused:
+            self._kinds.send_reset([row for row in rows.tolist() if row in now.flying])
+            lost = np.setdiff1d(rows, [*now.flying]).astype(np.int64)
+            self._kinds.reset(lost, None)
+            self._lose_known(lost, True, 0)
+
+    def _came_back(self, error: BaseException, before: Standing | None) -> bool:
+        """Whether the pool returned results in a call that raised ``error`` later."""
+        assert self._pool is not None
+        if self._pool.pending() is not None:
+            return False
+        if before is not None:
+            now = self.standing()
+            return now.begun != before.begun or not before.flying <= now.flying
+        return not isinstance(error, Exception)  # Ctrl-C, perhaps between two lines of Python
+
+    def standing(self) -> Standing:
+        """Where the pool stands: a comparison tells after an error whether anything happened."""
+        try:
+            begun = 0 if self._pool is None else self._pool.begun()
+        except Exception:  # closed, or of another process: the call will say so
+            begun = 0
+        return Standing(begun, self._flying())
+
+    def _flying(self) -> set[int]:
+        """The rows in flight; all rows while a call of all rows is pending."""
+        if self._pool is None:
+            return set()
+        if self._pool.pending() is not None:
+            return set(range(self.envs.num_envs))
+        try:
+            return set(self._pool.in_flight())
+        except Exception:  # closed, broken, or of another process
+            return set()
+
+    def rows_over(self) -> NDArray[np.int64]:
+        """The rows whose episode is over as the pool knows it; none where there is no pool."""
+        return np.array([] if self._pool is None else self._pool.rows_over(), np.int64)
+
+    # Checks
+
+    def check_steps_rows(self, calling: str) -> None:
+        """Raises ``TypeError`` if rows cannot be stepped apart."""
+        if not self.steps_rows:
+            of_rows = " of some rows" if calling in ("step", "step_async") else ""
+            raise TypeError(
+                f"`{calling}`{of_rows} needs a vector environment of cartwheel, without "
+                f"wrappers of Gymnasium around it; this is {self.envs}"
+            )
+
+    def _refuse_foreign(self, options: ResetOptions) -> None:
+        """Refuses options that are cartwheel's own where they would be taken for something else."""
+        if not isinstance(self.envs.unwrapped, SyncVectorEnv | AsyncVectorEnv):
+            return
+        name = type(self.envs.unwrapped).__name__
+        if isinstance(options, list | tuple):
+            raise TypeError(
+                f"{name} of Gymnasium would pass the list of `options` to every row: pass a "
+                "dictionary or None."
+            )
+        for key in NUMBERING_OPTIONS:
+            if options is not None and key in options:
+                raise ValueError(
+                    f"{name} of Gymnasium does not know `options[{key!r}]` and would reset all "
+                    "rows: use 'reset_mask'."
+                )
+
+    # Batches
+
+    def _stepped(
+        self, result: tuple[Any, Any, Any, Any, dict[str, Any]], *, in_parts: bool
+    ) -> Batch:
+        observations, rewards, terminations, truncations, infos = result
+        if self._calls is not None:
+            self._calls.note()
+        failed = failed_rows(infos) if infos else None  # refuses infos that are no dictionary
+        rows = infos["env_index"] if in_parts or self._in_parts else None
+        kinds = self._kinds.step(rows, terminations, truncations, failed)
+        batch = Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
+        if self._beginnings.are_known:
+            self._tell_beginnings(batch)
+        if self._unseen.are_there:
+            self._show_stepped(batch)
+        return batch
+
+    def _tell_beginnings(self, batch: Batch) -> None:
+        """Tells a step what the resets of its rows were given, automatic ones too."""
+        rows = np.arange(len(batch.kinds)) if batch.rows is None else batch.rows
+        if RESTARTED in batch.infos:  # the worker that had received it died
+            self._beginnings.forget_next(rows[batch.infos[RESTARTED]].tolist())
+        begun = batch.kinds == RESET
+        if self._is_same_step:
+            begun |= np.logical_or(batch.terminations, batch.truncations)
+        self._beginnings.use_next(rows[begun])
+        self._beginnings.tell(batch)
+
+    def _show_stepped(self, batch: Batch) -> None:
+        """Rows of a step whose last results were lost."""
+        batch.late, begun = self._unseen.step(batch.rows, batch.kinds)
+        if batch.seeds is not None:  # of an episode that was not shown from its beginning on
+            batch.seeds = np.where(begun, -1, batch.seeds)
+
+    def _show(self, batch: Batch) -> None:
+        """All rows are shown, by a reset of some."""
+        if self._unseen.are_there:
+            batch.late, begun = self._unseen.show(batch.kinds)
+            self._kinds.reset(begun, None)
+
+    def _resets_parts(self, options: ResetOptions) -> bool:
+        """Whether a reset returns a batch of some rows."""
+        is_full = getattr(self.envs.unwrapped, "full_batch", False)
+        return self._in_parts or (names_rows(options) and not is_full)
+
+    def _send_resets(self, seed: Any, options: ResetOptions, *, in_parts: bool) -> None:
+        """Resets of rows were sent; they are found when the rows are received."""
+        self._kinds.send_reset(as_reset_rows(options, self.envs.num_envs))
+        self._note_resets(seed, options, in_parts=in_parts)
+
+    def _note_resets(self, seed: Any, options: ResetOptions, *, in_parts: bool) -> None:
+        num_envs, rows = self.envs.num_envs, as_reset_rows(options, self.envs.num_envs)
+        seeds = seed
+        if not in_parts and names_rows(options):  # a list has a seed for each of these rows, or all
+            seeds, _ = as_reset_of_all(seed, options, num_envs)
+        if seed is None:
+            seeds = None
+        elif in_parts or isinstance(seeds, int | np.integer):
+            seeds = seeds_of(seeds, rows)
+        else:
+            seeds = seeds_of([seeds[row] for row in rows], rows)
+        self._beginnings.forget_next(rows)
+        self._beginnings.note(rows, seeds, options_of(options, rows))
+
+    def _reset(self, result: tuple[Any, dict[str, Any]], seed: Any, options: ResetOptions) -> Batch:
+        observations, infos = result
+        if self._calls is not None:
+            self._calls.note()
+        failed_rows(infos)  # refuses infos that are no dictionary
+        num_envs = self.envs.num_envs
+        by_number = names_rows(options)
+        rows: Any = infos.get("env_index") if self._in_parts or by_number else None
+        if rows is not None:  # the others, if there are any, are in flight
+            self._send_resets(seed, options, in_parts=True)
+            kinds = self._kinds.reset(rows, None)
+            batch = Batch(rows, kinds, observations, None, None, None, infos)
+            self._beginnings.tell(batch)
+            self._unseen.forget(rows)
+        else:
+            self._note_resets(seed, options, in_parts=False)
+            mask = as_reset_mask(options, num_envs)
+            if by_number:
+                _, mask = as_reset_of_all(seed, options, num_envs)
+            kinds = self._kinds.reset(None, mask)
+            batch = Batch(None, kinds, observations, None, None, None, infos)
+            self._beginnings.tell(batch)
+            self.on_its_way = batch
+            self._show(batch)
+        self.on_its_way = batch
+        return batch
+
+
+class Standing(NamedTuple):
+    """Where a pool stands.
+
+    Attributes:
+        begun: Steps and resets that have begun.
+        flying: Rows in flight, all while a call of all rows is pending.
+    """
+
+    begun: int
+    flying: set[int]
+
+
+def _is_bare(envs: Any) -> bool:
+    """Whether the class adds nothing to the calls of the pool."""
+    kind = type(envs)
+    return isinstance(envs, PoolVectorEnv) and all(
+        getattr(kind, name) is getattr(PoolVectorEnv, name) for name in _CALLS
+    )
+
+
+def _level_in(envs: Any) -> int:
+    """The level of the outermost source in a vector environment; 0 if there is none."""
+    inner = envs
+    while inner is not None:
+        source = vars(inner).get("_source")
+        if isinstance(source, Source):
+            return source._level
+        inner = vars(inner).get("env")
+    return 0
+
+
+class StepRecording:
+    """Copies steps into the arrays of a rollout.
+
+    Attributes:
+        arrays: The arrays, which are the caller's.
+    """
+
+    def __init__(self, space: Space[Any], present: Any, num_steps: int, num_envs: int) -> None:
+        """Begins at the present observations.
+
+        Args:
+            space: The observation space of one environment.
+            present: Observations of all rows.
+            num_steps: The number of steps.
+            num_envs: The number of rows.
+
+        Raises:
+            TypeError: Observations have no fixed shape.
+        """
+        observations = nested.empty(batch_space(space, num_envs), num_steps + 1, "observations")
+        shape = (num_steps, num_envs)
+        self.arrays: RolloutArrays[Any] = RolloutArrays(
+            observations, np.zeros(shape), np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+        )
+        nested.assign(observations, 0, present)
+        self._steps = 0
+
+    def check_step(self, env_index: Any) -> None:
+        """Refuses steps of some rows, which the arrays have no place for.
+
+        Raises:
+            RuntimeError: There are row numbers.
+        """
+        if env_index is not None:
+            raise self._refusal("step")
+
+    def check_reset(self, *, in_parts: bool) -> None:
+        """Refuses resets that show some rows only, where the first observations are missing.
+
+        Raises:
+            RuntimeError: There was no step yet, and the reset is one of some rows.
+        """
+        if in_parts and self._steps == 0:
+            raise self._refusal("reset")
+
+    def begin(self, observations: Any) -> None:
+        """A reset shows these observations; before the first step they are those of all rows."""
+        if self._steps == 0:
+            nested.assign(self.arrays.observations, 0, observations)
+
+    def _refusal(self, what: str) -> RuntimeError:
+        return RuntimeError(
+            f"a rollout is being recorded ({self._steps} of {self.arrays.num_steps} steps): {what} "
+            "all rows at once, or end it by `end_rollout()`"
+        )
+
+    def add(self, step: Any) -> bool:
+        """Adds the result of a step; returns whether the rollout is complete."""
+        arrays, at = self.arrays, self._steps
+        nested.assign(arrays.observations, at + 1, step[0])
+        arrays.rewards[at], arrays.terminations[at], arrays.truncations[at] = step[1:4]
+        self._steps += 1
+        return self._steps == arrays.num_steps

@@ -1,0 +1,386 @@
+"""Statistics of episodes: returns, lengths, durations, and metrics of each step."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from cartwheel._cartwheel import EpisodeMetrics, TimedEpisodes
+from cartwheel._internal.arguments import as_integer
+from cartwheel.vector.infos import FAIL, SUCCESS, has_reports, step_reports
+from cartwheel.wrappers.base import KeepsState, VectorWrapper
+from cartwheel.wrappers.batch import check_stats_key, refuse_taken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel.wrappers.batch import Batch
+
+#: What of the state is about episodes that have ended.
+_ENDED = ("window", "finished", "episode_count", "dropped")
+#: The names of what is reported.
+_SUCCESSES = ("success_once", "success_at_end")
+_FAILURES = ("fail_once", "fail_at_end")
+_REPORTS = frozenset((*SUCCESS, *FAIL))
+#: Nobody says anything of success and of failure.
+_SILENCE: tuple[None, None] = (None, None)
+
+
+class RecordMetrics(KeepsState, VectorWrapper):
+    """Shows how each episode goes, in every step, and collects the episodes that have ended.
+
+    The infos of every step (not of ``reset``) have ``"episode"``, a dictionary of arrays with one
+    entry for each row of the batch. Keys and dtypes are the same in every step:
+
+    * ``"return"``: the sum of the rewards so far, ``float64``;
+    * ``"episode_len"``: the number of steps so far, ``int64``;
+    * ``"reward"``: return ÷ length, ``float64``; 0 at length 0;
+    * ``"success_once"``, ``"success_at_end"``: whether any step of the episode reported success,
+      and whether the present step does, ``bool``;
+    * ``"fail_once"``, ``"fail_at_end"``: likewise failure.
+
+    The mask ``"_episode"`` is true where a complete episode ended in this step.
+
+    Success is what ``is_success``, or else ``success``, says in the infos of a step, and failure
+    what ``fail`` says: flags, numbers or arrays, all of which must be true. A step that says
+    nothing counts as false. Each pair is there from the first infos on that have such a key; those
+    of a reset suffice, though what they say does not count. Give it there if other code relies on
+    the pair from the first step on.
+
+    The step that ends an episode shows the values of the ended episode, in every autoreset mode. In
+    ``SAME_STEP`` the values of these rows are also in ``infos["final_info"]``, with zeros
+    elsewhere, and success is read there. A row that is reset shows zeros, and frozen rows, or rows
+    that a reset left alone, keep their values.
+
+    An episode that a failure cut short keeps its values in that step, and one of which a step was
+    lost, because a call raised, shows zeros until it ends. Neither is in the mask, in
+    :meth:`finished` or in :meth:`mean`.
+
+    It can be put around or inside of :class:`RecordEpisodeStatistics` if one of the two has another
+    ``stats_key``.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import RecordMetrics
+        >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, max_episode_steps=3)
+        >>> envs = RecordMetrics(envs)
+        >>> _ = envs.reset(seed=1)
+        >>> for _ in range(3):
+        ...     infos = envs.step([0, 1])[4]
+        >>> infos["episode"]["return"], infos["_episode"]
+        (array([3., 3.]), array([ True,  True]))
+        >>> envs.finished()["seed"]
+        array([1, 2])
+        >>> envs.mean()
+        {'return': 3.0, 'episode_len': 3.0, 'reward': 1.0}
+        >>> envs.close()
+
+    Args:
+        envs: A vector environment.
+        window: How many of the last complete episodes :meth:`mean` is about.
+        stats_key: The key in the infos.
+
+    Raises:
+        TypeError: ``stats_key`` is no string, or the infos are no dictionary, as behind
+            ``DictInfoToList``; or, in a step, a report is no flag.
+        ValueError: ``window`` is below 1; the key is used by a wrapper inside; or, in a step or
+            reset, infos have the key already.
+    """
+
+    _changes_steps = False
+    _any_length = ("window", "finished")
+    #: How many episodes wait for :meth:`finished` at most.
+    _MOST_WAITING = 1 << 20
+
+    def __init__(
+        self, envs: VectorEnv[Any, Any, Any], window: int = 100, stats_key: str = "episode"
+    ) -> None:
+        """Checks the arguments; steps nothing."""
+        window = as_integer("window", window, 1, 1 << 32)
+        check_stats_key(envs, stats_key)
+        super().__init__(envs)
+        self._stats_key = stats_key
+        self._mask_key = f"_{stats_key}"
+        is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        self._episodes = EpisodeMetrics(self.num_envs, is_same_step, window, self._MOST_WAITING)
+        #: Whether success was reported, and failure.
+        self._reported = (False, False)
+
+    def finished(self) -> dict[str, NDArray[Any]]:
+        """The complete episodes that have ended since the last call, in the order of their ends.
+
+        Returns:
+            A column for each value of ``infos["episode"]``, with its dtype; and ``"env_index"``
+            (``int64``), ``"episode_id"`` (``int64``: complete episodes are numbered from 0 on in
+            the order of their ends, over all environments of this wrapper), ``"seed"`` (``int64``:
+            the seed of the reset before this episode: from ``reset``, ``s + i`` for an integer
+            ``s``, or from ``next_reset`` for an automatic one; -1 if it had none or one above the
+            greatest ``int64``, or if the episode began in a restored state),
+            ``"terminated"`` and ``"truncated"`` (``bool``, of the last step).
+
+        Warns:
+            RuntimeWarning: More than 1,048,576 episodes had ended: only the last ones are left.
+        """
+        columns, dropped = self._episodes.finished()
+        if dropped:
+            warnings.warn(
+                f"{dropped} finished episodes were dropped, since only {self._MOST_WAITING} wait: "
+                "call finished() more often",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return {name: column for name, column in columns.items() if self._is_shown(name)}
+
+    def mean(self) -> dict[str, float]:
+        """The mean of each value over the last ``window`` complete episodes; NaN without any.
+
+        Episodes that ended before success, or failure, was reported by anyone count as false.
+        """
+        means = self._episodes.mean()
+        names = ["return", "episode_len", "reward", *_SUCCESSES, *_FAILURES]
+        values = [math.nan] * len(names) if means is None else means
+        pairs = zip(names, values, strict=True)
+        return {name: value for name, value in pairs if self._is_shown(name)}
+
+    def _is_shown(self, name: str) -> bool:
+        success, fail = self._reported
+        return success if name in _SUCCESSES else fail if name in _FAILURES else True
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        before, reported = self._episodes.state(), self._reported
+        try:
+            yield
+        finally:
+            ended = {name: before[name] for name in _ENDED}
+            self._episodes.set_state({**self._episodes.state(), **ended})
+            self._reported = reported
+
+    def _transform(self, batch: Batch) -> None:
+        infos = batch.infos
+        said = self._read(batch) if infos else _SILENCE
+        if batch.rewards is None:
+            self._episodes.begin(batch.rows, batch.kinds, batch.seeds)
+            return
+        values, mask, finals = self._episodes.step(
+            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations),
+            said,
+            batch.seeds,
+            self._reported,
+        )
+        shown = {**infos} if infos else {}
+        shown[self._stats_key], shown[self._mask_key] = values, mask
+        batch.infos = shown
+        if finals is not None:
+            last, ended = finals
+            final_info = infos.get("final_info", {})
+            shown["final_info"] = {**final_info, self._stats_key: last, self._mask_key: ended}
+            if "_final_info" not in infos:  # otherwise it has all rows that ended
+                shown["_final_info"] = ended.copy()
+
+    def _read(self, batch: Batch) -> tuple[Any, Any]:
+        """What the infos of a batch say of success and failure; refuses a key that is taken."""
+        infos, key, mask_key = batch.infos, self._stats_key, self._mask_key
+        finals = infos.get("final_info", ())
+        if key in infos or mask_key in infos or key in finals or mask_key in finals:
+            refuse_taken(infos, key, mask_key)
+            refuse_taken(infos["final_info"], key, mask_key)
+        if _REPORTS.isdisjoint(infos) and _REPORTS.isdisjoint(finals):
+            return _SILENCE
+        success, fail = has_reports(infos, SUCCESS), has_reports(infos, FAIL)
+        self._reported = self._reported[0] or success, self._reported[1] or fail
+        if batch.rewards is None:
+            return _SILENCE
+        over = np.logical_or(batch.terminations, batch.truncations)
+        successes = step_reports(infos, SUCCESS, over) if success else None
+        failures = step_reports(infos, FAIL, over) if fail else None
+        return (
+            None if successes is None else successes.flags,
+            None if failures is None else failures.flags,
+        )
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """The state: values and seeds of each environment's present episode by name, and more.
+
+        ``"stale"``: whether they are those of an episode before the present one; ``"window"`` and
+        ``"finished"``: columns of the last episodes, and of those that wait for :meth:`finished`;
+        counts; what was reported. A wrapper that goes on with it keeps the size of its own window.
+        """
+        success, fail = self._reported
+        return {**self._episodes.state(), "reports_success": success, "reports_fail": fail}
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        self._episodes.set_state(state)
+        self._reported = state["reports_success"], state["reports_fail"]
+
+
+class RecordEpisodeStatistics(KeepsState, VectorWrapper):
+    """Reports the return, the length and the duration of each episode, in the step that ends it.
+
+    Infos of a step that ends complete episodes get ``"episode"``, a dictionary of arrays with one
+    entry for each row of the batch (zeros where no episode ended), and the mask ``"_episode"``:
+
+    * ``"r"``: the sum of the rewards, ``float64``;
+    * ``"l"``: the number of steps, ``int64``;
+    * ``"t"``: seconds since the episode began, ``float64``, rounded to microseconds.
+
+    Names and dtypes are Gymnasium's. They are at the same place in every autoreset mode: also in
+    ``SAME_STEP`` not in ``final_info``. Only transitions count: neither the steps of ``NEXT_STEP``
+    that reset a row, nor those of frozen rows.
+
+    An episode is dropped if a failure cut it short (``on_error="restart"``, a worker that was
+    restarted), or if one of its steps was lost because a call raised. It is not reported, is in no
+    queue, and is counted in ``failed_count`` when it ends, and nowhere else.
+
+    ``return_queue``, ``length_queue`` and ``time_queue`` have the last ``buffer_length`` complete
+    episodes. They are brought up to date when they are read from the wrapper.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import RecordEpisodeStatistics
+        >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, max_episode_steps=3)
+        >>> envs = RecordEpisodeStatistics(envs)
+        >>> _ = envs.reset(seed=1)
+        >>> for _ in range(3):
+        ...     infos = envs.step([0, 1])[4]
+        >>> infos["episode"]["r"], infos["_episode"]
+        (array([3., 3.]), array([ True,  True]))
+        >>> list(envs.length_queue)
+        [3, 3]
+        >>> envs.close()
+
+    Attributes:
+        episode_count: The number of complete episodes.
+        failed_count: The number of episodes that were dropped.
+
+    Args:
+        envs: A vector environment.
+        buffer_length: How many episodes the queues keep.
+        stats_key: The key in the infos.
+
+    Raises:
+        TypeError: ``stats_key`` is no string, or the infos are no dictionary, as behind
+            ``DictInfoToList``.
+        ValueError: ``buffer_length`` is below 1; the key is used by a wrapper inside; or, in a step
+            or reset, infos have the key already.
+    """
+
+    _changes_steps = False
+    _any_length = ("return_queue", "length_queue", "time_queue")
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        buffer_length: int = 100,
+        stats_key: str = "episode",
+    ) -> None:
+        """Checks the arguments; steps nothing."""
+        buffer_length = as_integer("buffer_length", buffer_length, 1, most=1 << 32)
+        check_stats_key(envs, stats_key)
+        super().__init__(envs)
+        self._stats_key, self._mask_key = stats_key, f"_{stats_key}"
+        is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        self._episodes = TimedEpisodes(self.num_envs, is_same_step, buffer_length)
+        self._queues: tuple[deque[float], deque[int], deque[float]] = (
+            deque(maxlen=buffer_length),
+            deque(maxlen=buffer_length),
+            deque(maxlen=buffer_length),
+        )
+        self.episode_count = 0
+        self.failed_count = 0
+        self._is_frozen = False
+
+    @property
+    def return_queue(self) -> deque[float]:
+        """The returns of the last ``buffer_length`` complete episodes."""
+        return self._filled_queues()[0]
+
+    @property
+    def length_queue(self) -> deque[int]:
+        """The lengths of the last ``buffer_length`` complete episodes."""
+        return self._filled_queues()[1]
+
+    @property
+    def time_queue(self) -> deque[float]:
+        """The durations of the last ``buffer_length`` complete episodes, seconds."""
+        return self._filled_queues()[2]
+
+    def _filled_queues(self) -> tuple[deque[float], deque[int], deque[float]]:
+        # Not in every step: hundreds of episodes may end in one, and most are never looked at.
+        queues: tuple[deque[Any], ...] = self._queues
+        for queue, values in zip(queues, self._episodes.take_recent(), strict=True):
+            if not self._is_frozen:
+                queue.extend(values)
+        return self._queues
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        self._filled_queues()
+        before, self._is_frozen = self._is_frozen, True
+        try:
+            yield
+        finally:
+            self._filled_queues()  # forgets the episodes of the evaluation
+            self._is_frozen = before
+
+    @property
+    def episode_returns(self) -> NDArray[np.float64]:
+        """The sum of rewards of each environment's present episode so far, ``[num_envs]``."""
+        returns: NDArray[np.float64] = self._episodes.running()[0]
+        return returns
+
+    @property
+    def episode_lengths(self) -> NDArray[np.int64]:
+        """The number of steps of each environment's present episode so far, ``[num_envs]``."""
+        lengths: NDArray[np.int64] = self._episodes.running()[1]
+        return lengths
+
+    def _transform(self, batch: Batch) -> None:
+        if batch.infos:
+            refuse_taken(batch.infos, self._stats_key, self._mask_key)
+        if batch.rewards is None:
+            self._episodes.begin(batch.rows, batch.kinds)
+            return
+        complete, dropped, report = self._episodes.step(
+            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
+        )
+        if dropped and not self._is_frozen:
+            self.failed_count += dropped
+        if report is not None:
+            values, mask = report
+            batch.infos = {**batch.infos, self._stats_key: values, self._mask_key: mask}
+            if not self._is_frozen:
+                self.episode_count += complete
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """The state: of each environment's present episode, the queues as arrays, the counts.
+
+        The first are ``"returns"``, ``"lengths"``, ``"seconds"`` and ``"stale"`` (whether they are
+        those of an episode before the present one). A wrapper that goes on with it keeps the last
+        ``buffer_length`` entries of the queues.
+        """
+        return {
+            **self._episodes.state(),
+            "return_queue": np.array(self.return_queue, np.float64),
+            "length_queue": np.array(self.length_queue, np.int64),
+            "time_queue": np.array(self.time_queue, np.float64),
+            "episode_count": self.episode_count,
+            "failed_count": self.failed_count,
+        }
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        self._episodes.set_state(state)
+        queues: tuple[deque[Any], ...] = self._filled_queues()
+        for name, queue in zip(self._any_length, queues, strict=True):
+            queue.clear()
+            queue.extend(state[name].tolist())
+        self.episode_count, self.failed_count = state["episode_count"], state["failed_count"]

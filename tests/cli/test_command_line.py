@@ -1,0 +1,167 @@
+"""``python -m cartwheel``: exit codes, closed pipes, and the width of the terminal."""
+
+import contextlib
+import fcntl
+import importlib.metadata
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = re.DOTALL | re.MULTILINE
+CARTWHEEL = [sys.executable, "-m", "cartwheel"]
+BENCH = ["bench", "--num-envs", "1", "--seconds", "0.01", "--rounds", "1", "--executors", "inline"]
+COMMANDS = [
+    [],
+    ["--version"],
+    ["--help"],
+    ["envs"],
+    ["envs", "Taxi-v4"],
+    ["bench", "--help"],
+    BENCH,
+]
+
+
+def run(*arguments, **keywords):
+    return subprocess.run(
+        [*CARTWHEEL, *arguments], check=False, capture_output=True, text=True, **keywords
+    )
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_the_version_is_that_of_the_package(option):
+    finished = run(option)
+    assert finished.returncode == 0
+    assert finished.stdout == f"cartwheel {importlib.metadata.version('cartwheel')}\n"
+
+
+def test_without_arguments_the_commands_are_listed():
+    finished = run()
+    assert finished.returncode == 0
+    for name in ("bench", "envs"):
+        assert f"\n    {name} " in finished.stdout
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "cartwheel/CartPole-v1"])
+def test_the_namespace_may_be_left_out(env_id):
+    assert run("envs", env_id).stdout.startswith("cartwheel/CartPole-v1\n")
+
+
+def test_an_unknown_environment_ends_with_status_2_and_near_matches():
+    finished = run("envs", "cartwheel/CartPol-v1")
+    assert finished.returncode == 2
+    assert finished.stdout == ""
+    assert finished.stderr.endswith(
+        "; did you mean cartwheel/CartPole-v1 or cartwheel/CartPole-v0?\n"
+    )
+    assert "Traceback" not in finished.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_reader_that_is_gone_ends_a_command_in_silence(arguments, unbuffered):
+    """As ``head -0`` does. Without a buffer, ``argparse`` itself ignores that its text is lost."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    finished = subprocess.run(
+        [*CARTWHEEL, *arguments],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    os.close(writing)
+    assert finished.stderr == ""
+    assert finished.returncode == 141 or (unbuffered and finished.returncode == 0)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_closed_stdout_is_no_error(arguments):
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh"]
+    finished = subprocess.run(
+        [*shell, *CARTWHEEL, *arguments], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert finished.returncode == 0
+    assert "Traceback" not in finished.stderr
+
+
+def test_a_closed_stderr_is_no_error():
+    finished = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *CARTWHEEL, *BENCH], check=False)
+    assert finished.returncode == 0
+
+
+def test_the_page_of_the_command_line_shows_what_the_commands_print():
+    page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
+    shown = re.findall(
+        r"^```sh\npython -m cartwheel ([^\n]*)\n```\n\n```text\n(.*?)^```$", page, PAGE
+    )
+    assert [command.split()[0] for command, _ in shown] == ["envs", "envs", "bench"]
+    for command, output in shown[:2]:
+        assert run(*command.split()).stdout == output
+
+
+@pytest.mark.parametrize("command", ["bench", "envs"])
+def test_the_page_of_the_command_line_names_every_option(command):
+    page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
+    options = set(re.findall(r"--[a-z-]+", run(command, "--help").stdout)) - {"--help"}
+    assert options
+    assert [option for option in options if f"`{option}" not in page] == []
+
+
+def test_signs_that_the_encoding_lacks_are_replaced():
+    finished = run("envs", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (finished.returncode, finished.stderr) == (0, "")
+    [null] = [line for line in finished.stdout.splitlines() if "Null" in line]
+    assert null.split()[1:3] == ["?", "?"]
+
+
+def test_another_broken_pipe_is_not_hidden():
+    program = """
+import sys
+from cartwheel import __main__ as command
+def run():
+    raise BrokenPipeError("that of a worker")
+command.run = run
+sys.exit(command.main())
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert finished.returncode == 1
+    assert "BrokenPipeError: that of a worker" in finished.stderr
+
+
+def on_a_terminal(*arguments, columns):
+    """The lines that a command prints on a terminal with so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    command = subprocess.Popen([*CARTWHEEL, *arguments], stdout=theirs, env=environment)
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # of the last read, when the other end is closed
+        while part := os.read(ours, 4096):
+            text += part
+    os.close(ours)
+    assert command.wait() == 0
+    return text.decode().splitlines()
+
+
+@pytest.mark.parametrize("arguments", [["envs"], ["envs", "CartPole-v1"]], ids=" ".join)
+@pytest.mark.parametrize("columns", [80, 120])
+def test_lines_are_as_wide_as_the_terminal(arguments, columns):
+    assert max(map(len, on_a_terminal(*arguments, columns=columns))) <= columns
+
+
+def test_lines_are_not_wrapped_without_a_terminal():
+    on_pipe = run("envs", env={**os.environ, "COLUMNS": "80"}).stdout.splitlines()
+    assert len(on_pipe) < len(on_a_terminal("envs", columns=80))
+    assert max(map(len, on_pipe)) > 100

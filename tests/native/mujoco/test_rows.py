@@ -1,0 +1,79 @@
+"""Rows: the addresses are those of MuJoCo's objects, and a row lives as long as Rust keeps it."""
+
+import ctypes
+
+import gymnasium as gym
+import mujoco
+import numpy as np
+import pytest
+
+from cartwheel.native.mujoco.rows import DATA_FIELDS, MODEL_FIELDS, Rows
+
+NAMES = ["Ant", "HalfCheetah", "Hopper", "Humanoid", "InvertedDoublePendulum", "Pusher"]
+
+
+@pytest.fixture(params=NAMES)
+def env(request):
+    env = gym.make(f"{request.param}-v5").unwrapped
+    yield env
+    env.close()
+
+
+def at(address, length):
+    """The numbers at an address."""
+    return np.ctypeslib.as_array((ctypes.c_double * length).from_address(address))
+
+
+def test_fields_are_the_memory_of_the_rows_arrays_and_do_not_move(env):
+    rows = Rows(mujoco, env.model, model_per_row=True)
+    number, model, data, fields, _keep_alive = rows.make()
+    row = rows[number]
+    assert (model, data) == (row.model._address, row.data._address)
+    assert set(fields) == {*DATA_FIELDS, *MODEL_FIELDS}
+    random = np.random.default_rng(1)
+    for step in range(200):
+        row.data.ctrl[:] = random.uniform(-1, 1, env.model.nu)
+        mujoco.mj_step(row.model, row.data)
+        mujoco.mj_rnePostConstraint(row.model, row.data)
+        if step % 50 == 49:
+            mujoco.mj_resetData(row.model, row.data)
+    for name in DATA_FIELDS:
+        np.testing.assert_array_equal(at(*fields[name]), getattr(row.data, name).ravel())
+    for name in MODEL_FIELDS:
+        np.testing.assert_array_equal(at(*fields[name]), getattr(row.model, name).ravel())
+
+
+def test_rows_share_the_model_unless_each_has_a_copy(env):
+    shared = Rows(mujoco, env.model, model_per_row=False)
+    made = [shared.make() for _ in range(2)]
+    assert {model for _, model, *_ in made} == {env.model._address}
+    own = Rows(mujoco, env.model, model_per_row=True)
+    made = [own.make() for _ in range(2)]
+    models = [own[number].model for number, *_ in made]
+    assert len({env.model._address, *(model._address for model in models)}) == 3
+    models[0].body_mass[1] += 1
+    assert models[1].body_mass[1] == env.model.body_mass[1] != models[0].body_mass[1]
+
+
+def test_no_two_rows_have_the_same_number_not_even_of_different_models():
+    env = gym.make("Reacher-v5").unwrapped
+    several = [Rows(mujoco, env.model, model_per_row=False) for _ in range(2)]
+    made = [rows.make() for rows in several for _ in range(3)]
+    assert len({number for number, *_ in made}) == 6
+
+
+def test_a_row_that_nobody_keeps_is_found_no_more():
+    env = gym.make("Reacher-v5").unwrapped
+    rows = Rows(mujoco, env.model, model_per_row=False)
+    number, _, _, _, keep_alive = rows.make()
+    assert rows[number] is keep_alive
+    del keep_alive
+    with pytest.raises(KeyError):
+        rows[number]
+
+
+def test_a_field_of_another_dtype_is_refused():
+    env = gym.make("Reacher-v5").unwrapped
+    rows = Rows(mujoco, env.model, (), ("body_parentid",), model_per_row=False)
+    with pytest.raises(TypeError, match=r"`body_parentid` .* must be .* float64, got int32"):
+        rows.make()

@@ -1,0 +1,179 @@
+"""Every example of the documentation runs: docstrings, README.md and the pages of docs/."""
+
+import doctest
+import importlib
+import importlib.util
+import logging
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cartwheel
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in sorted((ROOT / "docs").glob("**/*.md")) if "_build" not in page.parts),
+]
+#: Modules and pages that need packages of other environments, and the mark of those environments.
+MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
+    "sb3": pytest.mark.torch,
+    "torchrl": pytest.mark.torch,
+    "tianshou": pytest.mark.torch,
+    "skrl": pytest.mark.torch,
+    "ray": pytest.mark.ray,
+    "rllib": [
+        pytest.mark.ray,
+        # RLlib registers an environment anew for each runner, those of other tests included.
+        pytest.mark.filterwarnings("ignore:.*Overriding environment rllib-"),
+    ],
+    "ale": pytest.mark.zoo,
+    "environments": pytest.mark.zoo,
+}
+#: Its code needs packages of its own: examples/tests/test_guide.py runs it.
+APART = ROOT / "docs/write-an-env-in-rust.md"
+#: Pages without code that runs, but with links.
+OVERVIEWS = [
+    *ROOT.glob("*.md"),
+    *(ROOT / room / "README.md" for room in ("benchmarks", "examples")),
+]
+TRAINERS = [page for page in (ROOT / "docs/trainers").glob("*.md") if page.name != "README.md"]
+#: Others may stand between them.
+SECTIONS = ["Install", "What to change", "Modes", "What is equal", "Speed", "Limits"]
+
+
+@pytest.fixture
+def _level_of_its_own():
+    """A page may set the level of cartwheel's logger, which later tests look at."""
+    logger = logging.getLogger("cartwheel")
+    level = logger.level
+    yield
+    logger.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def _cluster_of_its_own(request, monkeypatch):
+    """Code that starts Ray does not join a cluster of somebody else, and leaves none."""
+    if request.node.get_closest_marker("ray") is None:
+        yield
+        return
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    ray = importlib.import_module("ray")
+    ray.shutdown()
+    yield
+    ray.shutdown()
+
+
+def documented_in(finder, name):
+    """The docstrings of a module and of the modules in it."""
+    module = importlib.import_module(name)
+    yield from finder.find(module)
+    for inner in pkgutil.walk_packages(getattr(module, "__path__", []), f"{name}."):
+        yield from finder.find(importlib.import_module(inner.name))
+
+
+def documented():
+    """The docstrings of the package, as doctests."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for module in pkgutil.iter_modules(cartwheel.__path__, "cartwheel."):
+        room = module.name.rpartition(".")[2]
+        if room not in MARKS and room != "__main__":
+            yield from documented_in(finder, module.name)
+    yield from finder.find(cartwheel)
+
+
+EXAMPLES = {test.name: test for test in documented() if test.examples}
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_the_example_in_a_docstring_prints_what_it_shows(name):
+    check_example(EXAMPLES[name])
+
+
+def check_example(example):
+    report = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    outcome = runner.run(example, out=report.append)
+    assert outcome.attempted
+    assert not outcome.failed, "".join(report)
+
+
+@pytest.mark.parametrize(
+    "room",
+    [
+        pytest.param(room, marks=mark)
+        for room, mark in MARKS.items()
+        if importlib.util.find_spec(f"cartwheel.{room}")
+    ],
+)
+def test_the_examples_of_an_adapter_print_what_they_show(room):
+    found = documented_in(doctest.DocTestFinder(exclude_empty=True), f"cartwheel.{room}")
+    examples = [test for test in found if test.examples]
+    assert examples
+    for example in examples:
+        check_example(example)
+
+
+def test_the_classes_that_users_start_with_have_an_example():
+    names = {name.rpartition(".")[2] for name in EXAMPLES}
+    first = ["VectorEnv", "NativeVectorEnv", "NativeEnv", "Collector", "make_vec", "evaluate"]
+    assert [name for name in first if name not in names] == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=MARKS.get(page.stem, ()))
+        for page in PAGES
+        if page != APART
+    ],
+)
+@pytest.mark.usefixtures("_level_of_its_own")
+def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    text = page.read_text(encoding="utf-8")
+    for block in BLOCK.finditer(text):
+        line = text.count("\n", 0, block.start(1))
+        code = "\n" * line + block.group(1)  # so that a traceback names the line of the page
+        exec(compile(code, str(page), "exec"), namespace)
+
+
+def test_the_pictures_are_those_that_their_script_draws(tmp_path):
+    pictures = ROOT / "docs/pictures"
+    subprocess.run([sys.executable, str(pictures / "draw.py"), str(tmp_path)], check=True)
+    drawn = {file.name: file.read_text(encoding="utf-8") for file in tmp_path.iterdir()}
+    assert drawn == {file.name: file.read_text(encoding="utf-8") for file in pictures.glob("*.svg")}
+
+
+def test_no_code_of_a_page_is_left_out():
+    """Python runs here, the cells of tutorials in `make docs`; the others are not Python."""
+    others = {"c", "diff", "rust", "sh", "text", "toml", "{eval-rst}", "{include}"}
+    others |= {"{literalinclude}", "{toctree}"}
+    cells = {page for page in PAGES if "{code-cell}" in page.read_text(encoding="utf-8")}
+    assert {page.parent.name for page in cells} == {"tutorials"}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        opened = re.findall(r"^ *```+ *([^\s`]+)", text, re.MULTILINE)
+        known = others | {"{code-cell}" if page in cells else "python"}
+        assert set(opened) <= known, page
+        assert page not in cells or "file_format: mystnb" in text.partition("\n# ")[0]
+
+
+@pytest.mark.parametrize("page", sorted(TRAINERS), ids=lambda page: page.name)
+def test_every_page_of_a_trainer_has_the_same_sections_in_the_same_order(page):
+    found = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [section for section in found if section in SECTIONS] == SECTIONS
+
+
+@pytest.mark.parametrize(
+    "page", sorted({*PAGES, *OVERVIEWS}), ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_file_that_a_page_links_to_exists(page):
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []

@@ -1,0 +1,331 @@
+"""Ctrl-C while a message is sent or received corrupts no later message."""
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import random
+import signal
+import socket
+import threading
+import time
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+
+import cartwheel
+from cartwheel._cartwheel import LARGEST_MESSAGE, Descriptor
+from cartwheel.workers import channels
+from cartwheel.workers.channels import (
+    LocalChannel,
+    LocalWorkerChannel,
+    ProcessChannel,
+    ProcessWorkerChannel,
+)
+from tests.support.comparison import assert_identical
+from tests.support.environments import TranscriptEnv
+from tests.support.interrupts import ANY_MOMENT, CALLERS, interrupted_at
+
+pytestmark = ANY_MOMENT
+
+#: Lengths of messages, in characters: one needs a single read, the other many.
+SIZES = (10, 3_000_000)
+
+
+class TalkativeEnv(TranscriptEnv):
+    """Answers with as many characters as the caller asks for."""
+
+    def __init__(self):
+        super().__init__(length=1000)
+
+    def talk(self, letter, size):
+        return letter * size
+
+    def step(self, action):
+        if action == 2:
+            raise ValueError("x" * SIZES[1])
+        return super().step(action)
+
+
+def interrupted(run):
+    """What ``run`` returns; ``None`` if a ``KeyboardInterrupt`` at a random moment came first."""
+    armed, came = True, False
+
+    def raise_once(*_):
+        nonlocal armed, came
+        came = True
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, raise_once)
+    timer = threading.Timer(random.uniform(0, 4e-3), os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        try:
+            timer.start()
+            return run()
+        finally:
+            armed = False
+    except KeyboardInterrupt:
+        return None
+    finally:
+        timer.join()
+        while not came:  # the signal was sent, and must not reach the previous handler
+            time.sleep(0)
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def ends():
+    mine, theirs = socket.socketpair()
+    ours = ProcessChannel(Descriptor(mine.detach()), os.getpid())
+    both = [ours, ProcessWorkerChannel(Descriptor(theirs.detach()))]
+    yield both
+    ours.close()
+    both.pop().close()
+
+
+def local_ends():
+    ours = LocalChannel()
+    return ours, LocalWorkerChannel(ours)
+
+
+def test_an_interrupted_receive_never_loses_half_a_message(ends):
+    ours, worker = ends
+    for number in range(1, 60):
+        expected = chr(96 + number % 26) * SIZES[number % 2]
+        worker.announce(worker.pack(expected))
+        got = interrupted(partial(ours.receive, number))
+        assert got in (None, expected)
+    worker.announce(worker.pack("last"))
+    assert ours.receive(60) == "last"
+
+
+def test_an_interrupted_send_never_sends_half_a_message(ends):
+    ours, worker = ends
+    messages = [str(number) * SIZES[number % 2] for number in range(40)]
+    received = []
+    reader = threading.Thread(target=lambda: received.extend(iter(worker.receive, "last")))
+    reader.start()
+    for content in messages:
+        interrupted(partial(ours.post, ours.pack(content)))  # the next one sends the rest first
+    ours.post(ours.pack("last"))
+    reader.join()
+    unseen = iter(messages)
+    assert all(content in unseen for content in received), "not whole, or not in order"
+    assert len(received) > 20  # the others were interrupted before they began
+
+
+def test_a_message_larger_than_1_gib_is_refused_and_nothing_is_sent(ends, monkeypatch):
+    ours, worker = ends
+    assert LARGEST_MESSAGE == 1 << 30
+    with pytest.raises(ValueError, match="a message has 1073741825 bytes"):
+        ours.post(bytes(LARGEST_MESSAGE + 1))
+    monkeypatch.setattr(channels, "LARGEST_MESSAGE", 1000)
+    for end in ends:
+        with pytest.raises(ValueError, match=r"may have 1000 bytes \(1 GiB\), this one has 10\d\d"):
+            end.pack("x" * 1000)
+    ours.post(ours.pack("small"))
+    assert worker.receive() == "small"
+
+
+def test_a_message_longer_than_it_says_it_may_be_is_not_read():
+    mine, theirs = socket.socketpair()
+    ours = ProcessChannel(Descriptor(mine.detach()), os.getpid())
+    theirs.sendall(np.array([1, LARGEST_MESSAGE + 1, 0], np.uint64).tobytes())
+    with pytest.raises(ValueError, match="a message has 1073741825 bytes"):
+        ours.receive()
+    theirs.close()
+
+
+def test_descriptors_arrive_with_their_messages_and_in_their_order(ends):
+    ours, worker = ends
+    pipes = [os.pipe() for _ in range(3)]
+    sent = [Descriptor(write) for _, write in pipes]
+    ours.post((ours.pack("two"), sent[:2]))
+    ours.post((ours.pack("one"), sent[2:]))
+    assert [worker.receive(), worker.receive()] == ["two", "one"]
+    for number, (read, _) in enumerate(pipes):
+        received = worker.take_descriptor()
+        os.write(received.fileno(), bytes([number]))
+        assert os.read(read, 2) == bytes([number])
+        os.close(read)
+    with pytest.raises(EOFError):
+        worker.take_descriptor()
+
+
+def test_a_receive_ends_with_its_time_and_with_the_other_end(ends):
+    ours, worker = ends
+    with pytest.raises(multiprocessing.TimeoutError):
+        ours.receive(timeout=0.01)
+    worker.post(worker.pack("last"))
+    worker.close()
+    del worker
+    assert ours.receive() == "last"
+
+
+@pytest.mark.parametrize("kind", ["process", "local"])
+def test_messages_that_nobody_received_are_skipped(ends, kind):
+    ours, worker = ends if kind == "process" else local_ends()
+    for number in range(1, 6):
+        worker.announce(worker.pack(number))
+    assert [ours.receive(number) for number in (1, 3, 5)] == [1, 3, 5]
+
+
+def test_what_a_replaced_process_sent_is_received_in_any_order():
+    channels = []
+    for letter in "ab":
+        mine, theirs = socket.socketpair()
+        channels.append(ProcessChannel(Descriptor(mine.detach()), os.getpid()))
+        worker = ProcessWorkerChannel(Descriptor(theirs.detach()))
+        worker.announced = 10 * len(channels) - 10
+        for number in (1, 2):
+            worker.announce(worker.pack(f"{letter}{number}"))
+        worker.close()
+    earlier, ours = channels
+    ours.follow(earlier, 10)
+    assert [ours.receive(number) for number in (2, 11, 1, 12)] == ["a2", "b1", "a1", "b2"]
+    with pytest.raises(EOFError):
+        ours.receive(3)
+    assert ours.replaced == 10
+    ours.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_call_after_interrupted_calls_has_its_own_answers(build_workers, size):
+    envs = build_workers([TalkativeEnv] * 3, num_workers=2)
+    envs.reset()
+    for turn in range(12):
+        envs.call_async("talk", "a", size)
+        interrupted(envs.call_wait)
+        if envs._pool.pending():  # interrupted while the workers were busy: nothing is lost
+            assert envs.call_wait() == ("a" * size,) * 3
+        assert envs.call("talk", chr(98 + turn), 3) == (chr(98 + turn) * 3,) * 3
+
+
+def test_a_step_after_an_interrupted_exception_has_its_own_result(build_workers):
+    envs = build_workers([TalkativeEnv] * 3, num_workers=2)
+    for turn in range(12):
+        assert envs.reset(seed=turn)[0].tolist() == [[0]] * 3
+        envs.step_async(np.array([2, 2, 2]))
+        with contextlib.suppress(ValueError):
+            interrupted(envs.step_wait)
+        if envs._pool.pending():
+            with pytest.raises(ValueError, match="xxx"):
+                envs.step_wait()
+        envs.reset()
+        assert envs.step(np.array([0, 1, 0]))[0].tolist() == [[1]] * 3
+
+
+CART_POLES = [partial(gym.make, "CartPole-v1")] * 3
+
+
+@pytest.fixture
+def oracle():
+    envs = SyncVectorEnv(CART_POLES)
+    yield envs
+    envs.close()
+
+
+def assert_in_step(envs, oracle, seed):
+    assert_identical(envs.reset(seed=seed), oracle.reset(seed=seed))
+    actions = np.array([0, 1, 1])
+    assert_identical(envs.step(actions), oracle.step(actions))
+
+
+def at_every_line(run, check, files=CALLERS):
+    """Interrupts ``run(line)`` before each line in turn; calls ``check(line)`` after each."""
+    for line in itertools.count(1):
+        came = interrupted_at(
+            line, lambda line=line: run(line), *([] if files is None else [files])
+        )
+        check(line)
+        if not came:
+            return line
+
+
+def files_of(build):
+    """The files that the calling thread runs; inline, it also is the worker."""
+    return (
+        *CALLERS,
+        "workers/channels",
+        "workers/channels",
+        *(["workers/worker"] if build.executor == "inline" else []),
+    )
+
+
+@pytest.mark.parametrize("begin", ["reset", "async_reset", "reset some"])
+def test_a_reset_after_interrupted_resets_has_its_own_seeds(build, oracle, begin):
+    envs = build(CART_POLES)
+
+    def run(line):
+        if begin == "reset some":
+            envs.reset(seed=line, options={"env_index": [2, 0]})
+        else:
+            getattr(envs, begin)(seed=line)
+
+    def check(line):
+        if begin == "async_reset" and envs.in_flight:  # not interrupted before everything was sent
+            envs.recv()
+        assert_in_step(envs, oracle, 1000 + line)
+
+    files = files_of(build) if begin == "reset" else CALLERS
+    assert at_every_line(run, check, files) > 20
+
+
+def test_a_native_reset_after_interrupted_resets_has_its_own_seeds(oracle):
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 3, num_workers=2)
+    run = partial(lambda line: envs.reset(seed=line))
+    assert at_every_line(run, lambda line: assert_in_step(envs, oracle, 1000 + line)) > 20
+    envs.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_call_after_interrupted_requests_has_its_own_answers(build, size):
+    envs = build([TalkativeEnv] * 3)
+    envs.reset()
+
+    def check(line):
+        if envs._pool.pending():
+            assert envs.call_wait() == ("a" * size,) * 3
+        letter = chr(98 + line % 20)
+        assert envs.call("talk", letter, 3) == (letter * 3,) * 3
+
+    assert at_every_line(lambda _: envs.call("talk", "a" * size, 1), check) > 10
+
+
+def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
+    envs = build_workers(CART_POLES, num_workers=2)
+    envs.reset(seed=0)
+    actions = np.array([1, 0, 1])
+    files = (
+        "vector/base",
+        "workers/channels",
+        "workers/launch",
+        "workers/callbacks",
+    )
+
+    def check(line):
+        assert_in_step(envs, oracle, line)
+        slab = envs.rollout(line)  # as long as the interrupted one
+        expected = oracle.step(actions)
+        assert_identical(envs.step(actions), expected)
+        assert_identical(slab.observations[1], expected[0])
+
+    assert at_every_line(envs.rollout, check, files) > 30
+
+
+@pytest.mark.slow
+def test_closing_after_an_interrupt_leaves_no_thread(build):
+    def begin(_):
+        envs.async_reset(seed=1)
+
+    for line in itertools.count(1):
+        envs = build(CART_POLES)
+        came = interrupted_at(line, partial(begin, line))
+        envs.close()
+        if not came:
+            break

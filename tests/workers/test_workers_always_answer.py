@@ -1,0 +1,281 @@
+"""Whatever goes wrong in a worker, inside an environment or outside: the caller gets an answer."""
+
+import multiprocessing
+import os
+import threading
+import time
+from functools import partial
+
+import pytest
+from gymnasium.spaces import Discrete, Space
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import cartwheel
+from cartwheel.workers import worker
+from cartwheel.workers.faults import Fault
+from tests.support.comparison import assert_identical, assert_names_row, text_of
+from tests.support.environments import PuppetEnv, TranscriptEnv, transcripts
+from tests.support.executors import PROCESS, THREAD
+from tests.support.processes import left_behind, residue, sockets
+
+#: Longer than any of these calls takes. A call that gets no answer waits forever.
+pytestmark = pytest.mark.timeout(60, method="thread")
+
+
+class NoMetadataEnv(TranscriptEnv):
+    metadata = None  # type: ignore[assignment]
+
+
+def test_an_environment_without_metadata_works(build):
+    envs = build([partial(NoMetadataEnv, 2), partial(NoMetadataEnv, 3)])
+    assert envs.metadata == {"autoreset_mode": AutoresetMode.NEXT_STEP}
+    oracle = SyncVectorEnv(transcripts(2, 3))
+    assert_identical(envs.reset(seed=1), oracle.reset(seed=1))
+    for _ in range(5):
+        assert_identical(envs.step([1, 2]), oracle.step([1, 2]))
+    oracle.close()
+
+
+class OddEnv(TranscriptEnv):
+    """One of its attributes is ``odd``, or raises it."""
+
+    def __init__(self, name, make_odd, log):
+        super().__init__(3)
+        self.name, self.odd, self.log = name, make_odd(), log
+
+    def __getattribute__(self, name):
+        own = object.__getattribute__(self, "__dict__")
+        if name != own.get("name"):
+            return object.__getattribute__(self, name)
+        if isinstance(own["odd"], BaseException):
+            raise own["odd"]
+        return own["odd"]
+
+    def close(self):
+        with self.log.open("a") as log:
+            log.write("closed\n")
+
+
+class Incomparable(Discrete):
+    def __eq__(self, other):
+        raise ValueError("cannot be compared")
+
+    __hash__ = Discrete.__hash__
+
+
+#: The attribute, what makes its value, the exception, its row, and how many environments close.
+ATTRIBUTES = {
+    "metadata that raises": ("metadata", partial(ValueError, "odd"), ValueError, 0, 2),
+    "metadata that exits": ("metadata", partial(SystemExit, "odd"), SystemExit, 0, 2),
+    "metadata that interrupts": ("metadata", KeyboardInterrupt, KeyboardInterrupt, 0, 2),
+    "metadata without memory": ("metadata", MemoryError, MemoryError, 0, 2),
+    "metadata that is a number": ("metadata", lambda: 3, TypeError, 0, 2),
+    "a render mode that raises": ("render_mode", partial(ValueError, "odd"), ValueError, 0, 2),
+    "a space that raises": ("observation_space", partial(ValueError, "odd"), ValueError, 0, 1),
+    "a space that exits": ("action_space", partial(SystemExit, "odd"), SystemExit, 0, 1),
+    "no observation space": ("observation_space", lambda: None, TypeError, 0, 0),
+    "no action space": ("action_space", lambda: None, TypeError, 0, 0),
+    "spaces that cannot be compared": ("action_space", partial(Incomparable, 4), ValueError, 1, 2),
+}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_environment_that_cannot_be_described_is_an_error_of_its_row(build, name, tmp_path):
+    attribute, make_odd, kind, row, closed = ATTRIBUTES[name]
+    log = tmp_path / "log"
+    log.touch()
+    if build.executor == "process" and not issubclass(kind, Exception):
+        kind = cartwheel.RemoteEnvError
+    keywords = {} if build.executor == "inline" else {"num_workers": 1}
+    with pytest.raises(kind) as failure:
+        build([partial(OddEnv, attribute, make_odd, log)] * 2, **keywords)
+    assert_names_row(failure.value, row)
+    assert log.read_text().splitlines() == ["closed"] * closed
+
+
+class Unsendable(Discrete):
+    def __init__(self):
+        super().__init__(4)
+        self.lock = threading.Lock()
+
+
+class Refusing(Discrete):
+    def __init__(self, error):
+        super().__init__(4)
+        self.error = error
+
+    def __reduce__(self):
+        raise self.error
+
+
+class AtHome(Space):
+    """Has no fixed shape; can be unpickled only in the caller or only in the worker."""
+
+    def __init__(self, where):
+        super().__init__()
+        self.home, self.where = os.getpid(), where
+
+    def sample(self, mask=None, probability=None):  # noqa: ARG002 - Gymnasium's signature
+        return "x"
+
+    def contains(self, x):
+        return x == "x"
+
+    def __eq__(self, other):
+        return type(self) is type(other)
+
+    __hash__ = Space.__hash__
+
+    def __setstate__(self, state):
+        if (state["home"] == os.getpid()) != (state["where"] == "the worker"):
+            raise ValueError(f"cannot be loaded outside of {state['where']}")
+        self.__dict__.update(state)
+
+
+def unsendable_metadata(row):
+    env = TranscriptEnv(3)
+    if row == 1:
+        env.metadata = {"lock": threading.Lock()}
+    return env
+
+
+def with_space(make_space, row, from_row=1):
+    return PuppetEnv(make_space(), "x") if row >= from_row else PuppetEnv(Discrete(5), 1)
+
+
+UNSENDABLE = {
+    "holds a lock": (Unsendable, TypeError),
+    "raises": (partial(Refusing, ValueError("odd")), ValueError),
+    "exits": (partial(Refusing, SystemExit("odd")), cartwheel.RemoteEnvError),
+}
+
+
+@pytest.mark.parametrize("name", UNSENDABLE)
+def test_a_space_that_cannot_be_sent_is_an_error_of_its_row(build_processes, name):
+    make_space, kind = UNSENDABLE[name]
+    with pytest.raises(kind) as failure:
+        build_processes([partial(with_space, make_space, row) for row in range(3)])
+    assert_names_row(failure.value, 1)
+
+
+def test_metadata_that_cannot_be_sent_is_an_error_of_its_row(build_processes):
+    with pytest.raises(TypeError, match="pickle") as failure:
+        build_processes([partial(unsendable_metadata, row + 1) for row in range(2)])
+    assert_names_row(failure.value, 0)
+
+
+def test_a_space_that_the_caller_cannot_load_names_the_rows(build_processes):
+    with pytest.raises(ValueError, match="outside of the worker") as failure:
+        build_processes([partial(with_space, partial(AtHome, "the worker"), 0, 0)] * 4)
+    assert "rows 0 to 1" in text_of(failure.value)
+
+
+def test_a_space_that_the_worker_cannot_load_names_the_rows(build_processes):
+    with pytest.raises(ValueError, match="outside of the caller") as failure:
+        build_processes([partial(with_space, partial(AtHome, "the caller"), 0, 0)] * 4)
+    assert "rows 0 to 1" in text_of(failure.value)
+
+
+@pytest.fixture(params=[THREAD, PROCESS], ids=str)
+def broken(request):
+    """Creates environments in broken workers; processes are forked, to inherit the patch."""
+
+    def make(num_envs=4, **keywords):
+        if request.param is PROCESS:
+            keywords["context"] = "fork"
+        return request.param(transcripts(*[3] * num_envs), **keywords)
+
+    make.executor = request.param.name
+    return make
+
+
+def raising(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), SystemExit(3), KeyboardInterrupt()])
+def test_a_worker_that_cannot_serve_says_so(broken, monkeypatch, error):
+    monkeypatch.setattr(worker, "serve", raising(error))
+    kind = type(error)
+    if broken.executor == "process" and not isinstance(error, Exception):
+        kind = cartwheel.RemoteEnvError
+    with pytest.raises(kind) as failure:
+        broken()
+    assert "worker 0 (rows 0 to 1" in text_of(failure.value)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_worker_that_cannot_report_its_failure_is_reported_as_dead(broken, monkeypatch):
+    monkeypatch.setattr(worker, "serve", raising(RuntimeError("broken")))
+    monkeypatch.setattr(Fault, "of", raising(MemoryError("no memory to say it")))
+    with pytest.raises(cartwheel.WorkerDiedError, match=r"worker 0 \(rows 0 to 1") as failure:
+        broken()
+    assert failure.value.rows == [0, 1]
+
+
+class MuteEnv(TranscriptEnv):
+    """Makes its worker unable to send, then raises an error that the worker has to send."""
+
+    def __init__(self):
+        super().__init__(3)
+
+    def step(self, action):  # noqa: ARG002 - Gymnasium's signature
+        nowhere = os.open(os.devnull, os.O_RDONLY)
+        for socket in sockets():
+            os.dup2(nowhere, socket)
+        raise ValueError("nobody hears this")
+
+
+def test_a_worker_process_that_can_no_longer_send_is_reported_as_dead(build_processes):
+    envs = build_processes([*transcripts(3, 3), MuteEnv, MuteEnv])
+    envs.reset()
+    with pytest.raises(cartwheel.WorkerDiedError, match="worker 1"):
+        envs.step([0] * 4)
+
+
+def gated(gates, row):
+    gates.stand_at(row + 1)
+    return TranscriptEnv(3)
+
+
+def test_the_timeout_applies_to_the_construction(build_workers, gates):
+    gates.open(1, 2)
+    before = time.monotonic()
+    with pytest.raises(multiprocessing.TimeoutError, match=r"\[2, 3\]"):
+        build_workers([partial(gated, gates, row) for row in range(4)], timeout=1.5)
+    assert time.monotonic() - before < 30
+    gates.open(3, 4)
+
+
+def test_a_construction_within_the_timeout_affects_no_later_call(build_workers, gates):
+    gates.open(1, 2, 3, 4)
+    envs = build_workers([partial(gated, gates, row) for row in range(4)], timeout=30)
+    envs.reset()
+
+
+def hangs_again(path):
+    """Creates an environment the first time, and hangs afterwards."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        time.sleep(3600)
+    return TranscriptEnv(3)
+
+
+def test_the_timeout_applies_to_a_worker_that_is_restarted(build_processes, tmp_path):
+    before = residue()
+    envs = build_processes(
+        [*transcripts(3, 3), partial(hangs_again, tmp_path / "made")],
+        on_worker_death="restart",
+        timeout=2,
+        num_workers=3,
+    )
+    envs.reset()
+    envs.processes[2].kill()
+    with pytest.raises(multiprocessing.TimeoutError, match=r"\[2\]"):
+        envs.step([0] * 3)
+    envs.close()
+    assert not left_behind(before)
