@@ -108,7 +108,8 @@ check-macos: setup ## compile the crates for macOS, without linking them
 	@for target in $(MACS); do \
 		echo "==> cargo clippy, $$target"; \
 		rustup target add $$target >/dev/null 2>&1 || { echo "make check-macos needs rustup and its target $$target" >&2; exit 1; }; \
-		PYO3_NO_PYTHON=1 PYO3_CROSS_PYTHON_VERSION=3.10 cargo clippy --target $$target -p cartwheel-engine -p cartwheel-envs -p cartwheel-mujoco \
+		PYO3_NO_PYTHON=1 PYO3_CROSS_PYTHON_VERSION=3.10 cargo clippy --target $$target -p cartwheel-engine -p cartwheel-kernels -p cartwheel-envs \
+			-p cartwheel-mujoco \
 			-p cartwheel-python -- -D warnings || exit 1; done
 
 test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tests that need torch, a trainer or Ray, in separate environments; some check that the examples learn
@@ -169,10 +170,10 @@ sanitize: sanitize-core sanitize-python ## run the core and a part of the Python
 
 sanitize-core: setup
 	@echo '==> cargo test under AddressSanitizer'
-	@$(call SANITIZED,address) test -p cartwheel-engine -p cartwheel --features cartwheel/engine --tests --target $(HOST) --target-dir target/asan
+	@$(call SANITIZED,address) test -p cartwheel-engine -p cartwheel-kernels -p cartwheel --features cartwheel/engine --tests --target $(HOST) --target-dir target/asan
 	@echo '==> cargo test under ThreadSanitizer, with an instrumented std'
 	@test -d "$$(rustc --print sysroot)/lib/rustlib/src/rust/library" || rustup component add rust-src
-	@$(call SANITIZED,thread) test -Zbuild-std -p cartwheel-engine -p cartwheel --features cartwheel/engine --tests --target $(HOST) --target-dir target/tsan
+	@$(call SANITIZED,thread) test -Zbuild-std -p cartwheel-engine -p cartwheel-kernels -p cartwheel --features cartwheel/engine --tests --target $(HOST) --target-dir target/tsan
 
 sanitize-python: build
 	@echo '==> pytest under AddressSanitizer'

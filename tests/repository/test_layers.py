@@ -46,13 +46,12 @@ ENGINE = """
     memory
     wake
     info
-    image returns wrappers
     error
     autoreset
     call transition
     space
     sync
-    failpoint schedule
+    failpoint
     platform
 """
 AUTHOR = """
@@ -67,8 +66,13 @@ CORE = """
     lib
     space
     info rng
-    error leaf transition
+    autoreset error leaf schedule transition
     dtype
+"""
+KERNELS = """
+    lib
+    image returns wrappers
+    threads
 """
 PACKAGES = {
     "python/cartwheel": (python_imports, PYTHON),
@@ -76,6 +80,7 @@ PACKAGES = {
     "rust/cartwheel/src": (rust_imports, AUTHOR),
     "rust/cartwheel-core/src": (rust_imports, CORE),
     "rust/cartwheel-engine/src": (rust_imports, ENGINE),
+    "rust/cartwheel-kernels/src": (rust_imports, KERNELS),
 }
 
 #: A package and one above it, whose names it shows when they are used; the import is for types.

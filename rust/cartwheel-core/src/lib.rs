@@ -3,6 +3,8 @@
 //! | item | what it is |
 //! |---|---|
 //! | [`DType`], [`Leaf`] | an element type; one array of a flattened space |
+//! | [`AutoresetMode`], [`OnDone`] | when rows restart |
+//! | [`schedule`] | the division of rows among threads and processes |
 //! | [`Transition`] | the result of a step |
 //! | [`Error`] | what can be wrong with an environment |
 //! | [`info`] | infos as a stream of bytes |
@@ -11,14 +13,17 @@
 //!
 //! Authors use these items through the crate `cartwheel`, which names them again.
 
+mod autoreset;
 mod dtype;
 mod error;
 pub mod info;
 mod leaf;
 pub mod rng;
+pub mod schedule;
 pub mod space;
 mod transition;
 
+pub use autoreset::{AutoresetMode, OnDone};
 pub use dtype::DType;
 pub use error::Error;
 pub use leaf::Leaf;

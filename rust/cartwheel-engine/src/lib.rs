@@ -5,7 +5,7 @@
 //! [`autoreset`] machine, writes them directly into a slab of shared [`memory`] and acknowledges.
 //! The caller gets a [`memory::Lease`] on the slab, which is not written again before the lease is
 //! dropped. Workers are the calling thread, threads or processes, and differ only in where they
-//! run. [`returns`] computes the returns of a rollout of such steps.
+//! run.
 //!
 //! # Modules
 //!
@@ -14,14 +14,11 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`platform`] | the operating system |
-//! | `failpoint`, [`schedule`] | faults for tests; which rows go together |
+//! | `failpoint` | faults for tests |
 //! | `sync` | atomics that loom can take over |
 //! | [`space`] | spaces as memory sees them: dtypes, leaves, layouts, tags of actions |
 //! | [`Call`], [`Transition`], [`PhaseTag`], [`autoreset`] | the terms of a step, and the machine that restarts rows |
 //! | [`Error`] | the errors of a pool |
-//! | [`returns`] | return estimators, independent of the other modules |
-//! | [`wrappers`] | what wrappers compute for whole batches, independent of the other modules |
-//! | [`image`] | grey, maximum of two and area resize for frames of many environments, independent of the other modules |
 //! | [`mod@info`] | infos as a stream of bytes, and gathered in columns |
 //! | [`wake`] | when a worker or the pool sleeps, and what wakes it; commands |
 //! | [`memory`] | mappings, slabs and leases, actions, infos, rollouts |
@@ -45,7 +42,6 @@ mod call;
 pub mod episodes;
 mod error;
 mod failpoint;
-pub mod image;
 pub mod info;
 pub mod memory;
 pub mod native;
@@ -53,14 +49,11 @@ pub mod platform;
 pub mod plugin;
 pub mod pool;
 pub mod protocol;
-pub mod returns;
-pub mod schedule;
 pub mod space;
 mod sync;
 mod transition;
 pub mod wake;
 pub mod worker;
-pub mod wrappers;
 
 pub use call::{Call, FULL_RESET};
 pub use cartwheel_core::{Transition, rng};

@@ -5,10 +5,10 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use cartwheel_core::schedule::fine_shards;
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
-use cartwheel_engine::schedule::fine_shards;
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard, Report, Shard, Task};
 use cartwheel_engine::{Call, PhaseTag, Transition};

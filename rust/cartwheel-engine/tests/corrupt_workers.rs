@@ -9,10 +9,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use cartwheel_core::schedule::shards;
 use cartwheel_engine::memory::{InfosAt, Plan};
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, Workers};
 use cartwheel_engine::protocol::Memory;
-use cartwheel_engine::schedule::shards;
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{Report, Shard, Task, serve};
 use cartwheel_engine::{Call, Error, PhaseTag, Transition};

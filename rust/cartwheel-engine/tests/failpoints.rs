@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use cartwheel_core::schedule::shards;
 use cartwheel_engine::memory::{Lease, Plan};
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, Workers};
 use cartwheel_engine::protocol::Memory;
-use cartwheel_engine::schedule::shards;
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use cartwheel_engine::wake::{Op, Scope};
 use cartwheel_engine::worker::{ProcessHandle, Report, Shard, Task, serve};

@@ -1,9 +1,9 @@
 //! Every row of every leaf has its own, aligned place.
 
+use cartwheel_core::schedule::shards;
 use cartwheel_engine::Error;
 use cartwheel_engine::memory::{MOST_STEPS, Plan};
 use cartwheel_engine::protocol::Memory;
-use cartwheel_engine::schedule::shards;
 use cartwheel_engine::space::{BatchLayout, DType, LEAF_ALIGN, Layout, Leaf, RolloutLayout};
 use cartwheel_engine::wake::Scope;
 use proptest::prelude::*;

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cartwheel_core::schedule::{fine_shards, shards};
 use cartwheel_engine::memory::{InfosAt, Plan};
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, Workers};
 use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
-use cartwheel_engine::schedule::{fine_shards, shards};
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use cartwheel_engine::wake::{Op, Scope};
 use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard, Report, Shard, Task, serve};

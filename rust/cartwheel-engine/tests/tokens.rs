@@ -10,10 +10,10 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cartwheel_core::schedule::shards;
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
-use cartwheel_engine::schedule::shards;
 use cartwheel_engine::space::{DType, Leaf};
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{

@@ -7,10 +7,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cartwheel_core::schedule::shards;
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
-use cartwheel_engine::schedule::shards;
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{
     Crew, CrewSettings, OwnShard, ProcessHandle, Report, Shard, Task, serve,

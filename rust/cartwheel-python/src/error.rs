@@ -95,7 +95,7 @@ fn named(rows: &[usize]) -> String {
 
 /// The exception for wrong arguments of a return estimator: dtypes are checked before the core gets
 /// the arrays, so only values and shapes are left.
-pub(crate) fn returns_error(error: cartwheel_engine::returns::Error) -> PyErr {
+pub(crate) fn returns_error(error: cartwheel_kernels::returns::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 

@@ -2,9 +2,9 @@
 
 use std::num::NonZero;
 
-use cartwheel_engine::image::{Error, Plan, Shape};
 use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::space::DType;
+use cartwheel_kernels::image::{Error, Plan, Shape};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

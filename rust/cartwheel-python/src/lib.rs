@@ -80,7 +80,7 @@ mod _cartwheel {
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        cartwheel_engine::schedule::read_most_cpus();
+        cartwheel_core::schedule::read_most_cpus();
         crate::native::plugin::register_built_in()
     }
 }

@@ -1,7 +1,7 @@
 //! The division of rows among workers, for Python, and what this process may use.
 
+use cartwheel_core::schedule;
 use cartwheel_engine::memory::Headroom;
-use cartwheel_engine::schedule;
 use pyo3::prelude::*;
 
 /// First and last row, exclusive, of each worker; documented in the stub.

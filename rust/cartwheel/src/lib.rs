@@ -184,7 +184,7 @@ pub use cartwheel_core::rng::Rng;
 pub use cartwheel_core::space::{Bounds, Space, Spaces};
 pub use cartwheel_core::{DType, Error, Transition};
 #[cfg(feature = "engine")]
-pub use cartwheel_engine::returns;
+pub use cartwheel_kernels::returns;
 pub use env::{
     ActionOf, Block, BlockOf, Cell, Env, Flat, Floats, FloatsRef, Frame, Info, InfoValue,
     NoOptions, ObservationOf, Parameter, ParameterArray, ParameterValue, RenderMode, Shared,

@@ -49,11 +49,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cartwheel_core::schedule::usable_cpus;
+
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::SlabPool;
 use crate::protocol::{Memory, PoolToken};
-use crate::schedule::usable_cpus;
 use crate::transition::PhaseTag;
 use crate::wake::Patience;
 use crate::worker::OwnShard;

@@ -195,7 +195,7 @@ mod tests {
         let plan = Plan {
             observations: vec![],
             actions: vec![],
-            shards: crate::schedule::shards(2, 1),
+            shards: cartwheel_core::schedule::shards(2, 1),
             batch_size: 2,
             max_slabs: 4,
             info_bytes: 8,

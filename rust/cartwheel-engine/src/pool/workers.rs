@@ -67,9 +67,9 @@ impl Workers {
 mod tests {
     use super::*;
     use crate::memory::Plan;
-    use crate::schedule::fine_shards;
     use crate::wake::Scope;
     use crate::worker::{CrewSettings, Report, Shard, Task};
+    use cartwheel_core::schedule::fine_shards;
 
     #[derive(Debug)]
     struct Idle;

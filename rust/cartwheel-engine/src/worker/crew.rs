@@ -33,6 +33,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::{Duration, Instant};
 
+use cartwheel_core::schedule::{shards as deal, usable_cpus};
+
 use super::own_thread::OwnThread;
 use super::share::Share;
 use super::threads::{Line, Shared};
@@ -40,7 +42,6 @@ use super::{Limit, OwnShard, close};
 use crate::error::Error;
 use crate::platform::pin_to_cpu;
 use crate::protocol::{Memory, WorkerToken};
-use crate::schedule::{shards as deal, usable_cpus};
 use crate::sync::Mutex;
 use crate::wake::{Command, Op, PARKED, SLEEPERS, Trials, Word, publish, publish_all};
 

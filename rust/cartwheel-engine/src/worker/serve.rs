@@ -4,10 +4,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cartwheel_core::schedule::usable_cpus;
+
 use super::{Shard, guard, perform, perform_sent};
 use crate::platform::move_to_cpu;
 use crate::protocol::WorkerToken;
-use crate::schedule::usable_cpus;
 use crate::wake::{
     Caller, Command, Futex, Op, Parked, Patience, Word, acknowledge, is_closing, park, ring, take,
 };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cartwheel_core::schedule::{fine_shards, shards};
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::{InfosAt, Lease, Plan};
 use cartwheel_engine::native::{
@@ -10,7 +11,6 @@ use cartwheel_engine::native::{
 use cartwheel_engine::plugin::{Kind, ResetOptions, find, register};
 use cartwheel_engine::pool::{Event, OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
-use cartwheel_engine::schedule::{fine_shards, shards};
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard, serve};

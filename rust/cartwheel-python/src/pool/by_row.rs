@@ -9,7 +9,7 @@ use cartwheel_core::Error as InfoError;
 use cartwheel_engine::info::{InfoReader, Kind, ObjectAt};
 use cartwheel_engine::memory::Lease;
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{FAILED, TRANSITION};
+use cartwheel_kernels::wrappers::{FAILED, TRANSITION};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList};
 

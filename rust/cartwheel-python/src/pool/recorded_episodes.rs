@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use cartwheel_engine::memory::Lease;
-use cartwheel_engine::wrappers::{At, Places, RESET, Running, StepResults};
+use cartwheel_kernels::wrappers::{At, Places, RESET, Running, StepResults};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat};
 

@@ -1,7 +1,7 @@
 //! NumPy arrays as the core's slices, for the duration of a call.
 
 use cartwheel_engine::platform::with_standard_floats;
-use cartwheel_engine::returns::{PerStep, Real, TimeMajor};
+use cartwheel_kernels::returns::{PerStep, Real, TimeMajor};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use cartwheel_engine::returns::{self, Clipping, Traces};
+use cartwheel_kernels::returns::{self, Clipping, Traces};
 use pyo3::prelude::*;
 
 use super::array::{Input, Numbers, detached, with_type_of};

@@ -2,8 +2,8 @@
 //! stub.
 
 use cartwheel_engine::autoreset::OnDone;
-use cartwheel_engine::returns::{self, FinalValues, Restart};
 use cartwheel_engine::space::DType;
+use cartwheel_kernels::returns::{self, FinalValues, Restart};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

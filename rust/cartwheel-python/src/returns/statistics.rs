@@ -1,6 +1,6 @@
 //! Statistics over valid rows, documented in the stub.
 
-use cartwheel_engine::returns;
+use cartwheel_kernels::returns;
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use cartwheel_engine::returns::{Bootstrap, Flags, Real, Transitions};
+use cartwheel_kernels::returns::{Bootstrap, Flags, Real, Transitions};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

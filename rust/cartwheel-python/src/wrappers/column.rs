@@ -1,7 +1,7 @@
 //! Parts of a batch, copied out of NumPy's arrays: columns with one entry for each place, and rows.
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::NoSuchRow;
+use cartwheel_kernels::wrappers::NoSuchRow;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;

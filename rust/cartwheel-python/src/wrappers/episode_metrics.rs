@@ -1,7 +1,7 @@
 //! Metrics of episodes; documented in the stub.
 
 use cartwheel_engine::platform::with_standard_floats;
-use cartwheel_engine::wrappers::{Archive, EpisodeMetrics, Finished};
+use cartwheel_kernels::wrappers::{Archive, EpisodeMetrics, Finished};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};

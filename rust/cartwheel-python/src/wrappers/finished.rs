@@ -1,6 +1,6 @@
 //! Episodes that have ended, as arrays by name.
 
-use cartwheel_engine::wrappers::Finished;
+use cartwheel_kernels::wrappers::Finished;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -9,7 +9,7 @@
 use std::mem::MaybeUninit;
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{FrameStack, Padding};
+use cartwheel_kernels::wrappers::{FrameStack, Padding};
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

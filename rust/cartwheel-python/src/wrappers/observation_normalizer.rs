@@ -1,7 +1,7 @@
 //! Observations with mean 0 and variance 1; documented in the stub.
 
 use cartwheel_engine::platform::with_standard_floats;
-use cartwheel_engine::wrappers::{Moments, ObservationNormalizer};
+use cartwheel_kernels::wrappers::{Moments, ObservationNormalizer};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 

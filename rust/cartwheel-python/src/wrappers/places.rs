@@ -1,7 +1,7 @@
 //! The parts of a batch in Rust's types.
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{At, EndedPlaces, Places, StepResults, existing_rows};
+use cartwheel_kernels::wrappers::{At, EndedPlaces, Places, StepResults, existing_rows};
 use pyo3::prelude::*;
 
 use super::column::{Column, Rows, no_such_row, numbers};

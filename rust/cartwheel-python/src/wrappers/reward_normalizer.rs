@@ -1,7 +1,7 @@
 //! Rewards divided by the deviation of the discounted return; documented in the stub.
 
 use cartwheel_engine::platform::with_standard_floats;
-use cartwheel_engine::wrappers::{Moments, RewardNormalizer};
+use cartwheel_kernels::wrappers::{Moments, RewardNormalizer};
 use pyo3::prelude::*;
 
 use super::column::Rows;

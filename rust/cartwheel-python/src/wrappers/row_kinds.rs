@@ -1,7 +1,7 @@
 //! The kinds of rows; documented in the stub.
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{RESET, RowKinds};
+use cartwheel_kernels::wrappers::{RESET, RowKinds};
 use pyo3::prelude::*;
 
 use super::column::{Column, no_such_row, numbers};

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{Ends, Timed, TimedEpisodes};
+use cartwheel_kernels::wrappers::{Ends, Timed, TimedEpisodes};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

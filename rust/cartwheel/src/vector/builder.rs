@@ -4,13 +4,13 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cartwheel_core::schedule::fine_shards;
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::native::{NativeShard, ShardSettings};
 use cartwheel_engine::plugin::Kind;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
-use cartwheel_engine::schedule::fine_shards;
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard};
 

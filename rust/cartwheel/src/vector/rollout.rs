@@ -6,11 +6,11 @@ use std::sync::Arc;
 use cartwheel_engine::autoreset::AutoresetMode;
 use cartwheel_engine::memory::RolloutLease;
 use cartwheel_engine::native::RowReset;
-use cartwheel_engine::returns::{
+use cartwheel_engine::{Call, PhaseTag};
+use cartwheel_kernels::returns::{
     Bootstrap, Error as ReturnsError, FinalValues, Flags, PerStep, Restart, TimeMajor, Transitions,
     next_values, valid_mask,
 };
-use cartwheel_engine::{Call, PhaseTag};
 
 use super::batch::Batch;
 use super::border::Frame;

@@ -1,6 +1,6 @@
 //! The errors of the estimators' arguments.
 
-use crate::autoreset::AutoresetMode;
+use cartwheel_core::AutoresetMode;
 
 /// One variant for each cause, with the values that are needed to correct the call. When an
 /// estimator returns one, nothing has been written.

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::ops::Range;
 
-use crate::schedule::{shards, usable_cpus};
+use cartwheel_core::schedule::{shards, usable_cpus};
 
 /// Minimum number of cells for each thread. Computing these takes some 300 µs, and a thread that
 /// starts costs the other one up to 150 µs: a second thread begins to pay at twice as many cells.

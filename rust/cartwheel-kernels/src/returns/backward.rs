@@ -8,7 +8,7 @@ use super::row::Row;
 use super::split::{EnvSlice, split};
 use super::sweep::{Step, Sweep};
 use super::vectors::{self, Loops};
-use crate::schedule::compute_each;
+use crate::threads::compute_each;
 
 /// An estimator that computes each step from the next one.
 pub(super) trait Backward<F, const IN: usize, const LATER: usize, const OUT: usize>:

@@ -1,10 +1,11 @@
 //! The value of the true next observation of each row.
 
+use cartwheel_core::AutoresetMode;
+
 use super::error::Error;
 use super::flags::{Bootstrap, Flags};
 use super::restart::Restart;
 use super::time_major::{TimeMajor, check_count};
-use crate::autoreset::AutoresetMode;
 
 /// Values of final observations, one for each listed row.
 #[derive(Debug, Clone, Copy)]

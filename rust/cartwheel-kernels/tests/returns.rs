@@ -4,7 +4,7 @@
 
 use std::num::NonZero;
 
-use cartwheel_engine::returns::{
+use cartwheel_kernels::returns::{
     Bootstrap, Clipping, Error, Flags, PerStep, Real, TimeMajor, Traces, Transitions, discounted,
     gae, gae_normalized, lambda_returns, masked_mean, masked_normalize, n_step, retrace, vtrace,
 };

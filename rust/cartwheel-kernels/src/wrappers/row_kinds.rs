@@ -1,8 +1,9 @@
 //! What the rows of a vector environment are doing, from what its calls return.
 
+use cartwheel_core::AutoresetMode;
+
 use super::kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 use super::places::{NoSuchRow, check_rows, index};
-use crate::autoreset::AutoresetMode;
 
 /// The last step of the row ended its episode, and the row has not begun another one.
 const OVER: u8 = 1;

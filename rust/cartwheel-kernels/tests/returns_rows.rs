@@ -3,8 +3,8 @@
 //! The tables are those of Gymnasium 1.4.0's `SyncVectorEnv`. Environment 0 is truncated after 2 steps,
 //! environment 1 terminates after 4; the observation, which is its own value, is `100 * episode + t`.
 
-use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
-use cartwheel_engine::returns::{
+use cartwheel_core::{AutoresetMode, OnDone};
+use cartwheel_kernels::returns::{
     Bootstrap, Error, FinalValues, Flags, Restart, TimeMajor, is_first, next_values, valid_mask,
 };
 

@@ -9,7 +9,7 @@ use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
-use crate::schedule::compute_each;
+use crate::threads::compute_each;
 
 /// Writes n-step returns, the discount of the value that follows each, and its number of steps.
 ///

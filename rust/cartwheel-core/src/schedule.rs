@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Deals `rows` rows to `workers` workers as contiguous ranges whose lengths differ by at most one.
 ///
@@ -10,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 /// more workers than rows, no range is empty: fewer ranges are returned.
 ///
 /// ```
-/// assert_eq!(cartwheel_engine::schedule::shards(5, 2), vec![0..3, 3..5]);
-/// assert_eq!(cartwheel_engine::schedule::shards(1, 7), vec![0..1]);
+/// assert_eq!(cartwheel_core::schedule::shards(5, 2), vec![0..3, 3..5]);
+/// assert_eq!(cartwheel_core::schedule::shards(1, 7), vec![0..1]);
 /// ```
 pub fn shards(rows: usize, workers: usize) -> Vec<Range<usize>> {
     let workers = workers.clamp(1, rows.max(1));
@@ -78,7 +77,7 @@ const LONGEST_ONE_BY_ONE: usize = 1024;
 /// where there are fewer blocks than threads.
 ///
 /// ```
-/// use cartwheel_engine::schedule::fine_shards;
+/// use cartwheel_core::schedule::fine_shards;
 ///
 /// assert_eq!(fine_shards(100, 2, 1).len(), 16);
 /// assert_eq!(fine_shards(100, 2, 32), vec![0..32, 32..64, 64..100]);
@@ -131,35 +130,6 @@ fn dealt(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
         last.end = rows;
     }
     dealt
-}
-
-/// Calls `compute` for every share with its outputs, on a thread for each share. One of them is the
-/// calling thread; where the system starts fewer threads, those that there are do everything.
-pub(crate) fn compute_each<O: Send>(
-    shares: Vec<Range<usize>>,
-    outputs: impl IntoIterator<Item = O>,
-    compute: impl Fn(Range<usize>, O) + Sync,
-) {
-    let others = shares.len().saturating_sub(1);
-    let work: Vec<_> = shares.into_iter().zip(outputs).collect();
-    if others == 0 {
-        return work.into_iter().for_each(|(share, output)| compute(share, output));
-    }
-    let left = Mutex::new(work);
-    let take = || left.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let work = || {
-        while let Some((share, output)) = take() {
-            compute(share, output);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..others {
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
 }
 
 #[cfg(test)]

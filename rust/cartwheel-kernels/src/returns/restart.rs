@@ -1,6 +1,6 @@
 //! When finished rows restart, as a recorded rollout shows it.
 
-use crate::autoreset::{AutoresetMode, OnDone};
+use cartwheel_core::{AutoresetMode, OnDone};
 
 /// What follows the last row of an episode in a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

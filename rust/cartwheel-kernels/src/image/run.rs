@@ -3,13 +3,15 @@
 use std::num::NonZero;
 use std::ops::Range;
 
+use cartwheel_core::schedule::{shards, usable_cpus};
+
 use super::dispatch::with_lanes;
 use super::error::Error;
 use super::frame::Frame;
 use super::lanes::{Lanes, Work};
 use super::plan::{Pair, Plan};
 use super::precision::{Narrow, Precision, Wide};
-use crate::schedule::{compute_each, shards, usable_cpus};
+use crate::threads::compute_each;
 
 /// Minimum number of bytes for each thread. Computing these takes some 100 µs, starting the thread
 /// a fifth of that.

@@ -22,7 +22,7 @@
 //!   result has the same bits for any number of threads.
 //!
 //! ```
-//! use cartwheel_engine::returns::{Bootstrap, Flags, PerStep, TimeMajor, Transitions, gae};
+//! use cartwheel_kernels::returns::{Bootstrap, Flags, PerStep, TimeMajor, Transitions, gae};
 //!
 //! // Three steps of one environment; the second one is cut short by a time limit.
 //! let array = |cells| TimeMajor::new(cells, 3, 1);
@@ -42,7 +42,7 @@
 //! let (values, next_values) = (array(&[0.0, 0.0, 0.0])?, array(&[0.0, 8.0, 2.0])?);
 //! gae(&transitions, values, next_values, PerStep::Same(1.0), &mut advantages, &mut returns)?;
 //! assert_eq!(returns, [3.5, 5.0, 2.0]); // 1 + 8 / 2, and half of that a step earlier
-//! # Ok::<(), cartwheel_engine::returns::Error>(())
+//! # Ok::<(), cartwheel_kernels::returns::Error>(())
 //! ```
 #![expect(clippy::inline_always, reason = "loops take on the instructions of their caller")]
 

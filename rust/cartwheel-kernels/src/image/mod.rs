@@ -18,13 +18,13 @@
 //!   and the other grows, `cv2` takes two pixels of each side instead.)
 //!
 //! ```
-//! use cartwheel_engine::image::{Plan, Shape};
+//! use cartwheel_kernels::image::{Plan, Shape};
 //!
 //! let plan = Plan::new(Shape { height: 2, width: 4, channels: 1 }, [1, 2], false, false)?;
 //! let mut small = [0; 2];
 //! plan.run(&[10, 20, 0, 0, 30, 40, 0, 1], None, None, &mut small)?;
 //! assert_eq!(small, [25, 0]);
-//! # Ok::<(), cartwheel_engine::image::Error>(())
+//! # Ok::<(), cartwheel_kernels::image::Error>(())
 //! ```
 #![expect(
     clippy::inline_always,

@@ -1,9 +1,10 @@
 //! Observations with mean 0 and variance 1.
 
+use cartwheel_core::AutoresetMode;
+
 use super::kind::{FAILED, RESET};
 use super::moments::Moments;
 use super::places::{EndedPlaces, Places, is_stepped};
-use crate::autoreset::AutoresetMode;
 
 /// Numbers that are normalized together, a multiple of the usual numbers of columns.
 const LANES: usize = 8;

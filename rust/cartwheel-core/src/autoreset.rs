@@ -1,0 +1,21 @@
+//! When rows restart: the modes that the engine carries out, and of which kernels know the rows.
+
+/// When a finished row restarts. The names are Gymnasium's `AutoresetMode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutoresetMode {
+    /// The step after the last one resets the row and ignores its action.
+    NextStep,
+    /// The last step itself resets the row; the terminal observation goes to `final_obs`.
+    SameStep,
+    /// Rows restart only when they are reset explicitly.
+    Disabled,
+}
+
+/// What stepping an over row does in [`AutoresetMode::Disabled`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDone {
+    /// It is an error.
+    Raise,
+    /// The row repeats its last frame with reward 0 and its flags kept.
+    Freeze,
+}
