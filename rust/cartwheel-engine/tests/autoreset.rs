@@ -10,7 +10,7 @@ mod property;
 mod script;
 
 use cartwheel_engine::autoreset::{
-    Autoreset, AutoresetMode, Command, OnDone, Outcomes, Refusal, Rules, mixed,
+    Autoreset, AutoresetMode, OnDone, Outcomes, Refusal, RowCommand, Rules, mixed,
 };
 use cartwheel_engine::{PhaseTag, Transition};
 
@@ -184,7 +184,7 @@ fn rows_of_a_restarted_worker_resume_in_their_phase() {
     let over = [true, false];
     let next = Autoreset::resumed(AutoresetMode::NextStep, OnDone::Raise, &over);
     assert_eq!([next.phase(0), next.phase(1)], [PhaseTag::Over, PhaseTag::Running]);
-    assert_eq!([next.command(0), next.command(1)], [Command::Reset, Command::Step]);
+    assert_eq!([next.command(0), next.command(1)], [RowCommand::Reset, RowCommand::Step]);
     assert_eq!(next.last_transition(0), Transition::CUT);
     for mode in [AutoresetMode::SameStep, AutoresetMode::Disabled] {
         let machine = Autoreset::resumed(mode, OnDone::Raise, &over);

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use cartwheel_engine::wake::{
-    AtomicU32, Command, Countdown, ModelAlarm, ModelWord, Op, Parked, Sleeper, Word, acknowledge,
+    AtomicU32, Countdown, ModelAlarm, ModelWord, Op, Parked, Sleeper, TaskWord, Word, acknowledge,
     dies_after, doorbell_disarm, every_death, every_interleaving, park, publish, publish_all, take,
 };
 use loom::sync::Arc;
@@ -25,15 +25,15 @@ impl Pair {
         Sleeper::new(worker, &self.words[worker], &self.alarm)
     }
 
-    fn publish_all(&self, command: Command) {
-        publish_all([0, 1].map(|worker| self.sleeper(worker)), command);
+    fn publish_all(&self, task_word: TaskWord) {
+        publish_all([0, 1].map(|worker| self.sleeper(worker)), task_word);
     }
 
-    fn next_command(&self, worker: usize) -> Command {
+    fn next_task(&self, worker: usize) -> TaskWord {
         let word = self.sleeper(worker);
         loop {
             match take(&word) {
-                Some(command) => return command,
+                Some(task_word) => return task_word,
                 None => {
                     park(&word, Duration::from_millis(1));
                 }
@@ -48,14 +48,14 @@ fn a_published_command_always_reaches_its_worker() {
         let pair = Arc::new(Pair::default());
         let worker = thread::spawn({
             let pair = Arc::clone(&pair);
-            move || [pair.next_command(0).op, pair.next_command(0).op]
+            move || [pair.next_task(0).op, pair.next_task(0).op]
         });
-        publish(&pair.sleeper(0), Command { op: Op::Step, task: 1 });
-        // The pool publishes again after the acknowledgement; here, it waits until the command is taken.
+        publish(&pair.sleeper(0), TaskWord { op: Op::Step, task: 1 });
+        // The pool publishes again after the acknowledgement; here, it waits until the task word is taken.
         while pair.words[0].load() >> 3 == 1 {
             thread::yield_now();
         }
-        publish(&pair.sleeper(0), Command { op: Op::Close, task: 2 });
+        publish(&pair.sleeper(0), TaskWord { op: Op::Close, task: 2 });
         assert_eq!(worker.join().unwrap(), [Op::Step, Op::Close]);
     });
 }
@@ -66,10 +66,10 @@ fn a_close_on_top_of_another_command_is_never_lost() {
         let pair = Arc::new(Pair::default());
         let worker = thread::spawn({
             let pair = Arc::clone(&pair);
-            move || while pair.next_command(0).op != Op::Close {}
+            move || while pair.next_task(0).op != Op::Close {}
         });
-        publish(&pair.sleeper(0), Command { op: Op::Step, task: 1 });
-        publish(&pair.sleeper(0), Command { op: Op::Close, task: 2 });
+        publish(&pair.sleeper(0), TaskWord { op: Op::Step, task: 1 });
+        publish(&pair.sleeper(0), TaskWord { op: Op::Close, task: 2 });
         worker.join().unwrap();
     });
 }
@@ -80,12 +80,12 @@ fn a_command_reaches_every_worker_that_shares_an_alarm() {
         let pair = Arc::new(Pair::default());
         let workers = [0, 1].map(|worker| {
             let pair = Arc::clone(&pair);
-            thread::spawn(move || pair.next_command(worker))
+            thread::spawn(move || pair.next_task(worker))
         });
-        let command = Command { op: Op::Step, task: 1 };
-        pair.publish_all(command);
+        let task_word = TaskWord { op: Op::Step, task: 1 };
+        pair.publish_all(task_word);
         for worker in workers {
-            assert_eq!(worker.join().unwrap(), command);
+            assert_eq!(worker.join().unwrap(), task_word);
         }
     });
 }
@@ -96,10 +96,10 @@ fn a_wake_up_of_one_worker_takes_none_from_the_other() {
         let pair = Arc::new(Pair::default());
         let workers = [0, 1].map(|worker| {
             let pair = Arc::clone(&pair);
-            thread::spawn(move || pair.next_command(worker).task)
+            thread::spawn(move || pair.next_task(worker).task)
         });
-        publish(&pair.sleeper(1), Command { op: Op::Step, task: 1 });
-        publish(&pair.sleeper(0), Command { op: Op::Step, task: 2 });
+        publish(&pair.sleeper(1), TaskWord { op: Op::Step, task: 1 });
+        publish(&pair.sleeper(0), TaskWord { op: Op::Step, task: 2 });
         assert_eq!(workers.map(|worker| worker.join().unwrap()), [2, 1]);
     });
 }
@@ -110,15 +110,15 @@ fn a_worker_that_dies_on_its_way_to_sleep_takes_no_wake_up_from_the_other() {
         let pair = Arc::new(Pair::default());
         let mortal = thread::spawn({
             let pair = Arc::clone(&pair);
-            move || dies_after(accesses, || while pair.next_command(0).op != Op::Step {})
+            move || dies_after(accesses, || while pair.next_task(0).op != Op::Step {})
         });
         let other = thread::spawn({
             let pair = Arc::clone(&pair);
-            move || pair.next_command(1)
+            move || pair.next_task(1)
         });
-        let command = Command { op: Op::Step, task: 1 };
-        pair.publish_all(command);
-        assert_eq!(other.join().unwrap(), command);
+        let task_word = TaskWord { op: Op::Step, task: 1 };
+        pair.publish_all(task_word);
+        assert_eq!(other.join().unwrap(), task_word);
         mortal.join().unwrap()
     });
 }

@@ -3,14 +3,14 @@
 use std::num::NonZero;
 use std::ops::Range;
 
-use super::{AutoresetMode, Command, OnDone, Outcomes, Refusal, Rules, restarted};
+use super::{AutoresetMode, OnDone, Outcomes, Refusal, RowCommand, Rules, restarted};
 use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
 
-const STEP: u8 = Command::Step as u8;
-const RESET: u8 = Command::Reset as u8;
-const LEAVE: u8 = Command::Leave as u8;
-const SHOW: u8 = Command::Show as u8;
+const STEP: u8 = RowCommand::Step as u8;
+const RESET: u8 = RowCommand::Reset as u8;
+const LEAVE: u8 = RowCommand::Leave as u8;
+const SHOW: u8 = RowCommand::Show as u8;
 
 const RUNNING: u8 = PhaseTag::Running as u8;
 const OVER: u8 = PhaseTag::Over as u8;
@@ -162,7 +162,7 @@ impl Autoreset {
         self.mode == AutoresetMode::Disabled && self.on_done == OnDone::Raise
     }
 
-    /// What a step does to each of `rows`: writes one [`Command`] for each. A row to which the step
+    /// What a step does to each of `rows`: writes one [`RowCommand`] for each. A row to which the step
     /// [is refused](Self::refusals) is left or shown.
     ///
     /// In `SAME_STEP` a row is over only between [`Autoreset::settle`] and
@@ -181,13 +181,13 @@ impl Autoreset {
     }
 
     /// [`Autoreset::plan`] for one row.
-    pub fn command(&self, row: usize) -> Command {
+    pub fn command(&self, row: usize) -> RowCommand {
         let mut command = [LEAVE];
         self.plan(row..row + 1, &mut command);
-        Command::from_byte(command[0])
+        RowCommand::from_byte(command[0])
     }
 
-    /// Settles what became of `rows` after their [`Command`]s were carried out, in a step or in an
+    /// Settles what became of `rows` after their [`RowCommand`]s were carried out, in a step or in an
     /// explicit reset.
     ///
     /// | command | reward | flags | phase |
@@ -222,7 +222,7 @@ impl Autoreset {
     pub fn settle_row(
         &mut self,
         row: usize,
-        command: Command,
+        command: RowCommand,
         transition: Transition,
     ) -> Transition {
         let mut reward = [transition.reward];
@@ -244,7 +244,7 @@ impl Autoreset {
 
     /// Settles a step of `rows` that may be repeated, in place of [`Autoreset::settle`]: counts the
     /// step of rows whose episode goes on, adds their rewards to `sums`, and changes the commands of
-    /// all other rows to [`Command::Leave`]. Returns whether any row goes on. The last step of each
+    /// all other rows to [`RowCommand::Leave`]. Returns whether any row goes on. The last step of each
     /// row is settled by [`Autoreset::settle`], with the command that it had at first.
     ///
     /// # Panics
@@ -288,7 +288,7 @@ impl Autoreset {
     }
 
     /// In `SAME_STEP`, the second round of a step, for rows that were just settled: writes
-    /// [`Command::Reset`] for those that are over and [`Command::Leave`] for all others. The caller
+    /// [`RowCommand::Reset`] for those that are over and [`RowCommand::Leave`] for all others. The caller
     /// has to keep the terminal observation and info of a row before it resets the row. Returns
     /// whether there is any row to reset; in the other modes there is none.
     ///

@@ -13,7 +13,7 @@
 //! # Commands and outcomes
 //!
 //! The machine works on columns, one byte or number for each row, and does not know how
-//! environments are called. It plans a [`Command`] for each row, somebody carries the commands out
+//! environments are called. It plans a [`RowCommand`] for each row, somebody carries the commands out
 //! and collects their [`Outcomes`], and the machine settles these:
 //!
 //! ```text
@@ -36,19 +36,19 @@
 //! # Failures
 //!
 //! The driver of a row whose environment failed calls [`Autoreset::fail`] and settles the row with
-//! [`Command::Show`]. If it replaces the failed environment instead, the step counts as truncated:
+//! [`RowCommand::Show`]. If it replaces the failed environment instead, the step counts as truncated:
 //! its outcome is [`Transition::CUT`](cartwheel_core::Transition::CUT), and everything after it is as usual.
 //!
 //! Source: Gymnasium 1.4.0, `gymnasium/vector/{sync,async}_vector_env.py`; the differences are
 //! listed in `docs/gymnasium-differences.md`.
 
-mod command;
 mod machine;
 mod outcomes;
+mod row_command;
 mod rules;
 
 pub use cartwheel_core::{AutoresetMode, OnDone};
-pub use command::{Command, Refusal, restarted};
 pub use machine::{Autoreset, SavedRow};
 pub use outcomes::Outcomes;
+pub use row_command::{Refusal, RowCommand, restarted};
 pub use rules::{Rules, mixed};

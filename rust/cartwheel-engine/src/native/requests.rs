@@ -10,7 +10,7 @@ use super::state::RowState;
 use super::stream::{Seed, Stream};
 use crate::error::Error;
 use crate::memory::ActionColumns;
-use crate::plugin::{Call, Ended};
+use crate::plugin::{BatchCall, Ended};
 use crate::transition::PhaseTag;
 
 impl NativeRows {
@@ -108,7 +108,7 @@ impl NativeRows {
         for row in rows.filter(|&row| !kept[row] && autoreset.phase(row) != PhaseTag::Unstarted) {
             commands[row] = SHOW;
         }
-        let mut call = Call {
+        let mut call = BatchCall {
             first: 0,
             info_row: 0,
             commands: &commands,

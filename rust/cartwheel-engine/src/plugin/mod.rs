@@ -34,23 +34,23 @@
 //! 6. **Answers are checked.** `next`, statuses, lengths of sinks and records of infos are checked
 //!    before anything relies on them.
 
+mod env_rows;
 mod guards;
 mod handle;
 mod kind;
 mod records;
 mod registry;
 mod reset_options;
-mod rows;
 mod sink;
 mod spaces;
 mod table;
 mod text;
 
+pub use env_rows::Frame;
+pub(crate) use env_rows::{BatchCall, Ended, EnvRows};
 pub use kind::Kind;
 pub(crate) use records::entries_of;
 pub use registry::{BUILT_IN, all, find, register};
 pub use reset_options::ResetOptions;
-pub use rows::Frame;
-pub(crate) use rows::{Call, Ended, EnvRows};
 pub(crate) use sink::Bytes;
 pub use table::EnvTable;

@@ -19,7 +19,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::protocol::Work;
 use crate::transition::PhaseTag;
-use crate::wake::{Command, Op};
+use crate::wake::{Op, TaskWord};
 use crate::worker::ProcessHandle;
 
 /// What the rows of a dead worker were doing.
@@ -100,7 +100,7 @@ impl Pool {
         flying.into_iter().flatten().collect()
     }
 
-    /// What the dead worker's rows lost. Afterwards its queue and its command word are empty, and
+    /// What the dead worker's rows lost. Afterwards its queue and its task word are empty, and
     /// another process may [serve](crate::worker::serve) it.
     ///
     /// A replacement process that was started and abandoned has to end first, as
@@ -147,12 +147,12 @@ impl Pool {
         self.meter.count_restart(worker);
         self.watch.replaced(worker);
         let slot = self.memory.control.slot(worker);
-        let command = if let Some(Pending { command, .. }) = &self.pending {
+        let task_word = if let Some(Pending { task_word, .. }) = &self.pending {
             // The flags of a step or a control call concerned messages to the dead process.
-            if command.op != Op::Reset {
+            if task_word.op != Op::Reset {
                 slot.flags.store(0, Ordering::Relaxed);
             }
-            *command
+            *task_word
         } else {
             let queue = self.memory.control.queue(worker);
             for Flying { row, call, place, .. } in
@@ -162,9 +162,9 @@ impl Pool {
                 let place = place.map(|place| u32::try_from(place).expect("a place"));
                 queue.push(&Work { op, flags: 0, rows: row..row + 1, place });
             }
-            Command::TAKE
+            TaskWord::TAKE
         };
-        self.memory.publish([worker], command);
+        self.memory.publish([worker], task_word);
     }
 
     /// Breaks the pool: the dead worker is not replaced, and the batch that it was filling is never

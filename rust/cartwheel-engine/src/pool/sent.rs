@@ -20,7 +20,7 @@ use super::{Pool, Received, Rows, Workers};
 use crate::call::Call;
 use crate::error::Error;
 use crate::protocol::Work;
-use crate::wake::{Command, Futex, Op, doorbell_disarm};
+use crate::wake::{Futex, Op, TaskWord, doorbell_disarm};
 use crate::worker::{Limit, perform_sent};
 
 impl Pool {
@@ -134,7 +134,7 @@ impl Pool {
             Workers::Crew(crew) => crew.begin_sent(rows.len()),
             Workers::Threads | Workers::Processes(_) => {
                 let woken = self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken);
-                self.memory.publish(woken.map(|(worker, _)| worker), Command::TAKE);
+                self.memory.publish(woken.map(|(worker, _)| worker), TaskWord::TAKE);
             }
         }
         Ok(())

@@ -10,14 +10,14 @@ use super::{Pool, Workers};
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{InfosAt, Lease};
-use crate::wake::{Command, Futex, Op, doorbell_disarm};
+use crate::wake::{Futex, Op, TaskWord, doorbell_disarm};
 use crate::worker::{Limit, Report, flush, perform};
 
 /// The call that has begun and not finished.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) call: Call,
-    pub(super) command: Command,
+    pub(super) task_word: TaskWord,
     pub(super) lease: Option<Lease>,
     /// Whether the calling thread has done its part.
     pub(super) own_done: bool,
@@ -49,23 +49,23 @@ impl Pool {
             }
             (recorded, _, _) => recorded,
         };
-        self.task = Command::next(self.task);
+        self.task = TaskWord::next(self.task);
         let op = match call {
             Call::Step => Op::Step,
             Call::Reset => Op::Reset,
             Call::Call => Op::Call,
             Call::Judge => Op::Judge,
         };
-        let command = Command { op, task: self.task };
+        let task_word = TaskWord { op, task: self.task };
         let slab = lease.as_ref().map_or(0, Lease::slab);
-        self.pending = Some(Pending { call, command, lease, own_done: false });
+        self.pending = Some(Pending { call, task_word, lease, own_done: false });
         if matches!(call, Call::Step | Call::Reset) {
             self.meter.count_begun();
         }
         let shards = self.shards().len();
         for worker in 0..shards {
             let slot = self.memory.control.slot(worker);
-            slot.slab.store(slab, Ordering::Relaxed); // published by the command word
+            slot.slab.store(slab, Ordering::Relaxed); // published by the task word
             slot.flags.store(flags, Ordering::Relaxed);
         }
         if matches!(self.workers, Workers::Inline(..)) {
@@ -75,12 +75,12 @@ impl Pool {
         let header = self.memory.control.header();
         doorbell_disarm(&Futex::new(&header.doorbell, self.memory.scope()));
         #[expect(clippy::cast_possible_truncation, reason = "checked in `Pool::new`")]
-        header.remaining.begin(command.task, shards as u32); // published by the words
+        header.remaining.begin(task_word.task, shards as u32); // published by the words
         if let Workers::Crew(crew) = &mut self.workers {
-            crew.begin(command);
+            crew.begin(task_word);
             return Ok(());
         }
-        self.memory.publish(0..shards, command);
+        self.memory.publish(0..shards, task_word);
         Ok(())
     }
 
@@ -106,19 +106,19 @@ impl Pool {
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
         };
-        let (task, limit) = (pending.command.task, timeout.map(Limit::new));
+        let (task, limit) = (pending.task_word.task, timeout.map(Limit::new));
         if !pending.own_done {
-            let command = pending.command;
+            let task_word = pending.task_word;
             pending.own_done = match &mut self.workers {
                 Workers::Inline(token, own) => {
-                    // SAFETY: the command is pending, and is acknowledged below (invariant 1).
-                    let report = unsafe { perform(token, command, own.as_mut()) };
+                    // SAFETY: the task word is pending, and is acknowledged below (invariant 1).
+                    let report = unsafe { perform(token, task_word, own.as_mut()) };
                     // No other thread is counted or woken.
                     self.memory.control.slot(0).done.store(task, Ordering::Relaxed);
                     flush(own.as_mut(), report);
                     true
                 }
-                Workers::Crew(crew) => crew.help(command, limit),
+                Workers::Crew(crew) => crew.help(task_word, limit),
                 Workers::Threads | Workers::Processes(_) => true,
             };
         }

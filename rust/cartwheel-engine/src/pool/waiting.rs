@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::{Pool, Workers};
 use crate::error::Error;
 use crate::protocol::Control;
-use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park};
+use crate::wake::{Futex, Op, Parked, TaskWord, doorbell_disarm, park};
 use crate::worker::{Limit, close};
 
 /// First and longest time between two checks of the workers' health and the caller's interrupts.
@@ -236,7 +236,7 @@ impl Pool {
     /// The rows that have not answered the pending call.
     pub(super) fn unanswered(&self) -> Vec<Range<usize>> {
         let pending = self.pending.as_ref();
-        pending.map_or_else(Vec::new, |pending| self.owed(Awaited::Task(pending.command.task)))
+        pending.map_or_else(Vec::new, |pending| self.owed(Awaited::Task(pending.task_word.task)))
     }
 
     /// The rows that those workers owe.
@@ -276,17 +276,17 @@ impl Pool {
         }
         self.slabs.close(); // before what workers may still be filling is free
         self.pending = None; // a slab that is still being filled is free now, but never acquired
-        self.task = Command::next(self.task);
-        let command = Command { op: Op::Close, task: self.task };
+        self.task = TaskWord::next(self.task);
+        let task_word = TaskWord { op: Op::Close, task: self.task };
         match &mut self.workers {
             Workers::Inline(_, own) => {
                 close(own.as_mut());
                 return Vec::new();
             }
-            Workers::Crew(crew) => return crew.close(command.task, grace),
+            Workers::Crew(crew) => return crew.close(task_word.task, grace),
             Workers::Threads | Workers::Processes(_) => {}
         }
-        self.memory.publish(0..self.memory.control.workers(), command);
+        self.memory.publish(0..self.memory.control.workers(), task_word);
         let limit = Limit::new(grace);
         if let Workers::Processes(handles) = &self.workers {
             let late: Vec<_> =
@@ -302,7 +302,7 @@ impl Pool {
         }
         let doorbell = Futex::new(&self.memory.control.header().doorbell, self.memory.scope());
         loop {
-            let late: Vec<_> = waiting(&self.memory.control, command.task).collect();
+            let late: Vec<_> = waiting(&self.memory.control, task_word.task).collect();
             if late.is_empty() || limit.is_over() {
                 return late;
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::protocol::{Memory, WorkerToken};
-use crate::wake::Command;
+use crate::wake::TaskWord;
 use crate::worker::{Crew, OwnShard, ProcessHandle, close};
 
 /// What steps the rows of a pool.
@@ -47,7 +47,7 @@ impl Workers {
     pub(super) fn dismiss(&mut self) {
         match self {
             Self::Inline(_, own) => close(own.as_mut()),
-            Self::Crew(crew) => drop(crew.close(Command::next(0), Duration::ZERO)),
+            Self::Crew(crew) => drop(crew.close(TaskWord::next(0), Duration::ZERO)),
             Self::Threads | Self::Processes(_) => {}
         }
     }

@@ -52,13 +52,13 @@ pub(crate) struct Header {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Slot {
-    /// Commands to the worker, see [`crate::wake`].
+    /// Task words to the worker, see [`crate::wake`].
     pub(crate) word: AtomicU32,
     /// Number of the last task that the worker acknowledged.
     pub(crate) done: crate::sync::AtomicU32,
-    /// The slab to fill; written before the command that needs it.
+    /// The slab to fill; written before the task word that needs it.
     pub(crate) slab: AtomicU32,
-    /// Flags for the worker besides the operation; written before the command.
+    /// Flags for the worker besides the operation; written before the task word.
     pub(crate) flags: AtomicU32,
     /// The worker's report on the task that it acknowledged, a [`crate::worker::Report`].
     pub(crate) status: AtomicU32,
@@ -69,7 +69,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Clears what a dead worker left: its command and its queue.
+    /// Clears what a dead worker left: its task word and its queue.
     pub(crate) fn forget(&self) {
         self.word.store(IDLE, Ordering::Release);
         self.queue.clear();

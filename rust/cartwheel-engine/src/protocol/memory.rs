@@ -19,7 +19,7 @@ use crate::memory::{
 };
 use crate::platform::{Access, look_at};
 use crate::space::{Extent, Layout, PAGE, RolloutLayout, TooLarge};
-use crate::wake::{Command, Futex, Scope, Sleeper, publish_all};
+use crate::wake::{Futex, Scope, Sleeper, TaskWord, publish_all};
 
 /// The four mappings of a pool; cheap to clone, because a view steps nothing: see
 /// [`Tokens`](super::Tokens).
@@ -135,16 +135,16 @@ impl Memory {
         self.scope
     }
 
-    /// Where worker `worker` waits for commands.
+    /// Where worker `worker` waits for task words.
     pub(crate) fn sleeper(&self, worker: usize) -> Sleeper<Futex<'_>, Futex<'_>> {
         let (control, scope) = (&self.control, self.scope);
         let word = Futex::new(&control.slot(worker).word, scope);
         Sleeper::new(worker, word, Futex::new(control.alarm(worker), scope))
     }
 
-    /// Hands `command` to these workers, in the order of their numbers, and wakes those that sleep.
-    pub(crate) fn publish(&self, workers: impl IntoIterator<Item = usize>, command: Command) {
-        publish_all(workers.into_iter().map(|worker| self.sleeper(worker)), command);
+    /// Hands `task_word` to these workers, in the order of their numbers, and wakes those that sleep.
+    pub(crate) fn publish(&self, workers: impl IntoIterator<Item = usize>, task_word: TaskWord) {
+        publish_all(workers.into_iter().map(|worker| self.sleeper(worker)), task_word);
     }
 
     /// Whether both are clones of one memory.

@@ -1,14 +1,14 @@
 //! The alarm: a word on which up to 32 workers sleep, each with a bit of its own, so that one system
 //! call wakes all that are needed.
 //!
-//! Commands stay in the workers' own words. The alarm only counts how often somebody was woken, so a
+//! Task words stay in the workers' own words. The alarm only counts how often somebody was woken, so a
 //! worker can tell a wake-up that happened just before it fell asleep: it loads the alarm, looks at its
 //! own word once more, and sleeps while the alarm is what it loaded.
 
 use std::time::Duration;
 
-use super::command::Command;
 use super::parker::hand;
+use super::task_word::TaskWord;
 use super::word::{Alarm, Word};
 use crate::sync::Ordering;
 
@@ -24,7 +24,7 @@ pub struct Sleeper<W, A> {
 }
 
 impl<W: Word, A: Alarm> Sleeper<W, A> {
-    /// Worker `worker`, whose commands come to `word`. The first [`SLEEPERS`] workers have one
+    /// Worker `worker`, whose task words come to `word`. The first [`SLEEPERS`] workers have one
     /// `alarm`, the next ones have the next.
     pub fn new(worker: usize, word: W, alarm: A) -> Self {
         Self { word, alarm, worker }
@@ -67,18 +67,18 @@ impl<W: Word, A: Alarm> Word for Sleeper<W, A> {
     }
 }
 
-/// Hands `command` to all these workers, in the order of their numbers, and wakes those that sleep: all
-/// that share an alarm by one system call, after the last of them has got the command.
+/// Hands `task_word` to all these workers, in the order of their numbers, and wakes those that sleep: all
+/// that share an alarm by one system call, after the last of them has got the task word.
 pub fn publish_all<W: Word, A: Alarm>(
     workers: impl IntoIterator<Item = Sleeper<W, A>>,
-    command: Command,
+    task_word: TaskWord,
 ) {
     let mut workers = workers.into_iter().peekable();
     while let Some(first) = workers.next() {
-        let mut asleep = if hand(&first, command) { first.bit() } else { 0 };
+        let mut asleep = if hand(&first, task_word) { first.bit() } else { 0 };
         let shares_alarm = |worker: &Sleeper<W, A>| worker.group() == first.group();
         while let Some(worker) = workers.next_if(shares_alarm) {
-            asleep |= if hand(&worker, command) { worker.bit() } else { 0 };
+            asleep |= if hand(&worker, task_word) { worker.bit() } else { 0 };
         }
         if asleep != 0 {
             ring_for(first.alarm, asleep);
@@ -152,13 +152,13 @@ mod tests {
         let words: [Cell<u32>; 70] =
             std::array::from_fn(|worker| Cell::new(if sleep(worker) { PARKED } else { IDLE }));
         let alarms: [Calls; 3] = std::array::from_fn(|_| Calls::default());
-        let command = Command { op: Op::Step, task: 9 };
+        let task_word = TaskWord { op: Op::Step, task: 9 };
         let sleepers = workers
             .iter()
             .map(|&worker| Sleeper::new(worker, &words[worker], &alarms[worker / SLEEPERS]));
-        publish_all(sleepers, command);
+        publish_all(sleepers, task_word);
         for (worker, word) in words.iter().enumerate() {
-            assert_eq!(word.get() == command.to_word(), workers.contains(&worker), "{worker}");
+            assert_eq!(word.get() == task_word.to_word(), workers.contains(&worker), "{worker}");
         }
         alarms.map(|alarm| alarm.woken.into_inner())
     }
@@ -179,8 +179,8 @@ mod tests {
     fn a_worker_that_is_published_to_alone_is_woken_alone() {
         let (word, alarm) = (Cell::new(PARKED), Calls::default());
         let sleeper = Sleeper::new(33, &word, &alarm);
-        publish(&sleeper, Command::TAKE);
-        publish(&sleeper, Command::TAKE); // it has not slept again
+        publish(&sleeper, TaskWord::TAKE);
+        publish(&sleeper, TaskWord::TAKE); // it has not slept again
         assert_eq!(alarm.woken.into_inner(), [0b10]);
     }
 

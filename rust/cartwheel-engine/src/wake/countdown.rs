@@ -15,7 +15,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 pub struct Countdown(AtomicU64);
 
 impl Countdown {
-    /// Counts the workers of a task from now on. The commands publish it.
+    /// Counts the workers of a task from now on. The task words publish it.
     pub fn begin(&self, task: u32, workers: u32) {
         // An exchange, as the counts are, so it comes after the counts of the task before.
         self.0.swap(pack(task, workers), Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::command::{Command, Op};
+use super::task_word::{Op, TaskWord};
 use super::word::Word;
 
 /// Nothing to do, no sleeper.
@@ -12,48 +12,48 @@ pub const PARKED: u32 = 1;
 /// The doorbell was rung.
 const RUNG: u32 = 2;
 
-/// Hands `command` to the owner of `word` and wakes the owner if it sleeps.
-pub fn publish(word: &impl Word, command: Command) {
-    if hand(word, command) {
+/// Hands `task_word` to the owner of `word` and wakes the owner if it sleeps.
+pub fn publish(word: &impl Word, task_word: TaskWord) {
+    if hand(word, task_word) {
         word.wake();
     }
 }
 
-/// Hands `command` to the owner of `word`; returns whether the owner sleeps and has to be woken.
-pub(super) fn hand(word: &impl Word, command: Command) -> bool {
-    word.swap(command.to_word()) == PARKED
+/// Hands `task_word` to the owner of `word`; returns whether the owner sleeps and has to be woken.
+pub(super) fn hand(word: &impl Word, task_word: TaskWord) -> bool {
+    word.swap(task_word.to_word()) == PARKED
 }
 
-/// Takes the command in `word`, if there is one.
+/// Takes the task word in `word`, if there is one.
 ///
-/// The exchange fails, and the newer command is taken, when the pool publishes a `Close` in
+/// The exchange fails, and the newer task word is taken, when the pool publishes a `Close` in
 /// between: a plain store of `IDLE` would erase it.
-pub fn take(word: &impl Word) -> Option<Command> {
+pub fn take(word: &impl Word) -> Option<TaskWord> {
     let mut seen = word.load();
     loop {
-        let command = Command::from_word(seen)?;
+        let task_word = TaskWord::from_word(seen)?;
         match word.compare_exchange(seen, IDLE) {
-            Ok(_) => return Some(command),
+            Ok(_) => return Some(task_word),
             Err(now) => seen = now,
         }
     }
 }
 
-/// Whether the word holds the command to close. The command stays there.
+/// Whether the word holds the task word to close. The task word stays there.
 pub fn is_closing(word: &impl Word) -> bool {
-    Command::from_word(word.load()).is_some_and(|command| command.op == Op::Close)
+    TaskWord::from_word(word.load()).is_some_and(|task_word| task_word.op == Op::Close)
 }
 
 /// How a [`park`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parked {
-    /// There was a command or a ring, without sleeping.
+    /// There was a task word or a ring, without sleeping.
     Ready,
     /// The owner slept, for a slice or less.
     Slept,
 }
 
-/// Sleeps on `word` for at most `slice`, unless it already holds a command or a ring.
+/// Sleeps on `word` for at most `slice`, unless it already holds a task word or a ring.
 ///
 /// A sleeper that wakes by itself leaves `PARKED` in the word, which costs the other side at most
 /// one unnecessary wake-up.

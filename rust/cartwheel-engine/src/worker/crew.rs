@@ -43,7 +43,7 @@ use crate::error::Error;
 use crate::platform::pin_to_cpu;
 use crate::protocol::{Memory, WorkerToken};
 use crate::sync::Mutex;
-use crate::wake::{Command, Op, PARKED, SLEEPERS, Trials, Word, publish, publish_all};
+use crate::wake::{Op, PARKED, SLEEPERS, TaskWord, Trials, Word, publish, publish_all};
 
 /// Time that threads have to end which were started in vain.
 const LAST_GRACE: Duration = Duration::from_secs(1);
@@ -142,7 +142,7 @@ impl Crew {
                 Ok(started) => crew.threads.push(started),
                 Err(source) => {
                     // The others would wait for a task forever, and keep the memory.
-                    crew.close(Command::next(0), LAST_GRACE);
+                    crew.close(TaskWord::next(0), LAST_GRACE);
                     return Err(Error::Os { doing: format!("starting thread {thread}"), source });
                 }
             }
@@ -169,11 +169,11 @@ impl Crew {
         if self.threads.is_empty() {
             return;
         }
-        let mut task = Command::LAST - 64;
+        let mut task = TaskWord::LAST - 64;
         let mut ask = || {
             task += 1;
             let start = Instant::now();
-            publish(&self.shared.sleeper(0), Command { op: Op::Call, task });
+            publish(&self.shared.sleeper(0), TaskWord { op: Op::Call, task });
             while self.shared.served[0].0.load(Ordering::Acquire) != task {
                 if start.elapsed() < LONGEST_POLL {
                     std::hint::spin_loop();
@@ -196,21 +196,21 @@ impl Crew {
     /// Begins a task: opens the shares and wakes as many threads as pay for themselves.
     ///
     /// The slots' words must have been written before.
-    pub(crate) fn begin(&mut self, command: Command) {
-        self.shared.shares.iter().for_each(|share| share.0.begin(command.task));
+    pub(crate) fn begin(&mut self, task_word: TaskWord) {
+        self.shared.shares.iter().for_each(|share| share.0.begin(task_word.task));
         let seconds = self.seconds(self.shared.memory.plan().rows());
         let others = self.shared.words.len();
-        let more = match (command.op, seconds) {
+        let more = match (task_word.op, seconds) {
             (Op::Step, Some(seconds)) => self.paying(seconds),
             (Op::Step, None) | (Op::Judge, _) => 0, // a judgement copies rows and resets few
             _ => others,                            // the cost of a reset or a call is not measured
         };
-        self.publish(more, command);
+        self.publish(more, task_word);
     }
 
-    /// Hands `command` to the first `more` threads other than the caller.
-    fn publish(&self, more: usize, command: Command) {
-        publish_all((0..more).map(|at| self.shared.sleeper(at)), command);
+    /// Hands `task_word` to the first `more` threads other than the caller.
+    fn publish(&self, more: usize, task_word: TaskWord) {
+        publish_all((0..more).map(|at| self.shared.sleeper(at)), task_word);
     }
 
     /// Number of further threads that pay for themselves in `seconds` of work.
@@ -263,7 +263,7 @@ impl Crew {
         let seconds = self.seconds(rows);
         let others = self.shared.words.len();
         let more = seconds.map_or(others, |seconds| self.paying(seconds));
-        self.publish(more, Command::TAKE);
+        self.publish(more, TaskWord::TAKE);
     }
 
     /// Steps sent rows on the calling thread until none is left to take or `stop` returns `true`;
@@ -274,13 +274,13 @@ impl Crew {
 
     /// Steps shards on the calling thread until none is left, or until the limit is over after at
     /// least one. Returns whether none was left.
-    pub(crate) fn help(&mut self, command: Command, limit: Option<Limit>) -> bool {
+    pub(crate) fn help(&mut self, task_word: TaskWord, limit: Option<Limit>) -> bool {
         if self.threads.is_empty() {
-            return self.shared.work(0, command, limit).1; // no other threads: no cost is needed
+            return self.shared.work(0, task_word, limit).1; // no other threads: no cost is needed
         }
         let start = Instant::now();
-        let (rows, done) = self.shared.work(0, command, limit);
-        if command.op == Op::Step {
+        let (rows, done) = self.shared.work(0, task_word, limit);
+        if task_word.op == Op::Step {
             self.shared.note_cost(start, rows);
         }
         done
@@ -290,7 +290,7 @@ impl Crew {
     /// Each of them keeps the shard that it is stepping until it ends, and takes no other one.
     pub(crate) fn close(&mut self, task: u32, grace: Duration) -> Vec<usize> {
         self.shared.shares.iter().for_each(|share| share.0.close(task));
-        self.publish(self.shared.words.len(), Command { op: Op::Close, task });
+        self.publish(self.shared.words.len(), TaskWord { op: Op::Close, task });
         let limit = Limit::new(grace);
         let mut late = Vec::new();
         for (thread, handle) in self.threads.drain(..).enumerate() {

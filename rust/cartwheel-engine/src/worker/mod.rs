@@ -13,8 +13,8 @@
 //! These rest on the invariants of [`memory`](crate::memory), cited as "memory 4" and so on.
 //!
 //! 1. **A task** is carried out once for each worker, by whoever holds the worker's token (memory 9):
-//!    after it took the command and before it acknowledges it. For this time the worker's rows of
-//!    the slab that the command announces are its own alone (memory 3 and 4), and the actions of
+//!    after it took the task word and before it acknowledges it. For this time the worker's rows of
+//!    the slab that the task word announces are its own alone (memory 3 and 4), and the actions of
 //!    these rows are at rest (memory 5). In a crew, the token lies with its shard behind a lock, and a
 //!    thread takes the shard from a share.
 //! 2. **Rows that were sent** are taken from the worker's queue by whoever holds its token. Places are

@@ -9,36 +9,36 @@ use super::{Report, Shard, Task, guard};
 use crate::failpoint::{Failpoint, die};
 use crate::memory::ActionRows;
 use crate::protocol::{Tally, WorkerToken};
-use crate::wake::{Command, Op};
+use crate::wake::{Op, TaskWord};
 
-/// Carries out the task that `command` announces; the caller has to acknowledge it.
+/// Carries out the task that `task_word` announces; the caller has to acknowledge it.
 ///
 /// # Safety
 ///
-/// The pool has published `command` to this worker, which has not acknowledged it (invariant 1).
+/// The pool has published `task_word` to this worker, which has not acknowledged it (invariant 1).
 pub(crate) unsafe fn perform(
     token: &mut WorkerToken,
-    command: Command,
+    task_word: TaskWord,
     shard: &mut dyn Shard,
 ) -> Report {
     let (memory, worker) = (token.memory(), token.worker());
     let slot = memory.control.slot(worker);
     let rows: Range<usize> = memory.plan().shards[worker].clone();
-    let slab = slot.slab.load(Ordering::Relaxed); // ordered by the command word
+    let slab = slot.slab.load(Ordering::Relaxed); // ordered by the task word
     // A control call has no slab, and a batch may have fewer places than there are rows.
-    let places = if command.op == Op::Call { 0..0 } else { rows.clone() };
-    // SAFETY: the command says that the slab is filling, the plan says that the rows belong to this
+    let places = if task_word.op == Op::Call { 0..0 } else { rows.clone() };
+    // SAFETY: the task word says that the slab is filling, the plan says that the rows belong to this
     // worker, and the claim ends with `task`, before the acknowledgement (invariant 1).
     let mut slab = unsafe { memory.slabs.claim(slab, places) };
-    if command.op == Op::Step && memory.plan().shards.len() > 1 {
+    if task_word.op == Op::Step && memory.plan().shards.len() > 1 {
         slab.clear(); // its cache lines are in the caller's processor
     }
     // SAFETY: the actions are at rest for the same time (invariant 1).
-    let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), command.op) };
+    let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), task_word.op) };
     let tally = memory.control.tally(worker);
-    let started = is_timed(command.op, shard, &tally).then(Instant::now);
+    let started = is_timed(task_word.op, shard, &tally).then(Instant::now);
     let mut task = Task {
-        op: command.op,
+        op: task_word.op,
         first: rows.start,
         sent: false,
         flags: slot.flags.load(Ordering::Relaxed),
@@ -53,9 +53,9 @@ pub(crate) unsafe fn perform(
     };
     let report = guard::run(shard, &mut task, Ok(()));
     if let Some(started) = started {
-        note_time(&tally, command.op, task.rows.len(), started.elapsed());
+        note_time(&tally, task_word.op, task.rows.len(), started.elapsed());
     }
-    if command.op == Op::Step {
+    if task_word.op == Op::Step {
         tally.count_batch();
     }
     let info_bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");

@@ -10,27 +10,27 @@ use super::{Shard, guard, perform, perform_sent};
 use crate::platform::move_to_cpu;
 use crate::protocol::WorkerToken;
 use crate::wake::{
-    Caller, Command, Futex, Op, Parked, Patience, Word, acknowledge, is_closing, park, ring, take,
+    Caller, Futex, Op, Parked, Patience, TaskWord, Word, acknowledge, is_closing, park, ring, take,
 };
 
 /// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
 /// check.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
 
-/// Waits for a command: polls as long as there is patience, then sleeps. Returns also whether it slept.
-pub(super) fn next_command(
+/// Waits for a task word: polls as long as there is patience, then sleeps. Returns also whether it slept.
+pub(super) fn next_task(
     word: &impl Word,
     patience: &mut Patience,
     caller: &Caller,
-) -> (Command, bool) {
+) -> (TaskWord, bool) {
     let (mut found, mut slept) = (None, false);
     patience.wait(Some(caller), || {
         found = take(word);
         found.is_some()
     });
     loop {
-        if let Some(command) = found.take().or_else(|| take(word)) {
-            return (command, slept);
+        if let Some(task_word) = found.take().or_else(|| take(word)) {
+            return (task_word, slept);
         }
         slept |= park(word, IDLE_SLICE) == Parked::Slept;
     }
@@ -48,26 +48,26 @@ pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
     let workers = memory.control.workers();
     let mut patience = Patience::new(workers + 1, usable_cpus(), spin);
     loop {
-        let (command, slept) = next_command(&word, &mut patience, &header.caller);
+        let (task_word, slept) = next_task(&word, &mut patience, &header.caller);
         if slept {
             // The system often wakes two workers on one processor while the caller polls on another,
             // and leaves them there for a tenth of a second.
             move_to_cpu(token.worker(), workers);
         }
-        if command.op == Op::Close {
+        if task_word.op == Op::Close {
             guard::close(shard);
-            slot.done.store(command.task, Ordering::Release);
+            slot.done.store(task_word.task, Ordering::Release);
             ring(&doorbell);
             return;
         }
-        if command.op == Op::Take {
-            // Rows that are pushed after the last check come with their own command.
+        if task_word.op == Op::Take {
+            // Rows that are pushed after the last check come with their own task word.
             while !is_closing(&word) && perform_sent(&mut token, shard) > 0 {}
             continue;
         }
-        // SAFETY: the command was just taken, and is acknowledged below (invariant 1).
-        let report = unsafe { perform(&mut token, command, shard) };
-        acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
+        // SAFETY: the task word was just taken, and is acknowledged below (invariant 1).
+        let report = unsafe { perform(&mut token, task_word, shard) };
+        acknowledge(&slot.done, &header.remaining, &doorbell, task_word.task);
         guard::flush(shard, report);
     }
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::handover::empty_queue;
-use super::serve::next_command;
+use super::serve::next_task;
 use super::share::Share;
 use super::{Limit, OwnShard, flush, perform, perform_sent};
 use crate::protocol::{Memory, WorkerToken};
 use crate::sync::Mutex;
 use crate::wake::{
-    Command, Futex, Op, Patience, SLEEPERS, Scope, Sleeper, acknowledge, is_closing,
+    Futex, Op, Patience, SLEEPERS, Scope, Sleeper, TaskWord, acknowledge, is_closing,
 };
 
 /// Weight of the newest measurement in the mean cost of a row.
@@ -33,7 +33,7 @@ pub(super) struct Shared {
     pub(super) shards: Vec<Mutex<Option<Served>>>,
     /// One for each thread, the caller's first.
     pub(super) shares: Vec<Line<Share>>,
-    /// Command words of the threads other than the caller, and their alarms.
+    /// TaskWord words of the threads other than the caller, and their alarms.
     pub(super) words: Vec<Line<AtomicU32>>,
     pub(super) alarms: Vec<Line<AtomicU32>>,
     /// The task that each of them served last, for measuring.
@@ -48,13 +48,13 @@ impl Shared {
     pub(super) fn work(
         &self,
         thread: usize,
-        command: Command,
+        task_word: TaskWord,
         limit: Option<Limit>,
     ) -> (usize, bool) {
         let mut rows = 0;
         for share in (thread..self.shares.len()).chain(0..thread) {
-            while let Some(shard) = self.shares[share].0.take(command.task) {
-                self.step(shard, command);
+            while let Some(shard) = self.shares[share].0.take(task_word.task) {
+                self.step(shard, task_word);
                 rows += self.memory.plan().shards[shard].len();
                 if limit.is_some_and(|limit| limit.is_over()) {
                     return (rows, false);
@@ -64,19 +64,19 @@ impl Shared {
         (rows, true)
     }
 
-    fn step(&self, shard: usize, command: Command) {
+    fn step(&self, shard: usize, task_word: TaskWord) {
         // Never contended: only this thread took the shard, and the thread that had it for the last
         // task released the lock before acknowledging.
         let mut locked = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
         let Some((token, own)) = locked.as_mut() else { return };
         // SAFETY: this thread took the shard for this task, and acknowledges the task below
         // (invariant 1).
-        let report = unsafe { perform(token, command, own.as_mut()) };
+        let report = unsafe { perform(token, task_word, own.as_mut()) };
         flush(own.as_mut(), report);
         drop(locked);
         let (header, slot) = (self.memory.control.header(), self.memory.control.slot(shard));
         let doorbell = Futex::new(&header.doorbell, self.memory.scope());
-        acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
+        acknowledge(&slot.done, &header.remaining, &doorbell, task_word.task);
     }
 
     /// Steps sent rows, those of thread `thread` first, until none is left to take or `stop`
@@ -120,7 +120,7 @@ impl Shared {
         empty_queue(&self.shards[shard], taken, || queue.is_empty(), stop, perform)
     }
 
-    /// Where the thread with command word number `at` waits.
+    /// Where the thread with task word number `at` waits.
     pub(super) fn sleeper(&self, at: usize) -> Sleeper<Futex<'_>, Futex<'_>> {
         let futex = |word| Futex::new(word, Scope::Private);
         let alarm = &self.alarms[at / SLEEPERS].0;
@@ -134,16 +134,16 @@ impl Shared {
         let caller = &self.memory.control.header().caller;
         let mut patience = Patience::new(self.shares.len(), cpus, spin);
         loop {
-            let (command, _) = next_command(&word, &mut patience, caller);
-            if command.op == Op::Close {
+            let (task_word, _) = next_task(&word, &mut patience, caller);
+            if task_word.op == Op::Close {
                 return;
             }
-            if command.op == Op::Take {
+            if task_word.op == Op::Take {
                 self.work_sent(thread, |_| is_closing(&word));
             } else {
-                self.work(thread, command, None);
+                self.work(thread, task_word, None);
             }
-            self.served[thread - 1].0.store(command.task, Ordering::Release);
+            self.served[thread - 1].0.store(task_word.task, Ordering::Release);
         }
     }
 }

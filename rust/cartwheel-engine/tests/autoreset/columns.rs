@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use cartwheel_engine::autoreset::{Autoreset, Command, Outcomes, Refusal};
+use cartwheel_engine::autoreset::{Autoreset, Outcomes, Refusal, RowCommand};
 use cartwheel_engine::{PhaseTag, Transition};
 
 use crate::script::Scripted;
@@ -64,8 +64,8 @@ impl Columns {
         for &(row, refusal) in &refused {
             assert_eq!(self.machine.refusal(row), Some(refusal));
             let command = commands[row - span.start];
-            assert!(command >= Command::Leave as u8, "a refused row is not called: {command}");
-            commands[row - span.start] = Command::Leave as u8;
+            assert!(command >= RowCommand::Leave as u8, "a refused row is not called: {command}");
+            commands[row - span.start] = RowCommand::Leave as u8;
         }
         let mut faults: Vec<_> = vec![None; span.len()];
         for (row, refusal) in refused {
@@ -76,7 +76,7 @@ impl Columns {
 
     /// Resets the rows of `span` for which `mask` is true; the others show their frame again.
     pub(crate) fn reset(&mut self, span: Range<usize>, mask: impl Fn(usize) -> bool) -> Vec<Row> {
-        let command = |row| if mask(row) { Command::Reset } else { Command::Show } as u8;
+        let command = |row| if mask(row) { RowCommand::Reset } else { RowCommand::Show } as u8;
         let commands = span.clone().map(command).collect();
         self.carry_out(span.clone(), commands, vec![None; span.len()])
     }
@@ -92,7 +92,7 @@ impl Columns {
         for left in (0..self.machine.rules().action_repeat.get()).rev() {
             self.round(&span, &mut now, &mut faults, &mut buffers);
             for (command, now) in commands.iter_mut().zip(&now) {
-                *command = if *now == Command::Show as u8 { *now } else { *command };
+                *command = if *now == RowCommand::Show as u8 { *now } else { *command };
             }
             if left == 0
                 || !self.machine.settle_repeated(
@@ -106,29 +106,29 @@ impl Columns {
             }
         }
         for at in 0..span.len() {
-            let whole = commands[at] == Command::Step as u8 && !buffers.cut[at];
+            let whole = commands[at] == RowCommand::Step as u8 && !buffers.cut[at];
             buffers.rewards[at] += if whole { sums[at] } else { 0.0 };
         }
         self.machine.settle(span.clone(), &commands, &mut buffers.outcomes());
         let mut resets = vec![9; span.len()];
         if self.machine.plan_resets(span.clone(), &mut resets) {
             for (at, row) in span.clone().enumerate() {
-                if resets[at] != Command::Reset as u8 {
+                if resets[at] != RowCommand::Reset as u8 {
                     continue;
                 }
                 let env = &mut self.envs[row];
                 env.keep_final();
                 if let Err(failure) = start(env) {
                     self.machine.fail(row);
-                    resets[at] = Command::Show as u8;
+                    resets[at] = RowCommand::Show as u8;
                     (commands[at], faults[at]) =
-                        (Command::Show as u8, Some(Fault::Environment(failure)));
+                        (RowCommand::Show as u8, Some(Fault::Environment(failure)));
                 }
             }
             self.machine.settle_resets(span.clone(), &resets, &mut buffers.outcomes());
         }
         for (at, row) in span.clone().enumerate() {
-            if commands[at] <= Command::Reset as u8 {
+            if commands[at] <= RowCommand::Reset as u8 {
                 self.envs[row].publish();
             }
         }
@@ -158,18 +158,18 @@ impl Columns {
     ) {
         for (at, row) in span.clone().enumerate() {
             let env = &mut self.envs[row];
-            let called = match Command::from_byte(commands[at]) {
-                Command::Step => env.step().or_else(|failure| {
+            let called = match RowCommand::from_byte(commands[at]) {
+                RowCommand::Step => env.step().or_else(|failure| {
                     env.replace(failure)?;
                     buffers.cut[at] = true;
                     Ok(Transition::CUT)
                 }),
-                Command::Reset => start(env),
-                Command::Show => {
+                RowCommand::Reset => start(env),
+                RowCommand::Show => {
                     env.repeat();
                     continue;
                 }
-                Command::Leave => continue,
+                RowCommand::Leave => continue,
             };
             match called {
                 Ok(Transition { reward, terminated, truncated }) => {
@@ -181,7 +181,7 @@ impl Columns {
                 Err(failure) => {
                     self.machine.fail(row);
                     (commands[at], faults[at]) =
-                        (Command::Show as u8, Some(Fault::Environment(failure)));
+                        (RowCommand::Show as u8, Some(Fault::Environment(failure)));
                 }
             }
         }

@@ -8,7 +8,7 @@
 //! after any failed call.
 
 use cartwheel_engine::Transition;
-use cartwheel_engine::autoreset::{Command, Refusal};
+use cartwheel_engine::autoreset::{Refusal, RowCommand};
 use cartwheel_engine::native::Seed;
 use cartwheel_engine::rng::entropy;
 use pyo3::exceptions::PyRuntimeError;
@@ -22,7 +22,7 @@ use crate::worker::rows::PyRows;
 
 /// What a task does to a row.
 #[derive(Debug)]
-pub(super) enum Order<'py> {
+pub(super) enum RowRequest<'py> {
     /// One step, with the reset that the mode requires.
     Step,
     /// An explicit reset, with these keywords.
@@ -33,8 +33,8 @@ pub(super) enum Order<'py> {
     Leave,
 }
 
-impl<'py> Order<'py> {
-    /// The order of a reset task: the keywords of `reset`, a saved state, or `None` to leave the row
+impl<'py> RowRequest<'py> {
+    /// The request of a reset task: the keywords of `reset`, a saved state, or `None` to leave the row
     /// as it is.
     pub(super) fn from_reset(how: &Bound<'py, PyAny>) -> Self {
         match how.cast::<PyDict>() {
@@ -69,16 +69,16 @@ pub(super) enum Retry {
 
 impl<'py> PyRows<'_, '_, 'py> {
     /// Makes the calls that `order` requires.
-    pub(super) fn call(&mut self, row: usize, order: Order<'py>) -> Called {
+    pub(super) fn call(&mut self, row: usize, request: RowRequest<'py>) -> Called {
         self.forget_final(row);
-        let called = match order {
-            Order::Leave => self.call_left(row),
-            Order::Reset(keywords) => {
+        let called = match request {
+            RowRequest::Leave => self.call_left(row),
+            RowRequest::Reset(keywords) => {
                 self.tell_loss(row);
                 self.restart(row, Some(keywords.unbind()))
             }
-            Order::Restore(state) => self.call_restored(row, &state),
-            Order::Step => match self.autoreset.refusal(row) {
+            RowRequest::Restore(state) => self.call_restored(row, &state),
+            RowRequest::Step => match self.autoreset.refusal(row) {
                 Some(refusal) => return Called::Failed(refused(refusal)),
                 None => self.call_stepped(row),
             },
@@ -141,7 +141,7 @@ impl<'py> PyRows<'_, '_, 'py> {
 
     fn call_stepped(&mut self, row: usize) -> PyResult<Called> {
         match self.autoreset.command(row) {
-            Command::Step => {
+            RowCommand::Step => {
                 let stepped = if self.tell_loss(row) {
                     self.call_reset(row, None).map(|()| Transition::CUT)
                 } else {
@@ -152,13 +152,13 @@ impl<'py> PyRows<'_, '_, 'py> {
                     Err(failure) => self.go_on(row, Transition::RESET, Retry::Step, failure),
                 }
             }
-            Command::Reset => {
+            RowCommand::Reset => {
                 self.tell_loss(row);
                 let keywords = self.automatic(row)?;
                 self.restart(row, keywords)
             }
-            Command::Leave | Command::Show => {
-                let left = self.autoreset.settle_row(row, Command::Show, Transition::RESET);
+            RowCommand::Leave | RowCommand::Show => {
+                let left = self.autoreset.settle_row(row, RowCommand::Show, Transition::RESET);
                 Ok(Called::Left(left))
             }
         }
@@ -166,7 +166,7 @@ impl<'py> PyRows<'_, '_, 'py> {
 
     /// Settles a step, and resets the row if the mode requires that now.
     fn end_step(&mut self, row: usize, outcome: Transition, retry: Retry) -> PyResult<Called> {
-        let transition = self.autoreset.settle_row(row, Command::Step, outcome);
+        let transition = self.autoreset.settle_row(row, RowCommand::Step, outcome);
         if !self.autoreset.resets_now(row) {
             return Ok(Called::Returned(transition, retry));
         }
@@ -185,7 +185,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     fn restart(&mut self, row: usize, keywords: Option<Py<PyDict>>) -> PyResult<Called> {
         let staggers = self.staggers.then(|| self.draw(keywords.as_ref())).transpose()?;
         let retry = self.reset(row, keywords)?;
-        let transition = self.autoreset.settle_row(row, Command::Reset, Transition::RESET);
+        let transition = self.autoreset.settle_row(row, RowCommand::Reset, Transition::RESET);
         if let Some(draw) = staggers {
             self.autoreset.stagger(row, draw);
         }

@@ -21,7 +21,7 @@ use crate::known::intern;
 use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::actions::Actions;
-use crate::worker::called::{Called, Order};
+use crate::worker::called::{Called, RowRequest};
 use crate::worker::laps::Laps;
 use crate::worker::rows::{Held, PyRows};
 
@@ -138,8 +138,10 @@ impl PyShard {
         for row in span {
             let called = match (prepared.take(), &resets) {
                 (Some(called), _) => called,
-                (None, None) => batch.call(row, Order::Step),
-                (None, Some(resets)) => batch.call(row, Order::from_reset(&resets.get_item(row)?)),
+                (None, None) => batch.call(row, RowRequest::Step),
+                (None, Some(resets)) => {
+                    batch.call(row, RowRequest::from_reset(&resets.get_item(row)?))
+                }
             };
             if let Some(failure) = batch.show(row, called) {
                 faults.push((task.first + row, failure));
@@ -248,12 +250,12 @@ impl PyShard {
         self.forget(py, row..row + 1);
         let (order, actions) = match work.op {
             Op::Step if work.flags & ACTIONS_BY_CHANNEL != 0 => {
-                (Order::Step, Some(self.actions_by_channel(py, &(row..row + 1), true)?))
+                (RowRequest::Step, Some(self.actions_by_channel(py, &(row..row + 1), true)?))
             }
-            Op::Step => (Order::Step, self.actions_in_memory(py, area, &work.rows)?),
+            Op::Step => (RowRequest::Step, self.actions_in_memory(py, area, &work.rows)?),
             _ => {
                 let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
-                (Order::from_reset(&how), None)
+                (RowRequest::from_reset(&how), None)
             }
         };
         if work.op == Op::Step {

@@ -25,11 +25,11 @@ use cartwheel_core::Error;
 use cartwheel_core::info::{Buffer, InfoReader, InfoWriter};
 use serde::de::DeserializeOwned;
 
+use super::batch_call::{BatchCall, copied, slice};
 use super::guard::{Refusal, guarded, guarded_drop, printing};
 use super::kind::{Kind, text};
 use super::rows::{Progress, Rows};
 use super::sink::SinkBuffer;
-use super::task::{Task, copied, slice};
 use crate::Failure;
 use crate::env::{Env, Frame, ParameterValue};
 use crate::options::{names_of, parse};
@@ -206,11 +206,11 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
     // Around the loop and not inside it: a guard for each row would cost a call for each row.
     let ended = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: `rows` keeps its kind, and `Rows::run` does not change which. Threads that count
-        // references to a shared kind at every task would hold each other up.
+        // references to a shared kind at every call would hold each other up.
         let kind = unsafe { &*Arc::as_ptr(&rows.kind) };
         // SAFETY: the host keeps its promises for this call (invariant 1).
-        let mut task = unsafe { Task::new(&host, kind) };
-        rows.run(&mut task, &progress)
+        let mut call = unsafe { BatchCall::new(&host, kind) };
+        rows.run(&mut call, &progress)
     }));
     // SAFETY: the host's batch (invariant 1).
     unsafe { (*batch).next = progress.next.get() };
@@ -220,7 +220,7 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
         Ok(Err(failure)) => Refusal::from(failure),
         Err(payload) => Refusal::panicked(payload),
     };
-    // SAFETY: the host's sink (invariant 1); the task has gone.
+    // SAFETY: the host's sink (invariant 1); the call has ended.
     unsafe { SinkBuffer::new(host.infos) }.truncate(progress.infos.get());
     // SAFETY: the host's sink (invariant 1).
     unsafe { refuse(&refusal, host.error) }

@@ -4,18 +4,18 @@
 //! EnvTable ─▶ functions.rs: pointers to Rust's types, results to codes
 //!              ├ kind.rs: options, what rows share, spaces as nodes (nodes.rs)
 //!              ├ rows.rs: environments, the loop that steps them
-//!              ├ task.rs: a batch of the host, with Rust's types
+//!              ├ batch_call.rs: a batch of the host, with Rust's types
 //!              ├ sink.rs: bytes that the host owns
 //!              └ guard.rs: panics of authors' code, caught
 //! ```
 
+mod batch_call;
 mod functions;
 mod guard;
 mod kind;
 mod nodes;
 mod rows;
 mod sink;
-mod task;
 
 use std::ffi::CStr;
 

@@ -10,9 +10,9 @@ use cartwheel_abi as abi;
 use cartwheel_core::Transition;
 use cartwheel_core::info::Kind as RecordKind;
 
+use super::batch_call::BatchCall;
 use super::guard::{Refusal, forget, guarded, guarded_drop};
 use super::kind::Kind;
-use super::task::Task;
 use crate::Failure;
 use crate::env::{Block, Env, Info, View};
 
@@ -36,7 +36,7 @@ struct Ahead {
 /// How far a call came. A panic leaves it as it was when it happened.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// The row that is being stepped, counted from the first of the task.
+    /// The row that is being stepped, counted from the first of the call.
     pub(super) next: Cell<usize>,
     /// Length of the info stream up to the last complete record.
     pub(super) infos: Cell<usize>,
@@ -74,7 +74,7 @@ impl<E: Env> Rows<E> {
         })
     }
 
-    /// Carries out a task from row `progress.next` on. Returns whether it was completed: if not, it
+    /// Carries out a call from row `progress.next` on. Returns whether it was completed: if not, it
     /// was asked to stop before row `progress.next`.
     ///
     /// # Errors
@@ -82,36 +82,36 @@ impl<E: Env> Rows<E> {
     /// The failure of row `progress.next`.
     pub(super) fn run(
         &mut self,
-        task: &mut Task<'_, E>,
+        call: &mut BatchCall<'_, E>,
         progress: &Progress,
     ) -> Result<bool, Failure> {
         let start = progress.next.get();
         // The rest of a block that was stepped belongs to a call that continues another one. A call
         // without steps may come between the two, to reset the row that failed.
-        let blocks = E::BLOCK > 1 && task.steps;
+        let blocks = E::BLOCK > 1 && call.steps;
         if blocks && start == 0 {
             self.ahead.rows = 0..0;
         }
         let mut at = start;
-        while at < task.commands.len() {
-            if task.commands[at] == abi::LEAVE {
-                let rest = &task.commands[at..];
+        while at < call.commands.len() {
+            if call.commands[at] == abi::LEAVE {
+                let rest = &call.commands[at..];
                 at += rest.iter().position(|&command| command != abi::LEAVE).unwrap_or(rest.len());
                 continue;
             }
             progress.next.set(at);
-            if task.stop.load(Relaxed) != 0 {
+            if call.stop.load(Relaxed) != 0 {
                 return Ok(false);
             }
-            let end = if blocks { self.step_ahead(task, at) } else { at + 1 };
+            let end = if blocks { self.step_ahead(call, at) } else { at + 1 };
             while at < end {
-                at = self.write_stepped(task, at..end, progress);
+                at = self.write_stepped(call, at..end, progress);
                 if at == end {
                     break;
                 }
                 progress.next.set(at);
-                if let Err(failure) = self.one(task, at, progress) {
-                    if at + 1 == task.commands.len() {
+                if let Err(failure) = self.one(call, at, progress) {
+                    if at + 1 == call.commands.len() {
                         self.ahead.rows = 0..0; // no call continues this one
                     }
                     return Err(failure);
@@ -129,22 +129,22 @@ impl<E: Env> Rows<E> {
     /// Steps the block that begins at row `at`, unless that row was stepped with an earlier block.
     /// Returns the row after the block.
     #[inline]
-    fn step_ahead(&mut self, task: &mut Task<'_, E>, at: usize) -> usize {
-        let rows = task.commands.len();
-        if self.ahead.rows.contains(&(task.first + at)) {
-            return rows.min(self.ahead.rows.end - task.first);
+    fn step_ahead(&mut self, call: &mut BatchCall<'_, E>, at: usize) -> usize {
+        let rows = call.commands.len();
+        if self.ahead.rows.contains(&(call.first + at)) {
+            return rows.min(self.ahead.rows.end - call.first);
         }
         let end = rows.min(at + E::BLOCK);
-        self.step_block(task, at..end);
+        self.step_block(call, at..end);
         end
     }
 
     #[inline(never)] // called once for each block; the loop of rows stays small
-    fn step_block(&mut self, task: &mut Task<'_, E>, rows: Range<usize>) {
+    fn step_block(&mut self, call: &mut BatchCall<'_, E>, rows: Range<usize>) {
         let Ahead { running, transitions, .. } = &mut self.ahead;
         let (running, transitions) = (&mut running[..rows.len()], &mut transitions[..rows.len()]);
         let mut any = false;
-        for (running, &command) in running.iter_mut().zip(&task.commands[rows.clone()]) {
+        for (running, &command) in running.iter_mut().zip(&call.commands[rows.clone()]) {
             *running = command == abi::STEP;
             any |= *running;
         }
@@ -152,9 +152,9 @@ impl<E: Env> Rows<E> {
             return; // keeps the rest of a block that is continued later
         }
         transitions.fill(None);
-        let own = task.first + rows.start..task.first + rows.end;
-        let envs = (&mut self.envs[own.clone()], &mut task.rngs[rows.clone()]);
-        let mut block = Block::new(envs, running, transitions, (&task.actions, rows.start));
+        let own = call.first + rows.start..call.first + rows.end;
+        let envs = (&mut self.envs[own.clone()], &mut call.rngs[rows.clone()]);
+        let mut block = Block::new(envs, running, transitions, (&call.actions, rows.start));
         // A row that panics here panics again when it is stepped by itself, and is identified then.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| E::step_block(&mut block))) {
             forget(payload);
@@ -168,20 +168,20 @@ impl<E: Env> Rows<E> {
     #[inline]
     fn write_stepped(
         &mut self,
-        task: &mut Task<'_, E>,
+        call: &mut BatchCall<'_, E>,
         rows: Range<usize>,
         progress: &Progress,
     ) -> usize {
-        let own = task.first + rows.start..task.first + rows.end;
+        let own = call.first + rows.start..call.first + rows.end;
         let Ahead { transitions, rows: ahead, .. } = &self.ahead;
         if E::BLOCK == 1 || !E::Info::EMPTY || !ahead.contains(&own.start) {
             return rows.start;
         }
         let transitions = &transitions[own.start - ahead.start..own.end - ahead.start];
-        let stepped = task.commands[rows.clone()].iter().zip(transitions);
-        let flags = task.terminations[rows.clone()].iter_mut();
-        let flags = flags.zip(&mut task.truncations[rows.clone()]);
-        let results = task.rewards[rows.clone()].iter_mut().zip(flags);
+        let stepped = call.commands[rows.clone()].iter().zip(transitions);
+        let flags = call.terminations[rows.clone()].iter_mut();
+        let flags = flags.zip(&mut call.truncations[rows.clone()]);
+        let results = call.rewards[rows.clone()].iter_mut().zip(flags);
         let columns = stepped.zip(&mut self.envs[own]).zip(results);
         for (at, (((&command, &stepped), env), results)) in rows.clone().zip(columns) {
             let (abi::STEP, Some(transition)) = (command, stepped) else { return at };
@@ -190,7 +190,7 @@ impl<E: Env> Rows<E> {
             *reward = transition.reward;
             *terminated = u8::from(transition.terminated);
             *truncated = u8::from(transition.truncated);
-            env.observe(E::Observation::row_mut(&mut task.observations, at));
+            env.observe(E::Observation::row_mut(&mut call.observations, at));
         }
         rows.end
     }
@@ -199,12 +199,12 @@ impl<E: Env> Rows<E> {
     #[inline]
     fn one(
         &mut self,
-        task: &mut Task<'_, E>,
+        call: &mut BatchCall<'_, E>,
         row: usize,
         progress: &Progress,
     ) -> Result<(), Failure> {
-        let own = task.first + row;
-        let transition = match task.commands[row] {
+        let own = call.first + row;
+        let transition = match call.commands[row] {
             abi::STEP => {
                 let stepped = if E::BLOCK > 1 {
                     self.ahead.transitions[own - self.ahead.rows.start]
@@ -213,56 +213,60 @@ impl<E: Env> Rows<E> {
                 };
                 match stepped {
                     Some(transition) => transition,
-                    None if E::BLOCK > 1 => self.step_alone(task, row)?,
-                    None => self.step_one(task, row)?,
+                    None if E::BLOCK > 1 => self.step_alone(call, row)?,
+                    None => self.step_one(call, row)?,
                 }
             }
-            abi::RESET => self.reset(task, row)?,
+            abi::RESET => self.reset(call, row)?,
             abi::LEAVE => return Ok(()),
             abi::SHOW => {
-                self.observe(task, row);
+                self.observe(call, row);
                 return Ok(());
             }
             other => unknown(other),
         };
-        task.rewards[row] = transition.reward;
-        task.terminations[row] = u8::from(transition.terminated);
-        task.truncations[row] = u8::from(transition.truncated);
-        self.observe(task, row);
+        call.rewards[row] = transition.reward;
+        call.terminations[row] = u8::from(transition.terminated);
+        call.truncations[row] = u8::from(transition.truncated);
+        self.observe(call, row);
         if !E::Info::EMPTY {
             let info = self.envs[own].info();
             if !info.is_empty() {
-                let record = task.infos.begin(RecordKind::Info, task.info_row + row, 0);
-                info.write(&mut task.infos);
-                task.infos.end(record);
-                progress.infos.set(task.infos.stream().len());
+                let record = call.infos.begin(RecordKind::Info, call.info_row + row, 0);
+                info.write(&mut call.infos);
+                call.infos.end(record);
+                progress.infos.set(call.infos.stream().len());
             }
         }
         Ok(())
     }
 
     #[inline]
-    fn step_one(&mut self, task: &mut Task<'_, E>, row: usize) -> Result<Transition, Failure> {
-        let action = E::Action::row(&task.actions, row);
-        self.envs[task.first + row].step(action, &mut task.rngs[row])
+    fn step_one(&mut self, call: &mut BatchCall<'_, E>, row: usize) -> Result<Transition, Failure> {
+        let action = E::Action::row(&call.actions, row);
+        self.envs[call.first + row].step(action, &mut call.rngs[row])
     }
 
     #[inline(never)] // rarely called where blocks are stepped; the loop of rows stays small
-    fn step_alone(&mut self, task: &mut Task<'_, E>, row: usize) -> Result<Transition, Failure> {
-        self.step_one(task, row)
+    fn step_alone(
+        &mut self,
+        call: &mut BatchCall<'_, E>,
+        row: usize,
+    ) -> Result<Transition, Failure> {
+        self.step_one(call, row)
     }
 
     #[inline(never)] // called once for each episode
-    fn reset(&mut self, task: &mut Task<'_, E>, row: usize) -> Result<Transition, Failure> {
-        let options = task.reset_options.unwrap_or(&self.options);
-        self.envs[task.first + row].reset(&mut task.rngs[row], options)?;
+    fn reset(&mut self, call: &mut BatchCall<'_, E>, row: usize) -> Result<Transition, Failure> {
+        let options = call.reset_options.unwrap_or(&self.options);
+        self.envs[call.first + row].reset(&mut call.rngs[row], options)?;
         Ok(Transition::RESET)
     }
 
     #[inline]
-    fn observe(&mut self, task: &mut Task<'_, E>, row: usize) {
-        let place = E::Observation::row_mut(&mut task.observations, row);
-        self.envs[task.first + row].observe(place);
+    fn observe(&mut self, call: &mut BatchCall<'_, E>, row: usize) {
+        let place = E::Observation::row_mut(&mut call.observations, row);
+        self.envs[call.first + row].observe(place);
     }
 }
 

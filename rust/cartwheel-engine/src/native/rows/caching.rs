@@ -13,7 +13,7 @@ use crate::info::InfoWriter;
 use crate::memory::{ActionColumns, Scratch};
 use crate::native::cache::{CachedState, Draw, ResetCache};
 use crate::native::stream::Seed;
-use crate::plugin::{Call, Ended};
+use crate::plugin::{BatchCall, Ended};
 
 /// A cache, and what rows do with it.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl NativeRows {
             };
             commands[row] = RESET;
             let (mut leaves, mut outcomes) = memory.columns(0..count);
-            let mut call = Call {
+            let mut call = BatchCall {
                 first: 0,
                 info_row: 0,
                 commands: &commands,

@@ -11,7 +11,7 @@ use crate::autoreset::restarted;
 use crate::error::Error;
 use crate::memory::ActionColumns;
 use crate::native::mailbox::Fault;
-use crate::plugin::{Call, Ended, ResetOptions};
+use crate::plugin::{BatchCall, Ended, ResetOptions};
 use crate::transition::PhaseTag;
 
 impl NativeRows {
@@ -99,7 +99,7 @@ impl NativeRows {
             Some(unused) => unused.outcomes(count),
             None => place.outcomes.reborrow(),
         };
-        let mut call = Call {
+        let mut call = BatchCall {
             first: place.rows.start,
             info_row,
             commands: &self.commands[..count],

@@ -47,7 +47,7 @@ impl fmt::Debug for EnvRows {
 }
 
 /// The arrays of a batch: one entry for each of its rows.
-pub(crate) struct Call<'c, 'a, 'o> {
+pub(crate) struct BatchCall<'c, 'a, 'o> {
     /// The first row, counted from the first row of the shard.
     pub(crate) first: usize,
     /// The number of this row in infos.
@@ -123,7 +123,7 @@ impl EnvRows {
     /// [`Error::Plugin`] when the plugin broke the contract.
     pub(crate) fn run(
         &mut self,
-        call: &mut Call<'_, '_, '_>,
+        call: &mut BatchCall<'_, '_, '_>,
         rows: Range<usize>,
         infos: &mut Bytes,
     ) -> Result<Ended, Error> {

@@ -4,7 +4,7 @@
 /// gives the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Command {
+pub enum RowCommand {
     /// Step the environment with the row's action.
     Step = 0,
     /// Reset the environment.
@@ -15,8 +15,8 @@ pub enum Command {
     Show = 3,
 }
 
-impl Command {
-    /// The command with this byte; every byte above 3 counts as [`Command::Leave`].
+impl RowCommand {
+    /// The command with this byte; every byte above 3 counts as [`RowCommand::Leave`].
     #[inline]
     pub const fn from_byte(byte: u8) -> Self {
         match byte {
@@ -28,7 +28,7 @@ impl Command {
     }
 }
 
-/// The places of all commands of `commands` that are [`Command::Reset`] or [`Command::Show`]: those
+/// The places of all commands of `commands` that are [`RowCommand::Reset`] or [`RowCommand::Show`]: those
 /// with the lowest bit. Fast where most rows have others.
 pub fn restarted(commands: &[u8]) -> impl Iterator<Item = usize> {
     const LOWEST: u64 = u64::from_ne_bytes([1; 8]);

@@ -21,8 +21,8 @@ use super::kind::Kind;
 use super::sink::SinkBuffer;
 use crate::env::{Env, Leaves, LeavesMut, View};
 
-/// One task on consecutive rows.
-pub(super) struct Task<'a, E: Env> {
+/// One call of the host for consecutive rows.
+pub(super) struct BatchCall<'a, E: Env> {
     pub(super) first: usize,
     pub(super) commands: &'a [u8],
     /// Whether a row steps, from the row on with which the call begins.
@@ -40,8 +40,8 @@ pub(super) struct Task<'a, E: Env> {
     pub(super) stop: &'a AtomicU32,
 }
 
-impl<'a, E: Env> Task<'a, E> {
-    /// The task of a batch.
+impl<'a, E: Env> BatchCall<'a, E> {
+    /// The call of a batch.
     ///
     /// # Safety
     ///

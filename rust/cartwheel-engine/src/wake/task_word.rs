@@ -1,4 +1,4 @@
-//! Commands to workers, and the words that hold them.
+//! The word that gives a worker its task: an operation and a number.
 
 const OP_BITS: u32 = 3;
 
@@ -25,15 +25,15 @@ pub enum Op {
 /// Numbers start at 1, increase by one with each task and wrap around, leaving out 0. They make an
 /// acknowledgement of an earlier task recognisable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Command {
+pub struct TaskWord {
     /// What to do.
     pub op: Op,
-    /// Number of the task, `1 ..= Command::LAST`.
+    /// Number of the task, `1 ..= TaskWord::LAST`.
     pub task: u32,
 }
 
-impl Command {
-    /// Take the rows that were sent. Every send has the same command, since nobody acknowledges it:
+impl TaskWord {
+    /// Take the rows that were sent. Every send has the same task word, since nobody acknowledges it:
     /// a number of its own would use up the numbers of tasks, and after 2^29 sends the next task
     /// would be taken for the last one.
     pub const TAKE: Self = Self { op: Op::Take, task: 1 };
