@@ -28,6 +28,7 @@ from tests.support.comparison import assert_identical
 #: One exception of each class, made as cartwheel makes it.
 EXCEPTIONS = [
     cartwheel.BrokenPoolError("broken"),
+    cartwheel.CartwheelError("failed"),
     cartwheel.EnvFailedError("failed"),
     cartwheel.EnvPanicError("panicked"),
     cartwheel.EpisodeOverError([1, 3]),
@@ -36,9 +37,9 @@ EXCEPTIONS = [
     cartwheel.RemoteEnvError("raised"),
     cartwheel.RemoteTraceback("line 1"),
     cartwheel.WorkerDiedError(
-        "died", worker=1, rows=[2, 3], pid=7, exitcode=-9, phase="step", stderr="last words"
+        "died", worker=1, env_index=[2, 3], pid=7, exitcode=-9, phase="step", stderr="last words"
     ),
-    cartwheel.WorkerTimeoutError("late", rows=[3, 4], workers=[1]),
+    cartwheel.WorkerTimeoutError("late", env_index=[3, 4], workers=[1]),
     EnvBusyError("send", [0, 2]),
     EnvCheckError("spaces", "CartPole-v1", "nothing was seen", "mend it"),
     Stopped(),
@@ -71,6 +72,16 @@ def test_the_list_has_every_exception_of_cartwheel():
     assert {type(one) for one in EXCEPTIONS} == set(every_exception())
 
 
+def test_every_public_exception_derives_from_cartwheel_error_and_a_standard_one():
+    private = {Stopped, Unchecked}  # neither leaves cartwheel
+    for public in {type(one) for one in EXCEPTIONS} - private:
+        assert issubclass(public, cartwheel.CartwheelError), public
+        assert len(public.__bases__) > 1 or public in (
+            cartwheel.CartwheelError,
+            cartwheel.RemoteTraceback,  # only ever the cause of another exception
+        )
+
+
 @pytest.mark.parametrize("error", EXCEPTIONS, ids=lambda one: type(one).__name__)
 def test_an_exception_keeps_its_type_text_attributes_and_notes(error):
     add_note(error, "a note")
@@ -83,13 +94,18 @@ class OwnDeath(cartwheel.WorkerDiedError):
     """An exception of a user, with a constructor of another form."""
 
     def __init__(self, job):
-        super().__init__("died", worker=0, rows=[0], pid=1, exitcode=None, phase="step")
+        super().__init__("died", worker=0, env_index=[0], pid=1, exitcode=None, phase="step")
         self.job = job
 
 
 def test_an_exception_that_derives_from_one_keeps_its_attributes():
     for _, made in again(OwnDeath("training")):
-        assert (type(made), made.job, made.rows, str(made)) == (OwnDeath, "training", [0], "died")
+        assert (type(made), made.job, made.env_index, str(made)) == (
+            OwnDeath,
+            "training",
+            [0],
+            "died",
+        )
 
 
 def policy(observations):
@@ -162,7 +178,7 @@ def test_a_death_crosses_a_pool_of_processes():
 import concurrent.futures, multiprocessing, cartwheel
 
 def job():
-    raise cartwheel.WorkerDiedError("died", worker=0, rows=[2], pid=1, exitcode=-9, phase="step")
+    raise cartwheel.WorkerDiedError("died", worker=0, env_index=[2], pid=1, exitcode=-9, phase="step")
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("fork")
@@ -170,7 +186,7 @@ if __name__ == "__main__":
         try:
             pool.submit(job).result(timeout=60)
         except cartwheel.WorkerDiedError as died:
-            print(died, died.rows, died.exitcode)
+            print(died, died.env_index, died.exitcode)
 """
     command = [sys.executable, "-c", program]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)

@@ -34,6 +34,7 @@ from cartwheel._internal import first_uses  # noqa: F401 - before native code is
 from cartwheel._cartwheel import VERSION as __version__
 from cartwheel.errors import (
     BrokenPoolError,
+    CartwheelError,
     EnvFailedError,
     EnvPanicError,
     EpisodeOverError,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncVectorEnv",
     "BrokenPoolError",
+    "CartwheelError",
     "Collector",
     "EnvFailedError",
     "EnvPanicError",

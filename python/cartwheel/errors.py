@@ -26,7 +26,16 @@ def _loaded(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     return error
 
 
-class EpisodeOverError(gym.error.ResetNeeded, AssertionError):
+class CartwheelError(Exception):
+    """Base class of all exceptions that cartwheel defines.
+
+    Each of them also derives from the standard exception, or Gymnasium's, that a program would
+    catch. Wrong arguments raise the standard exceptions themselves, such as ``ValueError``, and
+    misuse of asynchronous calls raises Gymnasium's.
+    """
+
+
+class EpisodeOverError(CartwheelError, gym.error.ResetNeeded, AssertionError):
     """Rows whose episode is over were stepped, and the autoreset mode is ``DISABLED``.
 
     It is also an ``AssertionError``, because Gymnasium's ``SyncVectorEnv`` raises one. Nothing was
@@ -34,26 +43,26 @@ class EpisodeOverError(gym.error.ResetNeeded, AssertionError):
     vector environment with ``on_done="freeze"``.
 
     Attributes:
-        rows: The rows that are over.
+        env_index: The rows that are over.
     """
 
     __reduce__ = as_pickled
 
-    def __init__(self, rows: list[int]) -> None:
-        """Makes the message from the rows."""
+    def __init__(self, env_index: list[int]) -> None:
+        """Makes the message from the row numbers."""
         super().__init__(
-            f"rows {rows} are over and autoreset is disabled: reset them with "
+            f"rows {env_index} are over and autoreset is disabled: reset them with "
             'reset(options={"reset_mask": mask}) before the next step, or use on_done="freeze"'
         )
-        self.rows = rows
+        self.env_index = env_index
 
 
-class WorkerDiedError(RuntimeError):
+class WorkerDiedError(CartwheelError, RuntimeError):
     """A worker process ended before it answered.
 
     Attributes:
         worker: Index of the worker.
-        rows: The rows of the worker.
+        env_index: The rows of the worker.
         pid: Its process id.
         exitcode: Its exit code; ``-n`` when signal ``n`` ended it; ``None`` when unknown.
         phase: The phase in which it ended: ``"construct"``, ``"reset"``, ``"step"`` or ``"call"``.
@@ -68,7 +77,7 @@ class WorkerDiedError(RuntimeError):
         message: str,
         *,
         worker: int,
-        rows: list[int],
+        env_index: list[int],
         pid: int,
         exitcode: int | None,
         phase: str,
@@ -77,14 +86,14 @@ class WorkerDiedError(RuntimeError):
         """Sets the message and the attributes."""
         super().__init__(message)
         self.worker = worker
-        self.rows = rows
+        self.env_index = env_index
         self.pid = pid
         self.exitcode = exitcode
         self.phase = phase
         self.stderr = stderr
 
 
-class WorkerTimeoutError(multiprocessing.TimeoutError, TimeoutError):
+class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutError):
     """Workers did not answer in time. Nothing is lost: the call is still pending.
 
     Wait for the results (``step_wait()``, ``recv()``), drop them with ``reset()``, or close the
@@ -93,32 +102,32 @@ class WorkerTimeoutError(multiprocessing.TimeoutError, TimeoutError):
     It is a ``multiprocessing.TimeoutError``, as in Gymnasium, and Python's ``TimeoutError``.
 
     Attributes:
-        rows: The rows that have not answered.
+        env_index: The rows that have not answered.
         workers: The workers of these rows; empty for native environments, which have none.
     """
 
     __reduce__ = as_pickled
 
-    def __init__(self, message: str, *, rows: list[int], workers: list[int]) -> None:
+    def __init__(self, message: str, *, env_index: list[int], workers: list[int]) -> None:
         """Sets the message and the attributes."""
         super().__init__(message)
-        self.rows = rows
+        self.env_index = env_index
         self.workers = workers
 
     @classmethod
     def of(
-        cls, call: str, seconds: float, rows: list[int], workers: list[int]
+        cls, call: str, seconds: float, env_index: list[int], workers: list[int]
     ) -> WorkerTimeoutError:
         """A call that has timed out, in Gymnasium's words, with the rows that have not answered."""
         return cls(
-            f"The call to `{call}` has timed out after {seconds:g} second(s). Rows {rows} have not "
+            f"The call to `{call}` has timed out after {seconds:g} second(s). Rows {env_index} have not "
             "answered; nothing is lost: wait again, reset or close.",
-            rows=rows,
+            env_index=env_index,
             workers=workers,
         )
 
 
-class RemoteEnvError(RuntimeError):
+class RemoteEnvError(CartwheelError, RuntimeError):
     """An environment in a worker raised an exception that cannot be raised again here.
 
     The exception cannot be pickled, its class does not exist in this process, or it would end this
@@ -127,18 +136,18 @@ class RemoteEnvError(RuntimeError):
     """
 
 
-class EnvPanicError(RuntimeError):
+class EnvPanicError(CartwheelError, RuntimeError):
     """A native environment panicked. Its row must be reset; the other rows were stepped."""
 
 
-class EnvFailedError(RuntimeError):
+class EnvFailedError(CartwheelError, RuntimeError):
     """A native environment failed in a step or reset, for the reason that its author wrote.
 
     Its row must be reset; the other rows were stepped.
     """
 
 
-class PluginError(RuntimeError):
+class PluginError(CartwheelError, RuntimeError):
     """A plugin broke a rule of its interface; the message names it and says what it did.
 
     It wrote infos that cannot be read or that belong to other rows, or it did not say which row it
@@ -148,7 +157,7 @@ class PluginError(RuntimeError):
     """
 
 
-class BrokenPoolError(RuntimeError):
+class BrokenPoolError(CartwheelError, RuntimeError):
     """The vector environment is broken, and can only be closed.
 
     A call panicked outside of any environment, or a worker process wrote garbage into shared
@@ -157,7 +166,7 @@ class BrokenPoolError(RuntimeError):
     """
 
 
-class RemoteTraceback(Exception):
+class RemoteTraceback(CartwheelError):
     """The traceback in the worker, which is the cause of the exception that is raised here."""
 
     def __init__(self, text: str) -> None:
@@ -170,7 +179,7 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.text}"""'
 
 
-class ForkedProcessError(RuntimeError):
+class ForkedProcessError(CartwheelError, RuntimeError):
     """A vector environment was used in a forked child of the process that made it."""
 
 

@@ -110,9 +110,9 @@ def test_a_state_that_does_not_fit_is_refused_and_no_row_changes():
 @pytest.mark.parametrize(
     ("rows", "states", "expected"),
     [
-        ([5], 1, "`rows` names row 5; there are rows 0 to 4"),
-        ([-1], 1, "`rows` names row -1; there are rows 0 to 4"),
-        ([1, 1], 2, "`rows` names row 1 twice"),
+        ([5], 1, "`env_index` names row 5; there are rows 0 to 4"),
+        ([-1], 1, "`env_index` names row -1; there are rows 0 to 4"),
+        ([1, 1], 2, "`env_index` names row 1 twice"),
         ([1, 2], 1, "1 states for 2 rows"),
         (None, 1, "1 states for 5 rows"),
     ],

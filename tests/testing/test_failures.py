@@ -220,27 +220,27 @@ def test_parameters_that_do_not_keep_their_values_are_named():
 
 
 class Saved(cartwheel.VectorEnv):
-    """Saves and loads rows by copying their environments."""
+    """Saves and loads env_index by copying their environments."""
 
-    def get_state(self, rows):
-        return [deepcopy(vars(self.envs[row])) for row in rows]
+    def get_state(self, env_index):
+        return [deepcopy(vars(self.envs[row])) for row in env_index]
 
-    def set_state(self, rows, states):
-        for row, state in zip(rows, states, strict=True):
+    def set_state(self, env_index, states):
+        for row, state in zip(env_index, states, strict=True):
             vars(self.envs[row]).update(deepcopy(state))
 
 
 class WithoutRandomness(Saved):
-    def get_state(self, rows):
-        states = super().get_state(rows)
+    def get_state(self, env_index):
+        states = super().get_state(env_index)
         return [{name: state[name] for name in ("pos", "t")} for state in states]
 
 
 class Drawing(Saved):
-    def get_state(self, rows):
-        for row in rows:
+    def get_state(self, env_index):
+        for row in env_index:
             self.envs[row].np_random.random()
-        return super().get_state(rows)
+        return super().get_state(env_index)
 
 
 def test_states_that_are_not_whole_are_found():

@@ -263,7 +263,7 @@ def test_a_row_that_is_over_is_refused_and_nothing_is_stepped(build_everywhere, 
     envs.recv(PATIENCE_S)
     with pytest.raises(cartwheel.EpisodeOverError) as refusal:
         envs.send([1, 1, 1], [1, 2, 0])
-    assert list(refusal.value.rows) == [2, 0]
+    assert list(refusal.value.env_index) == [2, 0]
     assert envs._pool.in_flight() == []
     assert envs.get_attr("t") == (1, 0, 9)
     result = envs.step([4], env_index=[1])

@@ -32,7 +32,7 @@ def test_a_row_that_is_over_is_not_stepped(build_any):
     for call in (envs.step, envs.step_async):
         with pytest.raises(cartwheel.EpisodeOverError) as refusal:
             call(actions)
-        assert refusal.value.rows == rows
+        assert refusal.value.env_index == rows
         assert isinstance(refusal.value, AssertionError)
         assert isinstance(refusal.value, gym.error.ResetNeeded)
         assert str(rows) in str(refusal.value)
@@ -56,11 +56,11 @@ def test_every_row_that_is_over_is_named(build_any, case):
     envs.step(actions)
     with pytest.raises(cartwheel.EpisodeOverError) as refusal:
         envs.step(actions)
-    assert refusal.value.rows == list(range(9))
+    assert refusal.value.env_index == list(range(9))
     envs.reset(options={"reset_mask": np.arange(9) != 4})
     with pytest.raises(cartwheel.EpisodeOverError) as refusal:
         envs.step(actions)
-    assert refusal.value.rows == [4]
+    assert refusal.value.env_index == [4]
     envs.reset(options={"reset_mask": np.arange(9) == 4})
     envs.step(actions)
 

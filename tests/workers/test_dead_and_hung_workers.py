@@ -33,7 +33,7 @@ def actions(row, name):
 def assert_names_worker(error, pid, how):
     """The error names the second worker, which steps rows 3 and 4."""
     assert isinstance(error, RuntimeError)
-    assert (error.worker, list(error.rows), error.pid) == (1, [3, 4], pid)
+    assert (error.worker, list(error.env_index), error.pid) == (1, [3, 4], pid)
     for part in ("worker 1", "3", "4", str(pid)):
         assert part in str(error)
     assert re.search(how, str(error)), f"not {how!r}: {error}"
@@ -91,7 +91,7 @@ def test_a_worker_that_dies_while_building_is_named(build_processes, name, conte
     env_fns = [partial(build_faulty, row, name if row == 3 else "none") for row in range(5)]
     with pytest.raises(cartwheel.WorkerDiedError, match=DEATHS[name]) as failure:
         build_processes(env_fns, context=context)
-    assert (failure.value.worker, list(failure.value.rows)) == (1, [3, 4])
+    assert (failure.value.worker, list(failure.value.env_index)) == (1, [3, 4])
 
 
 @pytest.mark.parametrize("context", CONTEXTS)

@@ -116,7 +116,7 @@ def test_every_death_is_named(build_processes, context, death, phase, gates):
 
 
 def assert_named(error, code, phase):
-    assert (error.worker, list(error.rows)) == (1, [3, 4])
+    assert (error.worker, list(error.env_index)) == (1, [3, 4])
     assert (error.exitcode, error.phase) == (code, phase)
     for part in ("rows 3 to 4", str(error.pid), phase):
         assert part in str(error)

@@ -213,7 +213,7 @@ def test_a_worker_that_cannot_report_its_failure_is_reported_as_dead(broken, mon
     monkeypatch.setattr(Fault, "of", raising(MemoryError("no memory to say it")))
     with pytest.raises(cartwheel.WorkerDiedError, match=r"worker 0 \(rows 0 to 1") as failure:
         broken()
-    assert failure.value.rows == [0, 1]
+    assert failure.value.env_index == [0, 1]
 
 
 class MuteEnv(TranscriptEnv):

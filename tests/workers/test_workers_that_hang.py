@@ -190,7 +190,7 @@ def test_a_worker_that_hangs_too_often_is_an_error_that_names_it(build):
     envs.reset(seed=SEED)
     with pytest.raises(cartwheel.WorkerTimeoutError) as failure:
         envs.step(actions(3, "hang"))
-    assert failure.value.rows == LOST
+    assert failure.value.env_index == LOST
     assert failure.value.workers == [1]
     text = "made no progress in `step` for 1.5 second(s) and was killed"
     assert str(failure.value).endswith(text)
@@ -213,7 +213,7 @@ def test_the_timeout_of_a_single_call_restarts_nothing(build):
     envs.step_async([4, 0])
     with pytest.raises(cartwheel.WorkerTimeoutError) as failure:
         envs.step_wait(timeout=0.05)
-    assert failure.value.rows == [0]
+    assert failure.value.env_index == [0]
     assert failure.value.workers == [0]
     assert envs.step_wait()[1].tolist() == [4, 0]
     assert envs.stats().restarts.sum() == 0
@@ -227,7 +227,7 @@ def test_what_is_pending_after_a_timeout_is_named_with_the_ways_out(build_proces
     while waited_for != [1]:  # until row 0 has answered
         with pytest.raises(TimeoutError) as late:
             envs.step_wait(timeout=0.05)
-        waited_for = late.value.rows
+        waited_for = late.value.env_index
     with pytest.raises(cartwheel.errors.gym.error.AlreadyPendingCallError) as failure:
         envs.step([0, 0])
     assert failure.value.__notes__ == [
@@ -239,11 +239,11 @@ def test_what_is_pending_after_a_timeout_is_named_with_the_ways_out(build_proces
 
 
 def test_a_timeout_error_is_pythons_and_multiprocessings_and_can_be_pickled():
-    error = cartwheel.WorkerTimeoutError("late", rows=[3, 4], workers=[1])
+    error = cartwheel.WorkerTimeoutError("late", env_index=[3, 4], workers=[1])
     for made in (error, pickle.loads(pickle.dumps(error))):
         assert isinstance(made, TimeoutError)
         assert isinstance(made, multiprocessing.TimeoutError)
-        assert (str(made), made.rows, made.workers) == ("late", [3, 4], [1])
+        assert (str(made), made.env_index, made.workers) == ("late", [3, 4], [1])
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def send_and_receive(envs, until):
 
 
 def assert_names_worker(error, pid):
-    assert (error.worker, list(error.rows), error.pid) == (1, [3, 4], pid)
+    assert (error.worker, list(error.env_index), error.pid) == (1, [3, 4], pid)
     for part in ("worker 1", "3", "4", str(pid), "SIGKILL"):
         assert part in str(error)
 

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from cartwheel._internal.arguments import as_integers
-from cartwheel.errors import as_pickled
+from cartwheel.errors import CartwheelError, as_pickled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def check_distinct(ids: NDArray[Any]) -> None:
         raise ValueError(f"`env_id` names environment {numbers[counts > 1][0]} twice")
 
 
-class EnvBusyError(gym.error.AlreadyPendingCallError, ValueError):
+class EnvBusyError(CartwheelError, gym.error.AlreadyPendingCallError, ValueError):
     """A send or reset of environments whose last results were not received yet.
 
     Nothing was sent. Receive these results first.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cartwheel.errors import as_pickled
+from cartwheel.errors import CartwheelError, as_pickled
 
 
 @dataclass
@@ -33,7 +33,7 @@ class EnvCheckReport:
         return "\n".join(lines)
 
 
-class EnvCheckError(AssertionError):
+class EnvCheckError(CartwheelError, AssertionError):
     """An environment breaks a promise of Gymnasium's interface or of cartwheel's.
 
     The message has two lines: what was seen, with environment, check, field, row and step; and how

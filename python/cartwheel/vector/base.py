@@ -620,7 +620,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     # States
 
-    def get_state(self, rows: Any = None) -> list[bytes]:
+    def get_state(self, env_index: Any = None) -> list[bytes]:
         """Saves rows: environments, places in their episodes, and what the rows show.
 
         A native environment's state has its random numbers, too. It belongs to the environment's id
@@ -638,7 +638,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         restore none that you do not trust.
 
         Args:
-            rows: Row numbers, in any order; ``None`` for all rows.
+            env_index: Row numbers, in any order; ``None`` for all rows.
 
         Returns:
             One state for each row.
@@ -650,11 +650,11 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             Exception: The environment of the lowest failing row raised it.
         """
         self._pool.check("get_state", idle=True)
-        numbers = self._numbers(rows, "rows")
+        numbers = self._numbers(env_index)
         self._check_states("get_state", numbers)
         return saved(self._pool, self._link, numbers)
 
-    def set_state(self, rows: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
+    def set_state(self, env_index: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
         """Continues rows from states that :meth:`get_state` returned.
 
         Each row goes on as the saved row did: the same actions give the same results, bit for bit.
@@ -662,7 +662,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         into any row, any number of times. If a state is refused, no row changes.
 
         Args:
-            rows: Row numbers, in any order; ``None`` for all rows.
+            env_index: Row numbers, in any order; ``None`` for all rows.
             states: One state for each of these rows.
 
         Returns:
@@ -680,7 +680,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 new one.
         """
         self._pool.check("set_state", idle=True)
-        numbers = self._numbers(rows, "rows")
+        numbers = self._numbers(env_index)
         if isinstance(states, bytes):
             raise TypeError("`states` must be a list with one state for each row, got one state.")
         if len(states) != len(numbers):
@@ -698,9 +698,11 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Returns the rows of ``env_index`` as a list; ``None`` stands for all rows."""
         return None if env_index is None else as_rows(env_index, self.num_envs)
 
-    def _numbers(self, rows: Any, name: str = "env_index") -> list[int]:
+    def _numbers(self, env_index: Any) -> list[int]:
         """Returns row numbers as a list; ``None`` stands for all rows."""
-        return list(range(self.num_envs)) if rows is None else as_rows(rows, self.num_envs, name)
+        return (
+            list(range(self.num_envs)) if env_index is None else as_rows(env_index, self.num_envs)
+        )
 
     # Closing
 

@@ -124,7 +124,7 @@ class Crew:
             raise WorkerTimeoutError(
                 f"the construction has timed out after {deadline.seconds} second(s): the workers "
                 f"of rows {late} have not answered",
-                rows=late,
+                env_index=late,
                 workers=self.workers_of(late),
             )
         return list(messages.values())
@@ -197,7 +197,7 @@ class Crew:
             return WorkerDiedError(
                 f"{self._name(worker)}, a thread, ended during {phase}",
                 worker=worker,
-                rows=rows,
+                env_index=rows,
                 pid=os.getpid(),
                 exitcode=None,
                 phase=phase,
@@ -213,7 +213,7 @@ class Crew:
         return WorkerDiedError(
             message + quoted(stderr),
             worker=worker,
-            rows=rows,
+            env_index=rows,
             pid=process.pid,
             exitcode=process.exitcode,
             phase=phase,
@@ -226,7 +226,7 @@ class Crew:
         return WorkerTimeoutError(
             f"{self._name(worker)}, pid {pid}, made no progress in `{phase}` for "
             f"{self.recovery.timeout:g} second(s) and was killed",
-            rows=list(range(*self.shards[worker])),
+            env_index=list(range(*self.shards[worker])),
             workers=[worker],
         )
 
@@ -351,7 +351,7 @@ class Crew:
             raise WorkerTimeoutError(
                 f"the construction of rows {rows}, whose worker process had died, has timed out "
                 f"after {deadline.seconds} second(s)",
-                rows=rows,
+                env_index=rows,
                 workers=[worker],
             ) from None
         self._check(worker, message)

@@ -134,13 +134,13 @@ class AutoresetAdapter(WholeBatches):
         with self._recovering():
             return self._began(self._inner.reset_wait(*arguments), self._resets)
 
-    def set_state(self, rows: Any, states: Any) -> Reset:
+    def set_state(self, env_index: Any, states: Any) -> Reset:
         """Continues rows from states; their next step resets those that are over."""
         if self._recording is not None:
             self._recording.check_reset(in_parts=True)
         with self._recovering():
-            result: Reset = self._inner.set_state(rows, states)
-        numbers = np.arange(self.num_envs) if rows is None else np.asarray(rows)
+            result: Reset = self._inner.set_state(env_index, states)
+        numbers = np.arange(self.num_envs) if env_index is None else np.asarray(env_index)
         self._over[numbers] = np.isin(numbers, self._source.rows_over())
         return result
 

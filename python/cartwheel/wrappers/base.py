@@ -251,11 +251,11 @@ class VectorWrapper(AnyVectorWrapper):
             self._recording.check_reset(in_parts=True)
         self._source.async_reset(seed, options)
 
-    def set_state(self, rows: Any, states: Any) -> Reset:
+    def set_state(self, env_index: Any, states: Any) -> Reset:
         """Continues rows from states; for the wrappers, an episode begins there.
 
         Args:
-            rows: Row numbers; ``None`` for all rows.
+            env_index: Row numbers; ``None`` for all rows.
             states: One state for each row, from ``get_state``.
 
         Returns:
@@ -266,9 +266,9 @@ class VectorWrapper(AnyVectorWrapper):
         """
         if self._recording is not None:
             self._recording.check_reset(in_parts=True)
-        numbers = np.arange(self.num_envs) if rows is None else as_rows(rows, self.num_envs, "rows")
-        numbers = np.asarray(numbers, np.int64)
-        return self._as_reset(self._called(self._source.set_state, rows, numbers, states))
+        rows = range(self.num_envs) if env_index is None else as_rows(env_index, self.num_envs)
+        numbers = np.array(rows, np.int64)
+        return self._as_reset(self._called(self._source.set_state, env_index, numbers, states))
 
     def rollout(self, num_steps: int) -> RolloutArrays[Any]:
         """Records the next ``num_steps`` steps into contiguous arrays.

@@ -207,11 +207,11 @@ class Source:
             self._lose_reset(error, seed, options, before)
             raise
 
-    def set_state(self, rows: Any, numbers: NDArray[np.int64], states: Any) -> Batch:
+    def set_state(self, env_index: Any, numbers: NDArray[np.int64], states: Any) -> Batch:
         """Restores rows from states; for wrappers that is the beginning of an episode."""
         before = self.standing()
         try:
-            observations, infos = self.envs.set_state(rows, states)
+            observations, infos = self.envs.set_state(env_index, states)
         except BaseException as error:
             self._lose_states(error, numbers, before)
             raise

@@ -113,7 +113,7 @@ def test_without_autoreset_rows_wait_for_their_reset(make, theirs):
             stops += 1
             with pytest.raises(cartwheel.EpisodeOverError, match="over") as caught:
                 ours.step(actions)
-            assert caught.value.rows == over.nonzero()[0].tolist()
+            assert caught.value.env_index == over.nonzero()[0].tolist()
             options = {"reset_mask": over}
             observations, infos = ours.reset(options=options)
             expected = oracle.reset(options=dict(options))
