@@ -178,7 +178,9 @@ def test_a_death_crosses_a_pool_of_processes():
 import concurrent.futures, multiprocessing, cartwheel
 
 def job():
-    raise cartwheel.WorkerDiedError("died", worker=0, env_index=[2], pid=1, exitcode=-9, phase="step")
+    raise cartwheel.WorkerDiedError(
+        "died", worker=0, env_index=[2], pid=1, exitcode=-9, phase="step"
+    )
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("fork")

@@ -120,8 +120,8 @@ class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutEr
     ) -> WorkerTimeoutError:
         """A call that has timed out, in Gymnasium's words, with the rows that have not answered."""
         return cls(
-            f"The call to `{call}` has timed out after {seconds:g} second(s). Rows {env_index} have not "
-            "answered; nothing is lost: wait again, reset or close.",
+            f"The call to `{call}` has timed out after {seconds:g} second(s). Rows {env_index} "
+            "have not answered; nothing is lost: wait again, reset or close.",
             env_index=env_index,
             workers=workers,
         )

@@ -91,9 +91,13 @@ def test_a_final_value_replaces_the_value_of_the_next_row():
             ValueError,
             "`final_index[1]` is [2, 1] (step, environment), for the second time",
         ),
-        ({"mode": "next_step"}, ValueError, "1 final values were given, but in NEXT_STEP"),
         (
-            {"mode": "disabled", "on_done": "freeze"},
+            {"autoreset_mode": "next_step"},
+            ValueError,
+            "1 final values were given, but in NEXT_STEP",
+        ),
+        (
+            {"autoreset_mode": "disabled", "on_done": "freeze"},
             ValueError,
             "1 final values were given, but frozen rows repeat",
         ),
@@ -103,7 +107,7 @@ def test_a_final_value_replaces_the_value_of_the_next_row():
 )
 def test_bad_final_values_are_refused(changes, error, text):
     good = {"final_values": np.ones(1), "final_index": [[2, 1]]}
-    arguments = {"mode": "same_step", "values": VALUES, **one_end(), **good}
+    arguments = {"autoreset_mode": "same_step", "values": VALUES, **one_end(), **good}
     returns.next_values(**arguments)
     out = np.full((STEPS, ENVS), 77.0)
     with pytest.raises(error, match=re.escape(text)):

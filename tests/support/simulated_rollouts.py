@@ -93,10 +93,10 @@ class Rollout:
 
     @property
     def mode_arguments(self):
-        """``mode`` and ``on_done``."""
+        """``autoreset_mode`` and ``on_done``."""
         if self.mode == FROZEN:
-            return {"mode": AutoresetMode.DISABLED, "on_done": "freeze"}
-        return {"mode": self.mode}
+            return {"autoreset_mode": AutoresetMode.DISABLED, "on_done": "freeze"}
+        return {"autoreset_mode": self.mode}
 
     def of_states(self, kind):
         """The numbers in the table for the observations before each step, ``[T, N]``."""

@@ -248,7 +248,7 @@ def test_rollouts_have_the_same_arrays_and_steps_their_own_finals(build, env_fn)
             ends += expected[4]["_final_obs"].sum()
             shown = list(iterate(oracle.observation_space, expected[0]))
             assert_identical(arrays.observations["walk"][step + 1, 0], shown[0]["walk"])
-            assert_identical(arrays.terminations[step], expected[2])
+            assert_identical(arrays.terminated[step], expected[2])
     for result, expected in kept:
         assert_identical(result, expected)
     assert ends >= 3
@@ -266,9 +266,9 @@ def test_native_rollouts_have_them(build_native):
         kept.append((envs.step(actions), dense(twin, twin.step(actions))))
     for result, expected in kept:
         assert_identical(result, expected)
-    for name in ("observations", "rewards", "terminations", "truncations"):
+    for name in ("observations", "rewards", "terminated", "truncated"):
         assert_identical(getattr(arrays, name), getattr(others, name), name)
-    assert arrays.truncations.any()
+    assert arrays.truncated.any()
 
 
 # Names, keywords, errors

@@ -340,8 +340,8 @@ def test_a_rollout_goes_on(build):
     rollout = envs.rollout(6)
     steps = [envs.step(actions(2, "value error" if step == 3 else "none")) for step in range(6)]
     np.testing.assert_array_equal(rollout.observations[1:], [step[0] for step in steps])
-    np.testing.assert_array_equal(rollout.truncations, [step[3] for step in steps])
-    assert rollout.truncations.sum() == 1
+    np.testing.assert_array_equal(rollout.truncated, [step[3] for step in steps])
+    assert rollout.truncated.sum() == 1
 
 
 class PictureEnv(gym.Env):

@@ -134,7 +134,7 @@ def test_a_list_is_a_reset_of_all_rows(build_any):
         for _ in range(4):
             envs.step(np.zeros(6, int))
         assert_identical(arrays.observations[0], first)
-        ends.append(arrays.truncations.copy())
+        ends.append(arrays.truncated.copy())
     assert_identical(*ends)
     assert ends[0][0].any()
     assert not ends[0][0].all()

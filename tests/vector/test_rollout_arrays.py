@@ -58,7 +58,7 @@ def test_rollouts_hold_what_the_steps_return_in_contiguous_arrays(build_anywhere
         rewards, terminations, truncations = map(np.array, zip(*outcomes, strict=True))
         kept.append((rollout, np.array(rows), rewards, terminations, truncations))
     for rollout, *expected in kept:
-        arrays = (rollout.observations, rollout.rewards, rollout.terminations, rollout.truncations)
+        arrays = (rollout.observations, rollout.rewards, rollout.terminated, rollout.truncated)
         for array, values in zip(arrays, expected, strict=True):
             assert_identical(array, values)
             assert array.flags.c_contiguous

@@ -160,9 +160,9 @@ def test_rollouts_record_what_the_rules_make_of_the_steps(kind):
             observations, rewards, terminations, truncations, _ = oracle.step(actions)
             assert_identical(arrays.observations[step + 1], observations)
             assert_identical(arrays.rewards[step], rewards)
-            assert_identical(arrays.terminations[step], terminations)
-            assert_identical(arrays.truncations[step], truncations)
-        assert arrays.truncations.any()
+            assert_identical(arrays.terminated[step], terminations)
+            assert_identical(arrays.truncated[step], truncations)
+        assert arrays.truncated.any()
 
 
 @pytest.mark.parametrize("kind", [INLINE, THREAD, NATIVE], ids=str)

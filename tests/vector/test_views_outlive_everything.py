@@ -53,7 +53,7 @@ def of_a_rollout(envs):
     rollout = envs.rollout(4)
     for _ in range(4):
         envs.step(actions(envs))
-    parts = [rollout.observations, rollout.rewards, rollout.terminations, rollout.truncations]
+    parts = [rollout.observations, rollout.rewards, rollout.terminated, rollout.truncated]
     del rollout
     return parts
 

@@ -266,8 +266,8 @@ def test_rollouts_go_on(build):
         rollout = envs.rollout(5)
         steps = [envs.step(actions(4, "kill" if at == 2 else "none")) for at in range(5)]
         np.testing.assert_array_equal(rollout.observations[1:], [step[0] for step in steps])
-        np.testing.assert_array_equal(rollout.truncations, [step[3] for step in steps])
-        assert rollout.truncations.sum() == 2
+        np.testing.assert_array_equal(rollout.truncated, [step[3] for step in steps])
+        assert rollout.truncated.sum() == 2
     pid = envs.get_attr("pid")[3]
     end(pid)
     rollout = envs.rollout(7)  # of another length: its memory is attached when the death is noticed

@@ -132,11 +132,11 @@ def test_a_rollout_has_what_steps_return(mode):
         result = envs.step(envs.action_space.sample())
         assert_identical(arrays.observations[step], present)
         assert_identical(arrays.rewards[step], result[1])
-        assert_identical(arrays.terminations[step], result[2])
-        assert_identical(arrays.truncations[step], result[3])
+        assert_identical(arrays.terminated[step], result[2])
+        assert_identical(arrays.truncated[step], result[3])
         present = result[0]
     assert_identical(arrays.observations[20], present)
-    assert (arrays.terminations | arrays.truncations).any()
+    assert (arrays.terminated | arrays.truncated).any()
     envs.close()
 
 
@@ -148,7 +148,9 @@ def test_wrong_modes_are_refused_before_anything_is_stepped():
         AutoresetAdapter(same, N)
     with pytest.raises(ValueError, match="SAME_STEP or NEXT_STEP"):
         AutoresetAdapter(disabled, D)
-    with pytest.raises(ValueError, match=r"'NoSuchMode' is .* `mode` must be one of 'next_step'"):
+    with pytest.raises(
+        ValueError, match=r"'NoSuchMode' is .* `autoreset_mode` must be one of 'next_step'"
+    ):
         AutoresetAdapter(disabled, "NoSuchMode")
     with pytest.raises(TypeError, match="SAME_STEP works"):
         AutoresetAdapter(sync, N)

@@ -243,7 +243,7 @@ def test_a_rollout_has_what_steps_return():
             wrapped[1].step(actions)
             assert_identical(rollout.observations[number + 1], observations, "observations")
             assert_identical(rollout.rewards[number], rewards, "rewards")
-            assert_identical(rollout.terminations[number], terminations, "terminations")
+            assert_identical(rollout.terminated[number], terminations, "terminations")
         for envs in wrapped:
             envs.close()
 

@@ -27,7 +27,7 @@ class Begun(VectorWrapper):
     def _transform(self, batch):
         rows = range(self.num_envs) if batch.rows is None else batch.rows.tolist()
         begins = batch.kinds == RESET
-        if self._source.mode == S and batch.rewards is not None:
+        if self._source.autoreset_mode == S and batch.rewards is not None:
             begins |= batch.terminations | batch.truncations
         for place, row in enumerate(rows):
             if begins[place]:

@@ -125,7 +125,7 @@ class RolloutActor:
         self._collector = Collector(envs, policy, seed=seed, **plan.collector)
         return Description(
             envs=f"{envs.num_envs} × {envs.single_observation_space}, {envs.single_action_space}, "
-            f"{self._collector.mode.name}",
+            f"{self._collector.autoreset_mode.name}",
             num_envs=envs.num_envs,
             takes_weights=callable(getattr(policy, "set_weights", None)),
             policy=type(policy).__qualname__,

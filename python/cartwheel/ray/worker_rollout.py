@@ -53,7 +53,7 @@ class WorkerRollout(Rollout):
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        parts = [getattr(self, name) for name in _FIELDS if name not in ("mode", "carry")]
+        parts = [getattr(self, name) for name in _FIELDS if name not in ("autoreset_mode", "carry")]
         return sum(array.nbytes for part in parts for _, array in nested.named(part, ""))
 
 
@@ -86,7 +86,7 @@ def joined(rollouts: Sequence[WorkerRollout]) -> WorkerRollout:
         **fields,
         final_observations=nested.at(nested.concat(finals), order),
         final_index=index[order],
-        mode=rollouts[0].mode,
+        autoreset_mode=rollouts[0].autoreset_mode,
         carry=Carry(**before),
         env_index=np.arange(rows[-1]),
         version=rollouts[0].version,

@@ -188,7 +188,7 @@ class RecordEpisode(VectorWrapper):
             output = VideoOutput(folder, self._writer, video_fps, max_steps_per_video, numbers)
             self._videos = VideoRecorder(
                 self.num_envs,
-                Camera(envs, filmed, self._source.mode),
+                Camera(envs, filmed, self._source.autoreset_mode),
                 TiledVideo(output, self.num_envs)
                 if isinstance(video_envs, str)
                 else EpisodeVideos(output, filmed),
@@ -218,7 +218,7 @@ class RecordEpisode(VectorWrapper):
     def _can_have_videos(self, save_video: bool | None) -> bool:  # noqa: FBT001 - an argument
         if save_video is not None and not save_video:
             return False
-        wrong = obstacle(self, self._source.mode)
+        wrong = obstacle(self, self._source.autoreset_mode)
         if save_video and wrong is not None:
             raise ValueError(f"no video of {self.env} can be made: {wrong}.")
         return wrong is None
@@ -295,7 +295,7 @@ class RecordEpisode(VectorWrapper):
             over = np.logical_or(batch.terminations, batch.truncations)
             if not np.count_nonzero(over):
                 over = None
-            elif self._source.mode == AutoresetMode.SAME_STEP:
+            elif self._source.autoreset_mode == AutoresetMode.SAME_STEP:
                 finals = batch.finals(self.single_observation_space)
                 begins = begins | (over & (kinds != SHOWN))
         if self._videos is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def valid_mask(
-    mode: Mode,
+    autoreset_mode: Mode,
     terminated: Array,
     truncated: Array,
     prev_done: Array,
@@ -36,7 +36,8 @@ def valid_mask(
     transitions.
 
     Args:
-        mode: An ``AutoresetMode``, its value (``"NextStep"``) or its name (``"next_step"``).
+        autoreset_mode: An ``AutoresetMode``, its value (``"NextStep"``) or its name
+            (``"next_step"``).
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
         prev_done: Which episodes ended in the last step before this rollout, ``[N]``:
@@ -50,10 +51,10 @@ def valid_mask(
 
     Raises:
         TypeError: A dtype is wrong.
-        ValueError: Shapes do not agree, the rollout is empty, ``mode`` or ``on_done`` is unknown,
-            or two consecutive rows both end an episode in ``NEXT_STEP``, which is impossible.
+        ValueError: Shapes do not agree, the rollout is empty, a name is unknown, or two consecutive
+            rows both end an episode in ``NEXT_STEP``, which is impossible.
     """
-    native_mode = _native_mode(mode, on_done)
+    native_mode = _native_mode(autoreset_mode, on_done)
     flags = (as_flags("terminated", terminated), as_flags("truncated", truncated))
     before = as_flags("prev_done", prev_done, 1)
     inputs = {"terminated": flags[0], "truncated": flags[1], "prev_done": before}
@@ -63,7 +64,7 @@ def valid_mask(
 
 
 def is_first(
-    mode: Mode,
+    autoreset_mode: Mode,
     terminated: Array,
     truncated: Array,
     prev_done: Array,
@@ -79,7 +80,8 @@ def is_first(
     needs the state of that episode. The row after that one is marked.
 
     Args:
-        mode: An ``AutoresetMode``, its value (``"NextStep"``) or its name (``"next_step"``).
+        autoreset_mode: An ``AutoresetMode``, its value (``"NextStep"``) or its name
+            (``"next_step"``).
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
         prev_done: As for :func:`valid_mask`, ``[N]``.
@@ -95,10 +97,10 @@ def is_first(
 
     Raises:
         TypeError: A dtype is wrong.
-        ValueError: Shapes do not agree, the rollout is empty, ``mode`` or ``on_done`` is unknown,
-            or two consecutive rows both end an episode in ``NEXT_STEP``, which is impossible.
+        ValueError: Shapes do not agree, the rollout is empty, a name is unknown, or two consecutive
+            rows both end an episode in ``NEXT_STEP``, which is impossible.
     """
-    native_mode = _native_mode(mode, on_done)
+    native_mode = _native_mode(autoreset_mode, on_done)
     flags = (as_flags("terminated", terminated), as_flags("truncated", truncated))
     before, first = as_flags("prev_done", prev_done, 1), as_flags("initial", initial, 1)
     names = ("terminated", "truncated", "prev_done", "initial")
@@ -110,7 +112,7 @@ def is_first(
 
 
 def next_values(
-    mode: Mode,
+    autoreset_mode: Mode,
     values: Array,
     terminated: Array,
     truncated: Array,
@@ -142,7 +144,8 @@ def next_values(
         array([9., 3.])
 
     Args:
-        mode: An ``AutoresetMode``, its value (``"SameStep"``) or its name (``"same_step"``).
+        autoreset_mode: An ``AutoresetMode``, its value (``"SameStep"``) or its name
+            (``"same_step"``).
         values: Values of the observations, ``[T + 1, N]``; the last row has the values after the
             last step.
         terminated: Flags ``[T, N]``.
@@ -166,7 +169,7 @@ def next_values(
             is missing, given twice, or given for a row that does not exist or does not end an
             episode. Final values are given although the mode needs none.
     """
-    native_mode = _native_mode(mode, on_done)
+    native_mode = _native_mode(autoreset_mode, on_done)
     check_choice("bootstrap", bootstrap, Bootstrap)
     if (final_values is None) != (final_index is None):
         raise ValueError("`final_values` and `final_index` go together: give both or none.")
@@ -199,7 +202,7 @@ def _finals(
     return as_rows("final_values", numbers, 1), rows.astype(np.int64, copy=False)
 
 
-def _native_mode(mode: Mode, on_done: str) -> tuple[str, bool]:
+def _native_mode(autoreset_mode: Mode, on_done: str) -> tuple[str, bool]:
     """Returns the value of the mode, and whether finished rows are frozen."""
     check_choice("on_done", on_done, OnDone)
-    return as_autoreset_mode(mode).value, on_done == "freeze"
+    return as_autoreset_mode(autoreset_mode).value, on_done == "freeze"

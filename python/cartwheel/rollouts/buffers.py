@@ -46,7 +46,7 @@ class Segment:
             slab = given.rollout(capacity)
             self.observations: Any = slab.observations
             self.rewards = slab.rewards
-            self.terminated, self.truncated = slab.terminations, slab.truncations
+            self.terminated, self.truncated = slab.terminated, slab.truncated
         else:
             shape = (capacity, envs.num_envs)
             observations = batch_space(envs.single_observation_space, envs.num_envs)

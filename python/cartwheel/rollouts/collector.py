@@ -213,7 +213,7 @@ class Collector:
         progress: bool | Callable[[int, int], object] = True,
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
-        self.mode = _mode_of(envs)
+        self.autoreset_mode = _mode_of(envs)
         self.envs, self.recurrent = envs, recurrent
         envs, self._conversion = without_conversion(envs)
         if self._conversion is not None:
@@ -228,7 +228,7 @@ class Collector:
         ):
             nested.empty(batch_space(space, envs.num_envs), 1, name)
         plan = Plan(order, groups, min_rows, max_rows, deadline, run_ahead, columns, standby)
-        plan.check(envs, self.mode, counts_episodes=self.episodes_per_env is not None)
+        plan.check(envs, self.autoreset_mode, counts_episodes=self.episodes_per_env is not None)
         queue = as_integer("queue", queue, 1)
         check_progress(progress)
         self._progress = progress
@@ -236,7 +236,7 @@ class Collector:
             _check_background(envs)
         self._order = order
         calls = Calls(envs)
-        where = envs, self.mode, self._actor, calls, steps, self.episodes_per_env
+        where = envs, self.autoreset_mode, self._actor, calls, steps, self.episodes_per_env
         source, spares = plan.source(*where)
         self._session = Session(envs, self._actor, source, calls, order, spares, seed, options)
         self._background: Background | None = None

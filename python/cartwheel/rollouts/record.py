@@ -36,7 +36,7 @@ class Record:
     final_observations: Any
     final_index: NDArray[np.int64]
     extras: dict[str, NDArray[Any]]
-    mode: AutoresetMode
+    autoreset_mode: AutoresetMode
     carry: Carry
     policy_version: NDArray[np.int64]
     env_index: NDArray[np.int64]

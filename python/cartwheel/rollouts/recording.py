@@ -188,7 +188,7 @@ class Recording:
         finals, index = self.finals.joined(replaced)
         return Rollout(
             **rows,
-            mode=self.mode,
+            autoreset_mode=self.mode,
             valid=valid,
             is_first=is_first,
             final_observations=finals,
@@ -341,7 +341,7 @@ def carry_after(rollout: Record) -> Carry:
     over = rollout.terminated[:-1] | rollout.truncated[:-1]
     last = np.where(over, steps[:-1], -1).max(axis=0, initial=-1)
     first = last + 1
-    if rollout.mode == AutoresetMode.NEXT_STEP:  # after a row that only resets
+    if rollout.autoreset_mode == AutoresetMode.NEXT_STEP:  # after a row that only resets
         first += (last >= 0) | ~rollout.valid[0]
     goes_on = (first == 0) & ~before.is_first
     sums = np.add.reduce(rollout.rewards, axis=0, where=steps >= first)

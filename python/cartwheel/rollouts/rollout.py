@@ -61,7 +61,7 @@ class Rollout(Estimators):
         extras: The extras of the policy, by name, ``[T, N, …]``. You may add arrays, such as
             ``rollout.extras["advantages"]``: :meth:`flatten`, :meth:`minibatches`, :meth:`windows`
             and :meth:`transitions` return them, too.
-        mode: The autoreset mode.
+        autoreset_mode: The autoreset mode.
         carry: The results of the last step before the rollout.
         policy_version: Which policy made each action, ``int64``, ``[T, N]``: the number of calls of
             :meth:`Collector.update` before. With ``order="free"`` or ``"groups"``, rows that only
@@ -73,7 +73,7 @@ class Rollout(Estimators):
     def __repr__(self) -> str:
         """Size, mode and names of extras in one line."""
         size = f"{self.num_steps} steps × {self.num_envs} envs"
-        return one_line("Rollout", f"{size}, {self.mode.name.lower()}", self.extras)
+        return one_line("Rollout", f"{size}, {self.autoreset_mode.name.lower()}", self.extras)
 
     # Values
 
@@ -256,7 +256,7 @@ class Rollout(Estimators):
             final_observations=nested.at(self.final_observations, kept),
             final_index=self.final_index[kept] - np.array([cut, 0]),
             extras=nested.at(self.checked_extras(), after),
-            mode=self.mode,
+            autoreset_mode=self.autoreset_mode,
             carry=carry,
             policy_version=self.policy_version[after],
             env_index=self.env_index,

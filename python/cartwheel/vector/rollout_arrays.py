@@ -25,14 +25,14 @@ class RolloutArrays(Generic[ObsType]):
             *shape)``: entry ``t`` is the policy's input for step ``t``, and entry ``num_steps`` is
             the observation that the last step returned.
         rewards: ``float64``, shape ``(num_steps, num_envs)``.
-        terminations: ``bool``, shape ``(num_steps, num_envs)``.
-        truncations: ``bool``, shape ``(num_steps, num_envs)``.
+        terminated: ``bool``, shape ``(num_steps, num_envs)``.
+        truncated: ``bool``, shape ``(num_steps, num_envs)``.
     """
 
     observations: ObsType
     rewards: NDArray[np.float64]
-    terminations: NDArray[np.bool_]
-    truncations: NDArray[np.bool_]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
 
     def __repr__(self) -> str:
         """The size, in one line."""

@@ -62,7 +62,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         space = images.space
         self._set_observation_space(space)
         #: Whether rows whose episode ended show the next one already.
-        self.ends_in_steps = self._source.mode == AutoresetMode.SAME_STEP
+        self.ends_in_steps = self._source.autoreset_mode == AutoresetMode.SAME_STEP
         #: The image that each environment last showed, for rows that show it again.
         self._shown = np.zeros((envs.num_envs, *space.shape), space.dtype)
         #: Actions and rows of a pending ``step_async``.

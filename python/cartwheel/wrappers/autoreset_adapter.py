@@ -71,26 +71,26 @@ class AutoresetAdapter(WholeBatches):
 
     Args:
         envs: A vector environment of the mode ``DISABLED``, whose ``batch_size`` is ``num_envs``.
-        mode: ``SAME_STEP`` or ``NEXT_STEP``.
+        autoreset_mode: ``SAME_STEP`` or ``NEXT_STEP``.
 
     Raises:
         ValueError: ``envs`` is in another mode than ``DISABLED``, its batches are smaller than
-            ``num_envs``, or ``mode`` is ``DISABLED`` or unknown.
-        TypeError: ``mode`` is ``NEXT_STEP``, and rows of ``envs`` cannot be stepped apart.
+            ``num_envs``, or ``autoreset_mode`` is ``DISABLED`` or unknown.
+        TypeError: The mode is ``NEXT_STEP``, and rows of ``envs`` cannot be stepped apart.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], mode: Mode) -> None:
+    def __init__(self, envs: VectorEnv[Any, Any, Any], autoreset_mode: Mode) -> None:
         """Checks the modes; steps nothing."""
         super().__init__(envs)
-        self._mode = as_autoreset_mode(mode, "mode")
+        self._mode = as_autoreset_mode(autoreset_mode)
         if self._mode == AutoresetMode.DISABLED:
             raise ValueError(
-                "`mode` must be SAME_STEP or NEXT_STEP: `envs` are in DISABLED already"
+                "`autoreset_mode` must be SAME_STEP or NEXT_STEP: `envs` are in DISABLED already"
             )
-        if self._source.mode != AutoresetMode.DISABLED:
+        if self._source.autoreset_mode != AutoresetMode.DISABLED:
             raise ValueError(
                 f"`envs` must be made with autoreset_mode='disabled', got {envs} in the mode "
-                f"{self._source.mode.name}."
+                f"{self._source.autoreset_mode.name}."
             )
         self._check_batches(envs, "an AutoresetAdapter needs batches of all rows that it steps.")
         self._steps_apart: bool = getattr(envs, "steps_rows", False)

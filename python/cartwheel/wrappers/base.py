@@ -351,7 +351,7 @@ class VectorWrapper(AnyVectorWrapper):
     @property
     def autoreset_mode(self) -> AutoresetMode:
         """When a finished environment restarts."""
-        return self._source.mode
+        return self._source.autoreset_mode
 
     @property
     def steps_rows(self) -> bool:

@@ -96,7 +96,7 @@ class FrameStack(KeepsState, VectorWrapper):
         return list(nested.named(self._stacks, "observations"))
 
     def _transform(self, batch: Batch) -> None:
-        ends, finals = batch.ended(self._space_before, self._source.mode)
+        ends, finals = batch.ended(self._space_before, self._source.autoreset_mode)
 
         kinds = batch.kinds
         if batch.gaps is not None:  # frames with a gap are not a stack

@@ -118,7 +118,7 @@ class NormalizeObservation(Normalizer):
         self._space_before = space
         self._set_observation_space(Box(-np.inf, np.inf, space.shape, np.float32))
         self._normalizer = ObservationNormalizer(
-            envs.num_envs, space.shape, self.epsilon, self._source.mode.value
+            envs.num_envs, space.shape, self.epsilon, self._source.autoreset_mode.value
         )
 
     @property
@@ -128,7 +128,7 @@ class NormalizeObservation(Normalizer):
         return RunningMoments(mean, var, count)
 
     def _transform(self, batch: Batch) -> None:
-        ends, finals = batch.ended(self._space_before, self._source.mode)
+        ends, finals = batch.ended(self._space_before, self._source.autoreset_mode)
         last = batch.observations[:0] if finals is None else finals.observations
         batch.observations, last = self._normalizer.normalize(
             batch.rows, batch.kinds, batch.observations, ends and (*ends, last)

@@ -60,7 +60,7 @@ class Source:
 
     Attributes:
         envs: The vector environment, possibly in wrappers of Gymnasium.
-        mode: Its autoreset mode.
+        autoreset_mode: Its autoreset mode.
         steps_rows: Whether some of its rows can be stepped apart: cartwheel's own can.
         on_its_way: The batch that has not come through the wrappers yet, which end its way.
     """
@@ -76,12 +76,12 @@ class Source:
             raise TypeError(
                 f"a wrapper needs a vector environment, got {type(envs)}: see cartwheel.make_vec."
             )
-        self.mode = mode_of(envs)
+        self.autoreset_mode = mode_of(envs)
         self.envs: Any = envs
         self.steps_rows: bool = getattr(envs, "steps_rows", False)
         #: Counts calls where the vector environment does not.
         self._calls = None if self.steps_rows else Calls(envs)
-        self._kinds = RowKinds(envs.num_envs, self.mode.value)
+        self._kinds = RowKinds(envs.num_envs, self.autoreset_mode.value)
         self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
         #: The rows of a pending ``step_async``; seed and options of a pending ``reset_async``.
         self._waits_for: Any = None
@@ -219,7 +219,7 @@ class Source:
         self._beginnings.forget_next(numbers.tolist())
         kinds = self._kinds.reset(numbers, None)
         over = np.intersect1d(numbers, self.rows_over())
-        if len(over) and self.mode == AutoresetMode.DISABLED:
+        if len(over) and self.autoreset_mode == AutoresetMode.DISABLED:
             self._end(over)
         elif len(over):
             self._kinds.send_reset(over)  # the next step resets them
@@ -292,7 +292,7 @@ class Source:
 
     @property
     def _is_same_step(self) -> bool:
-        return self.mode == AutoresetMode.SAME_STEP
+        return self.autoreset_mode == AutoresetMode.SAME_STEP
 
     def _hear(self, *, ignores: bool = False) -> NDArray[np.int64]:
         """Hears which results were dropped further inside; returns their rows."""
@@ -325,7 +325,8 @@ class Source:
         self._kinds.reset(numbers, None)  # whatever was expected of them
         self._kinds.lose(numbers, False)
         over = np.intersect1d(numbers, self.rows_over())
-        if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == self.mode:
+        mode = self.autoreset_mode
+        if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == mode:
             self._end(over)
         self._unseen.lose(numbers, False, 0)
         self._unseen.doubt(numbers)
@@ -622,6 +623,6 @@ class StepRecording:
         """Adds the result of a step; returns whether the rollout is complete."""
         arrays, at = self.arrays, self._steps
         nested.assign(arrays.observations, at + 1, step[0])
-        arrays.rewards[at], arrays.terminations[at], arrays.truncations[at] = step[1:4]
+        arrays.rewards[at], arrays.terminated[at], arrays.truncated[at] = step[1:4]
         self._steps += 1
         return self._steps == arrays.num_steps

@@ -134,7 +134,7 @@ class Block:
             final_observations=finals.observations,
             final_index=np.stack([finals.steps, finals.rows], axis=1),
             extras=self.extras,
-            mode=mode,
+            autoreset_mode=mode,
             carry=carry,
             policy_version=self.versions,
             env_index=env_index,
