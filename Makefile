@@ -37,7 +37,7 @@ layer = $(1)/bin/python -c 'import site, sys; from pathlib import Path; \
 	below = Path(sys.argv[1]).glob("lib/python*/site-packages"); \
 	layer = "".join(f"import site; site.addsitedir({str(folder)!r})\n" for folder in below); \
 	Path(site.getsitepackages()[0], "below.pth").write_text(layer)' "$(CURDIR)/$(2)"
-C_FLAGS := -O2 -Wall -Wextra -Werror -fPIC -shared -I include
+C_FLAGS := -O2 -Wall -Wextra -Werror -fPIC -shared -I rust/cartwheel-abi/include
 # With an explicit --target, build scripts and macros are built without the sanitizer.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # Sanitizers are unstable flags, which RUSTC_BOOTSTRAP permits on the stable compiler. With rustix_use_libc, mmap
@@ -52,7 +52,7 @@ MEMORY_TESTS := $(addprefix tests/vector/test_,observations_are_never_overwritte
 OLDEST_GYM_TESTS := $(addprefix tests/,internal/test_gymnasium_versions.py vector/test_parity.py native/test_parity.py \
 	wrappers/test_beside_gymnasium.py)
 RUST_EXAMPLES := examples/rust-env examples/rust-physics
-EXAMPLE_SOURCES := $(shell find $(RUST_EXAMPLES) examples/c-env include -type f)
+EXAMPLE_SOURCES := $(shell find $(RUST_EXAMPLES) examples/c-env rust/cartwheel-abi/include -type f)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 
 .DEFAULT_GOAL := help

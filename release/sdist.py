@@ -21,10 +21,10 @@ from release.wheels import DIST, write_hashes
 
 #: What a build needs beside Python: the linker that rustc calls, and what that one calls.
 NEEDED = ("cargo", "rustc", "cc", "ld")
-#: Files of the root that belong to the package, and whole folders.
+#: Files of the root that belong to the package.
 FILES = {
     *("Cargo.lock", "Cargo.toml", "pyproject.toml", "README.md", "CHANGELOG.md"),
-    *("LICENSE-MIT", "LICENSE-APACHE", "include/cartwheel.h"),
+    *("LICENSE-MIT", "LICENSE-APACHE"),
 }
 #: Not tracked by git: maturin writes it.
 METADATA = "PKG-INFO"
@@ -50,9 +50,12 @@ def build(out: Path) -> Path:
 
 def belongs(path: str) -> bool:
     """Whether a file of the repository is a part of the package's source."""
-    parts = Path(path).parts
+    rust, *inside = Path(path).parts
     is_crate = (
-        parts[0] == "rust" and parts[2] != "tests" and path != "rust/cartwheel-abi/cbindgen.toml"
+        rust == "rust"
+        and len(inside) > 1
+        and inside[1] != "tests"
+        and path != "rust/cartwheel-abi/cbindgen.toml"
     )
     return path in FILES or is_crate or path.startswith("python/cartwheel/")
 

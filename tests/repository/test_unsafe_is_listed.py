@@ -1,4 +1,4 @@
-"""Every file with unsafe code is in UNSAFE.md, and rests on numbered invariants."""
+"""Every file with unsafe code is in rust/UNSAFE.md, and rests on numbered invariants."""
 
 import re
 from pathlib import Path
@@ -15,12 +15,12 @@ def files():
 
 
 def test_the_listed_files_are_those_with_unsafe_code():
-    listed = re.findall(r"^\| `(rust/[^`]+)`", (ROOT / "UNSAFE.md").read_text(), re.MULTILINE)
+    listed = re.findall(r"^\| `(rust/[^`]+)`", (ROOT / "rust/UNSAFE.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(str(path.relative_to(ROOT)) for path in files())
 
 
 def test_every_test_named_in_the_list_exists():
-    text = (ROOT / "UNSAFE.md").read_text()
+    text = (ROOT / "rust/UNSAFE.md").read_text()
     named = re.findall(r"`((?:rust/|tests/|src/)[^`]+\.(?:rs|py))`", text)
     places = [ROOT, ROOT / "rust/cartwheel-engine", ROOT / "rust/cartwheel-kernels"]
     assert [name for name in named if not any((place / name).exists() for place in places)] == []

@@ -61,7 +61,7 @@ def register(module: ModuleType | str | object) -> list[str]:
 def load_plugin(path: str | os.PathLike[str]) -> list[str]:
     """Loads environments from a shared library, written in C, C++ or another language.
 
-    The library has a symbol ``cartwheel_plugin``, a table that ``include/cartwheel.h`` describes.
+    The library has a symbol ``cartwheel_plugin``, a table that ``cartwheel.h`` describes.
     The library stays loaded until the program ends. To load it again changes nothing.
 
     Worker processes that do not begin as a fork of this process have to load it themselves.

@@ -8,12 +8,12 @@ use std::process::Command;
 use cartwheel_abi as abi;
 use cartwheel_core::rng::Rng;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+fn include() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
 }
 
 fn header() -> PathBuf {
-    root().join("include/cartwheel.h")
+    include().join("cartwheel.h")
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn run(name: &str, compiler: &str, standard: &str, program: &str) -> Vec<String>
     let (source, binary) = (folder.join(name), folder.join(format!("{name}.out")));
     std::fs::write(&source, program).unwrap();
     let mut compile = Command::new(compiler);
-    compile.args([standard, "-Wall", "-Wextra", "-Werror", "-I"]).arg(root().join("include"));
+    compile.args([standard, "-Wall", "-Wextra", "-Werror", "-I"]).arg(include());
     let done = compile.arg(&source).arg("-o").arg(&binary).output().expect("a C compiler");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let ran = Command::new(&binary).output().unwrap();

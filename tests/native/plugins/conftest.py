@@ -93,7 +93,8 @@ def compile_counter(tmp_path_factory):
         command = [*compiler.split(), *flags, *warnings, *unused, "-O1", "-shared", "-fPIC", *given]
         source = Path(__file__).with_name("counter.c")
         subprocess.run(
-            [*command, f"-I{ROOT / 'include'}", str(source), "-o", str(library)], check=True
+            [*command, f"-I{ROOT / 'rust/cartwheel-abi/include'}", str(source), "-o", str(library)],
+            check=True,
         )
         return library
 

@@ -62,7 +62,7 @@ pub(crate) fn load_plugin(path: PathBuf) -> PyResult<Vec<String>> {
     let table = unsafe { library.get::<*const Plugin>(c"cartwheel_plugin") }.map_err(|_| {
         PyImportError::new_err(format!(
             "{shown} has no symbol `cartwheel_plugin`: it must export its table under this name, \
-             see include/cartwheel.h"
+             see cartwheel.h"
         ))
     })?;
     let table = *table;
