@@ -130,7 +130,7 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
         assert_eq!(drawn.parse::<f64>().unwrap().to_bits(), rng.random().to_bits());
     }
     let mut infos = cartwheel_core::info::InfoWriter::new();
-    let record = infos.begin(cartwheel_core::info::Kind::Info, 9, 0);
+    let record = infos.begin(cartwheel_core::info::RecordKind::Info, 9, 0);
     infos.key("int");
     infos.int(-5);
     infos.key("float");

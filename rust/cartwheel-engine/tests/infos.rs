@@ -2,7 +2,7 @@
 
 use cartwheel_engine::Error;
 use cartwheel_engine::info::{
-    Content, InfoColumns, InfoReader, InfoWriter, Irregular, Kind, Value,
+    Content, InfoColumns, InfoReader, InfoWriter, Irregular, RecordKind, Value,
 };
 use cartwheel_engine::space::DType;
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ fn values() -> impl Strategy<Value = Owned> {
 }
 
 fn record(values: &[(String, Owned)], row: usize, writer: &mut InfoWriter) {
-    let record = writer.begin(Kind::Info, row, 0);
+    let record = writer.begin(RecordKind::Info, row, 0);
     for (key, value) in values {
         assert!(writer.key(key));
         write(writer, value);
@@ -120,7 +120,7 @@ proptest! {
         record(&entries, 3, &mut writer);
         let mut reader = InfoReader::new(writer.stream(), 0);
         let found = reader.record().expect("well-formed").expect("one record");
-        prop_assert_eq!((found.kind, found.row, found.end), (Kind::Info, 3, writer.stream().len()));
+        prop_assert_eq!((found.kind, found.row, found.end), (RecordKind::Info, 3, writer.stream().len()));
         for (key, value) in &entries {
             let entry = reader.entry().expect("well-formed");
             prop_assert_eq!(entry.key, key.as_str());
@@ -318,7 +318,7 @@ fn final_obs_is_a_column_of_objects_whatever_it_holds() {
 #[test]
 fn nesting_without_end_is_refused() {
     let mut writer = InfoWriter::new();
-    let record = writer.begin(Kind::Info, 0, 0);
+    let record = writer.begin(RecordKind::Info, 0, 0);
     assert!(writer.key("a"));
     (0..100_000).for_each(|_| writer.list(1));
     writer.none();

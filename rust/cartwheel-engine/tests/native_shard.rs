@@ -39,7 +39,7 @@ use cartwheel::{Env, Failure, NoOptions, ParameterValue, Rng, Space, Spaces, Tra
 use cartwheel_engine::Error;
 use cartwheel_engine::info::{InfoReader, InfoWriter, Value};
 use cartwheel_engine::native::{Answer, Request, RowReset, Seed, ShardSettings, Stream};
-use cartwheel_engine::plugin::Kind;
+use cartwheel_engine::plugin::EnvKind;
 use serde::Deserialize;
 use support::{Envs, kind, limited, settings};
 
@@ -147,7 +147,7 @@ cartwheel::table! {
     }
 }
 
-fn recipe() -> Arc<Kind> {
+fn recipe() -> Arc<EnvKind> {
     kind(&PLUGIN, "test/Countdown-v0", "").unwrap()
 }
 

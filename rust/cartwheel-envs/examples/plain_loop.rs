@@ -20,22 +20,22 @@ use std::time::{Duration, Instant};
 use cartwheel::Rng;
 use cartwheel_abi as abi;
 use cartwheel_envs::{PLUGIN, PlainLoops, plain_loop};
-use support::{Kind, Rows, find};
+use support::{HostKind, HostRows, find};
 
 const ROUNDS: usize = 7;
 const ACTION_BATCHES: usize = 64;
 
 /// Rows that are stepped through their table, with random actions.
 struct Stepped<'a> {
-    rows: Rows<'a>,
+    rows: HostRows<'a>,
     elapsed: Vec<u32>,
     limit: u32,
     actions: Vec<Vec<u8>>,
 }
 
 impl<'a> Stepped<'a> {
-    fn new(kind: &'a Kind, num_rows: usize) -> Self {
-        let mut rows = Rows::new(kind, num_rows).expect("environments");
+    fn new(kind: &'a HostKind, num_rows: usize) -> Self {
+        let mut rows = HostRows::new(kind, num_rows).expect("environments");
         rows.all(abi::RESET);
         let mut rng = Rng::from_seed(7);
         let sample = |_| kind.spaces.action.sample(0, num_rows, &mut rng);
@@ -71,7 +71,7 @@ fn main() {
     let id = arguments.next().unwrap_or_else(|| "CartPole-v1".to_owned());
     let seconds = arguments.next().map_or(0.5, |text| text.parse().expect("seconds"));
     let duration = Duration::from_secs_f64(seconds);
-    let kind = Kind::with_defaults(find(&PLUGIN, &id), "").expect("valid options");
+    let kind = HostKind::with_defaults(find(&PLUGIN, &id), "").expect("valid options");
     let max_episode_steps = NonZero::new(kind.table.max_episode_steps);
     let columns = ["rows", "plain, steps/s", "in blocks", "table", "of plain", "of blocks"];
     println!(

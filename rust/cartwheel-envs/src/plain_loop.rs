@@ -60,7 +60,7 @@ pub fn run<E: Env>(options: &str, loops: &PlainLoops) -> Result<f64, Error> {
             "plain loops need rows and threads, got {rows} and {threads}"
         )));
     }
-    let kind = Kind::<E>::new(options)?;
+    let kind = LoopKind::<E>::new(options)?;
     let made =
         dealt(rows, threads).map(|rows| PlainLoop::new(&kind, rows, loops.max_episode_steps));
     let made: Vec<_> = made.collect::<Result<_, _>>()?;
@@ -91,13 +91,13 @@ fn dealt(rows: usize, threads: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// An environment with its options.
-struct Kind<E: Env> {
+struct LoopKind<E: Env> {
     options: E::Options,
     shared: Arc<E::Shared>,
     spaces: Spaces,
 }
 
-impl<E: Env> Kind<E> {
+impl<E: Env> LoopKind<E> {
     fn new(json: &str) -> Result<Self, Error> {
         let options: E::Options = cartwheel::__private::parse(json)?;
         let shared = Arc::new(E::Shared::prepare(&options)?);
@@ -108,14 +108,14 @@ impl<E: Env> Kind<E> {
 
 /// One loop.
 struct PlainLoop<E: Env> {
-    rows: Rows<E>,
+    rows: LoopRows<E>,
     observations: Arrays,
     /// All batches of actions, one after the other.
     actions: Arrays,
 }
 
 /// The environments of a loop, in columns, and the results of their last step.
-struct Rows<E: Env> {
+struct LoopRows<E: Env> {
     envs: Vec<E>,
     rngs: Vec<Rng>,
     /// Steps since the last reset.
@@ -134,7 +134,11 @@ struct Rows<E: Env> {
 }
 
 impl<E: Env> PlainLoop<E> {
-    fn new(kind: &Kind<E>, rows: Range<usize>, limit: Option<NonZero<u32>>) -> Result<Self, Error> {
+    fn new(
+        kind: &LoopKind<E>,
+        rows: Range<usize>,
+        limit: Option<NonZero<u32>>,
+    ) -> Result<Self, Error> {
         let Spaces { observation, action } = &kind.spaces;
         let num_actions = rows.len() * ACTION_BATCHES;
         let observations = Arrays::new(observation.leaves(), rows.len());
@@ -143,7 +147,7 @@ impl<E: Env> PlainLoop<E> {
         for number in 0..action.leaves().len() {
             actions.store(number, &action.sample(number, num_actions, &mut rng));
         }
-        Ok(Self { rows: Rows::new(kind, rows, limit)?, observations, actions })
+        Ok(Self { rows: LoopRows::new(kind, rows, limit)?, observations, actions })
     }
 
     /// Steps for about `duration`, at least one batch, after one batch that is not timed. Returns
@@ -175,8 +179,12 @@ impl<E: Env> PlainLoop<E> {
     }
 }
 
-impl<E: Env> Rows<E> {
-    fn new(kind: &Kind<E>, rows: Range<usize>, limit: Option<NonZero<u32>>) -> Result<Self, Error> {
+impl<E: Env> LoopRows<E> {
+    fn new(
+        kind: &LoopKind<E>,
+        rows: Range<usize>,
+        limit: Option<NonZero<u32>>,
+    ) -> Result<Self, Error> {
         let mut rngs: Vec<_> = rows.clone().map(|row| Rng::from_seed(row as u64)).collect();
         let envs = rows.clone().map(|_| E::new(&kind.options, &kind.shared));
         let mut envs = envs.collect::<Result<Vec<_>, _>>()?;

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use cartwheel::Rng;
 use cartwheel_abi as abi;
 use cartwheel_envs::PLUGIN;
-use support::{Kind, Rows, find, ids};
+use support::{HostKind, HostRows, find, ids};
 
 struct Counting;
 
@@ -41,8 +41,8 @@ const STEPS: usize = 1100;
 #[test]
 fn a_step_allocates_nothing() {
     for (id, ..) in ids(&PLUGIN) {
-        let kind = Kind::with_defaults(find(&PLUGIN, &id), "").expect("valid options");
-        let mut rows = Rows::new(&kind, ROWS).expect("environments");
+        let kind = HostKind::with_defaults(find(&PLUGIN, &id), "").expect("valid options");
+        let mut rows = HostRows::new(&kind, ROWS).expect("environments");
         let (mut rng, mut elapsed) = (Rng::from_seed(1), vec![0; ROWS]);
         rows.all(abi::RESET);
         rows.infos.reserve(1 << 16);

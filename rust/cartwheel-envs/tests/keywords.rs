@@ -6,11 +6,11 @@ mod support;
 
 use cartwheel::{Bounds, Rng, Space};
 use cartwheel_envs::{PLUGIN, random_map};
-use support::{Kind, find, ids, option_names};
+use support::{HostKind, find, ids, option_names};
 
 /// The kind of this id with keywords, over those of the id.
-fn kind(id: &str, keywords: &str) -> Result<Kind, String> {
-    Kind::with_defaults(find(&PLUGIN, id), keywords)
+fn kind(id: &str, keywords: &str) -> Result<HostKind, String> {
+    HostKind::with_defaults(find(&PLUGIN, id), keywords)
 }
 
 fn error(id: &str, keywords: &str) -> String {

@@ -8,7 +8,7 @@ mod support;
 use cartwheel::{InfoWriter, Parameter, ParameterValue, Rng, Space};
 use cartwheel_abi as abi;
 use cartwheel_envs::PLUGIN;
-use support::{Kind, Rows, find};
+use support::{HostKind, HostRows, find};
 
 /// Whole blocks, groups of lanes and a rest; numbers around a group and around a block.
 const NUMBERS: [usize; 8] = [64 + 32 + 8 + 3, 1, 3, 4, 7, 63, 64, 65];
@@ -83,21 +83,21 @@ const ALL: [Changes; 5] = [
 
 /// The same rows in one table, and alone in tables of their own.
 struct Both<'a> {
-    together: Rows<'a>,
-    alone: Vec<Rows<'a>>,
+    together: HostRows<'a>,
+    alone: Vec<HostRows<'a>>,
     over: Vec<bool>,
 }
 
 impl<'a> Both<'a> {
-    fn new(kind: &'a Kind, rows: usize) -> Self {
+    fn new(kind: &'a HostKind, rows: usize) -> Self {
         let single = |row: usize| {
-            let mut single = Rows::new(kind, 1).unwrap();
+            let mut single = HostRows::new(kind, 1).unwrap();
             single.rngs[0] = Rng::from_seed(row as u64);
             single
         };
         let alone = (0..rows).map(single).collect();
         let mut both =
-            Self { together: Rows::new(kind, rows).unwrap(), alone, over: vec![false; rows] };
+            Self { together: HostRows::new(kind, rows).unwrap(), alone, over: vec![false; rows] };
         both.run(&vec![abi::RESET; rows], "the first reset");
         both
     }
@@ -121,7 +121,7 @@ impl<'a> Both<'a> {
             }
             let observed = self.together.observations.row(0, row);
             assert_eq!(observed, single.observations.row(0, 0), "observation of row {row}, {when}");
-            let results = |rows: &Rows<'_>, row: usize| {
+            let results = |rows: &HostRows<'_>, row: usize| {
                 (rows.rewards[row].to_bits(), rows.terminations[row], rows.truncations[row])
             };
             let single_results = results(single, 0);
@@ -160,7 +160,7 @@ fn beyond_the_bounds(actions: &mut [u8]) {
 }
 
 /// Steps both with random actions.
-fn play(kind: &Kind, changes: &Changes, rows: usize, mode: Mode) {
+fn play(kind: &HostKind, changes: &Changes, rows: usize, mode: Mode) {
     let Changes { constant: (name, standard, other), states, .. } = changes;
     let (mut both, mut rng) = (Both::new(kind, rows), Rng::from_seed(9));
     for step in 0..STEPS {
@@ -212,7 +212,7 @@ fn play(kind: &Kind, changes: &Changes, rows: usize, mode: Mode) {
 #[test]
 fn rows_together_equal_rows_alone_in_every_mode() {
     for changes in &ALL {
-        let kind = Kind::with_defaults(find(&PLUGIN, changes.id), "").unwrap();
+        let kind = HostKind::with_defaults(find(&PLUGIN, changes.id), "").unwrap();
         for mode in [Mode::NextStep, Mode::SameStep, Mode::Disabled] {
             for rows in NUMBERS {
                 play(&kind, changes, rows, mode);

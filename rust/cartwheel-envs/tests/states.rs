@@ -7,12 +7,12 @@ mod support;
 use cartwheel::{InfoWriter, ParameterValue, Rng};
 use cartwheel_abi as abi;
 use cartwheel_envs::PLUGIN;
-use support::{Kind, Rows, find, ids};
+use support::{HostKind, HostRows, find, ids};
 
 const ROWS: usize = 5;
 
 /// Everything that some steps return, as bits.
-fn play(kind: &Kind, rows: &mut Rows<'_>, steps: usize, seed: u64) -> Vec<u8> {
+fn play(kind: &HostKind, rows: &mut HostRows<'_>, steps: usize, seed: u64) -> Vec<u8> {
     let (mut rng, mut all) = (Rng::from_seed(seed), Vec::new());
     let mut elapsed = vec![0; ROWS];
     for _ in 0..steps {
@@ -26,7 +26,7 @@ fn play(kind: &Kind, rows: &mut Rows<'_>, steps: usize, seed: u64) -> Vec<u8> {
     all
 }
 
-fn parameters(kind: &Kind, rows: &mut Rows<'_>) -> Vec<Vec<u8>> {
+fn parameters(kind: &HostKind, rows: &mut HostRows<'_>) -> Vec<Vec<u8>> {
     let rows = (0..ROWS)
         .flat_map(|row| kind.parameters.iter().map(move |name| (row, name)))
         .map(|(row, name)| rows.get(row, name).unwrap());
@@ -39,8 +39,8 @@ fn a_loaded_row_continues_as_the_saved_one_to_the_last_bit() {
         for steps in [0, 1, 7, 100] {
             // Without a map, each row of a frozen lake has its own.
             let options = if id == "FrozenLake-v1" { r#"{"map_name": null}"# } else { "" };
-            let kind = Kind::with_defaults(find(&PLUGIN, &id), options).unwrap();
-            let mut rows = Rows::new(&kind, ROWS).unwrap();
+            let kind = HostKind::with_defaults(find(&PLUGIN, &id), options).unwrap();
+            let mut rows = HostRows::new(&kind, ROWS).unwrap();
             rows.all(abi::RESET);
             rows.infos.clear();
             if kind.parameters.iter().any(|name| name == "gravity") {
@@ -49,7 +49,7 @@ fn a_loaded_row_continues_as_the_saved_one_to_the_last_bit() {
                 rows.set(2, "gravity", value.stream()).unwrap();
             }
             play(&kind, &mut rows, steps, 3);
-            let mut others = Rows::new(&kind, ROWS).unwrap();
+            let mut others = HostRows::new(&kind, ROWS).unwrap();
             for row in 0..ROWS {
                 let state = rows.save(row).unwrap();
                 others.load(row, &state).unwrap();

@@ -5,7 +5,7 @@
 use std::num::NonZero;
 
 use cartwheel_kernels::returns::{
-    Bootstrap, Clipping, Error, Flags, PerStep, Real, TimeMajor, Traces, Transitions, discounted,
+    Bootstrap, Clipping, Error, Flags, Float, PerStep, TimeMajor, Traces, Transitions, discounted,
     gae, gae_normalized, lambda_returns, masked_mean, masked_normalize, n_step, retrace, vtrace,
 };
 
@@ -26,7 +26,7 @@ struct Rollout<F> {
     valid: Vec<u8>,
 }
 
-impl<F: Real> Rollout<F> {
+impl<F: Float> Rollout<F> {
     fn new() -> Self {
         let mut state = 1_u64;
         let mut uniform = move || {
@@ -169,7 +169,7 @@ fn the_return_of_the_last_step_is_its_reward_and_the_bootstrapped_value() {
 
 #[test]
 fn the_number_of_threads_changes_no_bit() {
-    fn check<F: Real>(bits: fn(F) -> u64) {
+    fn check<F: Float>(bits: fn(F) -> u64) {
         let rollout = Rollout::<F>::new();
         let of = |threads| {
             let transitions =

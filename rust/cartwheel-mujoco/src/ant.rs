@@ -17,19 +17,19 @@ use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::numeric::sum_of_squares_of;
 use crate::observation::Observation;
-use crate::options::{Fixed, NoiseScale, Range, Real, options};
+use crate::options::{Fixed, NoiseScale, PythonNumber, Range, options};
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 
 options! {
     /// Reward for a metre per second.
-    _forward_reward_weight = forward_reward_weight: Real = 1_i64,
+    _forward_reward_weight = forward_reward_weight: PythonNumber = 1_i64,
     /// Cost of the sum of squared actions.
-    _ctrl_cost_weight = ctrl_cost_weight: Real = 0.5,
+    _ctrl_cost_weight = ctrl_cost_weight: PythonNumber = 0.5,
     /// Cost of the sum of squared contact forces.
-    _contact_cost_weight = contact_cost_weight: Real = 5e-4,
+    _contact_cost_weight = contact_cost_weight: PythonNumber = 5e-4,
     /// Reward for a healthy step.
-    _healthy_reward = healthy_reward: Real = 1.0,
+    _healthy_reward = healthy_reward: PythonNumber = 1.0,
     /// The body whose velocity is rewarded, by its number.
     _main_body = main_body: Fixed<usize> = 1,
     /// Whether an episode ends when the robot is unhealthy.

@@ -9,17 +9,17 @@
 //! | reward | (forward velocity + 1 if healthy) − 0.001 × the sum of squared actions |
 //! | terminates | outside the healthy ranges of the state, the height and the angle |
 
-use crate::options::{Fixed, NoiseScale, Range, Real, options};
+use crate::options::{Fixed, NoiseScale, PythonNumber, Range, options};
 use crate::planar::{Health, Planar, PlanarOptions};
 use crate::stepper::Stepper;
 
 options! {
     /// Reward for a metre per second.
-    _forward_reward_weight = forward_reward_weight: Real = 1.0,
+    _forward_reward_weight = forward_reward_weight: PythonNumber = 1.0,
     /// Cost of the sum of squared actions.
-    _ctrl_cost_weight = ctrl_cost_weight: Real = 1e-3,
+    _ctrl_cost_weight = ctrl_cost_weight: PythonNumber = 1e-3,
     /// Reward for a healthy step.
-    _healthy_reward = healthy_reward: Real = 1.0,
+    _healthy_reward = healthy_reward: PythonNumber = 1.0,
     /// Whether an episode ends when the robot is unhealthy.
     _terminate_when_unhealthy = terminate_when_unhealthy: bool = true,
     /// Healthy values of all positions and velocities but the first two, without the ends.
@@ -50,7 +50,7 @@ impl Options {
 }
 
 impl PlanarOptions for Options {
-    fn weights(&self) -> [Real; 2] {
+    fn weights(&self) -> [PythonNumber; 2] {
         [self.forward_reward_weight, self.ctrl_cost_weight]
     }
 

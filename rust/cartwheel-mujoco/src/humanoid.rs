@@ -17,21 +17,21 @@ use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::numeric::{sum, sum_of_squares};
 use crate::observation::Observation;
-use crate::options::{Fixed, NoiseScale, Range, Real, options};
+use crate::options::{Fixed, NoiseScale, PythonNumber, Range, options};
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 
 options! {
     /// Reward for a metre per second.
-    _forward_reward_weight = forward_reward_weight: Real = 1.25,
+    _forward_reward_weight = forward_reward_weight: PythonNumber = 1.25,
     /// Cost of the sum of squared controls.
-    _ctrl_cost_weight = ctrl_cost_weight: Real = 0.1,
+    _ctrl_cost_weight = ctrl_cost_weight: PythonNumber = 0.1,
     /// Cost of the sum of squared contact forces.
-    _contact_cost_weight = contact_cost_weight: Real = 5e-7,
+    _contact_cost_weight = contact_cost_weight: PythonNumber = 5e-7,
     /// The cost of contacts is clipped to this range.
     _contact_cost_range = contact_cost_range: Range = (f64::NEG_INFINITY, 10.0),
     /// Reward for a healthy step.
-    _healthy_reward = healthy_reward: Real = 5.0,
+    _healthy_reward = healthy_reward: PythonNumber = 5.0,
     /// Whether an episode ends when the robot is unhealthy.
     _terminate_when_unhealthy = terminate_when_unhealthy: bool = true,
     /// Healthy heights, m, without the ends.

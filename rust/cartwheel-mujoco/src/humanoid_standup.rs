@@ -17,17 +17,17 @@ use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::numeric::sum_of_squares;
 use crate::observation::Observation;
-use crate::options::{Fixed, NoiseScale, Range, Real, options};
+use crate::options::{Fixed, NoiseScale, PythonNumber, Range, options};
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 
 options! {
     /// Weight of the reward for the height, which Gymnasium keeps and does not use.
-    _uph_cost_weight = uph_cost_weight: Real = 1_i64,
+    _uph_cost_weight = uph_cost_weight: PythonNumber = 1_i64,
     /// Cost of the sum of squared controls.
-    _ctrl_cost_weight = ctrl_cost_weight: Real = 0.1,
+    _ctrl_cost_weight = ctrl_cost_weight: PythonNumber = 0.1,
     /// Cost of the sum of squared contact forces.
-    _impact_cost_weight = impact_cost_weight: Real = 0.5e-6,
+    _impact_cost_weight = impact_cost_weight: PythonNumber = 0.5e-6,
     /// The cost of contacts is clipped to this range.
     _impact_cost_range = impact_cost_range: Range = (f64::NEG_INFINITY, 10.0),
     /// Scale of the noise of initial positions (uniform) and velocities (uniform).

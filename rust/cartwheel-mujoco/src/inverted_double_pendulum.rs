@@ -16,7 +16,7 @@ use cartwheel_envs::libm::square;
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::observation::Observation;
-use crate::options::{NoiseScale, Real, options};
+use crate::options::{NoiseScale, PythonNumber, options};
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 
@@ -25,7 +25,7 @@ const CLIPPED: (f64, f64) = (-10.0, 10.0);
 
 options! {
     /// Reward for a step after which it has not fallen.
-    _healthy_reward = healthy_reward: Real = 10.0,
+    _healthy_reward = healthy_reward: PythonNumber = 10.0,
     /// Scale of the noise of initial positions (uniform) and velocities (normal).
     _reset_noise_scale = reset_noise_scale: NoiseScale = 0.1,
 }

@@ -58,7 +58,7 @@ pub use inverted_pendulum::InvertedPendulum;
 pub use library::Library;
 pub use model::{MakeRow, Model, RowParts, Sizes};
 pub use observation::Observation;
-pub use options::{Fixed, NoiseScale, Range, Real};
+pub use options::{Fixed, NoiseScale, PythonNumber, Range};
 pub use planar::{Health, Planar, PlanarInfo, PlanarOptions};
 pub use pusher::Pusher;
 pub use reacher::Reacher;

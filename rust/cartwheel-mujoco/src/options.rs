@@ -12,13 +12,13 @@ use crate::scalar::Scalar;
 /// One of Python's own numbers. An integer stays one, as an attribute and in infos. JSON has no
 /// infinity, so numbers that are not finite are the texts `inf`, `-inf` and `nan`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Real {
+pub struct PythonNumber {
     value: f64,
     /// The same, if it is an integer.
     integer: Option<i64>,
 }
 
-impl Real {
+impl PythonNumber {
     /// The product with one of NumPy's truth values.
     #[inline]
     pub(crate) fn if_numpy(self, flag: bool) -> Scalar {
@@ -38,7 +38,7 @@ impl Real {
     }
 }
 
-impl Deref for Real {
+impl Deref for PythonNumber {
     type Target = f64;
 
     #[inline]
@@ -47,44 +47,45 @@ impl Deref for Real {
     }
 }
 
-impl From<f64> for Real {
+impl From<f64> for PythonNumber {
     fn from(value: f64) -> Self {
         Self { value, integer: None }
     }
 }
 
-impl From<i64> for Real {
+impl From<i64> for PythonNumber {
     #[expect(clippy::cast_precision_loss, reason = "as in Python's own arithmetic")]
     fn from(integer: i64) -> Self {
         Self { value: integer as f64, integer: Some(integer) }
     }
 }
 
-impl<'de> Deserialize<'de> for Real {
+impl<'de> Deserialize<'de> for PythonNumber {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Number;
 
         impl Visitor<'_> for Number {
-            type Value = Real;
+            type Value = PythonNumber;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number")
             }
 
-            fn visit_f64<E>(self, value: f64) -> Result<Real, E> {
+            fn visit_f64<E>(self, value: f64) -> Result<PythonNumber, E> {
                 Ok(value.into())
             }
 
-            fn visit_i64<E>(self, value: i64) -> Result<Real, E> {
+            fn visit_i64<E>(self, value: i64) -> Result<PythonNumber, E> {
                 Ok(value.into())
             }
 
             #[expect(clippy::cast_precision_loss, reason = "too large for an integer of NumPy's")]
-            fn visit_u64<E>(self, value: u64) -> Result<Real, E> {
-                Ok(i64::try_from(value).map_or_else(|_| Real::from(value as f64), Real::from))
+            fn visit_u64<E>(self, value: u64) -> Result<PythonNumber, E> {
+                Ok(i64::try_from(value)
+                    .map_or_else(|_| PythonNumber::from(value as f64), PythonNumber::from))
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Real, E> {
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<PythonNumber, E> {
                 let value = match text {
                     "inf" => f64::INFINITY,
                     "-inf" => f64::NEG_INFINITY,
@@ -99,7 +100,7 @@ impl<'de> Deserialize<'de> for Real {
     }
 }
 
-impl Parameter for Real {
+impl Parameter for PythonNumber {
     fn get(&self) -> ParameterValue {
         self.integer.map_or(ParameterValue::Float(self.value), ParameterValue::Int)
     }
@@ -116,11 +117,11 @@ impl Parameter for Real {
     }
 }
 
-cartwheel::state! { impl State for Real { value, integer } }
+cartwheel::state! { impl State for PythonNumber { value, integer } }
 
 /// The two ends of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-pub struct Range(Real, Real);
+pub struct Range(PythonNumber, PythonNumber);
 
 impl Range {
     /// Both ends.
@@ -165,10 +166,10 @@ cartwheel::state! { impl State for Range { 0, 1 } }
 /// The scale of the noise of a reset: NumPy draws uniform numbers from finite ranges that are not
 /// reversed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NoiseScale(Real);
+pub struct NoiseScale(PythonNumber);
 
 impl NoiseScale {
-    fn new(scale: Real) -> Result<Self, String> {
+    fn new(scale: PythonNumber) -> Result<Self, String> {
         if *scale >= 0.0 && (2.0 * *scale).is_finite() {
             return Ok(Self(scale));
         }
@@ -193,7 +194,7 @@ impl From<f64> for NoiseScale {
 impl<'de> Deserialize<'de> for NoiseScale {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let wrong = |what| D::Error::custom(format!("`reset_noise_scale` {what}"));
-        Self::new(Real::deserialize(from)?).map_err(wrong)
+        Self::new(PythonNumber::deserialize(from)?).map_err(wrong)
     }
 }
 
@@ -326,7 +327,7 @@ pub(crate) use options;
 mod tests {
     use super::*;
 
-    fn real(json: &str) -> Result<Real, String> {
+    fn real(json: &str) -> Result<PythonNumber, String> {
         serde_json::from_str(json).map_err(|error| error.to_string())
     }
 

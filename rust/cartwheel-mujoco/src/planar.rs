@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::env::{Robot, Step, Weights, info};
 use crate::model::Model;
 use crate::observation::Observation;
-use crate::options::Real;
+use crate::options::PythonNumber;
 use crate::registry::NamesModel;
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
@@ -47,7 +47,7 @@ pub trait PlanarOptions:
     DeserializeOwned + Default + Debug + Send + Sync + NamesModel + Weights + Clone + 'static
 {
     /// The weights of the velocity and of the controls.
-    fn weights(&self) -> [Real; 2];
+    fn weights(&self) -> [PythonNumber; 2];
 
     /// How many positions an observation is without.
     fn hidden(&self) -> usize;

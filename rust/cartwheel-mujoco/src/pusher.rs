@@ -15,7 +15,7 @@ use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::numeric::difference;
 use crate::observation::Observation;
-use crate::options::{Real, options};
+use crate::options::{PythonNumber, options};
 use crate::scalar::{Scalar, float64};
 use crate::stepper::Stepper;
 
@@ -26,11 +26,11 @@ const OBJECTS: usize = 4;
 
 options! {
     /// Cost of the distance between the object and the tip of the arm, 1/m.
-    _reward_near_weight = reward_near_weight: Real = 0.5,
+    _reward_near_weight = reward_near_weight: PythonNumber = 0.5,
     /// Cost of the distance between the object and the goal, 1/m.
-    _reward_dist_weight = reward_dist_weight: Real = 1_i64,
+    _reward_dist_weight = reward_dist_weight: PythonNumber = 1_i64,
     /// Cost of the sum of squared actions.
-    _reward_control_weight = reward_control_weight: Real = 0.1,
+    _reward_control_weight = reward_control_weight: PythonNumber = 0.1,
 }
 
 info! {

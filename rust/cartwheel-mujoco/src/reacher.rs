@@ -15,7 +15,7 @@ use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::numeric::difference;
 use crate::observation::Observation;
-use crate::options::{Real, options};
+use crate::options::{PythonNumber, options};
 use crate::scalar::{Scalar, float64};
 use crate::stepper::Stepper;
 
@@ -24,9 +24,9 @@ const PLANE: usize = 2;
 
 options! {
     /// Cost of the distance between fingertip and target, 1/m.
-    _reward_dist_weight = reward_dist_weight: Real = 1_i64,
+    _reward_dist_weight = reward_dist_weight: PythonNumber = 1_i64,
     /// Cost of the sum of squared actions.
-    _reward_control_weight = reward_control_weight: Real = 1_i64,
+    _reward_control_weight = reward_control_weight: PythonNumber = 1_i64,
 }
 
 info! {

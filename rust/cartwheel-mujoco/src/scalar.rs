@@ -5,7 +5,7 @@ use std::ops::Neg;
 use cartwheel::{Buffer, DType, Failure, FloatsRef, InfoValue, InfoWriter, State};
 
 use crate::numeric::sum_of_squares;
-use crate::options::Real;
+use crate::options::PythonNumber;
 
 /// A number.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,7 +35,7 @@ impl Scalar {
     /// The product with one of Python's own numbers, which takes NumPy's type.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "NumPy rounds the factor to `float32`")]
-    pub(crate) fn times(self, factor: Real) -> Self {
+    pub(crate) fn times(self, factor: PythonNumber) -> Self {
         match self {
             Self::F32(value) => Self::F32(value * *factor as f32),
             other => Self::F64(other.wide() * *factor),

@@ -13,15 +13,15 @@ use cartwheel::{Error, Failure, FloatsRef};
 
 use crate::env::{Robot, Step, info};
 use crate::model::Model;
-use crate::options::{Fixed, NoiseScale, Real, options};
+use crate::options::{Fixed, NoiseScale, PythonNumber, options};
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 
 options! {
     /// Reward for a metre per second.
-    _forward_reward_weight = forward_reward_weight: Real = 1.0,
+    _forward_reward_weight = forward_reward_weight: PythonNumber = 1.0,
     /// Cost of the sum of squared actions.
-    _ctrl_cost_weight = ctrl_cost_weight: Real = 1e-4,
+    _ctrl_cost_weight = ctrl_cost_weight: PythonNumber = 1e-4,
     /// Scale of the noise of initial positions (uniform) and velocities (uniform).
     _reset_noise_scale = reset_noise_scale: NoiseScale = 0.1,
     /// Whether observations are without the position in the plane.

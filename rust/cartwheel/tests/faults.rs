@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cartwheel::{BlockOf, Env, Error, Failure, NoOptions, Rng, Shared, Space, Spaces, Transition};
 use cartwheel_abi as abi;
 use serde::Deserialize;
-use support::{Kind, Rows, find};
+use support::{HostKind, HostRows, find};
 
 /// Where an environment goes wrong.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -201,18 +201,18 @@ cartwheel::table! {
 
 const IDS: [&str; 3] = ["trial/One-v0", "trial/Four-v0", "trial/Many-v0"];
 
-fn kind(id: &str, options: &str) -> Result<Kind, String> {
-    Kind::new(find(&PLUGIN, id), options)
+fn kind(id: &str, options: &str) -> Result<HostKind, String> {
+    HostKind::new(find(&PLUGIN, id), options)
 }
 
 /// Steps of every row, as they were observed.
-fn steps(rows: &Rows<'_>) -> Vec<i64> {
+fn steps(rows: &HostRows<'_>) -> Vec<i64> {
     rows.observations.leaf(0).as_chunks::<8>().0.iter().map(|n| i64::from_ne_bytes(*n)).collect()
 }
 
 /// Runs the present commands, calling again after each row that fails. Returns these rows, with code
 /// and text.
-fn run_all(rows: &mut Rows<'_>) -> Vec<(usize, u32, String)> {
+fn run_all(rows: &mut HostRows<'_>) -> Vec<(usize, u32, String)> {
     let (mut next, mut failed) = (0, Vec::new());
     loop {
         let (code, row, text) = rows.run_some((0, rows.commands.len()), next, None);
@@ -264,7 +264,7 @@ fn rows_that_cannot_all_be_made_are_dropped_one_by_one() {
         r#"{"panics": "second_new", "bomb": true}"#,
     ] {
         let kind = kind(IDS[0], options).unwrap();
-        let refused = Rows::new(&kind, 5).map(|_| ()).unwrap_err();
+        let refused = HostRows::new(&kind, 5).map(|_| ()).unwrap_err();
         assert!(refused.contains("SecondNew") || refused.contains("no text"), "{refused}");
     }
 }
@@ -274,7 +274,7 @@ fn destructors_that_panic_end_nothing() {
     for bomb in [false, true] {
         let options = format!(r#"{{"panics": "drop", "bomb": {bomb}}}"#);
         let kind = kind(IDS[0], &options).unwrap();
-        let mut rows = Rows::new(&kind, 9).unwrap();
+        let mut rows = HostRows::new(&kind, 9).unwrap();
         rows.all(abi::RESET);
         // The new environment is there, though the old one's destructor panicked.
         let (code, _) = rows.replace(4).unwrap_err();
@@ -299,7 +299,7 @@ fn a_row_that_panics_or_fails_is_named_and_the_others_go_on() {
                     // Number 0 is the environment that checked the options.
                     let options = format!(r#"{{"{how}": "{place}", "number": 7}}"#);
                     let kind = kind(id, &options).unwrap();
-                    let mut rows = Rows::new(&kind, ROWS).unwrap();
+                    let mut rows = HostRows::new(&kind, ROWS).unwrap();
                     rows.commands.fill(command);
                     let failed = run_all(&mut rows);
                     let [(row, code, text)] = failed.as_slice() else { panic!("{failed:?}") };
@@ -324,7 +324,7 @@ fn a_block_is_stepped_once_whatever_fails_in_it() {
     const ROWS: usize = 130;
     for id in IDS {
         let kind = kind(id, r#"{"fails": "step", "number": 71}"#).unwrap();
-        let mut rows = Rows::new(&kind, ROWS).unwrap();
+        let mut rows = HostRows::new(&kind, ROWS).unwrap();
         rows.all(abi::RESET);
         let streams = rows.rngs.clone();
         rows.commands.fill(abi::STEP);
@@ -350,7 +350,7 @@ fn a_block_whose_last_row_failed_is_not_taken_for_a_later_step() {
     const ROWS: usize = 10;
     for id in IDS {
         let kind = kind(id, r#"{"fails": "step", "number": 10}"#).unwrap();
-        let mut rows = Rows::new(&kind, ROWS).unwrap();
+        let mut rows = HostRows::new(&kind, ROWS).unwrap();
         rows.all(abi::RESET);
         rows.commands.fill(abi::STEP);
         let (code, row, _) = rows.run_some((0, ROWS), 0, None);
@@ -367,7 +367,7 @@ fn a_block_whose_last_row_failed_is_not_taken_for_a_later_step() {
 #[test]
 fn a_panic_in_a_block_is_one_rows() {
     let kind = kind("trial/Many-v0", r#"{"panics": "step", "number": 31}"#).unwrap();
-    let mut rows = Rows::new(&kind, 100).unwrap();
+    let mut rows = HostRows::new(&kind, 100).unwrap();
     rows.all(abi::RESET);
     for steps_so_far in 1..4 {
         rows.commands.fill(abi::STEP);
@@ -382,7 +382,7 @@ fn a_panic_in_a_block_is_one_rows() {
 fn commands_are_mixed_within_a_block() {
     for id in IDS {
         let kind = kind(id, "").unwrap();
-        let mut rows = Rows::new(&kind, 70).unwrap();
+        let mut rows = HostRows::new(&kind, 70).unwrap();
         rows.all(abi::RESET);
         rows.all(abi::STEP);
         rows.take_infos();
@@ -410,7 +410,7 @@ fn commands_are_mixed_within_a_block() {
 fn a_call_that_is_asked_to_stop_returns_before_the_next_row_or_block() {
     for id in IDS {
         let kind = kind(id, "").unwrap();
-        let mut rows = Rows::new(&kind, 9).unwrap();
+        let mut rows = HostRows::new(&kind, 9).unwrap();
         *rows.stop.get_mut() = 1;
         rows.commands.fill(abi::RESET);
         assert_eq!(rows.run_some((0, 9), 0, None), (abi::STOPPED, 0, String::new()));
@@ -423,7 +423,7 @@ fn a_call_that_is_asked_to_stop_returns_before_the_next_row_or_block() {
 #[test]
 fn an_unknown_command_is_an_error() {
     let kind = kind(IDS[0], "").unwrap();
-    let mut rows = Rows::new(&kind, 2).unwrap();
+    let mut rows = HostRows::new(&kind, 2).unwrap();
     rows.commands = vec![abi::RESET, 9];
     let (code, row, text) = rows.run_some((0, 2), 0, None);
     assert_eq!((code, row), (abi::PANICKED, 1));
@@ -434,7 +434,7 @@ fn an_unknown_command_is_an_error() {
 fn a_state_that_is_refused_changes_nothing() {
     for options in [r#"{"fails": "load"}"#, r#"{"panics": "load"}"#, "{}"] {
         let kind = kind(IDS[0], options).unwrap();
-        let mut rows = Rows::new(&kind, 1).unwrap();
+        let mut rows = HostRows::new(&kind, 1).unwrap();
         rows.all(abi::RESET);
         rows.all(abi::STEP);
         rows.load(0, b"bad").unwrap_err();
@@ -444,14 +444,14 @@ fn a_state_that_is_refused_changes_nothing() {
         assert_eq!(steps(&rows), [restored]);
     }
     let saving = kind(IDS[0], r#"{"panics": "save"}"#).unwrap();
-    let mut rows = Rows::new(&saving, 1).unwrap();
+    let mut rows = HostRows::new(&saving, 1).unwrap();
     assert_eq!(rows.save(0), Err((abi::PANICKED, "panic in Save".to_owned())));
 }
 
 #[test]
 fn a_parameter_whose_change_panics_is_an_error() {
     let kind = kind(IDS[0], r#"{"panics": "changed"}"#).unwrap();
-    let mut rows = Rows::new(&kind, 1).unwrap();
+    let mut rows = HostRows::new(&kind, 1).unwrap();
     let mut value = cartwheel::InfoWriter::new();
     value.int(3);
     let (code, text) = rows.set(0, "steps", value.stream()).unwrap_err();

@@ -10,7 +10,7 @@ use cartwheel::{
     Env, Error, Failure, Floats, FloatsRef, NoOptions, Rng, Space, Spaces, Transition,
 };
 use cartwheel_abi as abi;
-use support::{Kind, Rows, find};
+use support::{HostKind, HostRows, find};
 
 /// The reward is the sum of the squares, rounded as the action's dtype rounds; the observation says
 /// how many bytes an element had.
@@ -108,9 +108,9 @@ fn rewards(dtype: u32) -> Vec<f64> {
 }
 
 /// Two rows, reset, with `float32` actions.
-fn with_rows(id: &str, test: impl Fn(&Kind, Rows<'_>)) {
-    let kind = Kind::new(find(&PLUGIN, id), "{}").unwrap();
-    let mut rows = Rows::new(&kind, 2).unwrap();
+fn with_rows(id: &str, test: impl Fn(&HostKind, HostRows<'_>)) {
+    let kind = HostKind::new(find(&PLUGIN, id), "{}").unwrap();
+    let mut rows = HostRows::new(&kind, 2).unwrap();
     rows.all(abi::RESET);
     let bytes: Vec<u8> = singles().into_iter().flat_map(f32::to_ne_bytes).collect();
     rows.actions.store(1, &bytes);
@@ -152,7 +152,7 @@ fn a_host_of_the_version_before_passes_the_dtype_of_the_space() {
             rows.all(abi::STEP);
             assert_eq!(rows.rewards, rewards(abi::FLOAT32));
         });
-        let older = Kind::sized(find(&PLUGIN, id), offset_of!(abi::Description, action_floats));
+        let older = HostKind::sized(find(&PLUGIN, id), offset_of!(abi::Description, action_floats));
         assert_eq!(older, [0xAB; size_of::<usize>()], "what is not the host's was left alone");
     }
 }

@@ -7,18 +7,18 @@ mod maze;
 mod support;
 
 use cartwheel_abi as abi;
-use support::{Kind, Rows, find, shown_info};
+use support::{HostKind, HostRows, find, shown_info};
 
 // The symbol that a host finds in the library.
 unsafe extern "C" {
     safe static cartwheel_plugin: abi::Plugin;
 }
 
-fn kind(id: &str, options: &str) -> Kind {
-    Kind::with_defaults(find(&cartwheel_plugin, id), options).unwrap()
+fn kind(id: &str, options: &str) -> HostKind {
+    HostKind::with_defaults(find(&cartwheel_plugin, id), options).unwrap()
 }
 
-fn play(rows: &mut Rows<'_>, steps: u64) -> Vec<Vec<u8>> {
+fn play(rows: &mut HostRows<'_>, steps: u64) -> Vec<Vec<u8>> {
     let mut elapsed = vec![0; rows.commands.len()];
     let mut all = Vec::new();
     for step in 0..steps {
@@ -48,10 +48,10 @@ fn the_library_exports_its_table_under_the_name_of_its_package() {
 #[test]
 fn a_saved_row_continues_in_another_place_as_it_would_have() {
     let kind = kind("maze/Maze-v0", "");
-    let mut rows = Rows::new(&kind, 4).unwrap();
+    let mut rows = HostRows::new(&kind, 4).unwrap();
     rows.all(abi::RESET);
     play(&mut rows, 30);
-    let mut others = Rows::new(&kind, 4).unwrap();
+    let mut others = HostRows::new(&kind, 4).unwrap();
     for row in 0..4 {
         let state = rows.save(row).unwrap();
         others.load(row, &state).unwrap();
@@ -74,7 +74,7 @@ fn a_saved_row_continues_in_another_place_as_it_would_have() {
 fn options_settings_resets_and_frames_are_the_authors() {
     let hall = kind("maze/Hall-v0", r#"{"size": 4}"#);
     assert_eq!(hall.render_modes, ["rgb_array", "ansi"]);
-    let mut rows = Rows::new(&hall, 1).unwrap();
+    let mut rows = HostRows::new(&hall, 1).unwrap();
     rows.all(abi::RESET);
     assert_eq!(rows.render(0, 1).unwrap().2, b"####\n#@ #\n# E#\n####\n");
     let (height, width, pixels) = rows.render(0, 0).unwrap();
@@ -91,6 +91,6 @@ fn options_settings_resets_and_frames_are_the_authors() {
     let outside = hall.reset_options(r#"{"start": [0, 1]}"#).unwrap();
     let (code, row, text) = rows.run_some((0, 1), 0, Some(&outside));
     assert_eq!((code, row, text.as_str()), (abi::FAILED, 0, "[0, 1] is not inside the maze"));
-    let refused = Kind::new(find(&cartwheel_plugin, "maze/Maze-v0"), r#"{"size": 3}"#);
+    let refused = HostKind::new(find(&cartwheel_plugin, "maze/Maze-v0"), r#"{"size": 3}"#);
     assert_eq!(refused.map(|_| ()).unwrap_err(), "size is 3, walls are 0.2");
 }

@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
-use support::{Kind, Rows, find};
+use support::{HostKind, HostRows, find};
 
 struct Corridor {
     length: f32,
@@ -61,10 +61,10 @@ cartwheel::table! {
 
 #[test]
 fn rows_step_reset_show_and_stay() {
-    let kind = Kind::new(find(&PLUGIN, "simple/Corridor-v0"), "{}").unwrap();
-    let mut rows = Rows::new(&kind, 3).unwrap();
+    let kind = HostKind::new(find(&PLUGIN, "simple/Corridor-v0"), "{}").unwrap();
+    let mut rows = HostRows::new(&kind, 3).unwrap();
     rows.all(cartwheel_abi::RESET);
-    let positions = |rows: &Rows<'_>| -> Vec<f32> {
+    let positions = |rows: &HostRows<'_>| -> Vec<f32> {
         rows.observations
             .leaf(0)
             .as_chunks::<4>()

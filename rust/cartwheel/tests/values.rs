@@ -10,7 +10,7 @@ use cartwheel::{
 };
 use cartwheel_abi as abi;
 use serde::Deserialize;
-use support::{Kind, Rows, find, shown, shown_info};
+use support::{HostKind, HostRows, find, shown, shown_info};
 
 cartwheel::info! {
     #[derive(Default)]
@@ -154,8 +154,8 @@ cartwheel::table! {
 
 #[test]
 fn infos_of_every_type_are_written() {
-    let kind = Kind::new(find(&PLUGIN, "values/Values-v0"), "").unwrap();
-    let mut rows = Rows::new(&kind, 2).unwrap();
+    let kind = HostKind::new(find(&PLUGIN, "values/Values-v0"), "").unwrap();
+    let mut rows = HostRows::new(&kind, 2).unwrap();
     rows.all(abi::RESET);
     let infos = rows.take_infos();
     assert_eq!(infos.iter().map(|info| info.0).collect::<Vec<_>>(), [0, 1]);
@@ -172,9 +172,9 @@ fn array<const N: usize>(dtype: DType, shape: &[usize], elements: [u8; N]) -> Pa
 #[test]
 fn parameters_of_every_type_are_read_and_set() {
     use ParameterValue as V;
-    let kind = Kind::new(find(&PLUGIN, "values/Values-v0"), "").unwrap();
+    let kind = HostKind::new(find(&PLUGIN, "values/Values-v0"), "").unwrap();
     assert_eq!(kind.parameters.len(), 13);
-    let mut rows = Rows::new(&kind, 1).unwrap();
+    let mut rows = HostRows::new(&kind, 1).unwrap();
     let text = |text: &str| V::Text(text.to_owned());
     let ints = |ints: &[i64]| V::List(ints.iter().map(|&int| V::Int(int)).collect());
     // Name, value that is set, value that is read.
@@ -336,7 +336,7 @@ cartwheel::table! {
 
 #[test]
 fn spaces_of_every_kind_cross_as_nodes() {
-    let kind = Kind::new(find(&SPACES, "values/Spacious-v0"), "").unwrap();
+    let kind = HostKind::new(find(&SPACES, "values/Spacious-v0"), "").unwrap();
     let expected = Spacious::spaces(&Change::default(), &());
     // Bounds of integers come back as integers; Null's floats are such bounds.
     let integers = |space: &Space| {
@@ -348,11 +348,11 @@ fn spaces_of_every_kind_cross_as_nodes() {
 
 #[test]
 fn bools_are_read_only_as_zero_and_one_and_written_over_any_byte() {
-    let kind = Kind::new(find(&SPACES, "values/Spacious-v0"), "").unwrap();
-    let mut rows = Rows::new(&kind, 2).unwrap();
+    let kind = HostKind::new(find(&SPACES, "values/Spacious-v0"), "").unwrap();
+    let mut rows = HostRows::new(&kind, 2).unwrap();
     rows.observations.fill(0xff); // no `bool` has this byte
     rows.all(abi::RESET);
-    let flags = |rows: &Rows<'_>| (rows.observations.leaf(3), rows.observations.leaf(4));
+    let flags = |rows: &HostRows<'_>| (rows.observations.leaf(3), rows.observations.leaf(4));
     assert_eq!(flags(&rows), (vec![0; 4], vec![0; 2]));
     let mut rng = Rng::from_seed(0);
     for leaf in 0..7 {
@@ -375,7 +375,7 @@ fn bools_are_read_only_as_zero_and_one_and_written_over_any_byte() {
 #[test]
 fn a_space_that_the_type_does_not_fit_is_refused_with_both() {
     let error = |options: &str| {
-        Kind::new(find(&SPACES, "values/Spacious-v0"), options).map(|_| ()).unwrap_err()
+        HostKind::new(find(&SPACES, "values/Spacious-v0"), options).map(|_| ()).unwrap_err()
     };
     let sees = "the observation type sees (int64[], {bits: int8[3], counts: int64[2, 2], \
                 flags: bool[2], on: bool[], pixels: uint8 of any shape, wide: uint64[1]}); \

@@ -7,7 +7,7 @@ pub const DEEPEST: usize = 32;
 /// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordKind {
     /// One info dictionary, as entries.
     Info = 0,
     /// One info dictionary, as a single value.

@@ -20,6 +20,6 @@ mod reader;
 mod writer;
 
 pub use buffer::Buffer;
-pub use format::{DEEPEST, Kind};
+pub use format::{DEEPEST, RecordKind};
 pub use reader::{InfoEntry, InfoReader, Record, Value};
 pub use writer::{InfoWriter, RecordAt};

@@ -1,6 +1,6 @@
 //! Reads an info stream. Every length is checked: a stream comes from another process.
 
-use super::format::{DEEPEST, Kind, Tag};
+use super::format::{DEEPEST, RecordKind, Tag};
 use crate::DType;
 use crate::error::Error;
 
@@ -46,10 +46,10 @@ pub struct InfoEntry<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// The content.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// The row, counted from the start of the batch.
     pub row: usize,
-    /// The observation leaf of an [`Kind::Opaque`] record.
+    /// The observation leaf of an [`RecordKind::Opaque`] record.
     pub leaf: usize,
     /// Offset of the first byte after it.
     pub end: usize,
@@ -121,10 +121,10 @@ impl<'a> InfoReader<'a> {
             return Ok(None);
         }
         let kind = match self.fixed()? {
-            [0] => Kind::Info,
-            [1] => Kind::Whole,
-            [2] => Kind::Opaque,
-            [3] => Kind::Irregular,
+            [0] => RecordKind::Info,
+            [1] => RecordKind::Whole,
+            [2] => RecordKind::Opaque,
+            [3] => RecordKind::Irregular,
             _ => return Err(self.malformed()),
         };
         let row = self.length()?;

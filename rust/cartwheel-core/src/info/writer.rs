@@ -1,7 +1,7 @@
 //! Writes an info stream.
 
 use super::buffer::Buffer;
-use super::format::{Kind, Tag};
+use super::format::{RecordKind, Tag};
 use super::reader::InfoReader;
 use crate::DType;
 
@@ -52,7 +52,7 @@ impl<B: Buffer> InfoWriter<B> {
     /// # Panics
     ///
     /// When row or leaf exceed the limits of a stream (2³² rows, 2¹⁶ leaves).
-    pub fn begin(&mut self, kind: Kind, row: usize, leaf: usize) -> RecordAt {
+    pub fn begin(&mut self, kind: RecordKind, row: usize, leaf: usize) -> RecordAt {
         let row = u32::try_from(row).expect("fewer than 2^32 rows");
         let leaf = u16::try_from(leaf).expect("fewer than 2^16 leaves");
         let start = self.stream.bytes().len();
@@ -71,9 +71,9 @@ impl<B: Buffer> InfoWriter<B> {
         self.stream.bytes_mut()[body - 4..body].copy_from_slice(&bytes);
     }
 
-    /// Marks an [`Kind::Info`] record that holds a value of an unknown column.
+    /// Marks an [`RecordKind::Info`] record that holds a value of an unknown column.
     pub fn mark_irregular(&mut self, record: &RecordAt) {
-        self.stream.bytes_mut()[record.0] = Kind::Irregular as u8;
+        self.stream.bytes_mut()[record.0] = RecordKind::Irregular as u8;
     }
 
     /// Removes a record, with everything that was written since it began.

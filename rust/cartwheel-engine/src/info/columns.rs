@@ -11,7 +11,7 @@
 //! function, which is correct by definition.
 
 use cartwheel_core::DType;
-use cartwheel_core::info::{InfoReader, Kind, Value};
+use cartwheel_core::info::{InfoReader, RecordKind, Value};
 
 use crate::error::Error;
 
@@ -136,7 +136,7 @@ impl InfoColumns {
 
     /// Adds the info records of one stream. `place_of` returns the place of a row in the batch,
     /// which is the row's own number where the batch contains all rows. `opaque` is called for
-    /// every [`Kind::Opaque`] record, with the leaf and the offset of the value.
+    /// every [`RecordKind::Opaque`] record, with the leaf and the offset of the value.
     ///
     /// # Errors
     ///
@@ -156,15 +156,15 @@ impl InfoColumns {
             let place = place.ok_or_else(malformed)?;
             let at = ObjectAt { row: record.row, place, stream: number, value_at: reader.at() };
             match record.kind {
-                Kind::Opaque => opaque(record.leaf, at),
-                Kind::Whole | Kind::Irregular => outcome = Err(Irregular),
-                Kind::Info if outcome.is_ok() => {
+                RecordKind::Opaque => opaque(record.leaf, at),
+                RecordKind::Whole | RecordKind::Irregular => outcome = Err(Irregular),
+                RecordKind::Info if outcome.is_ok() => {
                     self.hint = 0;
                     while outcome.is_ok() && reader.at() < record.end {
                         outcome = self.add_entry(at, &mut reader)?;
                     }
                 }
-                Kind::Info => {}
+                RecordKind::Info => {}
             }
             if reader.at() > record.end {
                 return Err(malformed());

@@ -7,11 +7,11 @@
 
 mod columns;
 
-/// The leaf of a record of the kind [`Kind::Opaque`] that has no observation but what is kept of a
+/// The leaf of a record of the kind [`RecordKind::Opaque`] that has no observation but what is kept of a
 /// row's terminal state before it is reset in the same step.
 pub const TERMINAL: usize = u16::MAX as usize;
 
 pub use cartwheel_core::info::{
-    DEEPEST, InfoEntry, InfoReader, InfoWriter, Kind, Record, RecordAt, Value,
+    DEEPEST, InfoEntry, InfoReader, InfoWriter, Record, RecordAt, RecordKind, Value,
 };
 pub use columns::{Column, Content, InfoColumns, Irregular, ObjectAt};

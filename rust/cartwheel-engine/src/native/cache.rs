@@ -11,8 +11,8 @@ use super::state::{RowState, hash, push};
 use super::stream::Seed;
 use crate::autoreset::mixed;
 use crate::error::Error;
-use crate::info::Kind as Record;
-use crate::plugin::Kind;
+use crate::info::RecordKind;
+use crate::plugin::EnvKind;
 
 /// Initial states of one kind of environment, for any number of shards.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl ResetCache {
     ///
     /// [`Error::BadState`] when there is no state, or for bytes that [`CachedState::read`] refuses.
     pub fn new<'a>(
-        kind: &Kind,
+        kind: &EnvKind,
         key: u64,
         states: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<Self, Error> {
@@ -51,12 +51,12 @@ impl ResetCache {
 #[derive(Debug)]
 pub struct CachedState {
     pub(super) env: Vec<u8>,
-    pub(super) info: Option<(Record, Vec<u8>)>,
+    pub(super) info: Option<(RecordKind, Vec<u8>)>,
 }
 
 impl CachedState {
     /// The bytes of a state and of the info of its reset.
-    pub(super) fn write(state: &[u8], info: Option<(Record, &[u8])>) -> Vec<u8> {
+    pub(super) fn write(state: &[u8], info: Option<(RecordKind, &[u8])>) -> Vec<u8> {
         let mut bytes = Vec::new();
         push(&mut bytes, state);
         match info {
@@ -76,7 +76,7 @@ impl CachedState {
     /// # Errors
     ///
     /// [`Error::BadState`] as for [`RowState::read`].
-    pub fn read(kind: &Kind, bytes: &[u8]) -> Result<Self, Error> {
+    pub fn read(kind: &EnvKind, bytes: &[u8]) -> Result<Self, Error> {
         let bad =
             || Error::BadState("this is no cached state, or it was cut or changed".to_owned());
         let whole = |end: &usize| bytes[*end..] == hash(&bytes[..*end]).to_le_bytes();
@@ -85,7 +85,13 @@ impl CachedState {
         let length = u32::from_le_bytes(length.try_into().map_err(|_| bad())?) as usize;
         let (state, rest) = rest.split_at_checked(length).ok_or_else(bad)?;
         let (record, info) = rest.split_first().ok_or_else(bad)?;
-        let kinds = [None, Some(Record::Info), Some(Record::Whole), None, Some(Record::Irregular)];
+        let kinds = [
+            None,
+            Some(RecordKind::Info),
+            Some(RecordKind::Whole),
+            None,
+            Some(RecordKind::Irregular),
+        ];
         let record = kinds.get(usize::from(*record)).ok_or_else(bad)?;
         let info = record.map(|record| (record, info.to_vec()));
         Ok(Self { env: RowState::read(kind, state)?.env, info })

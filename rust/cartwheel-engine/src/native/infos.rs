@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use cartwheel_core::space::Space;
 
-use crate::info::{InfoReader, InfoWriter, Kind};
+use crate::info::{InfoReader, InfoWriter, RecordKind};
 use crate::memory::LeafColumns;
 use crate::plugin::{Bytes, entries_of};
 
@@ -90,7 +90,7 @@ impl RowInfos {
     pub(super) fn add_errors(&mut self, replaced: &[(usize, String)]) {
         let mut errors = InfoWriter::new();
         for (row, message) in replaced {
-            let record = errors.begin(Kind::Info, *row, 0);
+            let record = errors.begin(RecordKind::Info, *row, 0);
             errors.key("env_error");
             errors.text(message);
             errors.end(record);
@@ -106,7 +106,7 @@ impl RowInfos {
     }
 
     /// The first record: its kind, and what it holds.
-    pub(super) fn first(&self) -> Option<(Kind, &[u8])> {
+    pub(super) fn first(&self) -> Option<(RecordKind, &[u8])> {
         let stream = self.plugin.bytes();
         let (_, found) = Records { stream, at: 0 }.peek()?;
         Some((found.kind, &stream[found.body]))
@@ -140,7 +140,7 @@ impl RowInfos {
             if leaves.is_none() && info.is_none() {
                 continue;
             }
-            let record = made.begin(Kind::Info, row, 0);
+            let record = made.begin(RecordKind::Info, row, 0);
             if let Some(leaves) = leaves {
                 made.key("final_obs");
                 space.write_value(&|leaf| leaves.bytes(leaf, at..at + 1), &mut 0, made);
@@ -148,7 +148,7 @@ impl RowInfos {
             made.key("final_info");
             match info {
                 None => made.dict(0),
-                Some(Found { kind: Kind::Whole, body, .. }) => made.append(&stream[body]),
+                Some(Found { kind: RecordKind::Whole, body, .. }) => made.append(&stream[body]),
                 Some(Found { body, .. }) => {
                     made.dict(entries_of(stream, body.clone())?);
                     made.append(&stream[body]);
@@ -219,7 +219,7 @@ struct Records<'a> {
 
 /// A record.
 struct Found {
-    kind: Kind,
+    kind: RecordKind,
     whole: Range<usize>,
     body: Range<usize>,
 }

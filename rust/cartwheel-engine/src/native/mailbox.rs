@@ -13,7 +13,7 @@ use super::cache::{Draw, ResetCache};
 use super::state::RowState;
 use super::stream::{Seed, Stream};
 use crate::error::Error;
-use crate::plugin::{Frame, ResetOptions};
+use crate::plugin::{RenderFrame, ResetOptions};
 
 /// What happens to one row in a reset.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ pub enum Request {
 }
 
 /// What is kept of the terminal state of a row, before its reset in the same step: a record of the
-/// kind [`Opaque`](crate::info::Kind::Opaque) with the leaf [`TERMINAL`](crate::info::TERMINAL).
+/// kind [`Opaque`](crate::info::RecordKind::Opaque) with the leaf [`TERMINAL`](crate::info::TERMINAL).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerminalState {
     /// A drawing, in the render mode of this number.
@@ -114,7 +114,7 @@ pub enum Answer {
     /// The states of the rows that were asked for, see [`RowState::read`].
     States(Vec<Vec<u8>>),
     /// The drawings, one for each row that was asked for.
-    Frames(Vec<Frame>),
+    Frames(Vec<RenderFrame>),
     /// The draws, one for each row of the shard; none without a cache.
     Draws(Vec<Draw>),
     /// The random streams, one for each row of the shard.

@@ -1,7 +1,7 @@
 //! Native environments as the shards of a pool.
 //!
 //! ```text
-//! Kind ─▶ NativeShard, one a worker ─▶ pool
+//! EnvKind ─▶ NativeShard, one a worker ─▶ pool
 //!           │ Autoreset plans commands; EnvRows carries them out in one call; Autoreset settles
 //!           └ Mailbox: resets, parameters, states, faults
 //! ```
@@ -21,10 +21,10 @@
 mod cache;
 mod infos;
 mod mailbox;
+mod native_rows;
 mod pace;
 mod prepared;
 mod requests;
-mod rows;
 mod settings;
 mod shard;
 mod shown;

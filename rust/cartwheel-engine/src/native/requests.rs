@@ -5,7 +5,7 @@ use cartwheel_core::Error as EnvError;
 use cartwheel_core::rng::Rng;
 
 use super::mailbox::{Answer, Request};
-use super::rows::NativeRows;
+use super::native_rows::NativeRows;
 use super::state::RowState;
 use super::stream::{Seed, Stream};
 use crate::error::Error;

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::mailbox::{Mailbox, RowReset};
+use super::native_rows::{NativeRows, Place};
 use super::pace::Pace;
 use super::prepared::Prepared;
-use super::rows::{NativeRows, Place};
 use super::settings::ShardSettings;
 use crate::call::FULL_RESET;
 use crate::error::Error;
 use crate::memory::{ActionRows, Addresses};
 use crate::platform::with_standard_floats;
-use crate::plugin::Kind;
-use crate::protocol::{Tally, Work};
+use crate::plugin::EnvKind;
+use crate::protocol::{QueuedRows, Tally};
 use crate::wake::Op;
 use crate::worker::{Report, Shard, Task};
 
@@ -37,7 +37,7 @@ impl NativeShard {
     ///
     /// [`cartwheel_core::Error::BadOptions`], or [`cartwheel_core::Error::NoEntropy`].
     pub fn new(
-        kind: &Arc<Kind>,
+        kind: &Arc<EnvKind>,
         rows: usize,
         settings: ShardSettings,
     ) -> Result<(Self, Arc<Mailbox>), Error> {
@@ -116,8 +116,14 @@ impl Shard for NativeShard {
         alone.map_or(rows.len(), |row| (row - rows.start).max(1))
     }
 
-    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, tally: Tally<'_>) {
-        with_standard_floats(|| self.prepare_rows(work, first, actions, tally));
+    fn prepare(
+        &mut self,
+        queued: &QueuedRows,
+        first: usize,
+        actions: &ActionRows<'_>,
+        tally: Tally<'_>,
+    ) {
+        with_standard_floats(|| self.prepare_rows(queued, first, actions, tally));
     }
 
     fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
@@ -168,14 +174,14 @@ impl NativeShard {
 
     fn prepare_rows(
         &mut self,
-        work: &Work,
+        queued: &QueuedRows,
         first: usize,
         actions: &ActionRows<'_>,
         tally: Tally<'_>,
     ) {
         let Some(rows) = &mut self.rows else { return };
         let start = self.pace.is_due().then(Instant::now);
-        let own = work.rows.start - first..work.rows.end - first;
+        let own = queued.rows.start - first..queued.rows.end - first;
         rows.faults.clear();
         let Ok(mut memory) = self.prepared.take(&rows.observations, own.len(), rows.dense_finals)
         else {
@@ -183,15 +189,15 @@ impl NativeShard {
         };
         let (leaves, outcomes) = memory.columns(0..own.len());
         let mut place = Place { first, rows: own.clone(), actions, leaves, outcomes, tally };
-        let done = if work.op == Op::Step {
+        let done = if queued.op == Op::Step {
             rows.step(&mut place)
         } else {
             let posted: Vec<_> =
-                work.rows.clone().map(|row| self.mailbox.take_row_reset(row)).collect();
+                queued.rows.clone().map(|row| self.mailbox.take_row_reset(row)).collect();
             let of = |row: usize| posted[row - own.start].as_ref();
             let how = |row| of(row).map_or(RowReset::Continue, |(how, _)| how.clone());
             let options = |row| of(row).and_then(|(_, options)| options.as_ref());
-            rows.reset(&mut place, how, &options, work.flags & FULL_RESET != 0)
+            rows.reset(&mut place, how, &options, queued.flags & FULL_RESET != 0)
         };
         if let Err(error) = done {
             rows.fail_all(own.clone(), first, |_| error.again());
@@ -202,9 +208,9 @@ impl NativeShard {
                 place.outcomes.write(at, &transition, phase);
             }
         }
-        self.prepared.keep(memory, work.rows.clone());
+        self.prepared.keep(memory, queued.rows.clone());
         if let Some(start) = start {
-            self.pace.note(work.op, start.elapsed(), work.rows.len());
+            self.pace.note(queued.op, start.elapsed(), queued.rows.len());
         }
     }
 }

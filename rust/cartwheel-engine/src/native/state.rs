@@ -15,7 +15,7 @@ use cartwheel_core::rng::{Pcg64State, Rng};
 use super::stream::Seed;
 use crate::autoreset::SavedRow;
 use crate::error::Error;
-use crate::plugin::Kind;
+use crate::plugin::EnvKind;
 
 const MAGIC: &[u8; 8] = b"cartwhl\n";
 const VERSION: u32 = 1;
@@ -32,7 +32,7 @@ pub struct RowState {
 
 impl RowState {
     /// The state as bytes.
-    pub(super) fn write(&self, kind: &Kind) -> Vec<u8> {
+    pub(super) fn write(&self, kind: &EnvKind) -> Vec<u8> {
         let Pcg64State { state, increment, has_half, half } = self.stream.state();
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
@@ -69,7 +69,7 @@ impl RowState {
     ///
     /// [`Error::BadState`] when the bytes are no state, were cut or changed, or are the state of
     /// another kind of environment or of other options.
-    pub fn read(kind: &Kind, bytes: &[u8]) -> Result<Self, Error> {
+    pub fn read(kind: &EnvKind, bytes: &[u8]) -> Result<Self, Error> {
         let bad = |what: String| Err(Error::BadState(what));
         let (start, id, options) = (MAGIC.len(), kind.table().id(), kind.options());
         if !bytes.starts_with(MAGIC) {

@@ -11,9 +11,9 @@ use std::sync::atomic::AtomicU32;
 use cartwheel_abi::{self as abi, Batch, RandomStream, Sink};
 use cartwheel_core::rng::Rng;
 
+use super::env_kind::EnvKind;
 use super::guards::Guards;
 use super::handle::Handle;
-use super::kind::Kind;
 use super::records::check_records;
 use super::reset_options::ResetOptions;
 use super::sink::{Bytes, with_message};
@@ -26,7 +26,7 @@ static NEVER: AtomicU32 = AtomicU32::new(0);
 
 /// Environments of one kind.
 pub(crate) struct EnvRows {
-    kind: Arc<Kind>,
+    kind: Arc<EnvKind>,
     made: Handle,
     count: usize,
     /// Memory for guarded copies, where batches are checked.
@@ -73,7 +73,7 @@ pub(crate) enum Ended {
 
 /// A drawing of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
+pub enum RenderFrame {
     /// Pixels, `[height, width, 3]`, row-major.
     Pixels {
         /// Rows of pixels.
@@ -96,7 +96,7 @@ impl EnvRows {
     /// # Errors
     ///
     /// [`cartwheel_core::Error::BadOptions`] with the plugin's text.
-    pub(crate) fn new(kind: &Arc<Kind>, count: usize, is_checked: bool) -> Result<Self, Error> {
+    pub(crate) fn new(kind: &Arc<EnvKind>, count: usize, is_checked: bool) -> Result<Self, Error> {
         let new = kind.table().required.rows_new;
         // SAFETY: a function of the table, with its own kind and a sink (invariant 2).
         let (made, message) = with_message(|sink| unsafe { new(kind.handle(), count, sink) });
@@ -106,7 +106,7 @@ impl EnvRows {
         Ok(Self { kind: Arc::clone(kind), made, count, guards, error: Bytes::new() })
     }
 
-    pub(crate) fn kind(&self) -> &Arc<Kind> {
+    pub(crate) fn kind(&self) -> &Arc<EnvKind> {
         &self.kind
     }
 
@@ -288,7 +288,7 @@ impl EnvRows {
     /// # Errors
     ///
     /// The plugin's text, or what is wrong with the frame.
-    pub(crate) fn render(&mut self, row: usize, mode: usize) -> Result<Frame, String> {
+    pub(crate) fn render(&mut self, row: usize, mode: usize) -> Result<RenderFrame, String> {
         let render = self.kind.table().functions.row_render;
         let render = render.ok_or("the environment draws nothing")?;
         let mut bytes = Bytes::new();
@@ -307,7 +307,7 @@ impl EnvRows {
         lent.and_then(|drawn| drawn)?;
         let abi::Frame { height, width, .. } = frame;
         if self.kind.render_modes()[mode] != PIXELS {
-            return Ok(Frame::Text(bytes.text()));
+            return Ok(RenderFrame::Text(bytes.text()));
         }
         let bytes = Vec::from(bytes);
         let expected = height.checked_mul(width).and_then(|pixels| pixels.checked_mul(3));
@@ -315,7 +315,7 @@ impl EnvRows {
             let got = bytes.len();
             return Err(format!("a frame of {height} x {width} pixels has {got} bytes"));
         }
-        Ok(Frame::Pixels { height, width, bytes })
+        Ok(RenderFrame::Pixels { height, width, bytes })
     }
 
     /// Calls a function for one row.

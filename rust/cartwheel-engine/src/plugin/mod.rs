@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! table (static, the plugin's) ─check─▶ EnvTable ─registry─▶ by id
-//! EnvTable + options (JSON) ─▶ Kind: spaces, parameters, render modes ─▶ EnvRows, one a shard
+//! EnvTable + options (JSON) ─▶ EnvKind: spaces, parameters, render modes ─▶ EnvRows, one a shard
 //! EnvRows ─run─▶ one call for all rows of a task, checked when it returns
 //! ```
 //!
@@ -10,9 +10,9 @@
 //! |---|---|
 //! | [`EnvTable`] | the functions of one kind of environment, read and checked |
 //! | [`register`], [`find`] | the tables of this process, by id |
-//! | [`Kind`] | a table with options: what is made once for a pool |
+//! | [`EnvKind`] | a table with options: what is made once for a pool |
 //! | [`ResetOptions`] | options of a reset, as the plugin parsed them |
-//! | [`Frame`] | a drawing of a row |
+//! | [`RenderFrame`] | a drawing of a row |
 //!
 //! # Invariants
 //!
@@ -34,10 +34,10 @@
 //! 6. **Answers are checked.** `next`, statuses, lengths of sinks and records of infos are checked
 //!    before anything relies on them.
 
+mod env_kind;
 mod env_rows;
 mod guards;
 mod handle;
-mod kind;
 mod records;
 mod registry;
 mod reset_options;
@@ -46,9 +46,9 @@ mod spaces;
 mod table;
 mod text;
 
-pub use env_rows::Frame;
+pub use env_kind::EnvKind;
+pub use env_rows::RenderFrame;
 pub(crate) use env_rows::{BatchCall, Ended, EnvRows};
-pub use kind::Kind;
 pub(crate) use records::entries_of;
 pub use registry::{BUILT_IN, all, find, register};
 pub use reset_options::ResetOptions;

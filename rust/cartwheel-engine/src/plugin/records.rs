@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::info::{InfoReader, Kind};
+use crate::info::{InfoReader, RecordKind};
 
 /// Checks the records of `stream` from offset `from` on: their rows are within `rows`, in order, one
 /// record each.///
@@ -15,7 +15,7 @@ pub(super) fn check_records(stream: &[u8], from: usize, rows: Range<usize>) -> R
         let at = reader.at();
         let record = reader.record().map_err(|error| error.to_string())?;
         let Some(record) = record else { return Ok(()) };
-        if !matches!(record.kind, Kind::Info | Kind::Whole) {
+        if !matches!(record.kind, RecordKind::Info | RecordKind::Whole) {
             return Err(format!("an info record of kind {:?} at byte {at}", record.kind));
         }
         if record.row < next || record.row >= rows.end {
@@ -30,7 +30,7 @@ pub(super) fn check_records(stream: &[u8], from: usize, rows: Range<usize>) -> R
     }
 }
 
-/// Number of entries of an [`Kind::Info`] record whose body is at `body` of `stream`.
+/// Number of entries of an [`RecordKind::Info`] record whose body is at `body` of `stream`.
 ///
 /// # Errors
 ///

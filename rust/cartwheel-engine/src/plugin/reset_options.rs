@@ -6,8 +6,8 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::env_kind::EnvKind;
 use super::handle::Handle;
-use super::kind::Kind;
 use super::sink::with_message;
 use crate::error::Error;
 use crate::platform::with_standard_floats;
@@ -18,7 +18,7 @@ pub struct ResetOptions(Arc<Parsed>);
 
 struct Parsed {
     made: Handle,
-    kind: Arc<Kind>,
+    kind: Arc<EnvKind>,
 }
 
 // SAFETY: options of a reset are read by any number of threads, as a kind is (invariant 3).
@@ -34,7 +34,7 @@ impl fmt::Debug for ResetOptions {
     }
 }
 
-impl Kind {
+impl EnvKind {
     /// Parses options of a reset from a JSON object.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl ResetOptions {
     ///
     /// `made` are options of a reset of this kind's table, made in this process. They are freed here,
     /// and not used elsewhere.
-    pub unsafe fn from_made(kind: &Arc<Kind>, made: NonNull<c_void>) -> Self {
+    pub unsafe fn from_made(kind: &Arc<EnvKind>, made: NonNull<c_void>) -> Self {
         Self(Arc::new(Parsed { made: Handle::new(made), kind: Arc::clone(kind) }))
     }
 

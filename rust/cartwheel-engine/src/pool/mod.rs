@@ -63,7 +63,7 @@ use dropped::Dropped;
 pub use dropped::DroppedRow;
 use in_flight::InFlight;
 pub use in_flight::RecvOrder;
-pub use received::{Event, Received, Rows};
+pub use received::{Event, Received, ReceivedRows};
 pub use recording::Recorded;
 use recording::Recording;
 use restart::Interrupted;

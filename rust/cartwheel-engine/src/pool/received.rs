@@ -9,7 +9,7 @@ pub struct Received {
     /// The batch, whose first `rows.len()` places are filled; `None` after a control call.
     pub lease: Option<Lease>,
     /// The rows, in the order of their places.
-    pub rows: Rows,
+    pub rows: ReceivedRows,
     /// Places that announce infos: each covers the rows from that place to the next one listed. After
     /// a control call, they announce answers.
     pub infos: Vec<(usize, InfosAt)>,
@@ -21,14 +21,14 @@ pub struct Received {
 
 /// The rows of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rows {
+pub enum ReceivedRows {
     /// All of them, this many, each in the place of its own number: the call was a task.
     All(usize),
     /// These, which were sent.
     Sent(Vec<usize>),
 }
 
-impl Rows {
+impl ReceivedRows {
     /// The rows, in the order of their places.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = usize> + Clone + '_ {
         let (all, sent) = match self {

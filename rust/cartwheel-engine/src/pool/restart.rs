@@ -17,7 +17,7 @@ use super::broken::Cause;
 use super::{OnDeath, Pending, Pool, Workers};
 use crate::call::Call;
 use crate::error::Error;
-use crate::protocol::Work;
+use crate::protocol::QueuedRows;
 use crate::transition::PhaseTag;
 use crate::wake::{Op, TaskWord};
 use crate::worker::ProcessHandle;
@@ -160,7 +160,7 @@ impl Pool {
             {
                 let op = if call == Call::Reset { Op::Reset } else { Op::Step };
                 let place = place.map(|place| u32::try_from(place).expect("a place"));
-                queue.push(&Work { op, flags: 0, rows: row..row + 1, place });
+                queue.push(&QueuedRows { op, flags: 0, rows: row..row + 1, place });
             }
             TaskWord::TAKE
         };

@@ -16,10 +16,10 @@ use std::time::Duration;
 use super::in_flight::RecvOrder;
 use super::sending::{Sending, runs};
 use super::waiting::Awaited;
-use super::{Pool, Received, Rows, Workers};
+use super::{Pool, Received, ReceivedRows, Workers};
 use crate::call::Call;
 use crate::error::Error;
-use crate::protocol::Work;
+use crate::protocol::QueuedRows;
 use crate::wake::{Futex, Op, TaskWord, doorbell_disarm};
 use crate::worker::{Limit, perform_sent};
 
@@ -119,8 +119,8 @@ impl Pool {
                 let end = run.end.min(shards[shard].end);
                 let place = self.deal(start..end);
                 if !self.is_interrupted(shard) {
-                    let work = Work { op, flags, rows: start..end, place };
-                    self.memory.control.queue(shard).push(&work);
+                    let queued = QueuedRows { op, flags, rows: start..end, place };
+                    self.memory.control.queue(shard).push(&queued);
                 }
                 self.sent.rows[start..end].fill(Some(call));
                 self.sent.count += end - start;
@@ -295,7 +295,7 @@ impl Pool {
             self.memory.control.batches().skip_to(self.sent.batch);
             self.sent.given = 0;
         }
-        Ok(Received { lease: Some(lease), rows: Rows::Sent(rows), infos, failed, resets })
+        Ok(Received { lease: Some(lease), rows: ReceivedRows::Sent(rows), infos, failed, resets })
     }
 
     /// Copies the `bytes` bytes of infos that a received batch announces at row `row` to `into`.

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::received::{Received, Rows};
+use super::received::{Received, ReceivedRows};
 use super::waiting::Awaited;
 use super::{Pool, Workers};
 use crate::call::Call;
@@ -135,7 +135,7 @@ impl Pool {
         if !failed.is_empty() {
             self.recording = None; // the following steps do not continue it
         }
-        let (rows, resets) = (Rows::All(self.phases.len()), Vec::new());
+        let (rows, resets) = (ReceivedRows::All(self.phases.len()), Vec::new());
         Ok(Received { lease, rows, infos, failed, resets })
     }
 

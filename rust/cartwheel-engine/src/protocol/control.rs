@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::arrivals::{Arrivals, OpenBatches, Tickets};
 use super::owners::Owner;
-use super::queue::{Ends, Entry, WorkQueue, ring_places};
+use super::queue::{Ends, Entry, RowQueue, ring_places};
 use super::tally::{RowCounts, SentCount, ShardCounts, Tally};
 use crate::error::Error;
 use crate::memory::{Mapping, Plan};
@@ -299,7 +299,7 @@ impl Control {
     /// # Panics
     ///
     /// When the worker does not exist.
-    pub(crate) fn queue(&self, worker: usize) -> WorkQueue<'_> {
+    pub(crate) fn queue(&self, worker: usize) -> RowQueue<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let queues = self.offsets.queues;
         let (first, count) = (2 * start, ring_places(end - start));
@@ -309,7 +309,7 @@ impl Control {
         debug_assert!(place.is_aligned(), "queues lie on multiples of their alignment");
         // SAFETY: as in `header`, for `count` entries.
         let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
-        WorkQueue { ends: &self.slot(worker).queue, entries }
+        RowQueue { ends: &self.slot(worker).queue, entries }
     }
 
     /// The counters of worker `worker`.

@@ -12,7 +12,7 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 use super::interleavings::Words;
-use super::queue::Work;
+use super::queue::QueuedRows;
 use crate::wake::{Op, dies_after, every_death};
 
 impl Words {
@@ -41,8 +41,8 @@ impl Words {
             let own = holders.find(|(_, holder)| holder.row == row);
             if own.is_none_or(|(_, holder)| !holder.is_committed) {
                 let place = own.map(|(place, _)| u32::try_from(place).expect("a few"));
-                let work = Work { op: Op::Step, flags: 0, rows: row..row + 1, place };
-                self.queue(worker).push(&work);
+                let queued = QueuedRows { op: Op::Step, flags: 0, rows: row..row + 1, place };
+                self.queue(worker).push(&queued);
             }
         }
         while self.deliver(worker, most) > 0 {}

@@ -6,19 +6,19 @@
 use std::ops::Range;
 
 use super::arrivals::{OpenBatches, Places};
-use super::queue::{Work, WorkQueue};
+use super::queue::{QueuedRows, RowQueue};
 use crate::wake::{Word, ring};
 
 /// How a worker carries out rows that were sent.
 pub(crate) trait Filling {
     /// Called when the rows were taken and have no places yet.
-    fn prepare(&mut self, work: &Work);
+    fn prepare(&mut self, queued: &QueuedRows);
 
     /// How many of these rows may get their places together, at least one.
     fn together(&mut self, rows: Range<usize>) -> usize;
 
     /// Carries out some of the work: `rows`, into `places`.
-    fn fill(&mut self, work: &Work, rows: Range<usize>, places: Places);
+    fn fill(&mut self, queued: &QueuedRows, rows: Range<usize>, places: Places);
 
     /// Called when the places that were filled last are counted: the pool may hand them out.
     fn counted(&mut self);
@@ -27,7 +27,7 @@ pub(crate) trait Filling {
 /// The words that a worker and the pool share for sent rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delivery<'a, W> {
-    pub(crate) queue: WorkQueue<'a>,
+    pub(crate) queue: RowQueue<'a>,
     pub(crate) batches: OpenBatches<'a>,
     pub(crate) doorbell: &'a W,
 }
@@ -37,17 +37,17 @@ impl<W: Word> Delivery<'_, W> {
     /// was, 0 when there was none.
     pub(crate) fn deliver(&self, most: usize, filling: &mut impl Filling) -> usize {
         let Self { queue, batches, doorbell } = self;
-        let Some(work) = queue.first(most) else { return 0 };
-        filling.prepare(&work);
+        let Some(queued) = queue.first(most) else { return 0 };
+        filling.prepare(&queued);
         let mut done = 0;
-        while done < work.rows.len() {
-            let first = work.rows.start + done;
-            let most = filling.together(first..work.rows.end);
-            let places = match work.place {
+        while done < queued.rows.len() {
+            let first = queued.rows.start + done;
+            let most = filling.together(first..queued.rows.end);
+            let places = match queued.place {
                 None => batches.claim_next(most, first),
                 Some(place) => batches.claim_given(place as usize + done, most),
             };
-            filling.fill(&work, first..first + places.count, places);
+            filling.fill(&queued, first..first + places.count, places);
             queue.remove(places.count);
             if batches.filled(places) {
                 ring(*doorbell);

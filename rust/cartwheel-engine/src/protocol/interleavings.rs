@@ -14,7 +14,7 @@ use loom::thread;
 use super::arrivals::{Arrivals, OpenBatches, Places};
 use super::delivery::{Delivery, Filling};
 use super::owners::Owner;
-use super::queue::{Ends, Entry, Work, WorkQueue, ring_places};
+use super::queue::{Ends, Entry, QueuedRows, RowQueue, ring_places};
 use crate::memory::{FreeList, Leases};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::{ModelWord, Op, Parked, doorbell_disarm, every_interleaving, park};
@@ -69,8 +69,8 @@ impl Words {
         })
     }
 
-    pub(crate) fn queue(&self, worker: usize) -> WorkQueue<'_> {
-        WorkQueue { ends: &self.ends[worker], entries: &self.entries[worker] }
+    pub(crate) fn queue(&self, worker: usize) -> RowQueue<'_> {
+        RowQueue { ends: &self.ends[worker], entries: &self.entries[worker] }
     }
 
     pub(crate) fn batches(&self) -> OpenBatches<'_> {
@@ -97,7 +97,7 @@ impl Words {
         if let Some(place) = place {
             self.batches().deal(0, place as usize, rows.clone());
         }
-        self.queue(worker).push(&Work { op: Op::Step, flags: 0, rows, place });
+        self.queue(worker).push(&QueuedRows { op: Op::Step, flags: 0, rows, place });
     }
 
     /// Clears what a dead worker left, as [`Slot::forget`](super::control::Slot) does.
@@ -142,13 +142,13 @@ struct Writing<'a> {
 }
 
 impl Filling for Writing<'_> {
-    fn prepare(&mut self, _work: &Work) {}
+    fn prepare(&mut self, _queued: &QueuedRows) {}
 
     fn together(&mut self, rows: Range<usize>) -> usize {
         rows.len()
     }
 
-    fn fill(&mut self, _work: &Work, rows: Range<usize>, places: Places) {
+    fn fill(&mut self, _queued: &QueuedRows, rows: Range<usize>, places: Places) {
         let words = self.words;
         for (nth, row) in rows.enumerate() {
             let action = words.actions[row].load(Ordering::Relaxed);

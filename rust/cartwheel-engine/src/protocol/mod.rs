@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Memory`] | all memory of a pool: control words, actions, infos, slabs |
 //! | `Control` | the control words: a line for the pool, one for each worker |
-//! | `WorkQueue`, [`Work`] | rows that were sent and wait for their worker |
+//! | `RowQueue`, [`QueuedRows`] | rows that were sent and wait for their worker |
 //! | `Delivery` | how a worker delivers them, step by step |
 //! | `OpenBatches`, `Places` | the batches in which they arrive, and the tickets for their places |
 //! | `Receipts` | which rows a batch has |
@@ -30,7 +30,7 @@ pub(crate) use arrivals::Places;
 pub(crate) use control::Control;
 pub(crate) use delivery::{Delivery, Filling};
 pub use memory::Memory;
-pub use queue::Work;
+pub use queue::QueuedRows;
 pub(crate) use receipts::Receipts;
 pub use tally::{BUCKETS, Tally};
 pub use tokens::{PoolToken, Tokens, WorkerToken};

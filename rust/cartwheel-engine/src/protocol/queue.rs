@@ -10,7 +10,7 @@
 //! 2^32.
 //!
 //! `Release` on `tail` publishes an entry, the row's action and the batches that were opened for it; it
-//! pairs with the `Acquire` in [`WorkQueue::first`] and [`WorkQueue::is_empty`].
+//! pairs with the `Acquire` in [`RowQueue::first`] and [`RowQueue::is_empty`].
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use crate::wake::Op;
 
 /// Neighbouring rows that were sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Work {
+pub struct QueuedRows {
     /// [`Op::Step`] or [`Op::Reset`].
     pub op: Op,
     /// Flags that the pool's caller passes to the shard.
@@ -85,12 +85,12 @@ impl Entry {
 
 /// The ring of one worker.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WorkQueue<'a> {
+pub(crate) struct RowQueue<'a> {
     pub(super) ends: &'a Ends,
     pub(super) entries: &'a [Entry],
 }
 
-impl WorkQueue<'_> {
+impl RowQueue<'_> {
     fn entry(&self, number: u32) -> &Entry {
         &self.entries[number as usize & (self.entries.len() - 1)]
     }
@@ -100,15 +100,15 @@ impl WorkQueue<'_> {
     /// # Panics
     ///
     /// When the work has flags above 31 bits.
-    pub(crate) fn push(&self, work: &Work) {
-        assert!(work.flags < RESET, "31 flags");
+    pub(crate) fn push(&self, queued: &QueuedRows) {
+        assert!(queued.flags < RESET, "31 flags");
         let tail = self.ends.tail.load(Ordering::Relaxed);
         let entry = self.entry(tail);
-        entry.first.store(number(work.rows.start), Ordering::Relaxed);
-        entry.count.store(number(work.rows.len()), Ordering::Relaxed);
-        let reset = if work.op == Op::Reset { RESET } else { 0 };
-        entry.what.store(work.flags | reset, Ordering::Relaxed);
-        entry.place.store(work.place.unwrap_or(ON_ARRIVAL), Ordering::Relaxed);
+        entry.first.store(number(queued.rows.start), Ordering::Relaxed);
+        entry.count.store(number(queued.rows.len()), Ordering::Relaxed);
+        let reset = if queued.op == Op::Reset { RESET } else { 0 };
+        entry.what.store(queued.flags | reset, Ordering::Relaxed);
+        entry.place.store(queued.place.unwrap_or(ON_ARRIVAL), Ordering::Relaxed);
         self.ends.tail.store(tail.wrapping_add(1), Ordering::Release);
     }
 
@@ -130,7 +130,7 @@ impl WorkQueue<'_> {
     }
 
     /// At most `most` rows of the work that was pushed first. They stay in the queue.
-    pub(super) fn first(&self, most: usize) -> Option<Work> {
+    pub(super) fn first(&self, most: usize) -> Option<QueuedRows> {
         let (number, before) = self.ends.first();
         if number == self.ends.tail.load(Ordering::Acquire) {
             return None;
@@ -142,7 +142,7 @@ impl WorkQueue<'_> {
         let what = entry.what.load(Ordering::Relaxed);
         let op = if what & RESET == 0 { Op::Step } else { Op::Reset };
         let rows = first as usize..(first + count) as usize;
-        Some(Work { op, flags: what & !RESET, rows, place: entry.place(before) })
+        Some(QueuedRows { op, flags: what & !RESET, rows, place: entry.place(before) })
     }
 
     /// Removes rows that are about to be committed: the first `count`, all of one entry.
@@ -183,17 +183,17 @@ mod tests {
             let entries: Vec<_> = (0..ring_places(rows)).map(|_| Entry::default()).collect();
             let start = u32::MAX - 2;
             let ends = Ends { first: AtomicU64::new(pack(start, 0)), tail: AtomicU32::new(start) };
-            let queue = WorkQueue { ends: &ends, entries: &entries };
+            let queue = RowQueue { ends: &ends, entries: &entries };
             for lap in 0..3 {
                 for row in 0..rows {
                     let place = Some(number(lap * rows + row));
-                    queue.push(&Work { op: Op::Step, flags: 0, rows: row..row + 1, place });
+                    queue.push(&QueuedRows { op: Op::Step, flags: 0, rows: row..row + 1, place });
                 }
                 for row in 0..rows {
-                    let work = queue.first(1).expect("as many as were pushed");
+                    let queued = queue.first(1).expect("as many as were pushed");
                     queue.remove(1);
                     assert_eq!(
-                        (work.rows, work.place),
+                        (queued.rows, queued.place),
                         (row..row + 1, Some(number(lap * rows + row))),
                         "of {rows}"
                     );

@@ -8,7 +8,7 @@ use super::perform::{is_timed, note_time};
 use super::{Report, Shard, Task, guard};
 use crate::failpoint::{Failpoint, die};
 use crate::memory::{ActionRows, InfosAt};
-use crate::protocol::{Delivery, Filling, Memory, Places, Tally, Work, WorkerToken};
+use crate::protocol::{Delivery, Filling, Memory, Places, QueuedRows, Tally, WorkerToken};
 use crate::wake::{Futex, Op};
 
 /// Carries out some of the work in the worker's queue; returns how many rows it was, 0 when there
@@ -49,27 +49,28 @@ struct SentRows<'a> {
 }
 
 impl Filling for SentRows<'_> {
-    fn prepare(&mut self, work: &Work) {
-        self.started = is_timed(work.op, self.shard, &self.tally).then(Instant::now);
+    fn prepare(&mut self, queued: &QueuedRows) {
+        self.started = is_timed(queued.op, self.shard, &self.tally).then(Instant::now);
         self.tally.count_take();
         // SAFETY: the rows were taken from the queue, and are not counted yet (invariant 2).
-        let actions = unsafe { ActionRows::new(&self.memory.actions, work.rows.clone(), work.op) };
+        let actions =
+            unsafe { ActionRows::new(&self.memory.actions, queued.rows.clone(), queued.op) };
         let Self { first_row, tally, .. } = *self;
-        self.prepared = guard::guarded(|| self.shard.prepare(work, first_row, &actions, tally));
+        self.prepared = guard::guarded(|| self.shard.prepare(queued, first_row, &actions, tally));
     }
 
     fn together(&mut self, rows: Range<usize>) -> usize {
         self.shard.together(&rows)
     }
 
-    fn fill(&mut self, work: &Work, rows: Range<usize>, places: Places) {
-        self.report = self.write(work, rows.clone(), places);
+    fn fill(&mut self, queued: &QueuedRows, rows: Range<usize>, places: Places) {
+        self.report = self.write(queued, rows.clone(), places);
         // Before the rows are counted as filled: a caller that receives them finds the counts.
         if let Some(started) = &mut self.started {
             let spent = std::mem::replace(started, Instant::now()).elapsed();
-            note_time(&self.tally, work.op, places.count, spent);
+            note_time(&self.tally, queued.op, places.count, spent);
         }
-        if work.op == Op::Step {
+        if queued.op == Op::Step {
             self.tally.count_sent(rows.start - self.first_row..rows.end - self.first_row);
         }
         if Failpoint::DieBeforeAck.hit() {
@@ -84,20 +85,20 @@ impl Filling for SentRows<'_> {
 
 impl SentRows<'_> {
     /// Carries out work on `rows`, for which `places` were claimed.
-    fn write(&mut self, work: &Work, rows: Range<usize>, places: Places) -> Report {
+    fn write(&mut self, queued: &QueuedRows, rows: Range<usize>, places: Places) -> Report {
         let Self { memory, worker, .. } = *self;
         let claimed = places.first..places.first + places.count;
         // SAFETY: tickets are drawn once and given places are dealt once; the claim ends before the
         // places are counted (invariant 2).
         let slab = unsafe { memory.slabs.claim(places.slab, claimed) };
         // SAFETY: the rows were taken from the queue, and are not counted yet (invariant 2).
-        let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), work.op) };
+        let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), queued.op) };
         let mut task = Task {
-            op: work.op,
+            op: queued.op,
             rows: rows.clone(),
             first: self.first_row,
             sent: true,
-            flags: work.flags,
+            flags: queued.flags,
             slab,
             actions,
             tally: self.tally,

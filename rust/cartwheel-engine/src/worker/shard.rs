@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Task;
 use crate::memory::ActionRows;
-use crate::protocol::{Tally, Work};
+use crate::protocol::{QueuedRows, Tally};
 
 /// What a worker reports about a task, besides the rows that it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,8 +56,14 @@ pub trait Shard {
     /// environment. In `SAME_STEP` the terminal observation and info are kept first, then the row is
     /// reset. The next calls of [`Shard::run`] are for these rows, each for some of them, and only
     /// write. `first` is the first row of the shard, and `tally` has the counters of its rows.
-    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, tally: Tally<'_>) {
-        let _ = (work, first, actions, tally);
+    fn prepare(
+        &mut self,
+        queued: &QueuedRows,
+        first: usize,
+        actions: &ActionRows<'_>,
+        tally: Tally<'_>,
+    ) {
+        let _ = (queued, first, actions, tally);
     }
 
     /// Called when [`Shard::run`] or [`Shard::prepare`] panicked: records that every row of the

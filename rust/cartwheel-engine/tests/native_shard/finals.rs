@@ -1,7 +1,7 @@
 //! Dense final observations are what rows showed at their ends; terminal states are kept on request.
 
 use cartwheel_engine::autoreset::AutoresetMode;
-use cartwheel_engine::info::{InfoReader, Kind, TERMINAL, Value};
+use cartwheel_engine::info::{InfoReader, RecordKind, TERMINAL, Value};
 use cartwheel_engine::native::{Request, ShardSettings, TerminalState};
 
 use super::{infos, key, recipe};
@@ -59,7 +59,7 @@ fn parameters_of_terminal_states_are_kept_before_the_reset_for_chosen_rows() {
         let kept = |stream: &[u8]| {
             let (mut found, mut reader) = (Vec::new(), InfoReader::new(stream, 0));
             while let Some(record) = reader.record().unwrap() {
-                if record.kind == Kind::Opaque {
+                if record.kind == RecordKind::Opaque {
                     assert_eq!(record.leaf, TERMINAL);
                     let Value::Dict(entries) = reader.value().unwrap() else { panic!("a dict") };
                     for _ in 0..entries {

@@ -80,7 +80,7 @@ const FAULTS: &[&str] = &[
     "floats",
 ];
 
-struct Kind {
+struct HostileKind {
     fault: &'static str,
 }
 
@@ -94,17 +94,17 @@ unsafe extern "C" fn kind_new(options: *const u8, len: usize, error: *mut Sink) 
         unsafe { append(error, format!("no such fault in {options}").as_bytes()) };
         return null_mut();
     };
-    Box::into_raw(Box::new(Kind { fault })).cast()
+    Box::into_raw(Box::new(HostileKind { fault })).cast()
 }
 
 unsafe extern "C" fn kind_free(kind: *mut c_void) {
     // SAFETY: made by `kind_new` (invariant 1).
-    drop(unsafe { Box::from_raw(kind.cast::<Kind>()) });
+    drop(unsafe { Box::from_raw(kind.cast::<HostileKind>()) });
 }
 
 unsafe extern "C" fn kind_describe(kind: *const c_void, description: *mut Description) {
     // SAFETY: made by `kind_new` (invariant 1).
-    let fault = unsafe { &*kind.cast::<Kind>() }.fault;
+    let fault = unsafe { &*kind.cast::<HostileKind>() }.fault;
     // SAFETY: the host's description (invariant 1).
     let description = unsafe { &mut *description };
     let nodes: &'static [Space] = match fault {
@@ -161,7 +161,7 @@ fn record(kind: u8, row: u32, length: u32) -> Vec<u8> {
 /// Every row shows its number. The fault happens in a step, when there are at least two rows.
 unsafe extern "C" fn run(rows: *mut c_void, batch: *mut Batch) -> u32 {
     // SAFETY: made by `rows_new` (invariant 1).
-    let fault = unsafe { &*rows.cast::<Kind>() }.fault;
+    let fault = unsafe { &*rows.cast::<HostileKind>() }.fault;
     // SAFETY: the host's batch (invariant 1).
     let batch = unsafe { &mut *batch };
     // SAFETY: one command for each row.

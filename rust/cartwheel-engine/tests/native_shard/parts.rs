@@ -10,7 +10,7 @@ use cartwheel_engine::{Call, Error};
 
 use super::gate::{GATES, State};
 use super::recipe;
-use super::sent::{Frame, frames, send_resets, send_steps};
+use super::sent::{RowStep, row_steps, send_resets, send_steps};
 use crate::PLUGIN;
 use crate::support::{Envs, kind, limited, settings};
 
@@ -54,7 +54,7 @@ fn action(row: usize, step: usize) -> i64 {
     i64::try_from((row * 31 + step * 7) % 8).unwrap()
 }
 
-fn step(envs: &mut Envs, seen: &[Vec<Frame>], rows: &[usize]) {
+fn step(envs: &mut Envs, seen: &[Vec<RowStep>], rows: &[usize]) {
     let actions: Vec<i64> = rows.iter().map(|&row| action(row, seen[row].len())).collect();
     send_steps(envs, rows, &actions).unwrap();
 }
@@ -69,13 +69,13 @@ fn begin(envs: &mut Envs) {
     send_resets(envs, &(0..ROWS).collect::<Vec<_>>());
 }
 
-/// The frames of every row when all rows are stepped together.
-fn expected() -> Vec<Vec<Frame>> {
+/// The row_steps of every row when all rows are stepped together.
+fn expected() -> Vec<Vec<RowStep>> {
     let mut envs = build(By::Inline, ROWS, RecvOrder::Sent);
     begin(&mut envs);
     let mut seen = vec![Vec::new(); ROWS];
     loop {
-        for (row, frame) in frames(&receive(&mut envs, ROWS, ROWS)) {
+        for (row, frame) in row_steps(&receive(&mut envs, ROWS, ROWS)) {
             seen[row].push(frame);
         }
         if seen[0].len() > STEPS {
@@ -86,7 +86,7 @@ fn expected() -> Vec<Vec<Frame>> {
 }
 
 /// Receives parts of random sizes, keeps some of them for a while, and sends received rows again.
-fn play(by: By, batch_size: usize, order: RecvOrder) -> Vec<Vec<Frame>> {
+fn play(by: By, batch_size: usize, order: RecvOrder) -> Vec<Vec<RowStep>> {
     let mut envs = build(by, batch_size, order);
     let (mut rng, mut seen) = (Rng::from_seed(batch_size as u64), vec![Vec::new(); ROWS]);
     let (mut sent, mut idle, mut kept) = ((0..ROWS).collect::<Vec<_>>(), Vec::new(), Vec::new());
@@ -109,15 +109,15 @@ fn play(by: By, batch_size: usize, order: RecvOrder) -> Vec<Vec<Frame>> {
             }
             sent.retain(|row| !came.contains(row));
             place = if sent.is_empty() { 0 } else { (place + came.len()) % batch_size };
-            for (row, frame) in frames(&part) {
+            for (row, frame) in row_steps(&part) {
                 seen[row].push(frame);
                 idle.extend((seen[row].len() <= STEPS).then_some(row));
             }
-            kept.push((frames(&part), part));
+            kept.push((row_steps(&part), part));
             if kept.len() > 4 {
                 let at = upto(&mut rng, kept.len()) - 1;
                 let (before, part) = kept.swap_remove(at);
-                assert_eq!(frames(&part), before, "what is kept does not change");
+                assert_eq!(row_steps(&part), before, "what is kept does not change");
             }
         }
         if !idle.is_empty() && (sent.is_empty() || rng.random() < 0.7) {

@@ -8,7 +8,7 @@ use cartwheel_abi::{Env, MAJOR, MINOR, Plugin};
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::AutoresetMode;
 use cartwheel_engine::native::{RowReset, ShardSettings};
-use cartwheel_engine::plugin::{Kind, all, find};
+use cartwheel_engine::plugin::{EnvKind, all, find};
 
 use crate::hostile::{Table, env, plugin};
 use crate::support::{self, Envs, register_table, settings};
@@ -24,7 +24,7 @@ static OLD: Table<[Env; 1]> = Table([Env {
 }]);
 static OTHERS: Table<[Env; 2]> = Table([env(c"hostile/New-v0"), env(c"hostile/Rows-v0")]);
 
-fn kind(fault: &str) -> Result<Arc<Kind>, Error> {
+fn kind(fault: &str) -> Result<Arc<EnvKind>, Error> {
     support::kind(&PLUGIN, "hostile/Rows-v0", &format!("{{\"fault\": \"{fault}\"}}"))
 }
 
@@ -79,7 +79,7 @@ fn short_tables_lack_what_they_do_not_have() {
     assert!(short.contains(&format!("a table of {up_to_run} bytes for an environment")), "{short}");
     // The functions behind its size count as absent, whatever is there.
     register_table(kept(envs_of(&OLD.0)), "old.so").unwrap();
-    let kind = Kind::new(&find("hostile/Old-v0").unwrap(), "").unwrap();
+    let kind = EnvKind::new(&find("hostile/Old-v0").unwrap(), "").unwrap();
     let options = kind.reset_options("{}").unwrap_err().to_string();
     assert_eq!(options, "resets have no options");
     let mut envs = Envs::new(&kind, 3, 0, settings(AutoresetMode::NextStep));

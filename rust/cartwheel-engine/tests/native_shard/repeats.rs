@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cartwheel::{Env, Failure, NoOptions, Rng, Space, Spaces, Transition};
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::native::{RowReset, ShardSettings};
-use cartwheel_engine::plugin::Kind;
+use cartwheel_engine::plugin::EnvKind;
 use serde::Deserialize;
 
 use super::{PLUGIN, infos, key};
@@ -76,7 +76,7 @@ impl Env for Brittle {
     cartwheel::state! { steps, was_reset }
 }
 
-fn brittle() -> Arc<Kind> {
+fn brittle() -> Arc<EnvKind> {
     kind(&PLUGIN, "test/Brittle-v0", "").expect("it is in the table")
 }
 

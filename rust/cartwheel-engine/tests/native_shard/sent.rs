@@ -20,36 +20,36 @@ const MODES: [AutoresetMode; 3] =
     [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
 
 /// Observation, reward and flags of one row.
-pub(super) type Frame = (i64, u64, bool, bool);
+pub(super) type RowStep = (i64, u64, bool, bool);
 
 /// The action of step number `step` of a row; never the one that panics.
 fn action(row: usize, step: usize) -> i64 {
     Rng::from_seed((row * 1000 + step) as u64).integers(0..9)
 }
 
-/// The frames of every row when all rows are stepped together.
-fn expected(mode: AutoresetMode) -> Vec<Vec<Frame>> {
+/// The row_steps of every row when all rows are stepped together.
+fn expected(mode: AutoresetMode) -> Vec<Vec<RowStep>> {
     let mut envs = Envs::new(&recipe(), ROWS, 0, limited(mode, 5));
-    let mut frames = vec![Vec::new(); ROWS];
+    let mut row_steps = vec![Vec::new(); ROWS];
     let mut batch = envs.seed(7);
     for step in 0..=STEPS {
         let (observations, rewards) = (batch.integers(0), batch.rewards());
         let (terminations, truncations) = (batch.terminations(), batch.truncations());
-        for (row, frames) in frames.iter_mut().enumerate() {
+        for (row, row_steps) in row_steps.iter_mut().enumerate() {
             let flags = (terminations[row], truncations[row]);
-            frames.push((observations[row], rewards[row].to_bits(), flags.0, flags.1));
+            row_steps.push((observations[row], rewards[row].to_bits(), flags.0, flags.1));
         }
         let actions: Vec<i64> = (0..ROWS).map(|row| action(row, step)).collect();
         batch = envs.step(&actions).unwrap();
     }
-    frames
+    row_steps
 }
 
 fn receive(envs: &mut Envs) -> Received {
     envs.pool.receive(Some(Duration::from_secs(30)), &mut || false).unwrap()
 }
 
-pub(super) fn frames(received: &Received) -> Vec<(usize, Frame)> {
+pub(super) fn row_steps(received: &Received) -> Vec<(usize, RowStep)> {
     let lease = received.lease.as_ref().unwrap();
     let layout = lease.layout();
     let read = |offset: usize, size: usize, place: usize| {
@@ -81,7 +81,7 @@ pub(super) fn send_resets(envs: &mut Envs, rows: &[usize]) {
 }
 
 /// Steps every row `STEPS` times; sends received rows again, some at once and some later.
-fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<Frame>> {
+fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<RowStep>> {
     let mut envs = Envs::with_batches(&recipe(), ROWS, workers, limited(mode, 5), batch_size);
     for (shard, mailbox) in envs.pool.shards().iter().zip(&envs.mailboxes) {
         for row in shard.clone() {
@@ -95,7 +95,7 @@ fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<Frame
         if !envs.pool.in_flight().is_empty() {
             let received = receive(&mut envs);
             assert!(received.rows.iter().len() <= batch_size, "no more than a batch");
-            for (row, frame) in frames(&received) {
+            for (row, frame) in row_steps(&received) {
                 seen[row].push(frame);
                 held.push(row);
             }
@@ -149,7 +149,7 @@ fn actions_that_are_refused_while_they_are_stored_are_not_sent() {
     assert_eq!(filled, [0..1, 1..3], "neighbours together");
     assert!(envs.pool.in_flight().is_empty());
     send_steps(&mut envs, &rows, &[1; 3]).unwrap();
-    let received: Vec<_> = frames(&receive(&mut envs)).into_iter().map(|row| row.1.0).collect();
+    let received: Vec<_> = row_steps(&receive(&mut envs)).into_iter().map(|row| row.1.0).collect();
     let mut undisturbed = Envs::new(&recipe(), 5, 0, limited(AutoresetMode::NextStep, 100));
     assert_eq!(undisturbed.seed(3).integers(0), start);
     let expected = undisturbed.step(&[1; 5]).unwrap().integers(0);
@@ -213,13 +213,13 @@ fn a_batch_keeps_its_slab_while_further_ones_are_received() {
     let mut envs = Envs::with_batches(&recipe(), 6, 2, limited(AutoresetMode::NextStep, 9), 2);
     send_resets(&mut envs, &[0, 1, 2, 3, 4, 5]);
     let kept: Vec<_> = (0..3).map(|_| receive(&mut envs)).collect();
-    let before: Vec<_> = kept.iter().map(frames).collect();
+    let before: Vec<_> = kept.iter().map(row_steps).collect();
     for _ in 0..50 {
         let rows: Vec<usize> = (0..6).collect();
         send_steps(&mut envs, &rows, &[0; 6]).unwrap();
         (0..3).for_each(|_| drop(receive(&mut envs)));
     }
-    assert_eq!(kept.iter().map(frames).collect::<Vec<_>>(), before);
+    assert_eq!(kept.iter().map(row_steps).collect::<Vec<_>>(), before);
     assert!(
         envs.pool.slabs().reserved() <= 3 + 3 + 3,
         "three kept, three open, three to copy from"
@@ -248,9 +248,9 @@ fn rows_that_were_not_sent_show_their_last_observation_whatever_was_set() {
     let values = [500, 600, 700, 800].map(|left| value(ParameterValue::Int(left)));
     envs.ask(set_all("left", values)).unwrap();
     send_steps(&mut envs, &[2], &[0]).unwrap();
-    assert_eq!(frames(&receive(&mut envs))[0].1.0, 699);
+    assert_eq!(row_steps(&receive(&mut envs))[0].1.0, 699);
     send_resets(&mut envs, &[1]);
-    let fresh = frames(&receive(&mut envs))[0].1.0;
+    let fresh = row_steps(&receive(&mut envs))[0].1.0;
     let how = vec![RowReset::Leave, RowReset::Leave, RowReset::Leave, RowReset::Seed(1)];
     assert_eq!(envs.reset(how, None).integers(0)[..3], [start[0], fresh, 699]);
 }
@@ -263,18 +263,18 @@ fn a_frozen_row_that_is_sent_shows_its_last_frame_whatever_was_set() {
     let values = [500, 600, 700, 800].map(|left| value(ParameterValue::Int(left)));
     envs.ask(set_all("left", values)).unwrap();
     send_steps(&mut envs, &[3, 2], &[0; 2]).unwrap();
-    let received = frames(&receive(&mut envs));
+    let received = row_steps(&receive(&mut envs));
     assert_eq!(
         received.iter().map(|(row, frame)| (*row, frame.0)).collect::<Vec<_>>(),
         [(3, 799), (2, 0)]
     );
 }
 
-/// Steps of the episode, counted from the flags of its frames.
-fn counted(mode: AutoresetMode, frames: &[Frame]) -> Vec<i32> {
+/// Steps of the episode, counted from the flags of its row_steps.
+fn counted(mode: AutoresetMode, row_steps: &[RowStep]) -> Vec<i32> {
     let (mut elapsed, mut ended) = (0, false);
     let mut counted = vec![0];
-    for frame in &frames[1..] {
+    for frame in &row_steps[1..] {
         elapsed = match (ended, mode) {
             (false, _) => elapsed + 1,
             (true, AutoresetMode::NextStep) => 0,
@@ -290,8 +290,8 @@ fn counted(mode: AutoresetMode, frames: &[Frame]) -> Vec<i32> {
 #[test]
 fn the_steps_of_each_episode_are_counted_as_they_are_received() {
     for mode in MODES {
-        let frames = expected(mode);
-        let counts: Vec<_> = frames.iter().map(|frames| counted(mode, frames)).collect();
+        let row_steps = expected(mode);
+        let counts: Vec<_> = row_steps.iter().map(|row_steps| counted(mode, row_steps)).collect();
         let at = |step: usize| counts.iter().map(|counts| counts[step]).collect::<Vec<_>>();
         let mut envs = Envs::new(&recipe(), ROWS, 0, limited(mode, 5));
         let mut episodes = Episodes::new(mode, ROWS);

@@ -8,7 +8,7 @@ use cartwheel_engine::memory::{InfosAt, Lease, Plan};
 use cartwheel_engine::native::{
     Answer, Fault, Mailbox, NativeShard, Request, RowReset, RowState, ShardSettings,
 };
-use cartwheel_engine::plugin::{Kind, ResetOptions, find, register};
+use cartwheel_engine::plugin::{EnvKind, ResetOptions, find, register};
 use cartwheel_engine::pool::{Event, OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::space::{ActionTag, DType};
@@ -21,9 +21,9 @@ pub(crate) fn kind(
     plugin: &'static cartwheel_abi::Plugin,
     id: &str,
     options: &str,
-) -> Result<Arc<Kind>, Error> {
+) -> Result<Arc<EnvKind>, Error> {
     register_table(plugin, "test")?;
-    Kind::new(&find(id)?, options)
+    EnvKind::new(&find(id)?, options)
 }
 
 /// Registers a table that keeps the contract, or breaks it without touching other memory.
@@ -75,7 +75,7 @@ pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> ShardSettings {
 impl Envs {
     /// `workers` threads, or the calling thread if there are none.
     pub(crate) fn new(
-        kind: &Arc<Kind>,
+        kind: &Arc<EnvKind>,
         rows: usize,
         workers: usize,
         settings: ShardSettings,
@@ -85,7 +85,7 @@ impl Envs {
 
     /// The same, received in batches of `batch_size` rows.
     pub(crate) fn with_batches(
-        kind: &Arc<Kind>,
+        kind: &Arc<EnvKind>,
         rows: usize,
         workers: usize,
         settings: ShardSettings,
@@ -96,7 +96,7 @@ impl Envs {
 
     /// The same, with at most `max_slabs` slabs.
     pub(crate) fn with_slabs(
-        kind: &Arc<Kind>,
+        kind: &Arc<EnvKind>,
         rows: usize,
         workers: usize,
         settings: ShardSettings,
@@ -138,7 +138,7 @@ impl Envs {
 
     /// Stepped by a crew of `threads` threads, the calling one included.
     pub(crate) fn of_crew(
-        kind: &Arc<Kind>,
+        kind: &Arc<EnvKind>,
         rows: usize,
         threads: usize,
         settings: ShardSettings,
@@ -226,7 +226,7 @@ impl Envs {
     }
 
     /// Continues rows from states.
-    pub(crate) fn restore(&mut self, kind: &Kind, states: &[Option<Vec<u8>>]) -> Batch {
+    pub(crate) fn restore(&mut self, kind: &EnvKind, states: &[Option<Vec<u8>>]) -> Batch {
         let how = states.iter().map(|state| match state {
             None => RowReset::Leave,
             Some(state) => RowReset::Restore(Box::new(RowState::read(kind, state).unwrap())),

@@ -9,7 +9,7 @@ use cartwheel::{InfoWriter, ParameterValue, Rng};
 use cartwheel_abi as abi;
 use serde::Deserialize;
 
-use crate::support::{Kind, Rows, find};
+use crate::support::{HostKind, HostRows, find};
 
 /// The environments, seeds and size of a trajectory.
 #[derive(Debug, Deserialize)]
@@ -75,7 +75,7 @@ fn differing(left: &[u8], right: &[u8]) -> usize {
 }
 
 /// Sets the parameters of a header in every row.
-fn set_parameters(header: &Header, rows: &mut Rows<'_>) {
+fn set_parameters(header: &Header, rows: &mut HostRows<'_>) {
     for (name, value) in &header.parameters {
         let value = match value {
             serde_json::Value::Number(number) => {
@@ -102,8 +102,9 @@ pub(crate) fn play(source: &mut impl Read) -> Option<(Header, Comparison)> {
     let length = u32::from_le_bytes(take_array(bytes)) as usize;
     let header: Header = serde_json::from_slice(take(bytes, length)).expect("a header");
     let table = find(&cartwheel_envs::PLUGIN, &header.id);
-    let kind = Kind::with_defaults(table, &header.keywords.to_string()).expect("valid keywords");
-    let mut rows = Rows::new(&kind, header.rows).expect("environments");
+    let kind =
+        HostKind::with_defaults(table, &header.keywords.to_string()).expect("valid keywords");
+    let mut rows = HostRows::new(&kind, header.rows).expect("environments");
     set_parameters(&header, &mut rows);
     rows.rngs = (0..header.rows as u64).map(|row| Rng::from_seed(header.seed + row)).collect();
     let options = header

@@ -8,24 +8,24 @@ use super::plan::{Pair, Plan};
 use super::precision::Precision;
 
 /// The memory that frames pass through, used for one frame after another.
-pub(super) struct Frame<'a, P: Precision> {
+pub(super) struct FrameScratch<'a, P: Precision> {
     plan: &'a Plan,
     /// The source row that was read last, grey or the maximum of two.
     row: Vec<u8>,
     /// The sums of columns, for each of [`ROWS`] rows of the result.
     sums: Vec<P::Sum>,
     /// The same, column by column.
-    columns: Vec<[P::Real; ROWS]>,
+    columns: Vec<[P::Float; ROWS]>,
     /// The weights of the horizontal axis.
-    weights: Vec<P::Real>,
+    weights: Vec<P::Float>,
     /// The levels of these rows, in the order of a row's memory.
     levels: Vec<[u8; ROWS]>,
     /// The same, row by row.
     lines: Vec<u8>,
-    reciprocal: P::Real,
+    reciprocal: P::Float,
 }
 
-impl<'a, P: Precision> Frame<'a, P> {
+impl<'a, P: Precision> FrameScratch<'a, P> {
     pub(super) fn new(plan: &'a Plan) -> Self {
         let (vertical, horizontal) = (&plan.vertical, &plan.horizontal);
         let width = horizontal.len * plan.out_channels();
@@ -35,7 +35,7 @@ impl<'a, P: Precision> Frame<'a, P> {
             plan,
             row: vec![0; width],
             sums: vec![P::Sum::default(); ROWS * width],
-            columns: vec![[P::Real::default(); ROWS]; width],
+            columns: vec![[P::Float::default(); ROWS]; width],
             weights: horizontal.weights.iter().map(|&weight| P::weight(weight)).collect(),
             levels: vec![[0; ROWS]; out_width],
             lines: vec![0; ROWS * out_width],

@@ -9,30 +9,30 @@ pub(super) trait Precision {
     /// The weighted sum of a column of pixels.
     type Sum: Copy + Default;
     /// A weight, a sum or a mean.
-    type Real: Copy + Default;
+    type Float: Copy + Default;
 
     /// What sums begin with: a quarter, see [`level`](Self::level).
-    const START: Self::Real;
+    const START: Self::Float;
 
     /// A level multiplied by a weight of the vertical axis.
     fn weighted(level: u8, weight: u32) -> Self::Sum;
     /// The sum of two.
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
     /// Brings the sums of each column together, as real numbers; see [`Lanes::columns`].
-    fn columns(lanes: impl Lanes, rows: &[Self::Sum], columns: &mut [[Self::Real; ROWS]]);
+    fn columns(lanes: impl Lanes, rows: &[Self::Sum], columns: &mut [[Self::Float; ROWS]]);
     /// A weight of the horizontal axis as a real number.
-    fn weight(weight: u32) -> Self::Real;
+    fn weight(weight: u32) -> Self::Float;
     /// `sum + weight * real`.
-    fn add_weighted(sum: Self::Real, weight: Self::Real, real: Self::Real) -> Self::Real;
+    fn add_weighted(sum: Self::Float, weight: Self::Float, real: Self::Float) -> Self::Float;
     /// What [`level`](Self::level) multiplies by: the reciprocal of the weights' total.
-    fn reciprocal(total: u64) -> Self::Real;
+    fn reciprocal(total: u64) -> Self::Float;
     /// The mean of a sum that began with [`START`](Self::START), rounded to the nearest level, halves
     /// up.
     ///
     /// The sum is a whole number and a quarter. So no mean is closer to a half than a quarter
     /// of `1 / total`, which is more than the product can be wrong by. The addition of a number
     /// whose last bit is 1 rounds to a whole number, which is then in the lowest bits.
-    fn level(sum: Self::Real, reciprocal: Self::Real) -> u8;
+    fn level(sum: Self::Float, reciprocal: Self::Float) -> u8;
 }
 
 /// Sums of 16 bits and reals of 32, for as many axes as possible: most sizes of images have common
@@ -58,7 +58,7 @@ impl Narrow {
 // ones would not be vectorised.
 impl Precision for Narrow {
     type Sum = u16;
-    type Real = f32;
+    type Float = f32;
 
     const START: f32 = 0.25;
 
@@ -104,7 +104,7 @@ impl Precision for Narrow {
 
 impl Precision for Wide {
     type Sum = u32;
-    type Real = f64;
+    type Float = f64;
 
     const START: f64 = 0.25;
 

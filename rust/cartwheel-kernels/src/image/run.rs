@@ -7,7 +7,7 @@ use cartwheel_core::schedule::{shards, usable_cpus};
 
 use super::dispatch::with_lanes;
 use super::error::Error;
-use super::frame::Frame;
+use super::frame::FrameScratch;
 use super::lanes::{Lanes, Work};
 use super::plan::{Pair, Plan};
 use super::precision::{Narrow, Precision, Wide};
@@ -102,7 +102,7 @@ impl Share<'_> {
     #[inline(always)]
     fn resize<P: Precision>(self, lanes: impl Lanes) {
         let (first, second) = self.frames;
-        let mut frame = Frame::<P>::new(self.plan);
+        let mut frame = FrameScratch::<P>::new(self.plan);
         let len = self.plan.shape().len();
         for (at, out) in self.out.chunks_exact_mut(self.plan.out_shape().len()).enumerate() {
             let bytes = at * len..(at + 1) * len;

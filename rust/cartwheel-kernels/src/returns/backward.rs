@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::error::Error;
-use super::real::Real;
+use super::float::Float;
 use super::row::Row;
 use super::split::{EnvSlice, split};
 use super::sweep::{Step, Sweep};
@@ -27,7 +27,7 @@ pub(super) trait Backward<F, const IN: usize, const LATER: usize, const OUT: usi
     );
 }
 
-impl<F: Real> Sweep<'_, F> {
+impl<F: Float> Sweep<'_, F> {
     /// Writes outputs from the last step to the first, on as many threads as there are shares.
     /// `inputs` are the arrays at a step.
     ///
@@ -68,7 +68,7 @@ struct Share<'s, 'a, F, I, E, const OUT: usize, const LATER: usize> {
 impl<'i, F, I, E, const IN: usize, const LATER: usize, const OUT: usize> Loops
     for Share<'_, '_, F, I, E, OUT, LATER>
 where
-    F: Real,
+    F: Float,
     I: Fn(usize) -> [&'i [F]; IN],
     E: Backward<F, IN, LATER, OUT>,
 {

@@ -2,7 +2,7 @@
 
 use super::backward::Backward;
 use super::error::Error;
-use super::real::{Real, only_if};
+use super::float::{Float, only_if};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
@@ -22,7 +22,7 @@ use super::transitions::Transitions;
 /// # Errors
 ///
 /// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::NotInUnitRange`].
-pub fn discounted<F: Real>(
+pub fn discounted<F: Float>(
     transitions: &Transitions<'_, F>,
     next_values: Option<TimeMajor<'_, F>>,
     returns: &mut [F],
@@ -35,7 +35,7 @@ pub fn discounted<F: Real>(
 /// A step of the sums; `later` is the sum of the next step.
 struct Discounted;
 
-impl<F: Real> Backward<F, 1, 1, 1> for Discounted {
+impl<F: Float> Backward<F, 1, 1, 1> for Discounted {
     #[inline(always)]
     fn step(
         &self,

@@ -2,8 +2,8 @@
 
 use super::backward::Backward;
 use super::error::Error;
+use super::float::{Float, only_if};
 use super::per_step::PerStep;
-use super::real::{Real, only_if};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
@@ -24,7 +24,7 @@ use super::transitions::Transitions;
 /// # Errors
 ///
 /// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::NotInUnitRange`].
-pub fn gae<F: Real>(
+pub fn gae<F: Float>(
     transitions: &Transitions<'_, F>,
     values: TimeMajor<'_, F>,
     next_values: TimeMajor<'_, F>,
@@ -46,7 +46,7 @@ pub fn gae<F: Real>(
 /// A step of the advantages; `trace` is the advantage of the next step.
 struct Gae;
 
-impl<F: Real> Backward<F, 3, 1, 2> for Gae {
+impl<F: Float> Backward<F, 3, 1, 2> for Gae {
     #[inline(always)]
     fn step(
         &self,

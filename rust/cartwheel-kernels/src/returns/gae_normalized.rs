@@ -2,8 +2,8 @@
 
 use super::backward::Backward;
 use super::error::Error;
+use super::float::{Float, only_if};
 use super::per_step::PerStep;
-use super::real::{Real, only_if};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
@@ -31,7 +31,7 @@ use super::transitions::Transitions;
 /// # Errors
 ///
 /// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::NotInUnitRange`].
-pub fn gae_normalized<F: Real>(
+pub fn gae_normalized<F: Float>(
     transitions: &Transitions<'_, F>,
     values: TimeMajor<'_, F>,
     next_values: TimeMajor<'_, F>,
@@ -53,7 +53,7 @@ pub fn gae_normalized<F: Real>(
 /// A step of the advantages; `weight` and `sum` are those of the next step.
 struct GaeNormalized;
 
-impl<F: Real> Backward<F, 3, 2, 2> for GaeNormalized {
+impl<F: Float> Backward<F, 3, 2, 2> for GaeNormalized {
     #[inline(always)]
     fn step(
         &self,

@@ -2,8 +2,8 @@
 
 use super::backward::Backward;
 use super::error::Error;
+use super::float::{Float, only_if};
 use super::per_step::PerStep;
-use super::real::{Real, only_if};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
@@ -24,7 +24,7 @@ use super::transitions::Transitions;
 /// # Errors
 ///
 /// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::NotInUnitRange`].
-pub fn lambda_returns<F: Real>(
+pub fn lambda_returns<F: Float>(
     transitions: &Transitions<'_, F>,
     next_values: TimeMajor<'_, F>,
     lambda_: PerStep<'_, F>,
@@ -43,7 +43,7 @@ pub fn lambda_returns<F: Real>(
 /// A step of the returns; `later` is the return of the next step.
 struct LambdaReturns;
 
-impl<F: Real> Backward<F, 2, 1, 1> for LambdaReturns {
+impl<F: Float> Backward<F, 2, 1, 1> for LambdaReturns {
     #[inline(always)]
     fn step(
         &self,

@@ -1,7 +1,7 @@
 //! Statistics over the valid rows.
 
 use super::error::Error;
-use super::real::{Real, only_if};
+use super::float::{Float, only_if};
 use super::time_major::check_count;
 
 /// Number of sums that are computed in parallel, so that additions do not wait for each other.
@@ -16,7 +16,7 @@ const BLOCK: usize = 4096;
 /// # Errors
 ///
 /// [`Error::WrongCount`], and [`Error::NoValidRow`] if no row is valid.
-pub fn masked_mean<F: Real>(numbers: &[F], valid: &[u8]) -> Result<f64, Error> {
+pub fn masked_mean<F: Float>(numbers: &[F], valid: &[u8]) -> Result<f64, Error> {
     check_count("valid", valid, numbers.len())?;
     let count = count(valid)?;
     Ok(sum(numbers, valid, F::to_f64) / count)
@@ -31,7 +31,7 @@ pub fn masked_mean<F: Real>(numbers: &[F], valid: &[u8]) -> Result<f64, Error> {
 ///
 /// [`Error::WrongCount`]; [`Error::NotPositive`] for `epsilon`, which prevents a division by 0 when
 /// all numbers are equal; [`Error::NoValidRow`].
-pub fn masked_normalize<F: Real>(
+pub fn masked_normalize<F: Float>(
     numbers: &[F],
     valid: &[u8],
     epsilon: f64,
@@ -63,7 +63,7 @@ fn count(valid: &[u8]) -> Result<f64, Error> {
 }
 
 /// The sum of `of(number)` over the valid rows.
-fn sum<F: Real>(numbers: &[F], valid: &[u8], of: impl Fn(F) -> f64) -> f64 {
+fn sum<F: Float>(numbers: &[F], valid: &[u8], of: impl Fn(F) -> f64) -> f64 {
     let block = |(numbers, valid): (&[F], &[u8])| {
         let mut lanes = [0.0; LANES];
         let (wide, rest) = numbers.as_chunks::<LANES>();

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 
 use super::error::Error;
-use super::real::{Real, only_if};
+use super::float::{Float, only_if};
 use super::row::Row;
 use super::split::split;
 use super::sweep::{Step, Sweep};
@@ -31,7 +31,7 @@ use crate::threads::compute_each;
 /// # Errors
 ///
 /// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::NotInUnitRange`].
-pub fn n_step<F: Real>(
+pub fn n_step<F: Float>(
     transitions: &Transitions<'_, F>,
     next_values: Option<TimeMajor<'_, F>>,
     n: NonZero<usize>,
@@ -73,7 +73,7 @@ pub fn n_step<F: Real>(
 
 /// Begins a window in each environment whose row is valid. While the window is open, `discounts`
 /// holds the discount of its next reward.
-fn begin<F: Real>(
+fn begin<F: Float>(
     rows: &[Row],
     open: &mut [bool],
     returns: &mut [F],
@@ -89,7 +89,7 @@ fn begin<F: Real>(
 }
 
 /// Adds one step of all environments to the open windows; `last` closes all of them.
-fn take<F: Real>(
+fn take<F: Float>(
     step: &Step<'_, F>,
     next_values: &[F],
     last: bool,

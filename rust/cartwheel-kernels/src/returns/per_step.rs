@@ -1,7 +1,7 @@
 //! A discount or lambda: one for all rows, or one for each.
 
 use super::error::Error;
-use super::real::Real;
+use super::float::Float;
 use super::time_major::TimeMajor;
 
 /// A number in `[0, 1]` for all rows, or one for each row.
@@ -32,7 +32,7 @@ impl<T> Steps<'_, T> {
     }
 }
 
-impl<'a, F: Real> PerStep<'a, F> {
+impl<'a, F: Float> PerStep<'a, F> {
     /// Checks the shape, and the range on the rows where `valid` is set.
     pub(super) fn checked(
         self,

@@ -2,8 +2,8 @@
 
 use super::backward::Backward;
 use super::error::Error;
+use super::float::{Float, capped, only_if};
 use super::per_step::PerStep;
-use super::real::{Real, capped, only_if};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
@@ -40,7 +40,7 @@ pub struct Traces<'a, F> {
 /// # Errors
 ///
 /// [`Error::WrongShape`], [`Error::WrongCount`], [`Error::NotInUnitRange`] and [`Error::NotPositive`].
-pub fn retrace<F: Real>(
+pub fn retrace<F: Float>(
     transitions: &Transitions<'_, F>,
     q_values: TimeMajor<'_, F>,
     next_values: TimeMajor<'_, F>,
@@ -65,7 +65,7 @@ struct Retrace<F> {
     cap: F,
 }
 
-impl<F: Real> Backward<F, 4, 1, 1> for Retrace<F> {
+impl<F: Float> Backward<F, 4, 1, 1> for Retrace<F> {
     #[inline(always)]
     fn step(
         &self,

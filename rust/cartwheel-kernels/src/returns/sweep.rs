@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::error::Error;
 use super::flags::{Flags, Stops};
+use super::float::Float;
 use super::per_step::{PerStep, Steps};
-use super::real::Real;
 use super::row::Row;
 use super::split;
 use super::time_major::{TimeMajor, check_count};
@@ -41,7 +41,7 @@ impl<F> Step<'_, F> {
     }
 }
 
-impl<'a, F: Real> Sweep<'a, F> {
+impl<'a, F: Float> Sweep<'a, F> {
     /// Checks the transitions.
     pub(super) fn new(transitions: &Transitions<'a, F>) -> Result<Self, Error> {
         let Transitions { rewards, flags, valid, gamma, bootstrap, num_threads } = *transitions;

@@ -2,8 +2,8 @@
 
 use super::backward::Backward;
 use super::error::Error;
+use super::float::{Float, capped, only_if};
 use super::per_step::PerStep;
-use super::real::{Real, capped, only_if};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
@@ -60,7 +60,7 @@ struct Caps<F> {
 /// # Errors
 ///
 /// [`Error::WrongShape`], [`Error::WrongCount`], [`Error::NotInUnitRange`] and [`Error::NotPositive`].
-pub fn vtrace<F: Real>(
+pub fn vtrace<F: Float>(
     transitions: &Transitions<'_, F>,
     values: TimeMajor<'_, F>,
     next_values: TimeMajor<'_, F>,
@@ -87,12 +87,12 @@ pub fn vtrace<F: Real>(
 }
 
 /// A cap; it may be infinite.
-pub(super) fn positive<F: Real>(what: &'static str, value: f64) -> Result<F, Error> {
+pub(super) fn positive<F: Float>(what: &'static str, value: f64) -> Result<F, Error> {
     if value > 0.0 { Ok(F::from_f64(value)) } else { Err(Error::NotPositive { what, value }) }
 }
 
 /// A step of the targets; `error` and `later` are `e` and the target of the next step.
-impl<F: Real> Backward<F, 4, 2, 2> for Caps<F> {
+impl<F: Float> Backward<F, 4, 2, 2> for Caps<F> {
     #[inline(always)]
     fn step(
         &self,

@@ -21,7 +21,7 @@ use cartwheel_engine::native::{
     Answer, Draw, Mailbox, NativeShard, Request, ResetCache, RowOptions, RowReset, RowState, Seed,
     ShardSettings, TerminalState, Verdict,
 };
-use cartwheel_engine::plugin::{Kind, find};
+use cartwheel_engine::plugin::{EnvKind, find};
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
@@ -45,7 +45,7 @@ const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
 #[pyclass(frozen, name = "NativeEnvs", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyNativeEnvs {
-    kind: Arc<Kind>,
+    kind: Arc<EnvKind>,
     /// The shards, from `make` on, until a pool takes them.
     shards: Mutex<Vec<Box<dyn OwnShard>>>,
     /// The rows of each shard.
@@ -76,7 +76,7 @@ impl PyNativeEnvs {
         dense_finals: bool,
         judged: bool,
     ) -> PyResult<Self> {
-        let kind = find(env_id).and_then(|table| Kind::new(&table, options));
+        let kind = find(env_id).and_then(|table| EnvKind::new(&table, options));
         let kind = kind.map_err(to_py_err)?;
         let settings = ShardSettings {
             autoreset: mode(autoreset_mode)?,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cartwheel_engine::plugin::{Kind, find};
+use cartwheel_engine::plugin::{EnvKind, find};
 use cartwheel_envs::PlainLoops;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -24,7 +24,7 @@ pub(crate) fn plain_loop(
     let duration = Duration::try_from_secs_f64(seconds)
         .map_err(|error| PyValueError::new_err(format!("seconds is {seconds}: {error}")))?;
     let table = find(env_id).map_err(to_py_err)?;
-    let kind = Kind::new(&table, options).map_err(to_py_err)?; // names what it refuses
+    let kind = EnvKind::new(&table, options).map_err(to_py_err)?; // names what it refuses
     let loops = PlainLoops {
         rows: num_envs,
         threads,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cartwheel_engine::episodes::Episodes;
-use cartwheel_engine::info::{InfoWriter, Kind};
+use cartwheel_engine::info::{InfoWriter, RecordKind};
 use cartwheel_engine::memory::{InfosAt, Lease};
 use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::space::DType;
@@ -201,7 +201,7 @@ fn receive_rest(
     }
     let mut lost = InfoWriter::new();
     for row in rows {
-        let record = lost.begin(Kind::Info, row, 0);
+        let record = lost.begin(RecordKind::Info, row, 0);
         lost.key("infos_lost");
         lost.bool(true);
         lost.end(record);

@@ -6,7 +6,7 @@
 //! last step, and those of the reset after it.
 
 use cartwheel_core::Error as InfoError;
-use cartwheel_engine::info::{InfoReader, Kind, ObjectAt};
+use cartwheel_engine::info::{InfoReader, ObjectAt, RecordKind};
 use cartwheel_engine::memory::Lease;
 use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::{FAILED, TRANSITION};
@@ -163,7 +163,7 @@ impl Infos {
                 if row >= self.rows {
                     return Err(refused(InfoError::MalformedInfo { at }));
                 }
-                if record.kind == Kind::Opaque {
+                if record.kind == RecordKind::Opaque {
                     let value = ObjectAt { row, place: row, stream, value_at: reader.at() };
                     self.opaque.push(OpaqueAt { part: record.leaf, at: value });
                     continue;

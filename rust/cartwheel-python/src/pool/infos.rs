@@ -1,7 +1,9 @@
 //! Infos of a batch: from the streams of shards or rows to Gymnasium's dictionary of arrays.
 
-use cartwheel_engine::info::{Content, InfoColumns, InfoReader, Irregular, Kind, ObjectAt, Record};
-use cartwheel_engine::pool::Rows;
+use cartwheel_engine::info::{
+    Content, InfoColumns, InfoReader, Irregular, ObjectAt, Record, RecordKind,
+};
+use cartwheel_engine::pool::ReceivedRows;
 use cartwheel_engine::space::DType;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -63,7 +65,7 @@ impl Infos {
     }
 
     /// Begins a batch of these rows, with this many streams.
-    pub(crate) fn begin(&mut self, rows: &Rows, streams: usize) {
+    pub(crate) fn begin(&mut self, rows: &ReceivedRows, streams: usize) {
         self.rows = rows.iter().len();
         self.num_streams = streams;
         if self.streams.len() < streams {
@@ -173,7 +175,7 @@ impl Infos {
         for stream in &self.streams[..self.num_streams] {
             let mut reader = InfoReader::new(stream, 0);
             while let Some(record) = reader.record().map_err(to_py_err)? {
-                if record.kind != Kind::Opaque {
+                if record.kind != RecordKind::Opaque {
                     let info = info_of(py, record, &self.decoder(py, record.row), &mut reader)?;
                     let place =
                         self.places.as_ref().map_or(record.row, |places| places[record.row]);
@@ -194,7 +196,7 @@ pub(super) fn info_of<'py>(
     decoder: &Decoder<'py>,
     reader: &mut InfoReader<'_>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if record.kind == Kind::Whole {
+    if record.kind == RecordKind::Whole {
         return decoder.value(reader);
     }
     let info = PyDict::new(py);

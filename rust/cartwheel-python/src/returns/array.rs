@@ -1,7 +1,7 @@
 //! NumPy arrays as the core's slices, for the duration of a call.
 
 use cartwheel_engine::platform::with_standard_floats;
-use cartwheel_kernels::returns::{PerStep, Real, TimeMajor};
+use cartwheel_kernels::returns::{Float, PerStep, TimeMajor};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 
@@ -62,7 +62,7 @@ pub(crate) enum Numbers<'py, F: Number> {
     Each(Input<'py, F>),
 }
 
-impl<'py, F: Real + Number> Numbers<'py, F> {
+impl<'py, F: Float + Number> Numbers<'py, F> {
     /// A Python float, or an array.
     pub(crate) fn new(what: &str, numbers: &Bound<'py, PyAny>) -> PyResult<Self> {
         // Arrays first: Python converts an array of a single element to a float.

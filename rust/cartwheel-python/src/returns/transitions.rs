@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use cartwheel_kernels::returns::{Bootstrap, Flags, Real, Transitions};
+use cartwheel_kernels::returns::{Bootstrap, Flags, Float, Transitions};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -59,7 +59,7 @@ impl<'py> BorrowedFlags<'py> {
 }
 
 impl<'py> PyTransitions<'py> {
-    pub(crate) fn borrow<F: Real + Number>(&self) -> PyResult<Borrowed<'py, F>> {
+    pub(crate) fn borrow<F: Float + Number>(&self) -> PyResult<Borrowed<'py, F>> {
         let valid = self.valid.as_ref().map(|valid| Input::flags("valid", valid));
         Ok(Borrowed {
             rewards: Input::new("rewards", &self.rewards)?,
@@ -72,7 +72,7 @@ impl<'py> PyTransitions<'py> {
     }
 }
 
-impl<F: Real + Number> Borrowed<'_, F> {
+impl<F: Float + Number> Borrowed<'_, F> {
     pub(crate) fn transitions(&self) -> PyResult<Transitions<'_, F>> {
         Ok(Transitions {
             rewards: self.rewards.time_major()?,

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use cartwheel_engine::info::{InfoWriter, Kind};
+use cartwheel_engine::info::{InfoWriter, RecordKind};
 use cartwheel_engine::memory::SlabRows;
 use cartwheel_engine::space::{DType, Leaf};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -99,7 +99,7 @@ impl<R: Room> ObservationWriter<'_, R> {
                 written.map_err(|misfit| misfit.within(at))
             }),
             Node::Opaque(number, _) => {
-                let record = self.infos.begin(Kind::Opaque, self.first + self.row, *number);
+                let record = self.infos.begin(RecordKind::Opaque, self.first + self.row, *number);
                 let (writer, foreign, row) = (&mut *self.infos, self.foreign, self.row);
                 Encoder { writer, foreign, row, snapshot: true, irregular: false }.value(value)?;
                 self.infos.end(record);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cartwheel_engine::Transition;
 use cartwheel_engine::autoreset::{Autoreset, SavedRow};
-use cartwheel_engine::info::{DEEPEST, InfoWriter, Kind, TERMINAL};
+use cartwheel_engine::info::{DEEPEST, InfoWriter, RecordKind, TERMINAL};
 use cartwheel_engine::memory::{SlabRows, process_id};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -231,7 +231,7 @@ impl<'py> PyRows<'_, '_, 'py> {
 
     /// Adds an info of `row` besides those of its environment.
     fn tell(&mut self, row: usize, key: &str, write: impl FnOnce(&mut InfoWriter)) {
-        let record = self.infos.begin(Kind::Info, self.first + row, 0);
+        let record = self.infos.begin(RecordKind::Info, self.first + row, 0);
         self.infos.key(key);
         write(self.infos);
         self.infos.end(record);
@@ -258,7 +258,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     /// Writes a dictionary that no other thread changes now.
     fn put_dict(&mut self, row: usize, dict: &Bound<'py, PyDict>, snapshot: bool) -> PyResult<()> {
         let regular = has_text_keys(dict);
-        let kind = if regular { Kind::Info } else { Kind::Whole };
+        let kind = if regular { RecordKind::Info } else { RecordKind::Whole };
         let record = self.infos.begin(kind, self.first + row, 0);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
         let mut encoder = Encoder { writer, foreign, row, snapshot, irregular: false };
@@ -325,7 +325,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         }
         let frame = self.worker.call_method1(intern!(py, "draw"), (row,));
         let frame = self.come_back(frame)?;
-        let record = self.infos.begin(Kind::Opaque, self.first + row, TERMINAL);
+        let record = self.infos.begin(RecordKind::Opaque, self.first + row, TERMINAL);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
         let mut encoder = Encoder { writer, foreign, row, snapshot: true, irregular: false };
         let written = encoder.value(&frame);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cartwheel_engine::autoreset::Autoreset;
 use cartwheel_engine::info::InfoWriter;
 use cartwheel_engine::memory::{ActionRows, SlabRows, process_id};
-use cartwheel_engine::protocol::{Tally, Work};
+use cartwheel_engine::protocol::{QueuedRows, Tally};
 use cartwheel_engine::wake::Op;
 use cartwheel_engine::worker::{Report, Shard, Task};
 use cartwheel_engine::{Error, FULL_RESET};
@@ -242,27 +242,27 @@ impl PyShard {
     fn call(
         &mut self,
         py: Python<'_>,
-        work: &Work,
+        queued: &QueuedRows,
         first: usize,
         area: &ActionRows<'_>,
     ) -> PyResult<Called> {
-        let row = work.rows.start - first;
+        let row = queued.rows.start - first;
         self.forget(py, row..row + 1);
-        let (order, actions) = match work.op {
-            Op::Step if work.flags & ACTIONS_BY_CHANNEL != 0 => {
+        let (order, actions) = match queued.op {
+            Op::Step if queued.flags & ACTIONS_BY_CHANNEL != 0 => {
                 (RowRequest::Step, Some(self.actions_by_channel(py, &(row..row + 1), true)?))
             }
-            Op::Step => (RowRequest::Step, self.actions_in_memory(py, area, &work.rows)?),
+            Op::Step => (RowRequest::Step, self.actions_in_memory(py, area, &queued.rows)?),
             _ => {
                 let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
                 (RowRequest::from_reset(&how), None)
             }
         };
-        if work.op == Op::Step {
-            self.receive_next_resets(py, work.flags, row..row + 1)?;
+        if queued.op == Op::Step {
+            self.receive_next_resets(py, queued.flags, row..row + 1)?;
         }
         let (mut batch, _) =
-            self.rows(py, (work.op, work.flags), first, row..row + 1, actions, None);
+            self.rows(py, (queued.op, queued.flags), first, row..row + 1, actions, None);
         Ok(batch.call(row, order))
     }
 
@@ -364,12 +364,18 @@ impl Shard for PyShard {
         true
     }
 
-    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, _: Tally<'_>) {
+    fn prepare(
+        &mut self,
+        queued: &QueuedRows,
+        first: usize,
+        actions: &ActionRows<'_>,
+        _: Tally<'_>,
+    ) {
         attach(|py| {
             let began = Instant::now(); // waiting for the interpreter does not count
-            let called = self.call(py, work, first, actions);
+            let called = self.call(py, queued, first, actions);
             self.prepared = Some(called.unwrap_or_else(|error| {
-                self.autoreset.fail(work.rows.start - first);
+                self.autoreset.fail(queued.rows.start - first);
                 Called::Failed(error)
             }));
             self.spent = began.elapsed();

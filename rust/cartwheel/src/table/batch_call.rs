@@ -17,8 +17,8 @@ use cartwheel_abi::{Batch, STEP};
 use cartwheel_core::info::InfoWriter;
 use cartwheel_core::rng::Rng;
 
-use super::kind::Kind;
 use super::sink::SinkBuffer;
+use super::typed_kind::TypedKind;
 use crate::env::{Env, Leaves, LeavesMut, View};
 
 /// One call of the host for consecutive rows.
@@ -46,7 +46,7 @@ impl<'a, E: Env> BatchCall<'a, E> {
     /// # Safety
     ///
     /// Invariant 1, for `'a`.
-    pub(super) unsafe fn new(batch: &Batch, kind: &'a Kind<E>) -> Self {
+    pub(super) unsafe fn new(batch: &Batch, kind: &'a TypedKind<E>) -> Self {
         let rows = batch.rows;
         let (actions, observations) = (&kind.action_leaves, &kind.observation_leaves);
         // SAFETY: an array of this batch (invariant 1); likewise below.

@@ -27,9 +27,9 @@ use serde::de::DeserializeOwned;
 
 use super::batch_call::{BatchCall, copied, slice};
 use super::guard::{Refusal, guarded, guarded_drop, printing};
-use super::kind::{Kind, text};
-use super::rows::{Progress, Rows};
 use super::sink::SinkBuffer;
+use super::typed_kind::{TypedKind, text};
+use super::typed_rows::{Progress, TypedRows};
 use crate::Failure;
 use crate::env::{Env, Frame, ParameterValue};
 use crate::options::{names_of, parse};
@@ -70,7 +70,7 @@ unsafe fn with_row<E: Env>(
     call: impl FnOnce(&mut E) -> Result<(), Refusal>,
 ) -> u32 {
     // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
-    let rows = unsafe { &mut *rows.cast::<Rows<E>>() };
+    let rows = unsafe { &mut *rows.cast::<TypedRows<E>>() };
     let _printing = printing(rows.kind.prints_panics);
     // SAFETY: the host's sink (invariant 1).
     unsafe { answer(guarded(|| call(&mut rows.envs[row])), error) }
@@ -95,7 +95,7 @@ pub(super) unsafe extern "C" fn kind_new<E: Env>(
 ) -> *mut c_void {
     // SAFETY: text of the host (invariant 1).
     let options = unsafe { slice(options, len) };
-    match guarded(|| Kind::<E>::new(options)) {
+    match guarded(|| TypedKind::<E>::new(options)) {
         Ok(kind) => Arc::into_raw(Arc::new(kind)).cast_mut().cast(),
         Err(refusal) => {
             // SAFETY: the host's sink (invariant 1).
@@ -116,7 +116,7 @@ pub(crate) fn kind_of<E: Env>(
     prints_panics: bool,
 ) -> Result<NonNull<c_void>, Error> {
     let _printing = printing(prints_panics);
-    match guarded(|| Kind::<E>::of(options, prints_panics)) {
+    match guarded(|| TypedKind::<E>::of(options, prints_panics)) {
         Ok(kind) => {
             let kind = Arc::into_raw(Arc::new(kind)).cast_mut().cast();
             Ok(NonNull::new(kind).expect("an `Arc` is not null"))
@@ -128,7 +128,7 @@ pub(crate) fn kind_of<E: Env>(
 /// `cartwheel_abi::Env::kind_free`.
 pub(super) unsafe extern "C" fn kind_free<E: Env>(kind: *mut c_void) {
     // SAFETY: made by `kind_new`, and not freed (invariant 1).
-    let kind = unsafe { Arc::from_raw(kind.cast_const().cast::<Kind<E>>()) };
+    let kind = unsafe { Arc::from_raw(kind.cast_const().cast::<TypedKind<E>>()) };
     let _printing = printing(kind.prints_panics);
     guarded_drop(kind);
 }
@@ -153,7 +153,7 @@ pub(super) unsafe extern "C" fn kind_describe<E: Env>(
     description: *mut abi::Description,
 ) {
     // SAFETY: made by `kind_new` (invariant 1).
-    let kind = unsafe { &*kind.cast::<Kind<E>>() };
+    let kind = unsafe { &*kind.cast::<TypedKind<E>>() };
     // SAFETY: every table begins with its size (invariant 1).
     let size = unsafe { (*description).struct_size };
     let mut filled = abi::Description { struct_size: size, ..NOTHING };
@@ -169,13 +169,13 @@ pub(super) unsafe extern "C" fn rows_new<E: Env>(
     count: usize,
     error: *mut abi::Sink,
 ) -> *mut c_void {
-    let kind = kind.cast::<Kind<E>>();
+    let kind = kind.cast::<TypedKind<E>>();
     // SAFETY: made by `kind_new`, by `Arc::into_raw` (invariant 1).
     unsafe { Arc::increment_strong_count(kind) };
     // SAFETY: this is the count that was just added.
     let kind = unsafe { Arc::from_raw(kind) };
     let _printing = printing(kind.prints_panics);
-    match Rows::<E>::new(kind, count) {
+    match TypedRows::<E>::new(kind, count) {
         Ok(rows) => Box::into_raw(Box::new(rows)).cast(),
         Err(refusal) => {
             // SAFETY: the host's sink (invariant 1).
@@ -188,7 +188,7 @@ pub(super) unsafe extern "C" fn rows_new<E: Env>(
 /// `cartwheel_abi::Env::rows_free`.
 pub(super) unsafe extern "C" fn rows_free<E: Env>(rows: *mut c_void) {
     // SAFETY: made by `rows_new`, and not freed (invariant 1).
-    let rows = unsafe { Box::from_raw(rows.cast::<Rows<E>>()) };
+    let rows = unsafe { Box::from_raw(rows.cast::<TypedRows<E>>()) };
     let _printing = printing(rows.kind.prints_panics);
     guarded_drop(rows);
 }
@@ -196,7 +196,7 @@ pub(super) unsafe extern "C" fn rows_free<E: Env>(rows: *mut c_void) {
 /// `cartwheel_abi::Env::run`.
 pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::Batch) -> u32 {
     // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
-    let rows = unsafe { &mut *rows.cast::<Rows<E>>() };
+    let rows = unsafe { &mut *rows.cast::<TypedRows<E>>() };
     // SAFETY: the host's batch (invariant 1).
     let host = unsafe { copied(batch) };
     // SAFETY: the host's sink (invariant 1).
@@ -205,7 +205,7 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
     let progress = Progress { next: Cell::new(host.next), infos: Cell::new(written) };
     // Around the loop and not inside it: a guard for each row would cost a call for each row.
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: `rows` keeps its kind, and `Rows::run` does not change which. Threads that count
+        // SAFETY: `rows` keeps its kind, and `TypedRows::run` does not change which. Threads that count
         // references to a shared kind at every call would hold each other up.
         let kind = unsafe { &*Arc::as_ptr(&rows.kind) };
         // SAFETY: the host keeps its promises for this call (invariant 1).
@@ -264,7 +264,7 @@ pub(super) unsafe extern "C" fn row_replace<E: Env>(
     error: *mut abi::Sink,
 ) -> u32 {
     // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
-    let rows = unsafe { &mut *rows.cast::<Rows<E>>() };
+    let rows = unsafe { &mut *rows.cast::<TypedRows<E>>() };
     let _printing = printing(rows.kind.prints_panics);
     // SAFETY: the host's sink (invariant 1).
     unsafe { answer(rows.replace(row), error) }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! EnvTable ─▶ functions.rs: pointers to Rust's types, results to codes
-//!              ├ kind.rs: options, what rows share, spaces as nodes (nodes.rs)
-//!              ├ rows.rs: environments, the loop that steps them
+//!              ├ typed_kind.rs: options, what rows share, spaces as nodes (nodes.rs)
+//!              ├ typed_rows.rs: environments, the loop that steps them
 //!              ├ batch_call.rs: a batch of the host, with Rust's types
 //!              ├ sink.rs: bytes that the host owns
 //!              └ guard.rs: panics of authors' code, caught
@@ -12,10 +12,10 @@
 mod batch_call;
 mod functions;
 mod guard;
-mod kind;
 mod nodes;
-mod rows;
 mod sink;
+mod typed_kind;
+mod typed_rows;
 
 use std::ffi::CStr;
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cartwheel_engine::autoreset::AutoresetMode;
-use cartwheel_engine::plugin::Kind;
+use cartwheel_engine::plugin::EnvKind;
 
 use super::STEPS;
 use super::error::{Finding, fail};
@@ -23,7 +23,7 @@ const MOST: usize = 17;
 pub(super) struct Vectors<E: Env> {
     names: Vec<(String, Range<usize>)>,
     limit: u32,
-    kind: Arc<Kind>,
+    kind: Arc<EnvKind>,
     lives: Vec<Vec<Event>>,
     actions: Vec<Vec<<E::Action as View>::Owned>>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cartwheel_core::space::Space;
 
-use super::border::Frame;
+use super::border::BatchMemory;
 use super::finals::Finals;
 use super::infos::Infos;
 use super::observations::Observations;
@@ -21,7 +21,7 @@ use crate::env::{Env, View};
 /// ones.
 #[derive(Debug)]
 pub struct Batch<E> {
-    frame: Frame,
+    memory: BatchMemory,
     rows: Arc<[usize]>,
     infos: Vec<u8>,
     space: Arc<Space>,
@@ -30,17 +30,17 @@ pub struct Batch<E> {
 
 impl<E: Env> Batch<E> {
     pub(super) fn new(
-        frame: Frame,
+        memory: BatchMemory,
         rows: Arc<[usize]>,
         infos: Vec<u8>,
         space: &Arc<Space>,
     ) -> Self {
-        Self { frame, rows, infos, space: Arc::clone(space), env: PhantomData }
+        Self { memory, rows, infos, space: Arc::clone(space), env: PhantomData }
     }
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.frame.places()
+        self.memory.places()
     }
 
     /// Whether there is no row.
@@ -64,23 +64,23 @@ impl<E: Env> Batch<E> {
 
     /// All observations. Take them once where many rows are read.
     pub fn observations(&self) -> Observations<'_, E::Observation> {
-        Observations::new(self.frame.observations::<E::Observation>(0), self.len())
+        Observations::new(self.memory.observations::<E::Observation>(0), self.len())
     }
 
     /// The reward of each row; 0 where it was reset or left alone.
     pub fn rewards(&self) -> &[f64] {
-        self.frame.rewards(0..1)
+        self.memory.rewards(0..1)
     }
 
     /// Where the step ended the episode.
     pub fn terminations(&self) -> &[bool] {
-        self.frame.terminations()
+        self.memory.terminations()
     }
 
     /// Where the step cut the episode short: the environment did, or the limit of steps, or the
     /// environment was replaced.
     pub fn truncations(&self) -> &[bool] {
-        self.frame.truncations()
+        self.memory.truncations()
     }
 
     /// Whether the episode of the row in place `at` is over.
@@ -115,11 +115,11 @@ impl<E: Env> Batch<E> {
 
     /// The phase of each row, an [`cartwheel_engine::PhaseTag`].
     pub(super) fn phases(&self) -> &[u8] {
-        self.frame.phases()
+        self.memory.phases()
     }
 
     /// The bytes of the observation in place `at`, leaf after leaf.
     pub(crate) fn observation_bytes(&self, at: usize) -> Vec<u8> {
-        self.frame.observation_bytes(at)
+        self.memory.observation_bytes(at)
     }
 }

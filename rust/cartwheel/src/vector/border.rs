@@ -6,7 +6,7 @@
 //!    the contract of `cartwheel_abi`.
 //! 2. **Kinds and options** that this file gives to the engine were made for the same `E`, by
 //!    functions that its table's functions know, and are given once.
-//! 3. **Batches.** A [`Frame`] has a lease on a batch that a pool of this process handed out, or a
+//! 3. **Batches.** A [`BatchMemory`] has a lease on a batch that a pool of this process handed out, or a
 //!    copy of one, or all of a rollout whose recording has ended. Every byte is initialised and at
 //!    rest as long as the lease lives, and arrays are where the layout says, aligned to their
 //!    elements. Nobody writes there: this crate only reads.
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use cartwheel_core::Leaf;
 use cartwheel_engine::memory::{Lease, RolloutLease};
-use cartwheel_engine::plugin::{EnvTable as Table, Kind, ResetOptions};
+use cartwheel_engine::plugin::{EnvKind, EnvTable as Table, ResetOptions};
 use cartwheel_engine::space::{BatchLayout, Layout};
 
 use super::error::VectorError;
@@ -38,7 +38,7 @@ use crate::table::{EnvTable, kind_of, reset_options_of};
 pub(crate) fn kind<E: Env>(
     options: E::Options,
     prints_panics: bool,
-) -> Result<Arc<Kind>, VectorError> {
+) -> Result<Arc<EnvKind>, VectorError> {
     let name = std::any::type_name::<E>();
     let text = format!("{options:?}");
     let functions = EnvTable::new::<E>(c"").into_abi();
@@ -47,11 +47,11 @@ pub(crate) fn kind<E: Env>(
     let made = kind_of::<E>(options, prints_panics)
         .map_err(|error| crate::Error::bad_options(format!("{name}: {error}")))?;
     // SAFETY: made for the same environment, a moment ago (invariant 2).
-    Ok(unsafe { Kind::from_made(&table, text, made) }?)
+    Ok(unsafe { EnvKind::from_made(&table, text, made) }?)
 }
 
 /// Options of resets of an `E`, whose kind is `kind`.
-pub(super) fn reset_options<E: Env>(kind: &Arc<Kind>, options: E::ResetOptions) -> ResetOptions {
+pub(super) fn reset_options<E: Env>(kind: &Arc<EnvKind>, options: E::ResetOptions) -> ResetOptions {
     assert_eq!(kind.table().id(), std::any::type_name::<E>(), "the kind is that of the type");
     // SAFETY: the kind was made for the same environment, by `kind` (invariant 2).
     unsafe { ResetOptions::from_made(kind, reset_options_of::<E>(options)) }
@@ -61,32 +61,32 @@ pub(super) fn reset_options<E: Env>(kind: &Arc<Kind>, options: E::ResetOptions) 
 const FEW: usize = 8;
 
 /// The memory of a batch, or of all batches of a rollout.
-pub(super) struct Frame {
-    held: Held,
+pub(super) struct BatchMemory {
+    backing: Backing,
     leaves: Arc<[Leaf]>,
     /// Places that are filled, in each batch.
     places: usize,
 }
 
-enum Held {
+enum Backing {
     Lease(Lease),
     Copy(Box<[u64]>, Layout),
     Rollout(Arc<RolloutLease>),
 }
 
-impl fmt::Debug for Frame {
+impl fmt::Debug for BatchMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Frame").field("places", &self.places).finish_non_exhaustive()
+        f.debug_struct("BatchMemory").field("places", &self.places).finish_non_exhaustive()
     }
 }
 
-impl Frame {
+impl BatchMemory {
     /// The first `places` places of a batch that was handed out.
     pub(super) fn new(lease: Lease, leaves: &Arc<[Leaf]>, places: usize) -> Self {
         let leaves = Arc::clone(leaves);
         assert!(places <= lease.layout().rows(), "a batch has a place for each row");
         if !lease.must_copy() {
-            return Self { held: Held::Lease(lease), leaves, places };
+            return Self { backing: Backing::Lease(lease), leaves, places };
         }
         let layout = lease.layout().to_layout();
         let mut words = vec![0_u64; layout.bytes().div_ceil(8)].into_boxed_slice();
@@ -94,13 +94,13 @@ impl Frame {
         // SAFETY: the bytes of these words; a word may have any bytes.
         let bytes = unsafe { std::slice::from_raw_parts_mut(first, layout.bytes()) };
         lease.read(0, bytes);
-        Self { held: Held::Copy(words, layout), leaves, places }
+        Self { backing: Backing::Copy(words, layout), leaves, places }
     }
 
     /// All batches of a rollout whose recording has ended.
     pub(super) fn of_rollout(rollout: Arc<RolloutLease>, leaves: &Arc<[Leaf]>) -> Self {
         let places = rollout.layout(0).rows();
-        Self { held: Held::Rollout(rollout), leaves: Arc::clone(leaves), places }
+        Self { backing: Backing::Rollout(rollout), leaves: Arc::clone(leaves), places }
     }
 
     /// Number of places.
@@ -110,22 +110,22 @@ impl Frame {
 
     /// The layout of batch `batch`, which is 0 unless this is a rollout.
     fn layout(&self, batch: usize) -> BatchLayout<'_> {
-        match &self.held {
-            Held::Lease(lease) => lease.layout(),
-            Held::Copy(_, layout) => layout.batch(),
-            Held::Rollout(rollout) => rollout.layout(batch),
+        match &self.backing {
+            Backing::Lease(lease) => lease.layout(),
+            Backing::Copy(_, layout) => layout.batch(),
+            Backing::Rollout(rollout) => rollout.layout(batch),
         }
     }
 
     /// The address of a range of bytes.
     fn at(&self, range: Range<usize>) -> *const u8 {
-        match &self.held {
-            Held::Lease(lease) => lease.at(range).as_ptr(),
-            Held::Copy(words, layout) => {
+        match &self.backing {
+            Backing::Lease(lease) => lease.at(range).as_ptr(),
+            Backing::Copy(words, layout) => {
                 assert!(range.start <= range.end && range.end <= layout.bytes(), "{range:?}");
                 words.as_ptr().cast::<u8>().wrapping_add(range.start)
             }
-            Held::Rollout(rollout) => rollout.at(range).as_ptr(),
+            Backing::Rollout(rollout) => rollout.at(range).as_ptr(),
         }
     }
 

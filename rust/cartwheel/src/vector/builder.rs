@@ -8,7 +8,7 @@ use cartwheel_core::schedule::fine_shards;
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::native::{NativeShard, ShardSettings};
-use cartwheel_engine::plugin::Kind;
+use cartwheel_engine::plugin::EnvKind;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
@@ -177,13 +177,13 @@ impl<E: Env> Builder<E> {
     }
 
     /// As [`Builder::build`], with a kind that was made before.
-    pub(crate) fn build_of(self, kind: &Arc<Kind>) -> Result<VectorEnv<E>, VectorError> {
+    pub(crate) fn build_of(self, kind: &Arc<EnvKind>) -> Result<VectorEnv<E>, VectorError> {
         self.build_with(|_, _| Ok(Arc::clone(kind)))
     }
 
     fn build_with(
         self,
-        kind: impl FnOnce(E::Options, bool) -> Result<Arc<Kind>, VectorError>,
+        kind: impl FnOnce(E::Options, bool) -> Result<Arc<EnvKind>, VectorError>,
     ) -> Result<VectorEnv<E>, VectorError> {
         if self.rows == 0 || self.threads == 0 {
             let (rows, threads) = (self.rows, self.threads);

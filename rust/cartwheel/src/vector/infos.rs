@@ -1,6 +1,6 @@
 //! Infos, as Rust reads them.
 
-use cartwheel_core::info::{InfoReader, Kind, Value};
+use cartwheel_core::info::{InfoReader, RecordKind, Value};
 
 use crate::Error;
 use crate::env::{Parameter, ParameterValue};
@@ -38,7 +38,7 @@ impl<'a> Infos<'a> {
         while let Some(record) = reader.record()? {
             let malformed = || Error::MalformedInfo { at: record.end };
             let place = place_of(record.row).ok_or_else(malformed)?;
-            if record.kind != Kind::Info {
+            if record.kind != RecordKind::Info {
                 return Err(malformed());
             }
             while reader.at() < record.end {

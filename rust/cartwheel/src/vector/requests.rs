@@ -2,7 +2,7 @@
 
 use cartwheel_core::info::{InfoReader, InfoWriter};
 use cartwheel_engine::native::{Answer, Request, RowReset, RowState};
-use cartwheel_engine::plugin::Frame;
+use cartwheel_engine::plugin::RenderFrame;
 use cartwheel_engine::{Call, Error as EngineError};
 
 use super::batch::Batch;
@@ -155,10 +155,10 @@ impl<E: Env> VectorEnv<E> {
             _ => None,
         };
         match drawn {
-            Some(Frame::Pixels { height, width, bytes }) => {
+            Some(RenderFrame::Pixels { height, width, bytes }) => {
                 Ok(Drawing::Pixels { height, width, bytes })
             }
-            Some(Frame::Text(text)) => Ok(Drawing::Text(text)),
+            Some(RenderFrame::Text(text)) => Ok(Drawing::Text(text)),
             None => Err(VectorError::refused("the row gave no drawing".to_owned())),
         }
     }

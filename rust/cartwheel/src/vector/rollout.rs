@@ -13,7 +13,7 @@ use cartwheel_kernels::returns::{
 };
 
 use super::batch::Batch;
-use super::border::Frame;
+use super::border::BatchMemory;
 use super::error::VectorError;
 use super::observations::Observations;
 use super::vector_env::VectorEnv;
@@ -134,7 +134,7 @@ impl<E: Env> Recording<'_, E> {
         }
         let settings = self.envs.settings;
         let mut rollout = Rollout {
-            frame: Frame::of_rollout(Arc::clone(&self.lease), &self.envs.leaves),
+            memory: BatchMemory::of_rollout(Arc::clone(&self.lease), &self.envs.leaves),
             shape: [steps, rows],
             restart: Restart::new(settings.autoreset, settings.on_done),
             valid: Vec::new(),
@@ -164,7 +164,7 @@ impl<E: Env> Drop for Recording<'_, E> {
 /// ```
 #[derive(Debug)]
 pub struct Rollout<E> {
-    frame: Frame,
+    memory: BatchMemory,
     /// Steps and rows.
     shape: [usize; 2],
     restart: Restart,
@@ -187,18 +187,18 @@ impl<E: Env> Rollout<E> {
     /// When there are fewer steps.
     pub fn observations(&self, steps: usize) -> Observations<'_, E::Observation> {
         assert!(steps <= self.shape[0], "{steps} steps of {}", self.shape[0]);
-        Observations::new(self.frame.observations::<E::Observation>(steps), self.shape[1])
+        Observations::new(self.memory.observations::<E::Observation>(steps), self.shape[1])
     }
 
     /// The rewards of every step.
     pub fn rewards(&self) -> TimeMajor<'_, f64> {
-        self.time_major(self.frame.rewards(1..self.shape[0] + 1))
+        self.time_major(self.memory.rewards(1..self.shape[0] + 1))
     }
 
     /// Where episodes ended in every step; a flag that is set is 1.
     pub fn flags(&self) -> Flags<'_> {
         let batches = 1..self.shape[0] + 1;
-        let [terminated, truncated] = self.frame.flags(batches);
+        let [terminated, truncated] = self.memory.flags(batches);
         Flags { terminated: self.time_major(terminated), truncated: self.time_major(truncated) }
     }
 

@@ -10,11 +10,11 @@ use cartwheel_core::space::{Space, Spaces};
 use cartwheel_engine::Call;
 use cartwheel_engine::memory::Lease;
 use cartwheel_engine::native::{Mailbox, RowReset, ShardSettings};
-use cartwheel_engine::plugin::{Kind, ResetOptions};
+use cartwheel_engine::plugin::{EnvKind, ResetOptions};
 use cartwheel_engine::pool::Pool;
 
 use super::batch::Batch;
-use super::border::{self, Frame};
+use super::border::{self, BatchMemory};
 use super::error::{Fault, VectorError};
 use super::reset::Reset;
 use crate::env::{Env, View};
@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct VectorEnv<E: Env> {
     pub(super) pool: Pool,
     pub(super) mailboxes: Vec<Arc<Mailbox>>,
-    pub(super) kind: Arc<Kind>,
+    pub(super) kind: Arc<EnvKind>,
     pub(super) leaves: Arc<[Leaf]>,
     pub(super) settings: ShardSettings,
     pub(super) timeout: Option<Duration>,
@@ -58,7 +58,7 @@ impl<E: Env> VectorEnv<E> {
     pub(super) fn new(
         pool: Pool,
         mailboxes: Vec<Arc<Mailbox>>,
-        kind: Arc<Kind>,
+        kind: Arc<EnvKind>,
         leaves: Arc<[Leaf]>,
         settings: ShardSettings,
         timeout: Option<Duration>,
@@ -184,8 +184,8 @@ impl<E: Env> VectorEnv<E> {
         infos: Vec<u8>,
         faults: Vec<cartwheel_engine::native::Fault>,
     ) -> Result<Batch<E>, VectorError> {
-        let frame = Frame::new(lease, &self.leaves, rows.len());
-        let batch = Batch::new(frame, rows, infos, &self.space);
+        let memory = BatchMemory::new(lease, &self.leaves, rows.len());
+        let batch = Batch::new(memory, rows, infos, &self.space);
         self.rest = None;
         if faults.is_empty() {
             return Ok(batch);

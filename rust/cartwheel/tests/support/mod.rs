@@ -76,7 +76,7 @@ fn space(nodes: &mut &[abi::Space]) -> Space {
 }
 
 /// A kind of a table.
-pub struct Kind {
+pub struct HostKind {
     pub table: &'static abi::Env,
     pointer: *mut c_void,
     pub spaces: Spaces,
@@ -107,7 +107,7 @@ pub fn option_names(table: &abi::Env) -> Vec<String> {
     names.take_text().lines().map(str::to_owned).collect()
 }
 
-impl Kind {
+impl HostKind {
     /// The kind with these options, or the reason why there is none.
     pub fn new(table: &'static abi::Env, options: &str) -> Result<Self, String> {
         let mut error = Sink::new();
@@ -187,14 +187,14 @@ impl Kind {
     }
 }
 
-impl Drop for Kind {
+impl Drop for HostKind {
     fn drop(&mut self) {
         // SAFETY: a function of the table, for its kind, whose rows are freed.
         unsafe { self.table.kind_free.expect("required")(self.pointer) };
     }
 }
 
-pub struct ResetOptions<'a>(*mut c_void, &'a Kind);
+pub struct ResetOptions<'a>(*mut c_void, &'a HostKind);
 
 impl Drop for ResetOptions<'_> {
     fn drop(&mut self) {
@@ -204,8 +204,8 @@ impl Drop for ResetOptions<'_> {
 }
 
 /// Rows of a kind, and the arrays of a batch of all of them.
-pub struct Rows<'a> {
-    kind: &'a Kind,
+pub struct HostRows<'a> {
+    kind: &'a HostKind,
     pointer: *mut c_void,
     pub commands: Vec<u8>,
     pub actions: Arrays,
@@ -224,10 +224,10 @@ pub struct Rows<'a> {
 }
 
 // SAFETY: one thread at a time uses rows.
-unsafe impl Send for Rows<'_> {}
+unsafe impl Send for HostRows<'_> {}
 
-impl<'a> Rows<'a> {
-    pub fn new(kind: &'a Kind, count: usize) -> Result<Self, String> {
+impl<'a> HostRows<'a> {
+    pub fn new(kind: &'a HostKind, count: usize) -> Result<Self, String> {
         let mut error = Sink::new();
         // SAFETY: a function of the table.
         let pointer =
@@ -397,7 +397,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    fn new(of: &mut Rows<'_>, (first, rows): (usize, usize)) -> Self {
+    fn new(of: &mut HostRows<'_>, (first, rows): (usize, usize)) -> Self {
         let leaves = [of.actions.pointers(first), of.observations.pointers(first)];
         let batch = abi::Batch {
             struct_size: of.batch_size,
@@ -431,7 +431,7 @@ impl Batch {
     }
 }
 
-impl Drop for Rows<'_> {
+impl Drop for HostRows<'_> {
     fn drop(&mut self) {
         // SAFETY: a function of the table, for its rows.
         unsafe { self.kind.table.rows_free.expect("required")(self.pointer) };

@@ -12,7 +12,7 @@ use crate::env::{Env, Shared, View, check};
 use crate::options::parse;
 
 /// An environment with its options: makes rows.
-pub(super) struct Kind<E: Env> {
+pub(super) struct TypedKind<E: Env> {
     options: E::Options,
     shared: Arc<E::Shared>,
     observation: Nodes,
@@ -28,7 +28,7 @@ pub(super) struct Kind<E: Env> {
     pub(super) prints_panics: bool,
 }
 
-impl<E: Env> Kind<E> {
+impl<E: Env> TypedKind<E> {
     /// The kind with the options in a JSON object.
     pub(super) fn new(json: &[u8]) -> Result<Self, Error> {
         Self::of(parse(text(json)?)?, true)

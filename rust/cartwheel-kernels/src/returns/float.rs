@@ -10,7 +10,7 @@ mod sealed {
 }
 
 /// `f32` or `f64`.
-pub trait Real:
+pub trait Float:
     Copy
     + Debug
     + Send
@@ -39,7 +39,7 @@ pub trait Real:
     fn masked(self, keep: bool) -> Self;
 }
 
-impl Real for f32 {
+impl Float for f32 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
@@ -58,7 +58,7 @@ impl Real for f32 {
     }
 }
 
-impl Real for f64 {
+impl Float for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
@@ -80,12 +80,12 @@ impl Real for f64 {
 ///
 /// Written with `if`, some loops become branches and are not vectorised.
 #[inline]
-pub(super) fn only_if<F: Real>(condition: bool, chosen: F) -> F {
+pub(super) fn only_if<F: Float>(condition: bool, chosen: F) -> F {
     chosen.masked(condition)
 }
 
 /// The smaller of `number` and `cap`; NaN stays NaN, so that an invalid ratio is noticed.
 #[inline]
-pub(super) fn capped<F: Real>(number: F, cap: F) -> F {
+pub(super) fn capped<F: Float>(number: F, cap: F) -> F {
     if number > cap { cap } else { number }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use cartwheel_core::DType;
 
-use crate::info::{InfoWriter, Kind, TERMINAL};
+use crate::info::{InfoWriter, RecordKind, TERMINAL};
 use crate::native::mailbox::TerminalState;
-use crate::plugin::{EnvRows, Frame};
+use crate::plugin::{EnvRows, RenderFrame};
 
 /// Of which rows terminal states are kept, and what.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Terminal {
         infos: &mut InfoWriter,
     ) -> Result<(), String> {
         let (Some(true), Some(what)) = (self.rows.get(row), self.what) else { return Ok(()) };
-        let record = infos.begin(Kind::Opaque, number, TERMINAL);
+        let record = infos.begin(RecordKind::Opaque, number, TERMINAL);
         let written = match what {
             TerminalState::Drawing(mode) => draw(envs, row, mode, infos),
             TerminalState::Parameters => write_parameters(envs, row, infos),
@@ -67,10 +67,10 @@ impl Terminal {
 
 fn draw(envs: &mut EnvRows, row: usize, mode: usize, infos: &mut InfoWriter) -> Result<(), String> {
     match envs.render(row, mode)? {
-        Frame::Pixels { height, width, bytes } => {
+        RenderFrame::Pixels { height, width, bytes } => {
             infos.array(DType::U8, &[height, width, 3], &bytes);
         }
-        Frame::Text(text) => infos.text(&text),
+        RenderFrame::Text(text) => infos.text(&text),
     }
     Ok(())
 }

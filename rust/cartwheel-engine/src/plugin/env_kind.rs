@@ -20,10 +20,10 @@ use crate::error::Error;
 use crate::platform::with_standard_floats;
 
 /// A kind of environment: a table with options. It is made once for a pool.
-pub struct Kind {
+pub struct EnvKind {
     table: Arc<EnvTable>,
     made: Handle,
-    /// See [`Kind::options`].
+    /// See [`EnvKind::options`].
     options: String,
     spaces: Spaces,
     parameters: Vec<String>,
@@ -33,18 +33,18 @@ pub struct Kind {
 }
 
 // SAFETY: a kind may be called by several threads at once (invariant 3).
-unsafe impl Send for Kind {}
+unsafe impl Send for EnvKind {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Kind {}
+unsafe impl Sync for EnvKind {}
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for EnvKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (id, options) = (self.table.id(), &self.options);
-        f.debug_struct("Kind").field("id", &id).field("options", options).finish_non_exhaustive()
+        f.debug_struct("EnvKind").field("id", &id).field("options", options).finish_non_exhaustive()
     }
 }
 
-impl Kind {
+impl EnvKind {
     /// The kind with these options, a JSON object or empty text, over the default options of the id.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Kind {
     ///
     /// # Errors
     ///
-    /// As [`Kind::new`].
+    /// As [`EnvKind::new`].
     ///
     /// # Safety
     ///
@@ -205,7 +205,7 @@ impl Kind {
     }
 }
 
-impl Drop for Kind {
+impl Drop for EnvKind {
     fn drop(&mut self) {
         if self.made.is_usable() {
             // SAFETY: made by the same table; rows and options of resets, which keep the kind

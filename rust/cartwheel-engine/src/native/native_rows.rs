@@ -25,7 +25,7 @@ use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal, restarted};
 use crate::error::Error;
 use crate::info::InfoWriter;
 use crate::memory::{ActionColumns, ActionRows, Addresses, LeafColumns};
-use crate::plugin::{EnvRows, Kind, ResetOptions};
+use crate::plugin::{EnvKind, EnvRows, ResetOptions};
 use crate::protocol::Tally;
 use crate::space::Leaf;
 use crate::transition::PhaseTag;
@@ -104,7 +104,7 @@ impl Place<'_> {
 impl NativeRows {
     /// Makes `rows` environments, each with an unpredictable stream.
     pub(super) fn new(
-        kind: &Arc<Kind>,
+        kind: &Arc<EnvKind>,
         rows: usize,
         settings: ShardSettings,
         mailbox: Arc<Mailbox>,

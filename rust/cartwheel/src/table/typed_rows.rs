@@ -1,4 +1,4 @@
-//! Rows: environments of one kind, and the loop that steps them.
+//! Environments of one kind, and the loop that steps them.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -8,17 +8,17 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use cartwheel_abi as abi;
 use cartwheel_core::Transition;
-use cartwheel_core::info::Kind as RecordKind;
+use cartwheel_core::info::RecordKind;
 
 use super::batch_call::BatchCall;
 use super::guard::{Refusal, forget, guarded, guarded_drop};
-use super::kind::Kind;
+use super::typed_kind::TypedKind;
 use crate::Failure;
 use crate::env::{Block, Env, Info, View};
 
 /// Environments of one kind.
-pub(super) struct Rows<E: Env> {
-    pub(super) kind: Arc<Kind<E>>,
+pub(super) struct TypedRows<E: Env> {
+    pub(super) kind: Arc<TypedKind<E>>,
     pub(super) envs: Vec<E>,
     pub(super) options: E::ResetOptions,
     ahead: Ahead,
@@ -29,7 +29,7 @@ pub(super) struct Rows<E: Env> {
 struct Ahead {
     running: Vec<bool>,
     transitions: Vec<Option<Transition>>,
-    /// Its rows, counted from the first row of the `Rows`.
+    /// Its rows, counted from the first row of the `TypedRows`.
     rows: Range<usize>,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct Progress {
     pub(super) infos: Cell<usize>,
 }
 
-impl<E: Env> Rows<E> {
+impl<E: Env> TypedRows<E> {
     /// `count` environments.
-    pub(super) fn new(kind: Arc<Kind<E>>, count: usize) -> Result<Self, Refusal> {
+    pub(super) fn new(kind: Arc<TypedKind<E>>, count: usize) -> Result<Self, Refusal> {
         let options = guarded(|| Ok::<_, Failure>(E::ResetOptions::default()))?;
         let (running, transitions) = if E::BLOCK > 1 {
             (vec![false; E::BLOCK], vec![None; E::BLOCK])
@@ -163,7 +163,7 @@ impl<E: Env> Rows<E> {
     }
 
     /// Writes the results of rows that were stepped with their block, up to the first row that was
-    /// not, and returns that row. A loop over columns takes half the instructions of [`Rows::one`] for
+    /// not, and returns that row. A loop over columns takes half the instructions of [`TypedRows::one`] for
     /// each row.
     #[inline]
     fn write_stepped(
@@ -275,7 +275,7 @@ fn unknown(command: u8) -> ! {
     panic!("the host gave the command {command}, which this plugin does not know")
 }
 
-impl<E: Env> Drop for Rows<E> {
+impl<E: Env> Drop for TypedRows<E> {
     /// Ends the environments, one by one: if a second destructor panicked while the panic of the
     /// first is unwinding, the process would end.
     fn drop(&mut self) {
