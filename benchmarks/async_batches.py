@@ -70,7 +70,7 @@ class SendRunner:
         self._actions = np.array([[sample()] * envs.num_envs for _ in range(ACTION_BATCHES)])
         self.note = ""
         self._row_s = float("inf")  # time of a row in the last run
-        envs.async_reset(seed=0)
+        envs.send_reset(seed=0)
         self._receive(envs.num_envs)
 
     def _receive(self, rows: int) -> None:

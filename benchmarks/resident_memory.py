@@ -64,7 +64,7 @@ def stepping(envs: Any) -> Callable[[], Any]:
 def sending(envs: Any) -> Callable[[], Any]:
     """Returns a function that receives a batch and sends its rows again."""
     actions = np.zeros(envs.batch_size, np.int64)
-    envs.async_reset(seed=0)
+    envs.send_reset(seed=0)
 
     def step() -> Any:
         observations, *_, infos = envs.recv()

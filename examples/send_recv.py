@@ -92,7 +92,7 @@ def in_batches(batch_size: int) -> tuple[float, Returns]:
         [SlowCartPole] * NUM_ENVS, num_workers=NUM_ENVS, batch_size=batch_size
     )
     tally, stepped, started = Tally(), 0, np.zeros(NUM_ENVS, np.bool_)
-    envs.async_reset(seed=1)
+    envs.send_reset(seed=1)
     start = time.perf_counter()
     while tally.steps.min() < STEPS_EACH:
         observations, rewards, terminations, truncations, infos = envs.recv()

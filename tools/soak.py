@@ -308,7 +308,7 @@ class Session:
     def send_and_receive(self, end):
         seed = self.draw.randint(0, 10**6)
         sent = {row: ("reset", seed + row) for row in range(len(self.rows))}
-        self.envs.async_reset(seed=seed)
+        self.envs.send_reset(seed=seed)
         while sent:
             try:
                 result = self.envs.recv(timeout=self.draw.choice([None, None, 1e-3]))
@@ -323,7 +323,7 @@ class Session:
         over = [row for row in rows if self.mode == "Disabled" and self.rows[row].over]
         going = [row for row in rows if row not in over]
         if over:
-            self.envs.async_reset(options={"env_index": over})
+            self.envs.send_reset(options={"env_index": over})
             sent.update(dict.fromkeys(over, ("reset", None)))
         if going:
             actions = self.actions(len(going))

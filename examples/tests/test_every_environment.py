@@ -60,7 +60,7 @@ def test_gymnasium_checks_one_environment_and_finds_nothing(env_id):
 
 def test_rows_are_sent_and_received(env_id):
     envs = cartwheel.make_vec(env_id, 6, batch_size=2, num_workers=2)
-    envs.async_reset(seed=1)
+    envs.send_reset(seed=1)
     seen = np.zeros(6, int)
     while not (seen > 3).all():
         *_, infos = envs.recv()

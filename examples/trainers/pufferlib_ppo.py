@@ -61,7 +61,7 @@ class CartwheelVecEnv:
 
     def async_reset(self, seed: int | None = None) -> None:
         """Begins a reset of all rows; row ``i`` gets ``seed + i``."""
-        self.envs.async_reset(seed=seed)
+        self.envs.send_reset(seed=seed)
 
     def send(self, actions: Any) -> None:
         """Begins a step of all rows."""

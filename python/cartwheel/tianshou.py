@@ -198,7 +198,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
             observations, infos = self._envs.reset(seed=seeds, options=chosen)
             by_row = infos_by_row(infos, len(rows))
         else:
-            self._envs.async_reset(seed=seeds, options=chosen)
+            self._envs.send_reset(seed=seeds, options=chosen)
             parts = self._receive_resets(rows)
             order = np.argsort([rows.index(row) for found, _ in parts for row in found])
             whole = nested.join(space, [part[0] for _, part in parts])

@@ -169,7 +169,7 @@ class Play:
         over = [row for row in rows if self.mode == OFF and row in self.model.over]
         going = [row for row in rows if row not in over]
         if over:
-            self.envs.async_reset(options={"env_index": np.array(over)})
+            self.envs.send_reset(options={"env_index": np.array(over)})
         moves = self._moves(going)
         if going:
             self.envs.send(self.plain.actions(moves), np.array(going))

@@ -110,7 +110,7 @@ def test_the_error_names_or_shows_the_refused_option(build_pair, options, text):
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "Acrobot-v1", "Taxi-v4", "Blackjack-v1"])
 def test_options_that_no_native_environment_has_are_refused(build_pair, env_id, options):
     envs, oracle = build_pair(env_id, 3)
-    for reset in (envs.reset, envs.async_reset):
+    for reset in (envs.reset, envs.send_reset):
         with pytest.raises(ValueError, match=f"^{env_id} has no option "):
             reset(seed=2, options=options)
     assert_same_steps(envs, oracle, 5)

@@ -243,7 +243,7 @@ def test_rendering_is_refused_while_a_call_is_pending_and_after_close(build):
 def test_rows_are_rendered_when_all_have_been_received():
     envs = cartwheel.NativeVectorEnv("FrozenLake-v1", 4, batch_size=2, render_mode="ansi")
     oracle = cartwheel.NativeVectorEnv("FrozenLake-v1", 4, render_mode="ansi")
-    envs.async_reset(seed=1)
+    envs.send_reset(seed=1)
     envs.recv()
     with pytest.raises(AlreadyPendingCallError, match=r"^Calling `render` while"):
         envs.render()

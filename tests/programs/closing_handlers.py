@@ -64,7 +64,7 @@ def close_in_a_signal_handler(executor, where):
             envs.step([0, 0])
         elif where == "message":  # the worker does not read it
             envs.send([1], [0])
-            envs.async_reset(options={"env_index": [1], "large": bytes(10_000_000)})
+            envs.send_reset(options={"env_index": [1], "large": bytes(10_000_000)})
             envs.recv()
         else:
             envs.step([1, 0])

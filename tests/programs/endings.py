@@ -133,7 +133,7 @@ def interrupt_a_receipt(executor, target):
     with tempfile.TemporaryDirectory() as folder:
         gates = Gates(folder)
         envs = build(executor, gates.env_fns(4), batch_size=2)
-        envs.async_reset()
+        envs.send_reset()
         while envs._pool.in_flight():
             envs.recv()
         interrupts = 0
@@ -160,7 +160,7 @@ def interrupt_a_receipt(executor, target):
 @program
 def end_with_rows_in_flight(executor, state):
     envs = build(executor, faulty_rows(), batch_size=1)
-    envs.async_reset()
+    envs.send_reset()
     while envs._pool.in_flight():
         envs.recv()
     tell(all=_descendants())

@@ -262,7 +262,7 @@ def use_in_a_child(executor):
         "step_wait": envs.step_wait,
         "send": lambda: envs.send(ACTIONS),
         "recv": envs.recv,
-        "async_reset": envs.async_reset,
+        "send_reset": envs.send_reset,
         "in_flight": lambda: envs.in_flight,
         "rollout": lambda: envs.rollout(3),
         "call": lambda: envs.call("observe"),

@@ -90,7 +90,7 @@ class Sender:
         if by_mask:
             rows = sorted(rows)
             options = {"reset_mask": np.isin(np.arange(self.envs.num_envs), rows)}
-        self.envs.async_reset(seed=seeds, options=options)
+        self.envs.send_reset(seed=seeds, options=options)
         self._took_off(rows, [("reset", {"seed": s, "options": {}}) for s in seeds])
 
     def step(self, rows, actions):
@@ -158,6 +158,6 @@ def receive_all(envs):
 
 
 def begin(envs):
-    """Resets all rows, with `async_reset` and `recv`."""
-    envs.async_reset()
+    """Resets all rows, with `send_reset` and `recv`."""
+    envs.send_reset()
     assert sorted(receive_all(envs)) == list(range(envs.num_envs))

@@ -166,7 +166,7 @@ class Caller:
         if how == "sent" and "send" not in self.ways:
             how = "index"
         if how == "sent":
-            self.envs.async_reset(options=options)
+            self.envs.send_reset(options=options)
             while len(self.envs.in_flight):
                 self.take(self.envs.recv(30))
         elif "async" in how:

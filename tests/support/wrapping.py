@@ -318,7 +318,7 @@ def drive(envs, script, way="mask", *, check=None, close=True):
         way: ``"mask"``: all rows step, rows are reset by a mask. ``"async"``: the same by
             ``step_async`` and ``reset_async``. ``"rows"``: random rows step, resets by
             ``env_index`` and ``env_idx``. ``"send"``: the same by ``send``, ``recv`` and
-            ``async_reset``. ``"freeze"``: as ``"mask"``, but rows that are over wait for others.
+            ``send_reset``. ``"freeze"``: as ``"mask"``, but rows that are over wait for others.
         check: Called with every result of ``reset``, ``step`` or ``recv``, and its rows.
         close: Whether ``envs`` are closed at the end.
 
@@ -563,7 +563,7 @@ class _Sending(_InRows):
         self.resetting = set()
 
     def run(self):
-        self.envs.async_reset(seed=self.script.seed)
+        self.envs.send_reset(seed=self.script.seed)
         self.resetting = set(range(self.num_envs))
         super().run()
 
@@ -571,7 +571,7 @@ class _Sending(_InRows):
         if not first:
             options = {"env_index": rows}
             before = copy.deepcopy(options)
-            self.envs.async_reset(seed=seeds, options=options)
+            self.envs.send_reset(seed=seeds, options=options)
             assert_identical(options, before, "options")
             self.resetting |= set(rows.tolist())
 

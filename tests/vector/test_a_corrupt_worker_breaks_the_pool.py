@@ -29,7 +29,7 @@ def slabs():
 def test_a_row_that_does_not_exist_is_named_and_the_pool_is_broken(gates):
     envs = cartwheel.VectorEnv(gates.env_fns(ROWS), executor="process", num_workers=1, batch_size=2)
     try:
-        envs.async_reset(seed=1)
+        envs.send_reset(seed=1)
         for _ in range(ROWS // 2):
             envs.recv()
         envs.send([0, 1], env_index=[ROW, 3])

@@ -97,7 +97,7 @@ CALLS = {
     "reset_wait": lambda envs: envs.reset_wait(),
     "send": lambda envs: envs.send([0] * ROWS),
     "recv": lambda envs: envs.recv(),
-    "async_reset": lambda envs: envs.async_reset(),
+    "send_reset": lambda envs: envs.send_reset(),
     "get_attr": lambda envs: envs.get_attr("gravity"),
     "set_attr": lambda envs: envs.set_attr("gravity", 1.0),
     "call_async": lambda envs: envs.call_async("gravity"),

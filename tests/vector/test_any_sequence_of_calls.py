@@ -263,13 +263,13 @@ class Calls(RuleBasedStateMachine):
             self.sent.update(zip(rows, steps, strict=True))
 
     @rule(rows=SOME_ROWS, seed=SEEDS)
-    def async_reset(self, rows, seed):
+    def send_reset(self, rows, seed):
         options = {"env_index": rows}
         if self.pending and not self.late:
             with pytest.raises(AlreadyPendingCallError):
-                self.envs.async_reset(seed=seed, options=options)
+                self.envs.send_reset(seed=seed, options=options)
         elif not self.pending and self.sent.keys().isdisjoint(rows):
-            self.envs.async_reset(seed=seed, options=options)
+            self.envs.send_reset(seed=seed, options=options)
             self.sent.update({row: ("reset", seed + row) for row in rows})
 
     @rule(timeout=TIMEOUTS)
@@ -336,7 +336,7 @@ class Calls(RuleBasedStateMachine):
             self.envs.step_wait,
             lambda: self.envs.send(actions),
             self.envs.recv,
-            self.envs.async_reset,
+            self.envs.send_reset,
             lambda: self.envs.get_attr("row"),
         ):
             with pytest.raises(ClosedEnvironmentError):

@@ -41,7 +41,7 @@ def test_a_reset_of_some_rows_leaves_the_others_alone(build_anywhere, name):
     envs.reset(seed=[4, 1], options={name: [3, 0]})
     envs.reset_async(seed=[2], options={name: [1]})
     assert index(envs.reset_wait()) == [1]
-    envs.async_reset(seed=[3], options={name: [2]})
+    envs.send_reset(seed=[3], options={name: [2]})
     assert index(envs.recv(PATIENCE_S)) == [2]
     assert_same_steps(envs, oracle, 5)
 
@@ -70,7 +70,7 @@ def test_a_reset_never_takes_rewards_of_rows_in_flight(build_everywhere, batch_s
         with pytest.raises(AlreadyPendingCallError, match=rf"`{calling}` while rows \[0\] are in"):
             reset()
         assert envs.in_flight == [0]
-    envs.async_reset(options=options)  # resets may be in flight together with steps
+    envs.send_reset(options=options)  # resets may be in flight together with steps
     with pytest.raises(AlreadyPendingCallError, match=r"rows \[0\] are in flight"):
         envs.reset_wait()
     rewards, over = {}, {}
@@ -108,7 +108,7 @@ def test_each_row_is_reset_with_its_own_seed(build_everywhere, batch_size):
     envs = build_everywhere([RecordingEnv] * 4, batch_size=batch_size)
     resets = [[] for _ in range(4)]
     for case, (seed, options, expected) in SEEDS.items():
-        envs.async_reset(seed=seed, options=options)
+        envs.send_reset(seed=seed, options=options)
         rows = receive_all(envs)
         assert sorted(rows) == [row for row, got in enumerate(expected) if got != "kept"], case
         for row in rows:
@@ -119,7 +119,7 @@ def test_each_row_is_reset_with_its_own_seed(build_everywhere, batch_size):
 def test_each_row_gets_its_own_copy_of_the_options(build_everywhere):
     envs = build_everywhere([partial(RecordingEnv, scribbles=True)] * 3, batch_size=2)
     options = {"size": 3, "env_index": np.array([2, 1])}
-    envs.async_reset(options=options)
+    envs.send_reset(options=options)
     envs.recv(PATIENCE_S)
     assert set(options) == {"size", "env_index"}
     assert envs.get_attr("resets") == ([], [(None, {"size": 3})], [(None, {"size": 3})])

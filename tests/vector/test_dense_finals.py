@@ -128,7 +128,7 @@ def test_rows_that_are_sent_have_them_too(build_any):
     action = 0
     for batch_size in (2, 5):
         envs = build_any(fns, batch_size=batch_size, **DENSE)
-        envs.async_reset(seed=1)
+        envs.send_reset(seed=1)
         steps = np.full(5, -1)
         ended = 0
         while steps.min() < 7:

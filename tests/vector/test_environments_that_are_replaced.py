@@ -114,7 +114,7 @@ def test_all_rows_may_fail_at_once(build_everywhere):
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_that_were_sent_are_replaced_too(build_everywhere, mode):
     envs = build_everywhere(ROWS, on_error="restart", autoreset_mode=mode, batch_size=2)
-    envs.async_reset(seed=SEED)
+    envs.send_reset(seed=SEED)
     seen = {}
     turns = dict.fromkeys(range(5), 0)
     for _ in range(40):
@@ -132,7 +132,7 @@ def test_rows_that_were_sent_are_replaced_too(build_everywhere, mode):
             seen[row] = observations[at].copy()
         going = [row for row in rows.tolist() if mode != "Disabled" or (row, turns[row]) != (3, 4)]
         if len(going) < len(rows):
-            envs.async_reset(options={"env_index": [3]})
+            envs.send_reset(options={"env_index": [3]})
         if going:
             faults = [
                 fault("value error" if (row, turns[row]) == (3, 3) else "none") for row in going

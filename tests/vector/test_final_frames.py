@@ -90,7 +90,7 @@ def test_chosen_rows_are_drawn_when_their_episode_ends(build_everywhere, final_o
 def test_rows_that_are_sent_are_drawn_too(build_everywhere):
     envs = build_everywhere(painted(2, 2, 2, 2, 2), autoreset_mode=S, batch_size=2)
     envs.draw_final_frames([0, 4])
-    envs.async_reset()
+    envs.send_reset()
     steps = np.full(5, -1)
     drawn = 0
     while steps.min() < 6:
@@ -249,7 +249,7 @@ def test_native_text_is_drawn_too(env_id):
     envs.action_space.seed(4)
     actions = [[1, 2, 3, 0, 2, 1, 3], [0, 0, 1, 2, 3, 3, 1], [3, 2, 1, 1, 0, 2, 2]]
     expected = {row: alone(env_id, 9 + row, actions[row], **keywords) for row in range(3)}
-    envs.async_reset(seed=9)
+    envs.send_reset(seed=9)
     steps = np.zeros(3, int)
     found = {row: {} for row in range(3)}
     while envs.in_flight:

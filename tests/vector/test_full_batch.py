@@ -66,7 +66,7 @@ def test_it_also_holds_for_resets_that_are_waited_for(build_any):
 def test_resets_that_are_sent_return_their_rows(build_any):
     envs, twin = twins(build_any, N)
     for each in (envs, twin):
-        each.async_reset(seed=4, options={"env_index": [3, 1]})
+        each.send_reset(seed=4, options={"env_index": [3, 1]})
     result = envs.recv()
     assert_identical(result, twin.recv())
     assert result[4]["env_index"].tolist() == [3, 1]

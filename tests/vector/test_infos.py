@@ -470,7 +470,7 @@ def test_a_subclass_may_count_its_infos_in_batches_of_any_size(executor):
     envs = CountingInfosEnv(
         transcripts(2, 3, 9), batch_size=2, executor=executor.name, **executor.keywords
     )
-    envs.async_reset()
+    envs.send_reset()
     sizes = [len(envs.recv()[4]["ep"]) for _ in range(2)]
     assert (sizes, envs.calls, envs.num_envs) == ([2, 1], 3, 3)
     infos = envs.step([5], [1])[4]

@@ -61,7 +61,7 @@ def test_rows_that_are_sent_or_come_in_parts_have_their_own_too(build_any, seed,
     oracle.reset(seed=1)
     while envs.in_flight:
         envs.recv(PATIENCE_S)
-    for begin in (envs.async_reset, envs.reset_async):
+    for begin in (envs.send_reset, envs.reset_async):
         begin(seed=seed, options=options)
         if begin == envs.reset_async and batch_size == 5:
             observations = envs.reset_wait()[0]
@@ -80,7 +80,7 @@ def test_environments_in_python_get_copies_of_their_own(build_everywhere):
     options = [shared, None, shared]
     envs.reset(seed=3, options=options)
     assert options == [{"level": [1]}, None, {"level": [1]}]
-    envs.async_reset(options=[{"a": 1}, {}, None])
+    envs.send_reset(options=[{"a": 1}, {}, None])
     receive_all(envs)
     assert envs.get_attr("resets") == (
         [(3, {"level": [1]}), (None, {"a": 1})],
@@ -152,13 +152,13 @@ def test_other_options_are_refused_before_anything_starts(build_any):
         (
             [{}, {"reset_mask": np.ones(3, bool)}, {}],
             ValueError,
-            "a list resets all rows; `async_reset` resets some with options of their own",
+            "a list resets all rows; `send_reset` resets some with options of their own",
         ),
         ([{}, {"env_ids": [1]}, {}], ValueError, r"`options\[1\]\['env_ids'\]` = \[1\] selects no"),
         (np.array([{}, {}, {}]), TypeError, "or a list with one dictionary or None for each row"),
         ({1, 2}, TypeError, "or a list with one dictionary or None for each row, got {1, 2}"),
     ]:
-        for reset in (envs.reset, envs.reset_async, envs.async_reset):
+        for reset in (envs.reset, envs.reset_async, envs.send_reset):
             with pytest.raises(error, match=text):
                 reset(options=options)
     assert_same_steps(envs, oracle, 5)
@@ -171,7 +171,7 @@ def test_other_options_are_refused_before_anything_starts(build_any):
 def test_native_rows_refuse_options_that_they_do_not_have():
     envs = NATIVE([POLE] * 3)
     first, _ = envs.reset(seed=1)
-    for reset in (envs.reset, envs.reset_async, envs.async_reset):
+    for reset in (envs.reset, envs.reset_async, envs.send_reset):
         with pytest.raises(ValueError, match=r"no option 'lo'.*did you mean 'low'") as refused:
             reset(options=[None, WIDE, {"lo": 1}])
         assert refused.value.__notes__ == ["in `options[2]`"]
@@ -189,7 +189,7 @@ def test_wrappers_of_cartwheel_pass_it_on(build_any):
     assert_identical(wrapped.reset(seed=7, options=options)[0][:, 1], expected)
     wrapped.reset_async(7, options)
     assert_identical(wrapped.reset_wait()[0][:, 1], expected)
-    wrapped.async_reset(7, options)
+    wrapped.send_reset(7, options)
     assert_identical(wrapped.recv(PATIENCE_S)[0][:, 1], expected)
     around = gymnasium_wrappers.RecordEpisodeStatistics(envs)
     assert_identical(around.reset(seed=7, options=options)[0], expected)

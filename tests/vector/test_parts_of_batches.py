@@ -244,7 +244,7 @@ def test_the_order_is_one_of_two_and_is_set_while_nothing_flies(build_any):
 def test_a_part_never_changes_while_a_view_of_it_lives(env_fn, executor, order):
     envs = executor([env_fn] * 6, batch_size=4)
     envs.recv_order = order
-    envs.async_reset(seed=1)
+    envs.send_reset(seed=1)
     kept, random = [], np.random.default_rng(1)
     for _ in range(60):
         result = envs.recv(PATIENCE_S, min_rows=1, max_rows=int(random.integers(1, 4)))
@@ -263,7 +263,7 @@ def test_wrappers_receive_parts(build_any):
     envs, bare = build_any([CART_POLE] * 3), build_any([CART_POLE] * 3)
     wrapped = TransformReward(envs, lambda rewards: rewards * 2)
     for each in (wrapped, bare):
-        each.async_reset(seed=1)
+        each.send_reset(seed=1)
         each.recv(PATIENCE_S)
         each.send([0, 1, 0], [2, 0, 1])
     for rows in ([2], [0, 1]):

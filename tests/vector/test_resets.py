@@ -220,7 +220,7 @@ def deep_options(*, scribbles):
     return {"deep": [{"array": np.arange(3)}], "pair": ({"y": 1},), "scribbles": scribbles}
 
 
-@pytest.mark.parametrize("reset", ["reset_async", "async_reset"])
+@pytest.mark.parametrize("reset", ["reset_async", "send_reset"])
 def test_the_options_may_be_changed_after_the_call(build, reset):
     envs = build([KeepingEnv] * 3)
     options = deep_options(scribbles=False)
@@ -228,7 +228,7 @@ def test_the_options_may_be_changed_after_the_call(build, reset):
     options["deep"][0]["array"][:] = 9
     options["deep"].append(1)
     options["pair"][0]["y"] = 2
-    envs.recv() if reset == "async_reset" else envs.reset_wait()
+    envs.recv() if reset == "send_reset" else envs.reset_wait()
     assert_identical(list(envs.get_attr("options")), [deep_options(scribbles=False)] * 3)
 
 

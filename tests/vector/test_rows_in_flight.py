@@ -18,7 +18,7 @@ from tests.support.in_parts import PATIENCE_S, begin, index, receive_all
 
 def test_rows_arrive_in_the_order_in_which_they_finish(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
-    envs.async_reset()
+    envs.send_reset()
     assert sorted(index(envs.recv(PATIENCE_S))[0] for _ in range(3)) == [0, 1, 2]
     for first, order in ((1, [2, 0, 1]), (4, [1, 2, 0])):
         envs.send([first + order.index(row) for row in range(3)], [0, 1, 2])
@@ -31,7 +31,7 @@ def test_rows_arrive_in_the_order_in_which_they_finish(build_workers, gates):
 
 def test_a_slow_row_delays_no_other_row(build_workers, gates):
     envs = build_workers(gates.env_fns(4), batch_size=2, num_workers=4)
-    envs.async_reset()
+    envs.send_reset()
     rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
     assert sorted(rows) == [0, 1, 2, 3]
     envs.send([1, 0, 0, 0], [3, 0, 1, 2])
@@ -127,7 +127,7 @@ def test_an_inline_row_that_restarts_slowly_has_the_same_result(mode, gates):
 def test_a_full_batch_has_its_rows_in_the_order_of_sending(build_everywhere, gates):
     """If ``batch_size`` is ``num_envs``, whichever row finishes first."""
     envs = build_everywhere(gates.env_fns(5))
-    envs.async_reset()
+    envs.send_reset()
     assert index(envs.recv(PATIENCE_S)) == [0, 1, 2, 3, 4]
     gates.open(*range(1, 10))
     envs.send([1, 2], [4, 1])
@@ -146,7 +146,7 @@ def test_a_full_batch_has_its_rows_in_the_order_of_sending(build_everywhere, gat
 def test_env_index_is_a_new_int64_array_in_every_batch(build):
     for keywords in ({}, {"batch_size": 2}):
         envs = build(transcripts(9, 9, 9), **keywords)
-        envs.async_reset()
+        envs.send_reset()
         kept = envs.recv(PATIENCE_S)[4]["env_index"]
         assert kept.dtype == np.int64
         copy = kept.copy()
@@ -159,7 +159,7 @@ def test_env_index_is_a_new_int64_array_in_every_batch(build):
 
 def test_the_last_batch_may_be_short(build_everywhere):
     envs = build_everywhere(transcripts(*[9] * 7), batch_size=3)
-    envs.async_reset()
+    envs.send_reset()
     assert [len(index(envs.recv(PATIENCE_S))) for _ in range(3)] == [3, 3, 1]
     for rows in ([5], [2, 6, 0, 1], [3, 4]):
         envs.send([1] * len(rows), rows)
@@ -244,7 +244,7 @@ def test_a_batch_may_be_smaller_than_all_rows_in_every_call(build_everywhere):
 
 def play_until_over(envs, lengths):
     """Resets all rows, and sends each row actions until its episode ends."""
-    envs.async_reset()
+    envs.send_reset()
     rows = []
     while envs._pool.in_flight():
         rows += index(envs.recv(PATIENCE_S))
@@ -259,7 +259,7 @@ def play_until_over(envs, lengths):
 def test_a_row_that_is_over_is_refused_and_nothing_is_stepped(build_everywhere, batch_size):
     envs = build_everywhere(transcripts(1, 2, 9), autoreset_mode="Disabled", batch_size=batch_size)
     play_until_over(envs, [1, 2, 9])
-    envs.async_reset(options={"env_index": [1]})
+    envs.send_reset(options={"env_index": [1]})
     envs.recv(PATIENCE_S)
     with pytest.raises(cartwheel.EpisodeOverError) as refusal:
         envs.send([1, 1, 1], [1, 2, 0])
@@ -268,7 +268,7 @@ def test_a_row_that_is_over_is_refused_and_nothing_is_stepped(build_everywhere, 
     assert envs.get_attr("t") == (1, 0, 9)
     result = envs.step([4], env_index=[1])
     assert (index(result), result[1].tolist()) == ([1], [4])
-    envs.async_reset(options={"env_index": [0, 2]})
+    envs.send_reset(options={"env_index": [0, 2]})
     envs.recv(PATIENCE_S)
     assert envs.step([1], env_index=[2])[0].tolist() == [[1]]
 
@@ -298,7 +298,7 @@ def test_a_row_that_is_over_may_be_frozen_instead(build_everywhere, batch_size):
 
 def test_a_wait_that_times_out_loses_nothing(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
-    envs.async_reset()
+    envs.send_reset()
     rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
     envs.send([1, 2, 3], [0, 1, 2])
     gates.open(2)
@@ -319,7 +319,7 @@ def test_a_wait_that_times_out_loses_nothing(build_workers, gates):
 
 def test_the_timeout_of_the_constructor_applies_to_recv(build_workers, gates):
     envs = build_workers(gates.env_fns(2), batch_size=1, timeout=20)
-    envs.async_reset()
+    envs.send_reset()
     rows = index(envs.recv()) + index(envs.recv())
     assert sorted(rows) == [0, 1]
     envs._link.timeout = 0.05
@@ -332,13 +332,13 @@ def test_the_timeout_of_the_constructor_applies_to_recv(build_workers, gates):
 
 def test_a_reset_of_some_rows_after_a_timeout_drops_no_other_row(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
-    envs.async_reset()
+    envs.send_reset()
     for _ in range(3):
         envs.recv(PATIENCE_S)
     envs.send([1], [0])
     with pytest.raises(TimeoutError):
         envs.recv(timeout=0)
-    envs.async_reset(options={"env_index": [2]})
+    envs.send_reset(options={"env_index": [2]})
     result = envs.recv(PATIENCE_S)
     assert (index(result), result[1].tolist()) == ([2], [0])
     gates.open(1)
@@ -348,7 +348,7 @@ def test_a_reset_of_some_rows_after_a_timeout_drops_no_other_row(build_workers, 
 
 def test_a_reset_of_all_rows_after_a_timeout_drops_late_results(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
-    envs.async_reset()
+    envs.send_reset()
     envs.recv(PATIENCE_S)
     envs.recv(PATIENCE_S)
     envs.send([1, 0], [0, 1])

@@ -182,7 +182,7 @@ def test_resets_of_some_rows_and_autoresets_begin_at_the_first_step(kind):
         assert len(set(staggered)) > 6
         envs.reset(seed=seeds)
         assert lengths(limit) == staggered
-        envs.async_reset(seed=seeds)
+        envs.send_reset(seed=seeds)
         envs.recv()
         assert lengths(limit) == staggered
         envs.reset(seed=seeds, options={"reset_mask": np.ones(num_envs, np.bool_)})

@@ -217,7 +217,7 @@ def test_each_row_gives_the_same_results_as_in_lockstep(executor, num_envs, batc
 
     actual, keep = trajectories(num_envs, results)
     envs = executor(env_fns, autoreset_mode=mode, batch_size=batch_size)
-    envs.async_reset(seed=5)
+    envs.send_reset(seed=5)
     while min(map(len, actual)) < results:
         result = envs.recv(timeout=PATIENCE_S)
         keep(result)
@@ -246,7 +246,7 @@ def test_rows_are_in_flight_until_they_are_received(build_workers, gates):
 
 def test_rows_in_flight_are_listed_in_every_kind(build_any):
     envs = build_any([POLE] * 3)
-    for calling in (lambda: envs.send([0, 1, 0]), envs.async_reset):
+    for calling in (lambda: envs.send([0, 1, 0]), envs.send_reset):
         envs.reset()
         calling()
         assert envs.in_flight == [0, 1, 2]

@@ -92,7 +92,7 @@ def test_states_move_to_any_rows_and_the_rows_show_themselves_again(executor, mo
         expected = play(envs, actions[6:])
         envs.close()
         others = executor([partial(walk, kind)] * 3, autoreset_mode=mode, batch_size=batch_size)
-        others.async_reset()
+        others.send_reset()
         while others.in_flight:
             others.recv()
         observations, infos = others.set_state([2, 0, 1], states)

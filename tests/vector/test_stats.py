@@ -86,7 +86,7 @@ def test_a_frozen_row_is_stepped_and_not_reset(build):
 @pytest.mark.parametrize("batch_size", [5, 2])
 def test_each_row_counts_as_often_as_it_is_sent(build_everywhere, mode, batch_size):
     envs = build_everywhere(transcripts(*LENGTHS), autoreset_mode=mode, batch_size=batch_size)
-    envs.async_reset(seed=3)
+    envs.send_reset(seed=3)
     sent, received = np.zeros(5, np.int64), 0
     for batches in range(1, 25):
         _, _, terminations, _, infos = envs.recv()
@@ -97,7 +97,7 @@ def test_each_row_counts_as_often_as_it_is_sent(build_everywhere, mode, batch_si
         assert (stats.batches, stats.observation_bytes) == (batches, received * 4)
         over = rows[terminations] if mode == "Disabled" else rows[:0]
         if len(over):
-            envs.async_reset(options={"env_index": over})
+            envs.send_reset(options={"env_index": over})
         stepped = np.setdiff1d(rows, over)
         if len(stepped):
             envs.send(np.zeros(len(stepped), np.int64), stepped)
@@ -286,7 +286,7 @@ def test_native_rows_are_counted_and_a_sample_of_their_tasks_is_timed(
 @pytest.mark.parametrize("batch_size", [12, 5])
 def test_native_rows_that_are_sent_are_counted(build_native, num_workers, batch_size):
     envs = build_native([POLE] * 12, num_workers=num_workers, batch_size=batch_size)
-    envs.async_reset(seed=7)
+    envs.send_reset(seed=7)
     sent, over, resets = np.zeros(12, np.int64), np.zeros(12, bool), np.zeros(12, np.int64)
     for _ in range(200):
         _, _, terminations, _, infos = envs.recv()

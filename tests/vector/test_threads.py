@@ -259,7 +259,7 @@ def test_sending_receiving_and_closing_at_once_end_in_a_defined_state(build_any,
         lambda: envs.send([1], [2]),
         lambda: envs.recv(timeout=1e-3),
         lambda: envs.recv(timeout=30),
-        lambda: envs.async_reset(options={"env_index": [1]}),
+        lambda: envs.send_reset(options={"env_index": [1]}),
         lambda: envs.step([1] * 4),
     ]
 

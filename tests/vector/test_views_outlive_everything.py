@@ -79,7 +79,7 @@ def collect(envs):
 
 
 def close_with_rows_in_flight(envs):
-    envs.async_reset()  # `send` would be refused: the rollout is not finished
+    envs.send_reset()  # `send` would be refused: the rollout is not finished
     envs.close()
 
 

@@ -46,7 +46,7 @@ def build_four(build_any):
 
 def ready(envs):
     """``envs`` with all rows reset and received."""
-    envs.async_reset(seed=1)
+    envs.send_reset(seed=1)
     while envs._pool.in_flight():
         envs.recv(PATIENCE_S)
     return envs
@@ -75,7 +75,7 @@ def test_invalid_rows_are_refused(build_four, batch_size):
         for call in (
             partial(envs.send, actions, rows),
             partial(envs.step, actions, env_index=rows),
-            partial(envs.async_reset, options={"env_index": rows}),
+            partial(envs.send_reset, options={"env_index": rows}),
             partial(envs.reset, options={"env_index": rows}),
             partial(envs.reset, options={"env_idx": rows}),
             partial(envs.reset_async, options={"env_idx": rows}),
@@ -118,7 +118,7 @@ def test_rows_named_in_two_ways_are_refused(build_four, batch_size):
         "env_index": [1],
         "env_idx": np.array([1]),
     }
-    for call in (envs.reset, envs.reset_async, envs.async_reset):
+    for call in (envs.reset, envs.reset_async, envs.send_reset):
         for first, second in itertools.combinations(ways, 2):
             with pytest.raises(ValueError, match=f"`{first}` and `{second}`: give one of them"):
                 call(options={first: ways[first], second: ways[second]})
@@ -217,9 +217,9 @@ def test_a_row_in_flight_cannot_be_sent_again(build_four):
         lambda: envs.send([1, 1], [1, 0]),
         lambda: envs.send([1] * NUM_ENVS),
         lambda: envs.step([1], [2]),
-        lambda: envs.async_reset(),
-        lambda: envs.async_reset(options={"env_index": [3, 2]}),
-        lambda: envs.async_reset(options={"reset_mask": np.array([True, False, False, False])}),
+        lambda: envs.send_reset(),
+        lambda: envs.send_reset(options={"env_index": [3, 2]}),
+        lambda: envs.send_reset(options={"reset_mask": np.array([True, False, False, False])}),
     ):
         with pytest.raises(AlreadyPendingCallError, match=r"in flight|pending"):
             call()
@@ -262,7 +262,7 @@ def test_nothing_is_sent_while_another_call_is_pending(build_four):
         (lambda: envs.call_async("gravity"), envs.call_wait),
     ):
         begin()
-        for call in (lambda: envs.send([1], [2]), lambda: envs.async_reset()):
+        for call in (lambda: envs.send([1], [2]), lambda: envs.send_reset()):
             with pytest.raises(AlreadyPendingCallError, match="pending call"):
                 call()
         end(PATIENCE_S)
@@ -301,7 +301,7 @@ def test_invalid_seeds_are_refused(build_four):
     for seed in ([1], [1, 2, 3], "12", 1.5, [1, -1], [1, 2.5], -9):
         for options in ({"env_index": [2, 0]}, {"reset_mask": mask}):
             with pytest.raises((TypeError, ValueError, gym.error.Error)):
-                envs.async_reset(seed=seed, options=options)
+                envs.send_reset(seed=seed, options=options)
             assert envs._pool.in_flight() == [], seed
     assert_usable(envs, twin)
 
@@ -327,8 +327,8 @@ def test_after_close_every_call_says_closed(build_four, flying):
         lambda: envs.send([1], [2]),
         envs.recv,
         lambda: envs.recv(0),
-        envs.async_reset,
-        lambda: envs.async_reset(options={"env_index": [1]}),
+        envs.send_reset,
+        lambda: envs.send_reset(options={"env_index": [1]}),
         lambda: envs.step([1], [2]),
     ):
         with pytest.raises(ClosedEnvironmentError):
@@ -384,7 +384,7 @@ def test_a_forked_child_is_refused(build_four):
     child = os.fork()
     if child == 0:
         answers = []
-        for call in (envs.recv, lambda: envs.send([1], [1]), envs.async_reset):
+        for call in (envs.recv, lambda: envs.send([1], [1]), envs.send_reset):
             try:
                 call()
                 answers.append("nothing")

@@ -257,7 +257,7 @@ def files_of(build):
     )
 
 
-@pytest.mark.parametrize("begin", ["reset", "async_reset", "reset some"])
+@pytest.mark.parametrize("begin", ["reset", "send_reset", "reset some"])
 def test_a_reset_after_interrupted_resets_has_its_own_seeds(build, oracle, begin):
     envs = build(CART_POLES)
 
@@ -268,7 +268,7 @@ def test_a_reset_after_interrupted_resets_has_its_own_seeds(build, oracle, begin
             getattr(envs, begin)(seed=line)
 
     def check(line):
-        if begin == "async_reset" and envs.in_flight:  # not interrupted before everything was sent
+        if begin == "send_reset" and envs.in_flight:  # not interrupted before everything was sent
             envs.recv()
         assert_in_step(envs, oracle, 1000 + line)
 
@@ -321,7 +321,7 @@ def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
 @pytest.mark.slow
 def test_closing_after_an_interrupt_leaves_no_thread(build):
     def begin(_):
-        envs.async_reset(seed=1)
+        envs.send_reset(seed=1)
 
     for line in itertools.count(1):
         envs = build(CART_POLES)

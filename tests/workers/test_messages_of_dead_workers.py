@@ -50,7 +50,7 @@ def envs(build_processes, request):
     envs = build_processes(
         [ObedientEnv] * 3, num_workers=1, batch_size=request.param, on_worker_death="restart"
     )
-    envs.async_reset()
+    envs.send_reset()
     while envs.in_flight:
         envs.recv(PATIENCE_S)
     return envs
@@ -125,7 +125,7 @@ def test_messages_of_a_successor_are_not_mistaken_for_those_of_a_dead_worker(env
         assert all(rows[row] == (True, None) for row in rows if row > 0)
         assert len(raised) == (first == RAISE)
         assert not wait_until_gone([pid], timeout_s=PATIENCE_S)
-        envs.async_reset(options={"report": True})
+        envs.send_reset(options={"report": True})
         rows, raised = receive_all(envs)
         assert not raised
         successor = envs.processes[0].pid

@@ -74,7 +74,7 @@ def test_results_that_were_not_yet_received_survive_the_worker(build_processes, 
         batch_size=3,
         on_worker_death="restart",
     )
-    envs.async_reset(seed=SEED)
+    envs.send_reset(seed=SEED)
     envs.recv(timeout=20)
     envs.recv(timeout=20)
     for step in range(1, steps + 1):
@@ -115,10 +115,10 @@ class FirstResetHangs(gym.Env):
 def test_a_restarted_worker_does_not_repeat_a_reset_that_was_refused(build, tmp_path):
     path = tmp_path / "hangs"
     envs = build([partial(FirstResetHangs, path)])
-    envs.async_reset(seed=SEED)
+    envs.send_reset(seed=SEED)
     wait_until_it_hangs(path)
     with pytest.raises(gym.error.AlreadyPendingCallError):
-        envs.async_reset(seed=SEED + 1)
+        envs.send_reset(seed=SEED + 1)
     end(envs.processes[0].pid)
     assert envs.recv(timeout=20)[4]["seed"].tolist() == [SEED]
 
@@ -128,7 +128,7 @@ def test_a_restarted_worker_does_not_repeat_a_reset_that_was_refused(build, tmp_
 def test_every_row_that_was_sent_is_received_once(build, mode, batch_size):
     """When a worker dies, each of its rows in flight is received once, truncated."""
     envs = build(ROWS, autoreset_mode=mode, batch_size=batch_size, max_restarts=None)
-    envs.async_reset(seed=SEED)
+    envs.send_reset(seed=SEED)
     received, sent, cut = Counter(), Counter(range(5)), 0
     for turn in range(60):
         _, _, _, truncations, infos = envs.recv()
@@ -140,7 +140,7 @@ def test_every_row_that_was_sent_is_received_once(build, mode, batch_size):
         assert not (truncations & ~restarted).any()
         again = truncations if mode == "Disabled" else np.zeros_like(truncations)
         if again.any():
-            envs.async_reset(options={"env_index": rows[again]})
+            envs.send_reset(options={"env_index": rows[again]})
         if not again.all():
             killing = turn % 7 == 3
             faults = np.full(len(rows), fault("kill") if killing else fault("none"))[~again]
@@ -159,7 +159,7 @@ def test_sent_actions_without_a_fixed_shape_may_be_lost_too(build, kind, batch_s
     space, write, read = WITHOUT_A_SHAPE[kind]
     rows = [partial(AddressedEnv, row, space, read) for row in range(5)]
     envs = build(rows, batch_size=batch_size)
-    envs.async_reset(seed=SEED)
+    envs.send_reset(seed=SEED)
     while envs.in_flight:
         envs.recv(timeout=20)
     envs.send([write("none")] * 5, range(5))
@@ -205,7 +205,7 @@ def count_while_workers_are_killed(seed, mode, batch_size):
     killer.start()
     received, sent, restarts = Counter(), Counter(range(6)), 0
     try:
-        envs.async_reset(seed=SEED)
+        envs.send_reset(seed=SEED)
         while restarts < 8:
             *_, infos = envs.recv(timeout=60)
             gone_on.set()
@@ -274,7 +274,7 @@ def test_rows_that_are_sent_after_ctrl_c_interrupted_a_restart_arrive(
     build, monkeypatch, batch_size
 ):
     envs = build(ROWS, batch_size=batch_size)
-    envs.async_reset(seed=SEED)
+    envs.send_reset(seed=SEED)
     while envs.in_flight:
         envs.recv(timeout=30)
     starts = interrupt_the_restart_of_worker_1(envs, monkeypatch)

@@ -112,7 +112,7 @@ def test_both_workers_may_hang_at_once(build):
 def test_a_worker_that_hangs_while_rows_are_in_flight_is_restarted(build):
     """The rows of the other worker keep arriving, so no receipt ever waits for long."""
     envs = build(ROWS, batch_size=2)
-    envs.async_reset(seed=SEED)
+    envs.send_reset(seed=SEED)
     arrived, lost = dict.fromkeys(range(5), 0), set()
     while lost != set(LOST):
         _, _, _, truncations, infos = envs.recv()
@@ -132,7 +132,7 @@ def test_a_worker_whose_results_wait_for_a_busy_program_does_not_hang(build_proc
     """All rows are done, and the program works for longer than the limit between two receipts."""
     envs = build_processes(ROWS, batch_size=1, on_timeout="restart", timeout=0.8)
     pids = envs.get_attr("pid")
-    envs.async_reset(seed=SEED)
+    envs.send_reset(seed=SEED)
     time.sleep(0.2)
     received = []
     for _ in ROWS:  # with a look at the workers in every receipt but for the last one

@@ -21,7 +21,7 @@ BATCHES = pytest.mark.parametrize("batch_size", [5, 2, 1])
 
 
 def ready(envs):
-    envs.async_reset(seed=1)
+    envs.send_reset(seed=1)
     while envs._pool.in_flight():
         envs.recv(PATIENCE_S)
     return envs
@@ -48,7 +48,7 @@ def assert_stays_broken_and_closes(envs, pids):
     for call in (
         lambda: envs.send([0], [0]),
         envs.recv,
-        envs.async_reset,
+        envs.send_reset,
         lambda: envs.step([0] * 5, range(5)),
     ):
         with pytest.raises(cartwheel.WorkerDiedError):
@@ -96,7 +96,7 @@ def test_a_worker_that_was_killed_before_rows_were_sent_is_named(build_processes
     os.kill(pids[3], signal.SIGKILL)
     wait_until_gone(pids[3:], timeout_s=5)
     started = time.monotonic()
-    envs.async_reset(options={"env_index": [4]})  # the worker that should get this message is gone
+    envs.send_reset(options={"env_index": [4]})  # the worker that should get this message is gone
     with pytest.raises(cartwheel.WorkerDiedError) as failure:
         receive_until_it_fails(envs)
     assert time.monotonic() - started < 1

@@ -157,7 +157,7 @@ def test_wrong_modes_are_refused_before_anything_is_stepped():
     with pytest.raises(ValueError, match="batch_size=2 below num_envs=3"):
         AutoresetAdapter(parts, S)
     adapted = AutoresetAdapter(disabled, S)
-    for calling in ("send", "recv", "async_reset"):
+    for calling in ("send", "recv", "send_reset"):
         arguments = ([0, 0, 0],) if calling == "send" else ()
         with pytest.raises(TypeError, match=f"no `{calling}`"):
             getattr(adapted, calling)(*arguments)

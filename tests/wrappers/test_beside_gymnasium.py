@@ -94,7 +94,7 @@ def test_what_gymnasium_cannot_pass_on_is_refused():
         (lambda: wrapped.step_async(actions[:1], [0]), "`step_async` of some rows needs"),
         (lambda: wrapped.send(actions), "`send` needs"),
         (wrapped.recv, "`recv` needs"),
-        (wrapped.async_reset, "`async_reset` needs"),
+        (wrapped.send_reset, "`send_reset` needs"),
         (lambda: wrapped.rollout(4), "`rollout` needs"),
     ):
         with pytest.raises(TypeError, match=f"^{words}.*without wrappers of Gymnasium around it"):

@@ -303,7 +303,7 @@ def test_rows_must_be_reset_before_they_are_stepped(executor, env_fn):
     envs.step(some, [0, 2])
     assert refused(envs.step, some, [2, 3]) == ["rows [3] were never reset"]
     envs.reset(options={"reset_mask": np.array([False, True, False, False])})
-    envs.async_reset(options={"env_index": np.array([3])})
+    envs.send_reset(options={"env_index": np.array([3])})
     assert refused(envs.step, actions) == ["rows [3] were never reset"]
     envs.recv()
     envs.step(actions)
@@ -339,7 +339,7 @@ def test_wrong_arguments_are_refused_before_anything_is_reset():
         CachedReset(plain, 2)
     plain.close()
     flying = PROCESS([walk] * 2)
-    flying.async_reset()
+    flying.send_reset()
     with pytest.raises(gym.error.AlreadyPendingCallError):
         CachedReset(flying, 2)
     flying.close()

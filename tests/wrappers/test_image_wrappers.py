@@ -390,7 +390,7 @@ def test_skipping_frames_needs_rows_that_can_be_stepped_apart():
         AtariPreprocessing(envs)
     envs.close()
     envs = AtariPreprocessing(build("inline", ScreenEnv, N))
-    for call in (lambda: envs.send(np.zeros(3, int)), envs.recv, envs.async_reset):
+    for call in (lambda: envs.send(np.zeros(3, int)), envs.recv, envs.send_reset):
         with pytest.raises(TypeError, match="needs frame_skip=1, got frame_skip=4"):
             call()
     envs.close()

@@ -121,7 +121,7 @@ def test_actions_are_tensors_of_every_form():
 @pytest.mark.torch
 def test_rows_are_sent_and_received_by_what_infos_say():
     envs = NumpyToTorch(PROCESS(transcripts(2, 3, 4), batch_size=2))
-    envs.async_reset()
+    envs.send_reset()
     for _ in range(6):
         observations, _, _, _, infos = envs.recv(30)
         assert isinstance(observations, torch.Tensor)

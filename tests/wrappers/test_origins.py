@@ -78,7 +78,7 @@ def test_each_batch_tells_what_the_environments_were_given(mode, way, executor):
     )
     envs = Begun(envs)
     expected = []
-    envs.async_reset(seed=7) if batch_size < 3 else envs.reset(seed=7)
+    envs.send_reset(seed=7) if batch_size < 3 else envs.reset(seed=7)
     while len(envs.in_flight):
         envs.recv(30)
     assert sorted(envs.begun) == [(row, 7 + row, None, False) for row in range(3)]

@@ -249,7 +249,7 @@ def test_seeds_are_those_of_the_resets_that_began_the_episodes():
             assert set(seeds[2]) == {-1}
             envs.close()
     envs = RecordMetrics(cartwheel.NativeVectorEnv("CartPole-v1", 4, max_episode_steps=1))
-    envs.async_reset(seed=[3, 8], options={"env_index": [2, 1]})
+    envs.send_reset(seed=[3, 8], options={"env_index": [2, 1]})
     assert envs.recv()[4]["episode"]["return"].tolist() == [0.0, 0.0]
     envs.send([0, 0], [1, 2])
     envs.recv()

@@ -51,7 +51,7 @@ PARTS = {
     "step_async": lambda envs: envs.step_async([0], [1]),
     "send": lambda envs: envs.send([0], [1]),
     "reset": lambda envs: envs.reset(options={"env_index": [0]}),
-    "async_reset": lambda envs: envs.async_reset(options={"env_index": [0]}),
+    "send_reset": lambda envs: envs.send_reset(options={"env_index": [0]}),
     "set_state": lambda envs: envs.set_state([0], envs.get_state([1])),
 }
 
@@ -70,7 +70,7 @@ def test_parts_of_a_batch_are_refused_as_without_wrappers(mode):
             with pytest.raises(RuntimeError, match=f"recorded \\({steps} of 4 steps\\)") as refused:
                 part(bare)
             for envs in wrapped:
-                if isinstance(envs, AutoresetAdapter) and name in ("send", "async_reset"):
+                if isinstance(envs, AutoresetAdapter) and name in ("send", "send_reset"):
                     continue  # it has none
                 with pytest.raises(RuntimeError) as found:
                     part(envs)

@@ -67,9 +67,7 @@ def test_attributes_that_a_subclass_adds_are_its_own():
     around.close()
 
 
-@pytest.mark.parametrize(
-    "name", ["reset", "send", "recv", "async_reset", "reset_wait", "set_state"]
-)
+@pytest.mark.parametrize("name", ["reset", "send", "recv", "send_reset", "reset_wait", "set_state"])
 def test_a_method_that_a_wrapper_inside_overrides_is_called(name):
     called = []
 
@@ -82,7 +80,7 @@ def test_a_method_that_a_wrapper_inside_overrides_is_called(name):
     envs.reset(seed=1)
     envs.reset_async(seed=1)
     envs.reset_wait()
-    envs.async_reset(seed=1)
+    envs.send_reset(seed=1)
     envs.recv(30)
     envs.send(np.ones(2, int))
     _, rewards, *_ = envs.recv(30)

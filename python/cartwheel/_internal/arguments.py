@@ -356,7 +356,7 @@ def check_options(options: Any, num_envs: int) -> None:
         ValueError: An entry is refused, or the list has the wrong length or selects rows.
     """
     if isinstance(options, list | tuple):
-        how = "a list resets all rows; `async_reset` resets some with options of their own"
+        how = "a list resets all rows; `send_reset` resets some with options of their own"
         check_row_options(options, num_envs, num_envs, how)
     elif options is None or isinstance(options, Mapping):
         _check_entries(options or {}, "options", num_envs)

@@ -199,7 +199,7 @@ class FreeStepping:
     """
 
     def __init__(self, envs: Any, seed: Any, options: Any) -> None:
-        """Resets all; ``envs`` have ``autoreset_mode``, ``send``, ``recv`` and ``async_reset``."""
+        """Resets all; ``envs`` have ``autoreset_mode``, ``send``, ``recv`` and ``send_reset``."""
         self._envs = envs
         self.observations, _ = envs.reset(seed=seed, options=options)
         self.rows = np.arange(envs.num_envs)
@@ -238,7 +238,7 @@ class FreeStepping:
             shown[at] = ~over
             again = self._stepped[over & ~finished]
             if len(again):
-                self._envs.async_reset(options={"env_index": again})
+                self._envs.send_reset(options={"env_index": again})
                 self._resetting[again] = True
         if np.count_nonzero(shown) == len(shown):
             return

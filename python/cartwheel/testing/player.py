@@ -127,7 +127,7 @@ class Player:
         envs: Any = self.envs
         left = np.full(envs.num_envs, steps)
         resetting = np.ones(envs.num_envs, np.bool_)
-        envs.async_reset(seed=int(self.seeds[0]))
+        envs.send_reset(seed=int(self.seeds[0]))
         while envs.in_flight:
             with _Noted(f"in call {self.calls} of `recv`"):
                 result = envs.recv()
@@ -139,7 +139,7 @@ class Player:
             resetting[rows] = over & (self.mode is not AutoresetMode.SAME_STEP)
             again = left[rows] > 0
             if self.mode is AutoresetMode.DISABLED and (over & again).any():
-                envs.async_reset(options={"env_index": rows[over & again]})
+                envs.send_reset(options={"env_index": rows[over & again]})
                 again &= ~over
             if again.any():
                 chosen = rows[again]

@@ -171,7 +171,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.Error: A seed is negative or not an integer.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
                 :meth:`recv` them first, because a reset does not return their rewards, or use
-                :meth:`async_reset`. If some of these rows are in flight after a wait that timed out
+                :meth:`send_reset`. If some of these rows are in flight after a wait that timed out
                 or was interrupted, there is no error: the reset waits for all rows in flight and
                 drops their results.
             RuntimeError: ``"env_index"`` selects rows before the first step of a :meth:`rollout`. A
@@ -494,7 +494,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         check_choice("recv_order", order, RecvOrder)
         self._pool.receive_in_order(order == "sent")
 
-    def async_reset(
+    def send_reset(
         self,
         seed: Seeds = None,
         options: ResetOptions = None,
@@ -517,9 +517,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 is pending.
             RuntimeError: A :meth:`rollout` has no step yet: use :meth:`reset`.
         """
-        self._pool.check("async_reset", idle=False)
+        self._pool.check("send_reset", idle=False)
         check_options(options, self.num_envs)
-        self._send_resets("async_reset", seed, options, alone=False)
+        self._send_resets("send_reset", seed, options, alone=False)
 
     def _send_resets(self, calling: str, seed: Any, options: ResetOptions, *, alone: bool) -> None:
         """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: The methods through which environments are called.
 _CALLS = (
-    *("reset", "reset_async", "reset_wait", "async_reset", "set_state"),
+    *("reset", "reset_async", "reset_wait", "send_reset", "set_state"),
     *("step", "step_async", "step_wait", "send", "recv", "rollout", "end_rollout"),
 )
 
@@ -239,17 +239,17 @@ class VectorWrapper(AnyVectorWrapper):
         self._source.check_steps_rows("recv")
         return self._called(partial(self._source.recv, **bounds), timeout).as_step()
 
-    def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
+    def send_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.
 
         Raises:
             TypeError: The wrapped environment cannot send and receive.
             Exception: As for the wrapped environment.
         """
-        self._source.check_steps_rows("async_reset")
+        self._source.check_steps_rows("send_reset")
         if self._recording is not None:
             self._recording.check_reset(in_parts=True)
-        self._source.async_reset(seed, options)
+        self._source.send_reset(seed, options)
 
     def set_state(self, env_index: Any, states: Any) -> Reset:
         """Continues rows from states; for the wrappers, an episode begins there.
@@ -494,7 +494,7 @@ class ObservationWrapper(VectorWrapper):
 
 
 class WholeBatches(VectorWrapper):
-    """Refuses ``send``, ``recv`` and ``async_reset``, and batches of fewer rows than are stepped.
+    """Refuses ``send``, ``recv`` and ``send_reset``, and batches of fewer rows than are stepped.
 
     A row would have to be sent again before it is received. A subclass overrides ``step`` and
     :meth:`_refusal`.
@@ -541,11 +541,11 @@ class WholeBatches(VectorWrapper):
         del timeout, bounds
         raise self._refusal("recv")
 
-    def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
+    def send_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Not possible: see :meth:`send`.
 
         Raises:
             TypeError: Always.
         """
         del seed, options
-        raise self._refusal("async_reset")
+        raise self._refusal("send_reset")

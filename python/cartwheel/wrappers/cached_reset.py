@@ -93,7 +93,7 @@ class CachedReset(VectorWrapper):
         self._states = self._sample(rest)
         use_cache(inner._pool, inner._link, self._states, self._key, [(0, 0)] * len(own))
         inner._caches_resets = True
-        inner.async_reset(seed=own)  # each row gets random numbers and draws of its own
+        inner.send_reset(seed=own)  # each row gets random numbers and draws of its own
         while inner.in_flight:
             inner.recv()
         #: The rows that the caller has not reset yet.

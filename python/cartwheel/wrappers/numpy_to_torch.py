@@ -99,9 +99,9 @@ class NumpyToTorch(ConvertsArrays):
         """Begins a reset as the wrapped environment does; ``options`` may have tensors."""
         super().reset_async(seed, self._options_as_arrays(options))
 
-    def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
+    def send_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Sends resets as the wrapped environment does; ``options`` may have tensors."""
-        super().async_reset(seed, self._options_as_arrays(options))
+        super().send_reset(seed, self._options_as_arrays(options))
 
     def rollout(self, num_steps: int) -> RolloutArrays[Any]:
         """Records steps into arrays of NumPy, which have what the wrapped environment returns.

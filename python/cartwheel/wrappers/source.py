@@ -196,11 +196,11 @@ class Source:
             self._lose_reset(error, *self._resets_with, before)
             raise
 
-    def async_reset(self, seed: Any, options: ResetOptions) -> None:
+    def send_reset(self, seed: Any, options: ResetOptions) -> None:
         """Sends resets."""
         before = self.standing()
         try:
-            self.envs.async_reset(seed=seed, options=options)
+            self.envs.send_reset(seed=seed, options=options)
             self._hear()
             self._send_resets(seed, options, in_parts=True)
         except BaseException as error:

@@ -95,7 +95,7 @@ def test_a_reset_that_fails_is_the_error_of_its_rows(make_envs, fault):
 @FAULT
 def test_a_sent_row_that_fails_is_the_error_of_its_batch(make_envs, fault):
     envs = make_envs(batch_size=2)
-    envs.async_reset(seed=1)
+    envs.send_reset(seed=1)
     for _ in range(2):
         envs.recv()
     error, text = ERRORS[fault]

@@ -259,7 +259,7 @@ def test_results_do_not_depend_on_threads_and_rows_can_be_sent(make_envs, mode, 
     keywords = {"autoreset_mode": mode, "on_done": "freeze", "max_episode_steps": 6}
     envs = make_envs(9, num_workers=workers, batch_size=4, **keywords)
     oracle = make_envs(9, executor="inline", **keywords)
-    envs.async_reset(seed=4)
+    envs.send_reset(seed=4)
     expected = [oracle.reset(seed=4)[0]] + [oracle.step(np.ones(9, int))[0] for _ in range(15)]
     turns = np.zeros(9, int)
     while turns.min() < 15:
@@ -352,7 +352,7 @@ def test_envpool_makes_it():
         pool.step(np.ones(3, np.int32))
         pool.close()
     pool = envpool.make(f"test_plugin:{CORRIDOR}", num_envs=4, batch_size=2, seed=1)
-    pool.async_reset()
+    pool.send_reset()
     observations, _, _, _, infos = pool.recv()
     assert observations["position"].shape == (2, 2)
     assert set(infos["env_id"]) <= set(range(4))

@@ -344,7 +344,7 @@ class Pipeline(abc.ABC):
         if not len(rows):
             return
         if self._standby is None:
-            self._envs.async_reset(options={"env_index": rows})
+            self._envs.send_reset(options={"env_index": rows})
             self._calls.note()
             self._state[rows] = RESETTING
             self._flying += len(rows)
@@ -352,7 +352,7 @@ class Pipeline(abc.ABC):
         resets = self._standby.replace(rows)
         self._state[rows] = RESETTING
         if resets.envs:
-            self._envs.async_reset(seed=resets.seeds, options={"env_index": resets.envs})
+            self._envs.send_reset(seed=resets.seeds, options={"env_index": resets.envs})
             self._calls.note()
             self._flying += len(resets.envs)
         if resets.rows:
