@@ -243,7 +243,8 @@ fmt: build ## format the code and apply safe fixes
 	@$(BIN)/ruff format
 
 bench: build ## measure every claim of benchmarks/, then draw the chart of this machine
-	@for claim in benchmarks/*.py; do echo "==> $$claim"; $(BIN)/python "$$claim" || exit 1; done
+	@for claim in $(patsubst %.py,%,$(wildcard $(addprefix benchmarks/,process/*.py native/*.py rollouts/*.py wrappers/*.py))); do \
+		echo "==> $$claim.py"; $(BIN)/python -m "$$(echo $$claim | tr / .)" || exit 1; done
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --json target/bench.json --plot target/bench.png
 
@@ -261,9 +262,9 @@ bench-trainers: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed .venv-puff
 	@for claim in $(TORCH_VENV)/sb3_vec_env $(TORCH_VENV)/torchrl_collector $(TORCH_VENV)/torchrl_pipelined $(TORCH_VENV)/tianshou_and_skrl \
 			$(RAY_VENV)/rllib_env_runner $(RAY_VENV)/ray_rollouts .venv-pufferlib/pufferlib_envs; do \
 		echo "==> benchmarks/trainers/$${claim#*/}.py"; \
-		$${claim%/*}/bin/python "benchmarks/trainers/$${claim#*/}.py" || exit 1; done
+		$${claim%/*}/bin/python -m "benchmarks.trainers.$${claim#*/}" || exit 1; done
 	@echo '==> benchmarks/trainers/real_environments.py'
-	@PYTHONPATH="$$(echo $(TORCH_VENV)/lib/python*/site-packages)" $(ZOO_VENV)/bin/python benchmarks/trainers/real_environments.py
+	@PYTHONPATH="$$(echo $(TORCH_VENV)/lib/python*/site-packages)" $(ZOO_VENV)/bin/python -m benchmarks.trainers.real_environments
 
 wheel: $(RELEASE_VENV)/.installed ## build the release wheel of this machine into dist/, check it and try it in an empty environment
 	@rm -rf dist

@@ -1,6 +1,6 @@
 """CartPole-v1 as PufferLib's trainer steps it, beside PufferLib's own vectorisation.
 
-Needs PufferLib 3: ``.venv-pufferlib/bin/python benchmarks/trainers/pufferlib_envs.py``.
+Needs PufferLib 3: ``.venv-pufferlib/bin/python -m benchmarks.trainers.pufferlib_envs``.
 Workers of ``pufferlib.vector.Multiprocessing`` wait actively, and so does their caller. So it runs
 twice: with a worker for each core, and with a core left for the caller. Its workers go on waiting
 for half a second after a run, which nobody else is timed in.
@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -25,8 +23,6 @@ import cartwheel
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # `examples` is not installed
 from examples.trainers.pufferlib_ppo import CartwheelVecEnv
 
 if TYPE_CHECKING:

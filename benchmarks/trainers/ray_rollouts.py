@@ -8,7 +8,7 @@ with as many workers as processors, the rate is at least 0.9 of that in this pro
 and 0.75 joined, which copies them once more. Environments and policies that take longer gain more.
 
 Below the table: bytes of a rollout, and how long one took, of which waiting. Run it with
-``python benchmarks/trainers/ray_rollouts.py``; it needs Ray.
+``python -m benchmarks.trainers.ray_rollouts``; it needs Ray.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ of OpenCV in each process; ale-py's vector environment has the same preprocessin
 
 Needs the packages of ``make zoo``; Stable-Baselines3 is left out where it is not installed. An
 environment that has both: ``PYTHONPATH=.venv-torch/lib/python3.11/site-packages
-.venv-zoo/bin/python benchmarks/trainers/real_environments.py``.
+.venv-zoo/bin/python -m benchmarks.trainers.real_environments``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Tianshou: steps of all environments, with a reset of those whose episode is over
 ``CartwheelVectorEnv`` and through Tianshou's own classes. skrl has no vector environments of its
 own: ``wrap_env`` of cartwheel's beside ``wrap_env`` of Gymnasium's.
 
-Needs both trainers: ``.venv-torch/bin/python benchmarks/trainers/tianshou_and_skrl.py``.
+Needs both trainers: ``.venv-torch/bin/python -m benchmarks.trainers.tianshou_and_skrl``.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def test_a_slab_is_free_as_soon_as_the_last_view_of_it_is_gone(build_any, how):
 
 @HOWS
 def test_resident_memory_stays_flat(build_any, how):
-    """``benchmarks/resident_memory.py`` runs a million steps."""
+    """``benchmarks/process/resident_memory.py`` runs a million steps."""
     envs = build_any()
     kept = deque(maxlen=2)
     for _ in range(1000):

@@ -202,7 +202,7 @@ def contenders_of(
         if "envpool" in rivals:
             contenders.append(envpool(native_id))
         contenders.append(cartwheel_native(native_id))
-        if not is_simulated(native_id):  # MuJoCo's bare loop is that of benchmarks/native_mujoco.py
+        if not is_simulated(native_id):  # benchmarks/native/mujoco_envs.py has MuJoCo's bare loop
             contenders.append(native_ceiling(native_id))
     elif spec.vector_entry_point == NATIVE_ENTRY_POINT:
         contenders.append(cartwheel_native(spec.id))  # of a plugin, which has no plain loop

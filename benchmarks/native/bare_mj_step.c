@@ -1,4 +1,4 @@
-/* The ceiling of benchmarks/mujoco.py: the bare loop of mj_step over the rows of one thread.
+/* The ceiling of benchmarks/native/mujoco_envs.py: the bare loop of mj_step over the rows of one thread.
  *
  * It has no interface: no observations, no rewards, no infos. What stays is what every vector
  * environment has to do for a step: the controls, mj_step for each frame, mj_rnePostConstraint, and

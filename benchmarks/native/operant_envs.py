@@ -1,8 +1,8 @@
 """Native environments beside those of the crate operant-envs, in Rust, on one core.
 
 The crate computes in ``float32`` with sines of two or three terms, so its results are not
-Gymnasium's. The program is ``benchmarks/operant``, built here with the profile of the wheel. Its
-``rust-toolchain.toml`` names a compiler that the crate can be built with, which rustup installs.
+Gymnasium's. The program is ``benchmarks/native/operant``, built here with the profile of the
+wheel. Its ``rust-toolchain.toml`` names a compiler that can build the crate; rustup installs it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statistics import median
 from cartwheel.bench.machine import machine_line
 
 FOLDER = Path(__file__).parent / "operant"
-TARGET = Path(__file__).parents[1] / "target" / "benchmarks"
+TARGET = Path(__file__).parents[2] / "target" / "benchmarks"
 PEER = "operant-envs"
 
 

@@ -1,7 +1,6 @@
-"""What recording costs: processor time of a step, and bytes that are written.
+"""Costs of recording: processor time of a step, and bytes written.
 
-Run it from the root of the repository: ``python -m benchmarks.recorder``. It has no bound for the
-time of a step. The bytes of 4 × the steps have to be at most 4.6 × those of the steps.
+The time of a step has no bound. 4 × the steps must write at most 4.6 × the bytes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The bounds are those of a step in ``NEXT_STEP`` on one thread: at most twice as long with 64 rows,
 and 1.3 times with 1,024 and 4,096. Gymnasium's vector wrapper of the same name, where there is one,
 is run over the same environments and has no bound. Names on the command line choose wrappers:
-``python benchmarks/wrappers.py NormalizeReward FrameStack``.
+``python -m benchmarks.wrappers.overhead NormalizeReward FrameStack``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Environments of a plugin beside the same ones built in.
+"""Environments of a plugin against the same ones built in.
 
-The plugin is ``benchmarks/plugin``, built here in Cargo's default release profile, as an author's
-library is: without link-time optimisation.
+The plugin is ``benchmarks/native/plugin``, built here in Cargo's default release profile, as an
+author's library is: without link-time optimization.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import cartwheel_native, no_env
 
 FOLDER = Path(__file__).parent / "plugin"
-TARGET = Path(__file__).parents[1] / "target" / "benchmarks"
+TARGET = Path(__file__).parents[2] / "target" / "benchmarks"
 IDS = ("CartPole-v1", "Taxi-v4")
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"autoreset_mode": "NextStep", "num_workers": 1},
