@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.model import SAME, fails
+from tests.contract.model import OFF, SAME, fails
 
 #: Events, by their names in the table, with keywords for the play.
 EVENTS: dict[str, Any] = {}
@@ -133,6 +133,32 @@ def reset_by_numbers(play):
     play.steps(2)
     play.reset_rows([1], by="numbers")
     play.steps(9)
+
+
+@event(executor="thread")
+def reset_by_numbers_after_lost_steps(play):
+    """The other rows are not shown before their next steps."""
+    play.reset()
+    for count in range(4):
+        play.steps(count)
+        play.step_that_raises(count % 3)
+        play.reset_rows([count % 3], by="numbers")
+        play.steps(3)
+    play.steps(9)
+
+
+@event()
+def lost_next_reset(play):
+    """The episode that the kept seed begins is shown late, or never."""
+    play.reset()
+    for again in ([1], [0, 1, 2]):
+        play.next_reset(0, 40, 4)
+        while play.model.rows[0].kept != (None, None):
+            play.step_that_raises(1)
+            play.reset_rows(again, by="mask" if len(again) == 1 else "numbers")
+            if play.mode == OFF or play.subject.inside == OFF:
+                break
+    play.steps(15)
 
 
 @event()

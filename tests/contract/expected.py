@@ -126,14 +126,20 @@ def grey(image):
 # Wrappers with state
 
 
-def stacked(k):
-    """The last ``k`` observations that follow each other; the first is repeated."""
+def stacked(k, *, sees_resets=False):
+    """The last ``k`` observations that follow each other; the first is repeated.
+
+    With ``sees_resets`` it is inside the wrapper that makes resets, whose results it has even if
+    the caller has not.
+    """
 
     class Stacked(Plain):
         def observation(self, moment):
             frames, earlier = [moment], moment.before
             while len(frames) < k:
-                follows = earlier is not None and earlier.shown
+                follows = earlier is not None and (
+                    earlier.shown or (sees_resets and earlier.what == "reset")
+                )
                 frames.append(earlier if follows else frames[-1])
                 earlier = earlier.before if follows else None
             return np.stack([super(Stacked, self).observation(one) for one in reversed(frames)])
@@ -228,7 +234,7 @@ class NormalRewards(Plain):
 
 
 def _is_whole_with(step):
-    return all(one.told for one in step.episode[:-1] if one.what == "step")
+    return step.before.is_whole
 
 
 def outcome(end):
@@ -274,8 +280,7 @@ class Metrics(Statistics):
         super().check_infos(rest, batch)
         for place, told in enumerate(batch):
             now = told.step or told.now
-            is_known = all(one.told for one in now.episode if one.what == "step")
-            if is_known and not told.rests:
+            if now.is_whole and not told.rests:
                 assert (shown["episode_len"][place], shown["return"][place]) == outcome(now)
 
     def check(self, envs):
@@ -300,7 +305,7 @@ class Recorded(Plain):
                 moments.pop()
             if len(moments) < 2 or not moments[0].shown:
                 continue
-            last, origin = moments[-1], moments[0].origin
+            last, origin = moments[-1], model.known_origin(moments[0])
             expected[end.row].append(
                 {
                     "obs": [list(map(float, one.place)) for one in moments],

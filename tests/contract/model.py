@@ -173,8 +173,9 @@ class Moment:
 
     @property
     def is_whole(self):
-        """Whether the caller was told every step of the episode up to it."""
-        return all(moment.told for moment in self.episode if moment.what == "step")
+        """Whether the caller was shown the beginning of its episode, and told every step."""
+        first, *steps = self.episode
+        return first.shown and all(step.told for step in steps)
 
 
 class Told(NamedTuple):
@@ -282,6 +283,15 @@ class Model:
         now = Moment(row, "restored", moment.place)
         now.terminated, now.truncated = moment.terminated, moment.truncated
         return Told(row, self._add(now), None)
+
+    def known_origin(self, moment):
+        """The origin of an episode, by its first moment; ``None`` if its seed was not shown."""
+        life, origin = self.rows[moment.row].life, moment.origin
+        if origin is None:
+            return None
+        earlier = reversed(life[: life.index(moment) + 1])
+        seeded = next(one for one in earlier if one.origin == (origin[0], 0) and one.before is None)
+        return origin if seeded is moment or seeded.shown else None
 
     def _add(self, moment):
         state = self.rows[moment.row]

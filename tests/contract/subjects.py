@@ -153,7 +153,7 @@ SUBJECTS = [
         lambda envs, mode: W.RecordEpisodeStatistics(
             W.AutoresetAdapter(W.FrameStack(envs, 3), mode)
         ),
-        type("StackStatistics", (E.stacked(3), E.Statistics), {}),
+        type("StackStatistics", (E.stacked(3, sees_resets=True), E.Statistics), {}),
         modes=(NEXT, SAME),
         inside=OFF,
         sends=False,

@@ -16,20 +16,12 @@ from tests.contract.model import PlainEnv
 from tests.contract.play import NUM_ENVS, SEED, Play
 from tests.contract.subjects import SUBJECTS
 
-#: Pairs of which a fault is known.
-KNOWN = {
-    ("RecordEpisode", "time_out"): "an episode whose first observation was lost in SAME_STEP, and "
-    "that a reset cuts short, is not counted in `episode_in_row`",
-}
-
 
 def pairs():
     """Subjects and events; one parameter, so that no pair is left out."""
     for subject in SUBJECTS:
         for name in EVENTS if subject.is_there else ():
-            known = KNOWN.get((subject.name, name))
-            marks = pytest.mark.xfail(reason=known, strict=True) if known else ()
-            yield pytest.param((subject, name), id=f"{subject}, {name}", marks=marks)
+            yield pytest.param((subject, name), id=f"{subject}, {name}")
 
 
 @pytest.fixture

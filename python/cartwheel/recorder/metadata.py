@@ -126,6 +126,11 @@ class Origins:
                 if options and row in options:
                     self._options[row] = options[row]
 
+    def skip(self, rows: NDArray[np.int64], episodes: NDArray[np.int64]) -> None:
+        """So many episodes of these environments were not shown; -1: an unknown number."""
+        self._numbers[rows] += episodes
+        self.forget(rows[episodes < 0])
+
     def forget(self, rows: NDArray[np.int64]) -> None:
         """These environments were replaced, or continue from states: their seed is unknown."""
         self._row_seeds[rows] = self._numbers[rows] = -1

@@ -288,6 +288,8 @@ class RecordEpisode(VectorWrapper):
         steps, begins = kinds == TRANSITION, kinds == RESET
         if not steps.all():
             self._stop(batch, rows, begins, (kinds == FAILED) | (kinds == INCOMPLETE))
+        if batch.skipped is not None:
+            self._origins.skip(rows, batch.skipped)
         steps &= self._open[rows]
         over, finals = None, None
         if batch.rewards is not None:

@@ -44,11 +44,14 @@ class Late(NamedTuple):
     Attributes:
         kinds: What each place is for them.
         gaps: At which places they missed the observation before the present one.
+        skipped: For each place, how many episodes began that they missed, without one that begins
+            in this batch; -1 where that does not tell how many there were since the last seed.
         seen_by: For each place, the number of the first such wrapper, from the innermost on.
     """
 
     kinds: NDArray[np.uint8]
     gaps: NDArray[np.bool_]
+    skipped: NDArray[np.int64]
     seen_by: NDArray[np.intp]
 
 
@@ -81,6 +84,8 @@ class Batch:
             were none.
         gaps: Of which places the wrapper that has the batch now missed the observation before the
             present one, ``bool`` ``[K]``; ``None`` if there are none.
+        skipped: How many episodes of each place the wrapper that has the batch now missed, as
+            :attr:`Late.skipped`, ``int64`` ``[K]``; ``None`` if it missed none.
     """
 
     rows: NDArray[np.int64] | None
@@ -96,6 +101,7 @@ class Batch:
     is_restored: bool = dataclasses.field(default=False, init=False)
     late: Late | None = dataclasses.field(default=None, init=False)
     gaps: NDArray[np.bool_] | None = dataclasses.field(default=None, init=False)
+    skipped: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
     _kinds_of_others: NDArray[np.uint8] | None = dataclasses.field(default=None, init=False)
     _finals: Finals | None = dataclasses.field(default=None, init=False)
 
@@ -119,11 +125,13 @@ class Batch:
         assert self.late is not None
         if self._kinds_of_others is None:
             self._kinds_of_others = self.kinds
-        kinds, gaps, seen_by = self.late
+        kinds, gaps, skipped, seen_by = self.late
         missed = seen_by <= number
         self.kinds = np.where(missed, kinds, self._kinds_of_others)
         gaps = gaps & missed
         self.gaps = gaps if gaps.any() else None
+        skipped = np.where(missed, skipped, 0)
+        self.skipped = skipped if skipped.any() else None
 
     def set_finals(self, finals: Finals) -> None:
         """Sets the final observations, which infos do not have."""

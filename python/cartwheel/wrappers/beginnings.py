@@ -51,6 +51,10 @@ class Beginnings:
             self._options.update(options or {})
         self._count()
 
+    def seeded(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Of which of these rows the reset that was not shown yet was given a seed."""
+        return np.zeros(len(rows), np.bool_) if self._seeds is None else self._seeds[rows] >= 0
+
     def keep_next(self, rows: list[int], seeds: Any, options: ResetOptions) -> None:
         """``next_reset`` gave a seed or ``None`` to each of these rows, and options."""
         own = options_of(options, rows) or {}

@@ -270,10 +270,13 @@ class Source:
         begun, over = kinds == RESET, np.zeros(len(rows), np.bool_)
         if batch.rewards is not None:
             over = np.logical_or(batch.terminations, batch.truncations)
-        if batch.seeds is not None or batch.options:
-            seeds = -1 if batch.seeds is None else batch.seeds
-            self._beginnings.note(rows.tolist(), seeds, batch.options)
-        self._lose_known(rows[new], (begun | (over & self._is_same_step))[new], seen_by)
+        begins = begun | (over & self._is_same_step)
+        seeded = np.zeros(len(rows), np.bool_)
+        if batch.seeds is not None or batch.options or self._beginnings.are_known:
+            seeds = np.full(len(rows), -1) if batch.seeds is None else batch.seeds
+            seeded = begins & (seeds >= 0)
+            self._beginnings.note(rows[begins].tolist(), seeds[begins], batch.options)
+        self._lose_known(rows[new], begins[new], seen_by, seeded[new])
         self.drop(rows[new], begun[new], over[new])
 
     def drop(self, rows: NDArray[np.int64], resets: Any, over: Any) -> None:
@@ -307,17 +310,18 @@ class Source:
             begun = (kinds == RESET) | (ended & self._is_same_step)
             self._beginnings.use_next(numbers[begun])
             new = kinds != SHOWN
-            self._lose_known(numbers[new], begun[new], 0)
+            seeded = begun & self._beginnings.seeded(numbers)
+            self._lose_known(numbers[new], begun[new], 0, seeded[new])
         return numbers
 
     def _end(self, rows: NDArray[np.int64]) -> None:
         """The episodes of these rows are over."""
         self._kinds.step(rows, np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_), None)
 
-    def _lose_known(self, rows: NDArray[np.int64], begun: Any, seen_by: int) -> None:
+    def _lose_known(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any) -> None:
         """Results were lost that the kinds of rows were told."""
         self._kinds.lose(rows, True)
-        self._unseen.lose(rows, begun, seen_by)
+        self._unseen.lose(rows, begun, seen_by, seeded)
 
     def _lose_unknown(self, rows: Iterable[int]) -> None:
         """Results were lost of which nothing is known."""
@@ -329,7 +333,7 @@ class Source:
         if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == mode:
             self._end(over)
         self._unseen.lose(numbers, False, 0)
-        self._unseen.doubt(numbers)
+        self._unseen.doubt(numbers, begins=self.mode != AutoresetMode.DISABLED)
 
     def _lose_step(self, error: BaseException, env_index: Any, before: Standing | None) -> None:
         """A step raised: what was lost with it is marked."""
@@ -364,7 +368,7 @@ class Source:
         self._kinds.send_reset([row for row in rows if row in now.flying])
         lost = np.setdiff1d(rows, [*heard.tolist(), *now.flying]).astype(np.int64)
         self._kinds.reset(lost, None)
-        self._lose_known(lost, True, 0)
+        self._lose_known(lost, True, 0, self._beginnings.seeded(lost))
 
     def _lose_states(self, error: BaseException, rows: NDArray[np.int64], before: Standing) -> None:
         """The same for states. Where one was refused, all rows are again what they were."""
@@ -376,7 +380,7 @@ class Source:
             self._kinds.send_reset([row for row in rows.tolist() if row in now.flying])
             lost = np.setdiff1d(rows, [*now.flying]).astype(np.int64)
             self._kinds.reset(lost, None)
-            self._lose_known(lost, True, 0)
+            self._lose_known(lost, True, 0, self._beginnings.seeded(lost))
 
     def _came_back(self, error: BaseException, before: Standing | None) -> bool:
         """Whether the pool returned results in a call that raised ``error`` later."""
@@ -469,7 +473,7 @@ class Source:
         self._beginnings.tell(batch)
 
     def _show_stepped(self, batch: Batch) -> None:
-        """Rows of a step whose last results were lost."""
+        """Rows of a step, or of a reset, whose last results were lost."""
         batch.late, begun = self._unseen.step(batch.rows, batch.kinds)
         if batch.seeds is not None:  # of an episode that was not shown from its beginning on
             batch.seeds = np.where(begun, -1, batch.seeds)
@@ -479,6 +483,10 @@ class Source:
         if self._unseen.are_there:
             batch.late, begun = self._unseen.show(batch.kinds)
             self._kinds.reset(begun, None)
+            if batch.late is not None and batch.seeds is not None:
+                # A seed that was kept for an episode before the one that is shown.
+                stale = np.isin(np.arange(len(batch.kinds)), begun) & (batch.late.skipped < 0)
+                batch.seeds = np.where(stale, -1, batch.seeds)
 
     def _resets_parts(self, options: ResetOptions) -> bool:
         """Whether a reset returns a batch of some rows."""
@@ -517,7 +525,8 @@ class Source:
             kinds = self._kinds.reset(rows, None)
             batch = Batch(rows, kinds, observations, None, None, None, infos)
             self._beginnings.tell(batch)
-            self._unseen.forget(rows)
+            if self._unseen.are_there:
+                self._show_stepped(batch)
         else:
             self._note_resets(seed, options, in_parts=False)
             mask = as_reset_mask(options, num_envs)

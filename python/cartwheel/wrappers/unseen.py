@@ -28,33 +28,51 @@ class Unseen:
         are_there: Whether there are any.
     """
 
-    __slots__ = ("_seen_by", "_what", "are_there")
+    __slots__ = ("_begun", "_is_seeded", "_is_uncounted", "_seen_by", "_what", "are_there")
 
     def __init__(self, num_envs: int) -> None:
         """Nothing was lost."""
         self._what = np.zeros(num_envs, np.uint8)
         #: How many wrappers, from the innermost on, have seen what was lost.
         self._seen_by = np.zeros(num_envs, np.intp)
+        #: How many episodes have begun in what was lost, since the last one with a seed of its own.
+        self._begun = np.zeros(num_envs, np.int64)
+        #: Whether the first of these was given a seed.
+        self._is_seeded = np.zeros(num_envs, np.bool_)
+        #: Whether another number may have begun, or for some of the wrappers.
+        self._is_uncounted = np.zeros(num_envs, np.bool_)
         self.are_there = False
 
-    def lose(self, rows: NDArray[np.int64], begun: Any, seen_by: int) -> None:
+    def lose(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any = False) -> None:
         """Results were lost.
 
         Args:
             rows: The rows, all of which have a new observation.
             begun: For which of them it is the first one of an episode.
             seen_by: How many wrappers have seen them.
+            seeded: Which of these episodes were given a seed.
         """
         before = self._what[rows] > 0
         self._what[rows] = np.where(begun, _BEGUN, np.where(before, _SKIPPED, _NEW))
         earlier = np.where(before, self._seen_by[rows], seen_by)
         self._seen_by[rows] = np.minimum(earlier, seen_by)
+        counts = np.where(seeded, 0, self._begun[rows])
+        self._is_uncounted[rows] |= (earlier != seen_by) & (counts > 0)
+        self._is_uncounted[rows] &= ~np.asarray(seeded)
+        self._is_seeded[rows] |= seeded
+        self._begun[rows] = counts + begun
         self.are_there = bool(self._what.any())
 
-    def doubt(self, rows: NDArray[np.int64]) -> None:
-        """It is not known whether the results that these rows lost were seen, or were there."""
+    def doubt(self, rows: NDArray[np.int64], *, begins: bool = False) -> None:
+        """It is not known whether the results that these rows lost were seen, or were there.
+
+        Args:
+            rows: The rows.
+            begins: Whether an episode may have begun in them.
+        """
         what = self._what[rows]
         self._what[rows] = np.where(what == _NEW, _SKIPPED, what)
+        self._is_uncounted[rows] |= begins | (self._begun[rows] > 0)
 
     def show(self, kinds: NDArray[np.uint8]) -> tuple[Late | None, NDArray[np.intp]]:
         """All rows are shown, by a reset of some rows.
@@ -68,11 +86,11 @@ class Unseen:
         new = (kinds == SHOWN) & (self._what > 0)
         begun = new & (self._what == _BEGUN)
         late = np.where(begun, RESET, np.where(new, INCOMPLETE, kinds)).astype(np.uint8)
-        told = self._late(slice(None), late, new & (self._what == _SKIPPED), new)
+        told = self._late(slice(None), late, new & (self._what == _SKIPPED), new, begun)
         return told, np.flatnonzero(begun)
 
     def step(self, rows: Any, kinds: NDArray[np.uint8]) -> tuple[Late | None, NDArray[np.bool_]]:
-        """Rows of a batch were stepped, or received.
+        """Rows of a batch were stepped, received, or reset.
 
         Args:
             rows: The rows; ``None`` for all.
@@ -89,16 +107,28 @@ class Unseen:
         late = np.where(frozen, INCOMPLETE, kinds).astype(np.uint8)
         gaps = stepped | (frozen & (what == _SKIPPED))
         begun = stepped & (what == _BEGUN)
-        return self._late(at, late, gaps, stepped | frozen), begun
+        return self._late(at, late, gaps, stepped | frozen, np.zeros_like(begun)), begun
 
     def forget(self, rows: Any) -> None:
         """Rows (``None``: all) begin an episode: what was lost before does not matter."""
-        self._what[slice(None) if rows is None else rows] = 0
+        at: Any = slice(None) if rows is None else rows
+        self._what[at] = self._begun[at] = 0
+        self._is_seeded[at] = self._is_uncounted[at] = False
         self.are_there = bool(self._what.any())
 
     def _late(
-        self, at: Any, kinds: NDArray[np.uint8], gaps: NDArray[np.bool_], new: NDArray[np.bool_]
+        self,
+        at: Any,
+        kinds: NDArray[np.uint8],
+        gaps: NDArray[np.bool_],
+        new: NDArray[np.bool_],
+        shown: NDArray[np.bool_],
     ) -> Late | None:
+        """``shown``: the places that show the first observation of the last episode that began."""
+        skipped = self._begun[at] - shown
+        shows_seed = shown & self._is_seeded[at] & (skipped == 0)
+        skipped[(self._is_uncounted[at] | self._is_seeded[at]) & ~shows_seed] = -1
+        new = new | (skipped != 0)
         seen_by = np.where(new, self._seen_by[at], _ALL)
         self.forget(at)
-        return Late(kinds, gaps, seen_by) if new.any() else None
+        return Late(kinds, gaps, skipped, seen_by) if new.any() else None
