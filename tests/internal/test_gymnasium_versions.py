@@ -51,7 +51,7 @@ def test_the_package_requires_the_version_that_the_error_names():
 
 
 def test_the_matrix_begins_with_the_oldest_version():
-    assert f"\nGYMNASIUMS := {OLDEST} " in (ROOT / "Makefile").read_text()
+    assert f"\nGYMNASIUMS := {OLDEST} " in (ROOT / "tests/Makefile").read_text()
 
 
 @pytest.mark.parametrize("make", [SyncVectorEnv, partial(AsyncVectorEnv, shared_memory=False)])

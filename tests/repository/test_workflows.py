@@ -1,4 +1,4 @@
-"""What the workflows of .github/ promise: the same checks as here, pinned actions, no address."""
+"""Promises of the workflows of .github/: the checks of .ci/run, pinned actions, no address."""
 
 import re
 from pathlib import Path
@@ -14,9 +14,10 @@ ACTION = re.compile(r"^\s*(?:- )?uses: (\S+)(.*)$", re.MULTILINE)
 
 
 def targets():
-    """The targets of the Makefile."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-z-]+):.* ##", makefile, re.MULTILINE))
+    """The targets of the Makefile and of those that it includes."""
+    makefiles = [ROOT / "Makefile", *ROOT.glob("*/Makefile")]
+    text = "".join(path.read_text(encoding="utf-8") for path in makefiles)
+    return set(re.findall(r"^([a-z-]+):.* ##", text, re.MULTILINE))
 
 
 def made_by(workflow):
@@ -51,7 +52,7 @@ def test_wheels_are_installed_on_every_python_that_is_supported():
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_what_others_wrote_is_named_by_the_hash_of_a_commit(path):
+def test_third_party_actions_are_pinned_by_the_hash_of_a_commit(path):
     for action, comment in ACTION.findall(path.read_text(encoding="utf-8")):
         if not action.startswith("./"):
             assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), action
