@@ -6,8 +6,8 @@ rows at once with vector instructions, as the vector environment does.
 
 from __future__ import annotations
 
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import cartwheel_native, native_ceiling, no_env
+from benchmarks.harness.claim import Claim, check, no_env
+from cartwheel.bench.contenders import cartwheel_native, native_ceiling
 
 NATIVE = cartwheel_native("CartPole-v1")
 BY_ROWS = native_ceiling("CartPole-v1", blocks=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import cartwheel_native, envpool, no_env
-from cartwheel.bench.other_packages import why_not_envpool
+from benchmarks.harness.claim import Claim, check, no_env
+from cartwheel.bench.contenders import cartwheel_native, envpool
+from cartwheel.bench.envpool import why_not_envpool
 
 NATIVE, ENVPOOL = cartwheel_native("CartPole-v1"), envpool("CartPole-v1")
 BOUNDS = {1: 15, 64: 15, 1024: 20, 4096: 20}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gymnasium as gym
 
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import cartwheel_native, no_env, own_vector_env
+from benchmarks.harness.claim import Claim, check, no_env
+from cartwheel.bench.contenders import cartwheel_native, own_vector_env
 
 NATIVE, NUMPY = cartwheel_native("CartPole-v1"), own_vector_env(gym.spec("CartPole-v1"))
 assert NUMPY is not None, "Gymnasium has a vector entry point for CartPole-v1"

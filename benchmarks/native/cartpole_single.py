@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cartwheel.bench.claim import OverheadClaim, check
-from cartwheel.bench.contenders import cartwheel_native, native_ceiling, no_env
+from benchmarks.harness.claim import OverheadClaim, check, no_env
+from cartwheel.bench.contenders import cartwheel_native, native_ceiling
 
 NATIVE = cartwheel_native("CartPole-v1")
 ALONE = native_ceiling("CartPole-v1", blocks=False)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import Contender, cartwheel_native, no_env
+from benchmarks.harness.claim import Claim, check, no_env
+from cartwheel.bench.contenders import Contender, cartwheel_native
 
 BOUND = 1 / 1.25  # a step with dense final observations takes at most 25 % longer
 

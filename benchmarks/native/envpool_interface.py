@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from benchmarks.harness.claim import Claim, check, no_env
 from cartwheel import envpool
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import Contender, no_env
-from cartwheel.bench.other_packages import envpool_runner, fastest_envpool, why_not_envpool
+from cartwheel.bench.contenders import Contender
+from cartwheel.bench.envpool import envpool_runner, fastest_envpool, why_not_envpool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

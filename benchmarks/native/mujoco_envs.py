@@ -22,8 +22,8 @@ import mujoco
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
+from benchmarks.harness.claim import Claim, check
 from cartwheel._cartwheel import shards, usable_cpus
-from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import (
     ASYNC,
     SYNC,
@@ -32,7 +32,7 @@ from cartwheel.bench.contenders import (
     cartwheel_with,
     envpool,
 )
-from cartwheel.bench.other_packages import why_not_envpool
+from cartwheel.bench.envpool import why_not_envpool
 from cartwheel.bench.runner import sample_actions
 
 if TYPE_CHECKING:

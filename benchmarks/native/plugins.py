@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import cartwheel_native, no_env
+from benchmarks.harness.claim import Claim, check, no_env
+from cartwheel.bench.contenders import cartwheel_native
 
 FOLDER = Path(__file__).parent / "plugin"
 TARGET = Path(__file__).parents[2] / "target" / "benchmarks"

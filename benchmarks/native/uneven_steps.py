@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.harness.claim import Claim, check, no_env
 from cartwheel._cartwheel import plain_loop
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import cartwheel_native, native_ceiling, no_env
+from cartwheel.bench.contenders import cartwheel_native, native_ceiling
 
 SPREAD = 0.5
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import gymnasium as gym
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.runner import sample_actions
 

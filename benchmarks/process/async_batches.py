@@ -20,10 +20,10 @@ import gymnasium as gym
 import numpy as np
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.workloads import compute, rounds_of
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.runner import ACTION_BATCHES, VectorRunner, sample_actions
-from cartwheel.bench.workloads import compute, rounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,12 @@ import functools
 
 import gymnasium as gym
 
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import ASYNC, CEILING, LOCKSTEP, SYNC, cartwheel_with
+from benchmarks.harness.claim import Claim, check
+from cartwheel.bench.ceiling import Ceiling
+from cartwheel.bench.contenders import ASYNC, CEILING, SYNC, Contender, cartwheel_with
 
 PROCESS = cartwheel_with("process")
+LOCKSTEP = Contender("ceiling in lockstep", functools.partial(Ceiling, lockstep=True))
 
 if __name__ == "__main__":
     check(

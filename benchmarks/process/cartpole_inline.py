@@ -6,7 +6,7 @@ import functools
 
 import gymnasium as gym
 
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
 from cartwheel.bench.contenders import SYNC, cartwheel_with
 
 INLINE = cartwheel_with("inline")

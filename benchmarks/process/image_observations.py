@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
 from cartwheel.bench.contenders import ASYNC, cartwheel_with
 
 SHAPE = (84, 84, 4)

@@ -8,9 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.workloads import compute, rounds_of
 from cartwheel.bench.contenders import CEILING, cartwheel_with
-from cartwheel.bench.workloads import compute, rounds_of
 
 
 class Busy(gym.Env[Any, Any]):

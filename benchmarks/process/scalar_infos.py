@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
 from cartwheel.bench.contenders import ASYNC, SYNC, cartwheel_with
 
 KEYS = [f"key_{number}" for number in range(10)]

@@ -21,7 +21,7 @@ import gymnasium as gym
 import numpy as np
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.runner import sample_actions
 

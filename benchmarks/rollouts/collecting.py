@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import Contender, no_env
+from benchmarks.harness.claim import Claim, check, no_env
+from cartwheel.bench.contenders import Contender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,10 +23,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import Contender, no_env
+from benchmarks.harness.claim import Claim, check, no_env
+from benchmarks.harness.workloads import Timed, TimedPolicy, rounds_of, wait
+from cartwheel.bench.contenders import Contender
 from cartwheel.bench.runner import VectorRunner, sample_actions
-from cartwheel.bench.workloads import Timed, TimedPolicy, rounds_of, wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,12 +12,12 @@ import functools
 import importlib.util
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.harness.claim import Claim, check, no_env
 from cartwheel import returns
-from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 
 if TYPE_CHECKING:
@@ -121,11 +121,6 @@ def with_torch(name: str, estimator: Estimator) -> Contender:
     return Contender(name, build)
 
 
-def no_environment() -> NoReturn:
-    """Never called: the contenders need only a rollout."""
-    raise NotImplementedError
-
-
 def main() -> None:
     """Prints the claims."""
     ours = with_numpy("cartwheel", cartwheel_gae)
@@ -134,7 +129,7 @@ def main() -> None:
     claims = [Claim(ours, loop, 5), Claim(single, loop, 5)]
     if importlib.util.find_spec("torch"):
         claims.append(Claim(ours, with_torch("torch loop", torch_gae), 5))
-    check(f"GAE of {STEPS} steps", no_environment, {NUM_ENVS: claims})
+    check(f"GAE of {STEPS} steps", no_env, {NUM_ENVS: claims})
 
 
 if __name__ == "__main__":

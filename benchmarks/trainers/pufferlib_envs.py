@@ -20,8 +20,8 @@ import torch
 from pufferlib.emulation import GymnasiumPufferEnv
 
 import cartwheel
+from benchmarks.harness.claim import Claim, check
 from cartwheel._cartwheel import usable_cpus
-from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 from examples.trainers.pufferlib_ppo import CartwheelVecEnv
 

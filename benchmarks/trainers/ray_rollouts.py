@@ -22,9 +22,9 @@ import numpy as np
 import ray
 
 import cartwheel
+from benchmarks.harness.claim import Claim, check, no_env
 from cartwheel._cartwheel import usable_cpus
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import Contender, no_env
+from cartwheel.bench.contenders import Contender
 from cartwheel.ray import RolloutWorkers
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import gymnasium as gym
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
 from cartwheel.bench.contenders import ASYNC, SYNC, Contender, cartwheel_with
 from cartwheel.bench.runner import VectorRunner, sample_actions
 

@@ -23,9 +23,9 @@ from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.tune.registry import register_env
 
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import Contender, no_env
-from cartwheel.bench.workloads import compute, rounds_of
+from benchmarks.harness.claim import Claim, check, no_env
+from benchmarks.harness.workloads import compute, rounds_of
+from cartwheel.bench.contenders import Contender
 from cartwheel.rllib import AsyncMultiAgentEnvRunner, register
 
 if TYPE_CHECKING:

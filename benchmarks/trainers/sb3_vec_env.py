@@ -8,8 +8,8 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
+from benchmarks.harness.claim import Claim, check
 from cartwheel import NativeVectorEnv
-from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.runner import ACTION_BATCHES, VectorRunner
 from cartwheel.sb3 import CartwheelVecEnv

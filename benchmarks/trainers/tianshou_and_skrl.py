@@ -20,7 +20,7 @@ from skrl.envs.wrappers.torch import wrap_env
 from tianshou.env import DummyVectorEnv, ShmemVectorEnv, SubprocVectorEnv
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 from cartwheel.tianshou import CartwheelVectorEnv
 

@@ -21,8 +21,8 @@ from torchrl.collectors import Collector
 from torchrl.envs import GymEnv, GymWrapper, ParallelEnv
 
 import cartwheel
+from benchmarks.harness.claim import Claim, check
 from cartwheel._cartwheel import usable_cpus
-from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 from cartwheel.torchrl import CartwheelEnv
 

@@ -1,6 +1,6 @@
 """Rollouts whose rows are in flight, beside TorchRL's collectors over the same environments.
 
-Steps, resets and calls of the policy take known times (``cartwheel.bench.workloads``). TorchRL
+Steps, resets and calls of the policy take known times (``benchmarks.harness.workloads``). TorchRL
 collects with ``Collector`` over ``ParallelEnv``, and with ``AsyncBatchedCollector``, which lets
 every row advance by itself, in threads. ``AsyncBatchedCollector`` returns transitions as they
 arrive, and ``Collector`` of cartwheel returns whole columns. Against each of the two the bound is
@@ -19,9 +19,9 @@ from torchrl.collectors import AsyncBatchedCollector, Collector
 from torchrl.envs import GymWrapper, ParallelEnv
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
+from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.workloads import Timed, rounds_of, wait
 from cartwheel.bench.contenders import Contender
-from cartwheel.bench.workloads import Timed, rounds_of, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

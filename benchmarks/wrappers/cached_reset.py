@@ -13,10 +13,10 @@ import gymnasium as gym
 import numpy as np
 
 import cartwheel
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import Contender, no_env
+from benchmarks.harness.claim import Claim, check, no_env
+from benchmarks.harness.workloads import compute, rounds_of
+from cartwheel.bench.contenders import Contender
 from cartwheel.bench.runner import VectorRunner, sample_actions
-from cartwheel.bench.workloads import compute, rounds_of
 from cartwheel.wrappers import CachedReset
 
 if TYPE_CHECKING:

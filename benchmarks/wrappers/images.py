@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
 
+from benchmarks.harness.claim import Claim, check, no_env
 from cartwheel._cartwheel import ImagePlan
-from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 
 if TYPE_CHECKING:
@@ -103,11 +103,6 @@ class Making:
         """Holds nothing."""
 
 
-def no_environment() -> NoReturn:
-    """Never called: the contenders need only frames."""
-    raise NotImplementedError
-
-
 def main() -> None:
     """Prints the claims."""
     for name, draw in (("random", random_frames), ("drawn", drawn_frames)):
@@ -123,7 +118,7 @@ def main() -> None:
             Claim(ours, contender("OpenCV", opencv_maker(-1)), 4),
             Claim(single, contender("Gymnasium's arithmetic", gymnasium_maker), 20),
         ]
-        check(f"84×84 grey of two frames, {name}", no_environment, {NUM_FRAMES: claims})
+        check(f"84×84 grey of two frames, {name}", no_env, {NUM_FRAMES: claims})
 
 
 if __name__ == "__main__":

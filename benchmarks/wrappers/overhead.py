@@ -16,9 +16,9 @@ import gymnasium as gym
 import numpy as np
 
 import cartwheel
+from benchmarks.harness.claim import Claim, check, no_env
 from cartwheel import wrappers
-from cartwheel.bench.claim import Claim, check
-from cartwheel.bench.contenders import Contender, no_env
+from cartwheel.bench.contenders import Contender
 from cartwheel.bench.runner import VectorRunner, sample_actions
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ def contenders():
 
     def contenders(env_id):
         raced = command.raced_id(env_id)
-        found = command.contenders_of(gym.spec(raced), ["inline"], [])
+        found = command.contenders_of(gym.spec(raced), ["inline"])
         return raced, {contender.name: contender for contender in found}
 
     return contenders

@@ -1,11 +1,10 @@
-"""The contenders of a race: cartwheel, bare loops, and other packages where they are installed."""
+"""The contenders of a race: cartwheel, Gymnasium, EnvPool where it is installed, bare loops."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
@@ -15,13 +14,12 @@ from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
 import cartwheel
 from cartwheel._cartwheel import usable_cpus
-from cartwheel.bench import other_packages
 from cartwheel.bench.ceiling import Ceiling, NativeCeiling
-from cartwheel.bench.other_packages import fastest_envpool
+from cartwheel.bench.envpool import fastest_envpool
 from cartwheel.bench.runner import AnyVectorEnv, Runner, VectorRunner, sample_actions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from gymnasium.envs.registration import EnvSpec
 
@@ -93,9 +91,12 @@ def native_ceiling(
     return Contender(NATIVE_CEILING if blocks else NATIVE_CEILING_BY_ROWS, build)
 
 
-def envpool(env_id: str) -> Contender:
-    """EnvPool, with the threads that suit it best; ``envpool.why_not`` says if it can."""
-    return Contender(ENVPOOL, lambda env_fns: fastest_envpool(env_id, len(env_fns)))
+def envpool(env_id: str, num_threads: int | None = None) -> Contender:
+    """EnvPool with ``num_threads``, by default as many as suit it best."""
+    return Contender(
+        ENVPOOL,
+        lambda env_fns: fastest_envpool(env_id, len(env_fns), num_threads=num_threads),
+    )
 
 
 def own_vector_env(spec: EnvSpec) -> Contender | None:
@@ -119,12 +120,6 @@ def own_vector_env(spec: EnvSpec) -> Contender | None:
 SYNC = _vector("gymnasium sync", SyncVectorEnv)
 ASYNC = _vector("gymnasium async", AsyncVectorEnv)
 CEILING = Contender("ceiling", Ceiling)
-LOCKSTEP = Contender("ceiling in lockstep", functools.partial(Ceiling, lockstep=True))
-
-
-def no_env() -> NoReturn:
-    """The ``env_fn`` of a race without environments in Python."""
-    raise TypeError("this race is one of native environments")
 
 
 def ceiling_of(name: str) -> str | None:
@@ -132,76 +127,3 @@ def ceiling_of(name: str) -> str | None:
     if name in (NATIVE, NATIVE_CEILING, NATIVE_CEILING_BY_ROWS):
         return NATIVE_CEILING
     return None if name == ENVPOOL or name.endswith(" native") else CEILING.name
-
-
-Rival = Literal["sb3", "pufferlib", "torchrl", "envpool"]
-RIVALS: tuple[Rival, ...] = get_args(Rival)
-"""In the order in which they are built: those that fork before the one that has threads."""
-PACKAGES: dict[Rival, Callable[[], str | None]] = {
-    "sb3": other_packages.why_not_sb3,
-    "pufferlib": other_packages.why_not_pufferlib,
-    "torchrl": other_packages.why_not_torchrl,
-}
-SERIAL = (
-    Contender("sb3 dummy", other_packages.sb3_dummy),
-    Contender("pufferlib serial", other_packages.pufferlib_serial),
-)
-SB3_SUBPROC = Contender("sb3 subproc", other_packages.sb3_subproc)
-TORCHRL = Contender("torchrl parallel", other_packages.torchrl_parallel)
-PUFFERLIB = Contender("pufferlib workers", other_packages.pufferlib_processes)
-ONE_PROCESS_EACH = (SB3_SUBPROC.name, TORCHRL.name)
-"""Those that start a process for each environment, as Gymnasium's ``AsyncVectorEnv`` does."""
-
-
-def why_not(rival: Rival, env: gym.Env[Any, Any], native_id: str | None) -> str | None:
-    """Why ``rival`` cannot take part; ``None`` when it can.
-
-    Args:
-        rival: A package.
-        env: One of the environments of the race; closed or not.
-        native_id: That of the same environments in Rust, without a namespace, if there are any.
-    """
-    if rival == "envpool":
-        if native_id is None:
-            return "envpool is raced where there is a native environment"
-        return other_packages.why_not_envpool(native_id)
-    for name, space in (("observation", env.observation_space), ("action", env.action_space)):
-        if not _is_one_array(space):
-            return f"{rival} is raced with spaces of one array: the {name} space is {space}"
-    return PACKAGES[rival]()
-
-
-def python_rivals(rivals: Sequence[Rival]) -> Iterator[Contender]:
-    """The contenders of these packages that step environments in Python."""
-    for serial in SERIAL:
-        if serial.name.partition(" ")[0] in rivals:
-            yield serial
-    for contender in (SB3_SUBPROC, PUFFERLIB, TORCHRL):
-        if contender.name.partition(" ")[0] in rivals:
-            yield contender
-
-
-def pufferlib_with(num_workers: int) -> Contender:
-    """PufferLib's processes, so many of them."""
-    return Contender(
-        PUFFERLIB.name,
-        functools.partial(other_packages.pufferlib_processes, num_workers=num_workers),
-    )
-
-
-def envpool_with(env_id: str, num_threads: int) -> Contender:
-    """EnvPool with so many threads."""
-    return Contender(
-        ENVPOOL,
-        lambda env_fns: other_packages.fastest_envpool(
-            env_id, len(env_fns), num_threads=num_threads
-        ),
-    )
-
-
-def _is_one_array(space: gym.Space[Any]) -> bool:
-    """Whether all rivals have such a space, with the same values."""
-    kinds = (gym.spaces.Box, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
-    if isinstance(space, gym.spaces.Discrete):
-        return bool(space.start == 0)
-    return isinstance(space, kinds)

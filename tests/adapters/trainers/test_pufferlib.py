@@ -102,8 +102,7 @@ def test_a_step_of_a_race_steps_every_row_once_in_workers_with_equal_shares():
     program = """
 import functools
 import numpy as np
-from cartwheel.bench import other_packages
-from cartwheel.bench.contenders import python_rivals
+from benchmarks.harness.rivals import pufferlib_processes, python_rivals
 from tests.support.told_steps import TellsSteps
 
 envs = [functools.partial(TellsSteps, 1000)] * 2
@@ -115,7 +114,7 @@ for contender in python_rivals(["pufferlib"]):
     assert first == [[steps, 1], [steps, 0]], contender
     assert second == [[steps + 1, 1], [steps + 1, 0]], contender
     runner.close()
-runner = other_packages.pufferlib_processes([envs[0]] * 9, num_workers=6)
+runner = pufferlib_processes([envs[0]] * 9, num_workers=6)
 assert runner.envs.envs.num_workers == 3
 runner.close()
 """

@@ -1,6 +1,5 @@
 """Other packages take part where they are installed, and a step of theirs steps every row once."""
 
-import argparse
 import functools
 import importlib
 import sys
@@ -10,8 +9,8 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, Tuple
 
-from cartwheel.bench import command, contenders
-from cartwheel.bench.contenders import python_rivals
+from benchmarks.harness.rivals import python_rivals, why_not
+from benchmarks.scaling.__main__ import main, parser
 from cartwheel.bench.runner import VectorRunner, fastest_of
 from tests.support.told_steps import TellsSteps, run_alone
 
@@ -19,7 +18,7 @@ PACKAGES = {"sb3": "stable_baselines3", "pufferlib": "pufferlib", "torchrl": "to
 
 
 class Spaces(gym.Env):
-    """An environment that nobody steps."""
+    """An environment that is never stepped."""
 
     def __init__(self, observation=None, action=None):
         self.observation_space = observation or Box(-1, 1, (3,))
@@ -30,11 +29,11 @@ class Spaces(gym.Env):
 def test_a_package_that_is_missing_or_broken_is_named(monkeypatch, tmp_path, rival):
     package = PACKAGES[rival]
     monkeypatch.setitem(sys.modules, package, None)
-    assert contenders.why_not(rival, Spaces(), None).startswith(f"{package} is not installed")
+    assert why_not(rival, Spaces(), None).startswith(f"{package} is not installed")
     (tmp_path / f"{package}.py").write_text("raise ImportError('libtorch.so: cannot open')\n")
     monkeypatch.delitem(sys.modules, package)
     monkeypatch.syspath_prepend(tmp_path)
-    reason = contenders.why_not(rival, Spaces(), None)
+    reason = why_not(rival, Spaces(), None)
     assert reason == f"{package} cannot be imported: libtorch.so: cannot open"
 
 
@@ -47,17 +46,11 @@ def test_a_package_that_is_missing_or_broken_is_named(monkeypatch, tmp_path, riv
     ],
 )
 def test_spaces_that_packages_understand_differently_are_not_raced(rival, spaces, message):
-    assert message in contenders.why_not(rival, Spaces(**spaces), None)
+    assert message in why_not(rival, Spaces(**spaces), None)
 
 
 def test_envpool_needs_a_native_environment():
-    assert "native environment" in contenders.why_not("envpool", Spaces(), None)
-
-
-def parsed(*options):
-    parser = argparse.ArgumentParser()
-    command.add_to(parser.add_subparsers())
-    return parser.parse_args(["bench", *options])
+    assert "native environment" in why_not("envpool", Spaces(), None)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +65,8 @@ def parsed(*options):
 )
 def test_a_package_that_was_asked_for_and_cannot_is_an_error(monkeypatch, capsys, options, message):
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
-    arguments = parsed(*options)
     with pytest.raises(SystemExit, match="2"):
-        arguments.run(arguments)
+        main(parser(), parser().parse_args(options))
     assert message in capsys.readouterr().err
 
 
@@ -114,7 +106,7 @@ def test_a_step_of_torchrl_steps_every_row_once_and_resets_those_that_are_over()
     """Runs in its own program, because TorchRL does not close the files of its memory."""
     program = """
 import functools, torch
-from cartwheel.bench.contenders import python_rivals
+from benchmarks.harness.rivals import python_rivals
 from tests.support.told_steps import TellsSteps, run_alone
 
 threads = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""What it takes to have environments: the time until they are reset, and memory.
+"""Time and memory that environments take until they are reset.
 
 Both are measured in a program of its own, so that nothing is there before.
 """
@@ -26,7 +26,8 @@ import cartwheel
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PROGRAM = "import sys; from cartwheel.bench.footprint import report; report(sys.argv[1])"
+ROOT = Path(__file__).parents[2]
+PROGRAM = "import sys; from benchmarks.scaling.footprint import report; report(sys.argv[1])"
 """Given with ``-c``: with a module, processes that are spawned would import cartwheel again."""
 
 
@@ -62,7 +63,7 @@ class Wanted:
 
 @dataclasses.dataclass(frozen=True)
 class Footprint:
-    """What they took.
+    """Time and memory of these environments.
 
     Attributes:
         start_s: Seconds from the call of the constructor to the end of the first reset.
@@ -87,7 +88,7 @@ def footprint(wanted: Wanted, limit_s: float) -> Footprint | None:
     """Measures in a new program; ``None`` if that takes longer than ``limit_s`` seconds."""
     command = [sys.executable, "-c", PROGRAM, json.dumps(dataclasses.asdict(wanted))]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, start_new_session=True
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
     ) as program:
         try:
             output, _ = program.communicate(timeout=limit_s)

@@ -1,4 +1,4 @@
-"""``python -m cartwheel bench --scaling``: what grows with rows, workers and processes.
+"""Scaling with rows, workers and processes.
 
 Four parts: memory a row, start-up by each start method, steps per second by the number of rows, and
 by the number of workers. Each is a measurement of this machine: what would need more memory than is
@@ -15,25 +15,26 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
+from benchmarks.harness.rivals import (
+    ONE_PROCESS_EACH,
+    PUFFERLIB,
+    Rival,
+    pufferlib_with,
+    python_rivals,
+)
+from benchmarks.scaling.footprint import Footprint, Wanted, footprint
 from cartwheel._cartwheel import memory_left, usable_cpus
 from cartwheel._internal.progress import Progress
 from cartwheel.bench.contenders import (
     ASYNC,
     ENVPOOL,
     NATIVE,
-    ONE_PROCESS_EACH,
-    PUFFERLIB,
     SYNC,
     Contender,
-    Rival,
     cartwheel_native,
     cartwheel_with,
     envpool,
-    envpool_with,
-    pufferlib_with,
-    python_rivals,
 )
-from cartwheel.bench.footprint import Footprint, Wanted, footprint
 from cartwheel.bench.race import Measurement, parts, race
 from cartwheel.bench.table import records
 
@@ -65,7 +66,7 @@ class Start:
 
 @dataclasses.dataclass
 class Scaling:
-    """What was measured.
+    """Results of the study.
 
     Attributes:
         row_bytes: Memory a row, by contender.
@@ -109,9 +110,9 @@ class Scaling:
         ]
 
 
-def worker_counts(most: int) -> list[int]:
-    """1, 2, 4 and so on, and ``most``."""
-    return sorted({*(1 << bit for bit in range(most.bit_length())), most})
+def worker_counts(limit: int) -> list[int]:
+    """Returns 1, 2, 4 and so on, and ``limit``."""
+    return sorted({*(1 << bit for bit in range(limit.bit_length())), limit})
 
 
 @dataclasses.dataclass
@@ -154,7 +155,7 @@ class Run:
         counts = len(worker_counts(self.cores))
         total = 2 * len(self.names) + 4 * len(self.methods)
         total += parts(len(self._contenders()), self.rounds) * len(self.sizes)
-        total += parts(counts, self.rounds) * len(self._crews())
+        total += parts(counts, self.rounds) * len(self._worker_groups())
         with contextlib.closing(Progress(total)) as self.progress:
             for name in self.names:
                 self._measure_memory(name)
@@ -273,7 +274,7 @@ class Run:
         return reason is None
 
     def _no_memory(self, expected: float) -> str | None:
-        """Why so many bytes are too many; ``None`` if they are not, or nobody knows."""
+        """Why so many bytes are too many; ``None`` if they are not, or the memory is unknown."""
         left = memory_left()
         if left is None or expected <= MEMORY_SHARE * left:
             return None
@@ -282,24 +283,24 @@ class Run:
             f"{MEMORY_SHARE:.0%} of the {left / 1e9:.1f} GB that are left"
         )
 
-    def _crews(self) -> dict[str, Callable[[int], Contender]]:
+    def _worker_groups(self) -> dict[str, Callable[[int], Contender]]:
         """Those whose workers can be numbered, by their names in the result."""
-        crews: dict[str, Callable[[int], Contender]] = {
+        groups: dict[str, Callable[[int], Contender]] = {
             "process": functools.partial(cartwheel_with, "process")
         }
         if "pufferlib" in self.rivals:
-            crews[PUFFERLIB.name] = pufferlib_with
+            groups[PUFFERLIB.name] = pufferlib_with
         if self.native_id:
             native_id = self.native_id
             if "envpool" in self.rivals:
-                crews[ENVPOOL] = functools.partial(envpool_with, native_id)
-            crews["native"] = lambda count: cartwheel_native(native_id, num_workers=count)
-        return crews
+                groups[ENVPOOL] = functools.partial(envpool, native_id)
+            groups["native"] = lambda count: cartwheel_native(native_id, num_workers=count)
+        return groups
 
     def _measure_workers(self) -> None:
-        """For each crew, all numbers of workers in one race."""
+        """For each group of workers, all numbers of workers in one race."""
         counts = worker_counts(self.cores)
-        for name, build in self._crews().items():
+        for name, build in self._worker_groups().items():
             is_native = name in ("native", ENVPOOL)
             rows = min(16_384 if is_native else max(64, 4 * self.cores), max(self.sizes))
             reason = None if is_native else self._no_memory(sum(counts) * self._worker_bytes)

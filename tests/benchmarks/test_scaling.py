@@ -1,25 +1,27 @@
-"""``bench --scaling`` measures what fits into memory and time, and says what it left out."""
+"""The scaling study measures what fits into memory and time, and says what it left out."""
 
 import json
 import multiprocessing
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from benchmarks.harness.rivals import RIVALS
+from benchmarks.scaling import study
+from benchmarks.scaling.footprint import Footprint, Wanted, footprint, pss
+from benchmarks.scaling.study import SIZES, Run, worker_counts
+from benchmarks.scaling.table import scaling_table
 from cartwheel._internal.progress import Progress
-from cartwheel.bench import scaling
-from cartwheel.bench.contenders import RIVALS
-from cartwheel.bench.footprint import Footprint, Wanted, footprint, pss
 from cartwheel.bench.race import Measurement
-from cartwheel.bench.scaling import SIZES, Run, worker_counts
-from cartwheel.bench.scaling_table import scaling_table
 from tests.support.platforms import linux_only
 
 METHODS = [
     m for m in ("fork", "forkserver", "spawn") if m in multiprocessing.get_all_start_methods()
 ]
 MB = 10**6
+ROOT = Path(__file__).parents[2]
 
 
 class Machine:
@@ -31,11 +33,11 @@ class Machine:
         self.raced = []
         self.counted = 0
         self.total = 0
-        monkeypatch.setattr(scaling, "usable_cpus", lambda: cores)
-        monkeypatch.setattr(scaling, "memory_left", lambda: memory)
-        monkeypatch.setattr(scaling, "footprint", self.footprint)
-        monkeypatch.setattr(scaling, "race", self.race)
-        monkeypatch.setattr(scaling, "Progress", self.progress)
+        monkeypatch.setattr(study, "usable_cpus", lambda: cores)
+        monkeypatch.setattr(study, "memory_left", lambda: memory)
+        monkeypatch.setattr(study, "footprint", self.footprint)
+        monkeypatch.setattr(study, "race", self.race)
+        monkeypatch.setattr(study, "Progress", self.progress)
 
     def footprint(self, wanted, limit_s):
         self.started.append(wanted)
@@ -199,10 +201,11 @@ def test_memory_is_that_of_all_processes():
 @pytest.mark.slow
 def test_the_command_measures_what_grows_and_draws_it(tmp_path):
     file, chart = tmp_path / "scaling.json", tmp_path / "scaling.svg"
-    options = ["--scaling", "--num-envs", "1", "2", "--seconds", "0.01", "--rounds", "1"]
+    options = ["--num-envs", "1", "2", "--seconds", "0.01", "--rounds", "1"]
     options += ["--rivals"]
     files = ["--json", str(file), "--plot", str(chart)]
-    subprocess.run([sys.executable, "-m", "cartwheel", "bench", *options, *files], check=True)
+    command = [sys.executable, "-m", "benchmarks.scaling", *options, *files]
+    subprocess.run(command, check=True, cwd=ROOT)
     outcome = json.loads(file.read_text())
     found = outcome["records"]
     assert {record["part"] for record in found} == {"memory", "start-up", "rows", "workers"}
@@ -214,12 +217,3 @@ def test_the_command_measures_what_grows_and_draws_it(tmp_path):
     assert {r["start_method"] for r in starts} == set(METHODS)
     assert outcome["left_out"] == []
     assert "Steps per second by workers" in chart.read_text()
-
-
-def test_executors_are_not_chosen_for_what_grows():
-    command = ["bench", "--scaling", "--executors", "inline"]
-    ended = subprocess.run(
-        [sys.executable, "-m", "cartwheel", *command], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 2
-    assert ended.stderr.endswith("--scaling measures process and native: leave --executors out\n")

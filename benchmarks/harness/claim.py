@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
@@ -30,8 +30,8 @@ class Claim:
     against: Contender
     bound: float
 
-    def verdict(self, measurement: Measurement) -> str:
-        """A line of the table: contender, both rates, their ratio, the bound, whether it holds."""
+    def result_line(self, measurement: Measurement) -> str:
+        """Returns a line of the table: contenders, rates, ratio, bound and whether it holds."""
         ratio = measurement.ratio(self.contender.name, self.against.name)
         return (
             f"{_pair(measurement, self.contender, self.against)}  {ratio:7.2f}  "
@@ -47,8 +47,8 @@ class OverheadClaim:
     against: Contender
     bound_us: float
 
-    def verdict(self, measurement: Measurement) -> str:
-        """A line below ``HEADER``, with microseconds in place of the ratio."""
+    def result_line(self, measurement: Measurement) -> str:
+        """A line below ``HEADER``, with microseconds instead of the ratio."""
         extra_us = 1e6 * measurement.extra_s(self.contender.name, self.against.name)
         return (
             f"{_pair(measurement, self.contender, self.against)}  {extra_us:+.2f}µs  "
@@ -66,6 +66,11 @@ def _pair(measurement: Measurement, contender: Contender, against: Contender) ->
 
 def _holds(holds: bool) -> str:  # noqa: FBT001 - a word for a truth value
     return "holds" if holds else "MISSED"
+
+
+def no_env() -> NoReturn:
+    """The ``env_fn`` of a race without environments in Python."""
+    raise TypeError("this race has no environments in Python")
 
 
 def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim | OverheadClaim]]) -> None:
@@ -96,6 +101,6 @@ def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim | Overhe
             rounds=arguments.rounds,
         )
         for claim in ours:
-            print(claim.verdict(measurement), flush=True)
+            print(claim.result_line(measurement), flush=True)
         for name, note in measurement.notes.items():
             print(f"      {name}: {note}", flush=True)

@@ -1,4 +1,4 @@
-"""The outcome of ``bench --scaling`` as text."""
+"""Results of the scaling study as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cartwheel.bench.table import aligned
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cartwheel.bench.scaling import Scaling
+    from benchmarks.scaling.study import Scaling
 
 FOOTER = """\
 steps/s: environment steps, median of the rounds; those of one line were measured in turns.

@@ -1,11 +1,9 @@
-"""Other packages that take part in a race where they are installed; none is needed.
+"""The vector environments of other packages as contenders, where the packages are installed.
 
-PufferLib's vectorisation: all in the caller's process, or in worker processes. A step is ``send``
+PufferLib's vectorization: all in the caller's process, or in worker processes. A step is ``send``
 with a batch of actions that was sampled before, and ``recv``, as its trainer calls them. Each
 environment is in ``GymnasiumPufferEnv``, without which PufferLib steps none; it resets in the step
 after the end of an episode, which counts as a step.
-
-EnvPool beside cartwheel's native environments: the same loop, the threads that suit it best.
 
 Stable-Baselines3's vector environments: all in the caller's process, or a process for each. A step
 is ``VecEnv.step`` with a batch of actions that was sampled before, as its algorithms call it: the
@@ -25,44 +23,23 @@ more.
 from __future__ import annotations
 
 import functools
-import importlib
 import multiprocessing
 import time
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import gymnasium as gym
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._cartwheel import usable_cpus
-from cartwheel.bench.runner import SendRecvRunner, VectorRunner, fastest_of, sample_actions
+from cartwheel.bench.contenders import Contender
+from cartwheel.bench.envpool import load_package, why_not_envpool, why_not_loaded
+from cartwheel.bench.runner import VectorRunner, fastest_of, sample_actions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cartwheel._internal.arguments import EnvFn
-
-
-def load_package(package: str) -> Any:
-    """Imports ``package``, which may take seconds and warn."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module(package)
-
-
-def why_not_loaded(package: str, hint: str = "") -> str | None:
-    """Why ``package`` cannot be imported; ``None`` if it can.
-
-    Args:
-        package: The name by which it is imported.
-        hint: How to install it, after the words that it is not.
-    """
-    try:
-        load_package(package)
-    except (ImportError, OSError) as error:  # such as a library of the system that it needs
-        if isinstance(error, ModuleNotFoundError) and error.name == package:
-            return f"{package} is not installed{hint}"
-        return f"{package} cannot be imported: {error}"
-    return None
 
 
 def quickest_start_method() -> str:
@@ -76,7 +53,7 @@ def quickest_start_method() -> str:
 
 
 IDLE_S = 0.6
-"""Its workers wait actively for half a second after a step, in which nobody else is timed."""
+"""PufferLib's workers spin for half a second after a step; no other contender is timed then."""
 
 
 def why_not_pufferlib() -> str | None:
@@ -167,66 +144,9 @@ def _puffer_env(env_fn: EnvFn, buf: Any = None, seed: int = 0) -> Any:
     )
 
 
-def _divisor(number: int, most: int) -> int:
-    """The largest divisor of ``number`` that is at most ``most``."""
-    return next(each for each in range(most, 0, -1) if number % each == 0)
-
-
-def why_not_envpool(env_id: str) -> str | None:
-    """Why EnvPool cannot take part with ``env_id``; ``None`` when it can."""
-    reason = why_not_loaded("envpool", ": pip install envpool")
-    if reason is not None:
-        return reason
-    return None if env_id in load_package("envpool").list_all_envs() else f"envpool has no {env_id}"
-
-
-def fastest_envpool(
-    env_id: str, num_envs: int, batch_size: int | None = None, num_threads: int | None = None
-) -> VectorRunner | SendRecvRunner:
-    """EnvPool with as many threads as make it fastest here and now.
-
-    Its own default is one thread for each environment, up to the number of cores, which for cheap
-    environments can be slower than a single one. So 1, 2, 4 … threads up to the cores are tried in
-    alternating rounds, and the note of the runner names the fastest.
-
-    Args:
-        env_id: One of its tasks.
-        num_envs: Number of environments.
-        batch_size: Rows of a batch, to be received in the order in which they are done; by default
-            all of them are stepped at once.
-        num_threads: So many, and no others are tried.
-    """
-    cores = usable_cpus()
-    choices = sorted({2**power for power in range(cores.bit_length())} | {cores})
-    if num_threads is not None:
-        choices = [num_threads]
-    package = load_package("envpool")
-    runners = {
-        threads: envpool_runner(package, env_id, num_envs, batch_size, num_threads=threads)
-        for threads in choices
-    }
-    best = fastest_of(runners)
-    if len(choices) > 1:
-        runners[best].note = f"{best} of {', '.join(map(str, choices))} threads, the fastest"
-    return runners[best]
-
-
-def envpool_runner(
-    package: Any, env_id: str, num_envs: int, batch_size: int | None = None, **keywords: Any
-) -> VectorRunner | SendRecvRunner:
-    """A pool of ``package``, EnvPool or :mod:`cartwheel.envpool`, with actions of its own dtype."""
-    if batch_size is not None:
-        keywords["batch_size"] = batch_size
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its spaces have bounds of another precision
-        pool = package.make_gymnasium(env_id, num_envs=num_envs, seed=0, **keywords)
-        pool.async_reset() if batch_size else pool.reset()
-    dtype = pool.single_action_space.dtype
-    if hasattr(pool.spec, "action_array_spec"):  # EnvPool casts any other dtype in every step
-        dtype = pool.spec.action_array_spec["action"].dtype
-    batches = sample_actions(batch_space(pool.single_action_space, batch_size or num_envs))
-    actions = [batch.astype(dtype) for batch in batches]
-    return SendRecvRunner(pool, actions) if batch_size else VectorRunner(pool, actions)
+def _divisor(number: int, limit: int) -> int:
+    """The largest divisor of ``number`` that is at most ``limit``."""
+    return next(each for each in range(limit, 0, -1) if number % each == 0)
 
 
 def why_not_sb3() -> str | None:
@@ -242,7 +162,7 @@ def sb3_dummy(env_fns: Sequence[EnvFn]) -> VectorRunner:
 def sb3_subproc(env_fns: Sequence[EnvFn]) -> VectorRunner:
     """``SubprocVecEnv``, which has a process for each environment."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork of a process with threads
         method = quickest_start_method()
         return _sb3_runner(_sb3_classes().SubprocVecEnv(list(env_fns), start_method=method))
 
@@ -267,7 +187,7 @@ def torchrl_parallel(env_fns: Sequence[EnvFn]) -> VectorRunner:
     torch, envs = load_package("torch"), load_package("torchrl.envs")
     num_threads = torch.get_num_threads()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fork beside threads; what it deprecates itself
+        warnings.simplefilter("ignore")  # a fork of a process with threads; its own deprecations
         stepped = TorchRLSteps(
             envs.ParallelEnv(
                 len(env_fns),
@@ -309,3 +229,66 @@ def _torchrl_action_space(env_fn: EnvFn) -> Any:
     env = env_fn()
     env.close()
     return env.action_space
+
+
+Rival = Literal["sb3", "pufferlib", "torchrl", "envpool"]
+RIVALS: tuple[Rival, ...] = get_args(Rival)
+"""In the order in which they are built: those that fork before the one that has threads."""
+PACKAGES: dict[Rival, Callable[[], str | None]] = {
+    "sb3": why_not_sb3,
+    "pufferlib": why_not_pufferlib,
+    "torchrl": why_not_torchrl,
+}
+SERIAL = (
+    Contender("sb3 dummy", sb3_dummy),
+    Contender("pufferlib serial", pufferlib_serial),
+)
+SB3_SUBPROC = Contender("sb3 subproc", sb3_subproc)
+TORCHRL = Contender("torchrl parallel", torchrl_parallel)
+PUFFERLIB = Contender("pufferlib workers", pufferlib_processes)
+ONE_PROCESS_EACH = (SB3_SUBPROC.name, TORCHRL.name)
+"""Those that start a process for each environment, as Gymnasium's ``AsyncVectorEnv`` does."""
+
+
+def why_not(rival: Rival, env: gym.Env[Any, Any], native_id: str | None) -> str | None:
+    """Why ``rival`` cannot take part; ``None`` when it can.
+
+    Args:
+        rival: A package.
+        env: One of the environments of the race; closed or not.
+        native_id: That of the same environments in Rust, without a namespace, if there are any.
+    """
+    if rival == "envpool":
+        if native_id is None:
+            return "envpool is raced where there is a native environment"
+        return why_not_envpool(native_id)
+    for name, space in (("observation", env.observation_space), ("action", env.action_space)):
+        if not _is_one_array(space):
+            return f"{rival} is raced with spaces of one array: the {name} space is {space}"
+    return PACKAGES[rival]()
+
+
+def python_rivals(rivals: Sequence[Rival]) -> Iterator[Contender]:
+    """The contenders of these packages that step environments in Python."""
+    for serial in SERIAL:
+        if serial.name.partition(" ")[0] in rivals:
+            yield serial
+    for contender in (SB3_SUBPROC, PUFFERLIB, TORCHRL):
+        if contender.name.partition(" ")[0] in rivals:
+            yield contender
+
+
+def pufferlib_with(num_workers: int) -> Contender:
+    """PufferLib's processes, so many of them."""
+    return Contender(
+        PUFFERLIB.name,
+        functools.partial(pufferlib_processes, num_workers=num_workers),
+    )
+
+
+def _is_one_array(space: gym.Space[Any]) -> bool:
+    """Whether all rivals have such a space, with the same values."""
+    kinds = (gym.spaces.Box, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
+    if isinstance(space, gym.spaces.Discrete):
+        return bool(space.start == 0)
+    return isinstance(space, kinds)
