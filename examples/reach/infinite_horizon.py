@@ -23,7 +23,7 @@ def main(generations: int = 60) -> tuple[float, float]:
             ignore_terminations=True,
             executor="inline",
         ),
-        window=64,
+        buffer_length=64,
     )
     search = Search(envs.num_envs)
     observations, _ = envs.reset(seed=1)

@@ -81,7 +81,7 @@ def test_every_number_is_taken_or_refused_by_name(build_any, number):
     for call, name in [
         (lambda: envs.rollout(number), "num_steps"),
         (lambda: envs.recv(max_rows=number), "max_rows"),
-        (lambda: cartwheel.wrappers.FrameStack(envs, number), "k"),
+        (lambda: cartwheel.wrappers.FrameStack(envs, number), "stack_size"),
         (lambda: cartwheel.evaluate(envs, np.zeros_like, episodes_per_env=number + 2**32), "epi"),
         (
             lambda: cartwheel.wrappers.RecordEpisodeStatistics(envs, buffer_length=number + 2**32),

@@ -45,7 +45,7 @@ def test_stacks_are_those_of_single_environments(environment):
                     continue  # raises
                 keywords["on_error"] = "restart"
             padding = ("reset", "zero")[number % 2]
-            envs = FrameStack(built(kind, environment, mode, **keywords), 3, padding)
+            envs = FrameStack(built(kind, environment, mode, **keywords), 3, padding_type=padding)
             lives = drive(envs, script, way, close=False)
             assert_lives(lives, expected[padding])
 
@@ -96,7 +96,7 @@ def test_every_space_of_fixed_shape_is_stacked_as_by_gymnasium(name, padding):
         return Samples(SPACES[name])
 
     single = FrameStackObservation(make(), 4, padding_type=padding)
-    envs = FrameStack(cartwheel.VectorEnv([make] * 2, executor="inline"), 4, padding)
+    envs = FrameStack(cartwheel.VectorEnv([make] * 2, executor="inline"), 4, padding_type=padding)
     assert envs.single_observation_space == single.observation_space
     script = Script(steps=8, resets={(1, 2): 9})
     expected = alone(
@@ -123,11 +123,11 @@ def test_a_space_without_arrays_is_refused(space):
 
 def test_wrong_arguments_are_refused():
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 2)
-    for k in (0, -1, 1.5, True, None):
-        with pytest.raises(ValueError, match=f"`k` must be a positive integer, got {k}"):
-            FrameStack(envs, k)
-    with pytest.raises(ValueError, match="`padding` must be one of 'reset', 'zero', got 'ones'"):
-        FrameStack(envs, 2, "ones")
+    for size in (0, -1, 1.5, True, None):
+        with pytest.raises(ValueError, match=f"`stack_size` must be .* integer, got {size}"):
+            FrameStack(envs, size)
+    with pytest.raises(ValueError, match="`padding_type` must be one of 'reset', 'zero', got 'on"):
+        FrameStack(envs, 2, padding_type="ones")
     envs.close()
 
 

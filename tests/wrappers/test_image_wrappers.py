@@ -153,13 +153,13 @@ WRAPPED = {
         ),
     ),
     "every frame": (
-        lambda envs: AtariPreprocessing(envs, frame_skip=1, screen_size=(10, 8), stack=2),
+        lambda envs: AtariPreprocessing(envs, frame_skip=1, screen_size=(10, 8), stack_size=2),
         lambda env: Preprocessed(env, frame_skip=1, stack=2),
     ),
 }
 SKIPPING = {
     "four frames": ({}, {}),
-    "three frames, stacked": ({"frame_skip": 3, "stack": 3}, {"frame_skip": 3, "stack": 3}),
+    "three frames, stacked": ({"frame_skip": 3, "stack_size": 3}, {"frame_skip": 3, "stack": 3}),
     "two frames, scaled": (
         {"frame_skip": 2, "scale_obs": True, "grayscale_newaxis": True, "channel_first": True},
         {"frame_skip": 2, "scale": True, "newaxis": True, "channel_first": True},
@@ -223,7 +223,7 @@ def test_a_row_that_fails_within_a_step_shows_its_last_image_again(mode, stack):
     assert any(moment.what == "failed" for life in expected for moment in life)
     for way in ("mask", "rows"):
         envs = build("inline", ScreenEnv, mode, on_error="restart")
-        envs = AtariPreprocessing(envs, screen_size=(10, 8), stack=stack)
+        envs = AtariPreprocessing(envs, screen_size=(10, 8), stack_size=stack)
         assert_lives(drive(envs, script, way), expected)
 
 
@@ -231,7 +231,7 @@ def test_a_rollout_has_what_steps_return():
     steps = [np.array([0, 1, 2])] * 6
     for stack in (None, 2):
         wrapped = [
-            AtariPreprocessing(build("inline", ScreenEnv, N), screen_size=6, stack=stack)
+            AtariPreprocessing(build("inline", ScreenEnv, N), screen_size=6, stack_size=stack)
             for _ in range(2)
         ]
         first, _ = wrapped[0].reset(seed=3)
@@ -287,7 +287,9 @@ def test_other_wrappers_and_evaluations_see_steps_and_not_frames(mode):
 
 def test_a_state_of_the_wrapper_goes_on_elsewhere():
     wrapped = [
-        AtariPreprocessing(build("inline", ScreenEnv, D, on_done="freeze"), screen_size=6, stack=2)
+        AtariPreprocessing(
+            build("inline", ScreenEnv, D, on_done="freeze"), screen_size=6, stack_size=2
+        )
         for _ in range(2)
     ]
     for envs in wrapped:
@@ -329,7 +331,7 @@ def test_spaces_are_those_of_gymnasium():
     first = GrayscaleObservation(envs, keep_dim=True, channel_first=True)
     assert first.single_observation_space == Box(0, 255, (1, 21, 16), np.uint8)
     assert first.observation_space.shape == (3, 1, 21, 16)
-    usual = AtariPreprocessing(envs, stack=4)
+    usual = AtariPreprocessing(envs, stack_size=4)
     assert usual.single_observation_space == Box(0, 255, (4, 84, 84), np.uint8)
     assert usual.observation_space.shape == (3, 4, 84, 84)
     envs.close()
@@ -338,7 +340,7 @@ def test_spaces_are_those_of_gymnasium():
 #: Keywords, and the error that they raise.
 BAD_PREPROCESSING = [
     ({"frame_skip": 0}, "`frame_skip` must be a positive integer, got 0"),
-    ({"stack": 0}, "`stack` must be a positive integer, got 0"),
+    ({"stack_size": 0}, "`stack_size` must be a positive integer, got 0"),
     ({"screen_size": 0}, "`screen_size` must be an integer from 1 to 65536, got 0"),
     ({"screen_size": (3, -1)}, "`screen_size[1]` must be an integer from 1 to 65536, got -1"),
     ({"screen_size": (3,)}, "`screen_size` must be a tuple (height, width), got (3,)"),

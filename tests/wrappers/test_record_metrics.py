@@ -126,7 +126,7 @@ def test_every_step_and_every_episode_is_that_of_a_count_by_hand(environment, sc
             if settings and kind == "sync":
                 continue
             kinds = Kinds(build(kind, environment, mode, **keywords, **settings))
-            envs = RecordMetrics(kinds, window=5)
+            envs = RecordMetrics(kinds, buffer_length=5)
             if reported:  # from the first step on
                 envs.set_wrapper_state(
                     envs.get_wrapper_state() | {"reports_success": True, "reports_fail": True}
@@ -322,7 +322,7 @@ def test_what_callers_do_to_infos_changes_no_later_step(mode):
 
 
 def test_means_without_an_episode_are_nan_and_the_window_is_kept():
-    envs = RecordMetrics(INLINE(transcripts(1, 50)), window=3)
+    envs = RecordMetrics(INLINE(transcripts(1, 50)), buffer_length=3)
     assert all(math.isnan(mean) for mean in envs.mean().values())
     envs.reset()
     for number in range(1, 10):
@@ -353,13 +353,13 @@ def test_episodes_that_nobody_takes_are_dropped_with_a_warning():
 def test_a_state_goes_on_in_another_wrapper(mode):
     rests = {"on_done": "freeze"} if mode == D else {}
     inner = INLINE([GoalEnv] * 3, autoreset_mode=mode, **rests)
-    first = RecordMetrics(inner, window=4)
+    first = RecordMetrics(inner, buffer_length=4)
     first.reset(seed=3)
     for _ in range(9):
         first.step([1, 1, 1])
     state = pickle.loads(pickle.dumps(first.get_wrapper_state()))
     other = INLINE([GoalEnv] * 3, autoreset_mode=mode, **rests)
-    second = RecordMetrics(other, window=4)
+    second = RecordMetrics(other, buffer_length=4)
     second.reset()
     second.set_wrapper_state(state)
     assert pickle.dumps(second.get_wrapper_state()) == pickle.dumps(first.get_wrapper_state())
@@ -368,7 +368,7 @@ def test_a_state_goes_on_in_another_wrapper(mode):
     assert taken["seed"].tolist() == first.finished()["seed"].tolist()
     state["returns"][:] = 99  # a copy was taken
     assert 99 not in second.get_wrapper_state()["returns"]
-    third = RecordMetrics(INLINE([GoalEnv] * 3), window=2)
+    third = RecordMetrics(INLINE([GoalEnv] * 3), buffer_length=2)
     third.set_wrapper_state(state)
     assert third.get_wrapper_state()["window"]["return"].tolist() == (
         state["window"]["return"][-2:].tolist()
@@ -424,9 +424,9 @@ def test_a_state_of_another_form_is_refused_and_changes_nothing():
 def test_bad_arguments_are_refused_before_a_step():
     envs = INLINE(transcripts(2, 2))
     envs.reset()
-    for window in (0, -1, 1.5, True):
-        with pytest.raises(ValueError, match="`window` must be an integer from 1"):
-            RecordMetrics(envs, window)
+    for length in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="`buffer_length` must be an integer from 1"):
+            RecordMetrics(envs, length)
     # Before 1.3, wrappers of Gymnasium that are dropped close `envs`.
     theirs, listed = gym.wrappers.vector.RecordEpisodeStatistics(envs), DictInfoToList(envs)
     for wrapped in (theirs, RecordMetrics(envs)):

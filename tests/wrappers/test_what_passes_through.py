@@ -52,9 +52,9 @@ def test_an_attribute_is_set_where_it_is_read(between):
 def test_attributes_that_a_subclass_adds_are_its_own():
     class Counting(VectorWrapper):
         def __init__(self, envs):
-            self.k = 7
+            self.stack_size = 7
             super().__init__(envs)
-            self.padding = "none"
+            self.padding_type = "none"
 
         def count(self):
             self.epsilon = 3
@@ -62,8 +62,8 @@ def test_attributes_that_a_subclass_adds_are_its_own():
     stack = FrameStack(NormalizeObservation(poles()), 2)
     around = Counting(stack)
     around.count()
-    assert (stack.k, stack.padding, stack.env.epsilon) == (2, "reset", 1e-8)
-    assert (around.k, around.padding, around.epsilon) == (7, "none", 3)
+    assert (stack.stack_size, stack.padding_type, stack.env.epsilon) == (2, "reset", 1e-8)
+    assert (around.stack_size, around.padding_type, around.epsilon) == (7, "none", 3)
     around.close()
 
 

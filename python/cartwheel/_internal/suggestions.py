@@ -26,8 +26,9 @@ _OF_RESET = ("seed", "options")
 _ELSEWHERE = {
     "frameskip": ("frame_skip", "action_repeat"),
     "layout": ("format",),
-    "numstack": ("k", "stack"),
-    "stacksize": ("k", "stack"),
+    "k": ("stack_size",),
+    "numstack": ("stack_size",),
+    "window": ("buffer_length",),
     "nenvs": ("num_envs",),
     "numenv": ("num_envs",),
 }

@@ -81,7 +81,7 @@ class RecordEpisode(VectorWrapper):
         envs = RecordEpisode(envs, "runs/cartpole", trajectory_name="demo", video_envs="tile")
 
     Args:
-        envs: A vector environment of cartwheel or Gymnasium, wrapped or not.
+        env: A vector environment of cartwheel or Gymnasium, wrapped or not.
         output_dir: The folder of all files; it is made.
         save_trajectory: Whether episodes are written.
         trajectory_name: Of the files; by default the date and time. No file is overwritten.
@@ -108,7 +108,7 @@ class RecordEpisode(VectorWrapper):
         queue_mb: Megabytes that may wait for the thread; a step that would exceed them waits.
 
     Raises:
-        TypeError: ``envs`` is not a vector environment, or a space has no fixed shape.
+        TypeError: ``env`` is not a vector environment, or a space has no fixed shape.
         ValueError: An argument is wrong; nothing can be drawn although ``save_video=True``.
         OSError: Files cannot be written, or exist.
         ImportError: ``h5py``, PyAV or Pillow is missing: ``pip install 'cartwheel[record]'``.
@@ -120,7 +120,7 @@ class RecordEpisode(VectorWrapper):
     @explains_keywords
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        env: VectorEnv[Any, Any, Any],
         output_dir: str | os.PathLike[str],
         save_trajectory: bool = True,  # noqa: FBT001 - ManiSkill's signature
         trajectory_name: str | None = None,
@@ -143,7 +143,7 @@ class RecordEpisode(VectorWrapper):
         queue_mb: float = 256,
     ) -> None:
         """Makes the files."""
-        super().__init__(envs)
+        super().__init__(env)
         del clean_on_close, avoid_overwriting_video  # there is nothing to clean or to overwrite
         check_choice("format", format, Format)
         _check_functions(save_video_trigger=save_video_trigger, episode_filter=episode_filter)
@@ -161,7 +161,7 @@ class RecordEpisode(VectorWrapper):
             if info_on_video:
                 load_library("PIL.Image")
         states = None
-        if record_env_state is not False and hasattr(envs, "get_state"):
+        if record_env_state is not False and hasattr(env, "get_state"):
             states = States(self._source.envs, required=bool(record_env_state))
         self._trajectories = TrajectoryRecorder(
             self.num_envs,
@@ -188,7 +188,7 @@ class RecordEpisode(VectorWrapper):
             output = VideoOutput(folder, self._writer, video_fps, max_steps_per_video, numbers)
             self._videos = VideoRecorder(
                 self.num_envs,
-                Camera(envs, filmed, self._source.autoreset_mode),
+                Camera(env, filmed, self._source.autoreset_mode),
                 TiledVideo(output, self.num_envs)
                 if isinstance(video_envs, str)
                 else EpisodeVideos(output, filmed),
@@ -197,7 +197,7 @@ class RecordEpisode(VectorWrapper):
             )
         self._record_reward, self._save_on_reset = record_reward, save_on_reset
         self._filter = episode_filter
-        self._control_mode = getattr(envs.unwrapped, "control_mode", None)
+        self._control_mode = getattr(env.unwrapped, "control_mode", None)
         self._rows = np.arange(self.num_envs)
         self._origins = Origins(self.num_envs)
         #: Rows whose present episode is recorded.

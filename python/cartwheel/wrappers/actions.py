@@ -33,10 +33,10 @@ class ActionWrapper(VectorWrapper):
 
     _changes_steps = False
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Keeps the space of the actions that go out."""
-        super().__init__(envs)
-        self._space_after: Space[Any] = envs.single_action_space
+        super().__init__(env)
+        self._space_after: Space[Any] = env.single_action_space
 
     def _decide(self, actions: Any) -> Any:
         """Returns the actions for the wrapped environment; never writes into ``actions``."""
@@ -56,9 +56,9 @@ class TransformAction(ActionWrapper):
     """Applies a function to actions, batch by batch.
 
     Args:
-        envs: A vector environment.
+        env: A vector environment.
         func: Called with a batch of actions of **any number of rows**, in the form in which the
-            caller gave it, which it does not write into. Returns as many actions for ``envs``; they
+            caller gave it, which it does not write into. Returns as many actions for ``env``; they
             get the dtypes of its space.
         action_space: The new space of a batch.
         single_action_space: The new space of one environment. By default it is found from
@@ -67,23 +67,23 @@ class TransformAction(ActionWrapper):
     Raises:
         TypeError: ``func`` cannot be called.
         ValueError: The spaces contradict each other. From ``step`` and ``send``: the result does
-            not fit the space of ``envs``; nothing was stepped.
+            not fit the space of ``env``; nothing was stepped.
     """
 
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        env: VectorEnv[Any, Any, Any],
         func: Callable[[Any], Any],
         action_space: Space[Any] | None = None,
         single_action_space: Space[Any] | None = None,
     ) -> None:
         """Checks the spaces; calls nothing."""
-        super().__init__(envs)
+        super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of actions, got {type(func)}.")
         self.func = func
         spaces = action_space, single_action_space, self._space_after
-        self._set_action_space(single_space("action_space", *spaces, rows_of_batch(envs)))
+        self._set_action_space(single_space("action_space", *spaces, rows_of_batch(env)))
         self._fit = Fit("actions", self._space_after)
 
     def _act(self, actions: Any, rows: Any) -> Any:
@@ -122,21 +122,21 @@ class ClipAction(ActionWrapper):
     """Clips actions to the bounds of the action space; the new space has no bounds.
 
     Args:
-        envs: A vector environment whose actions are of a ``Box`` space.
+        env: A vector environment whose actions are of a ``Box`` space.
 
     Raises:
         TypeError: The action space is no ``Box``.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Checks the space."""
-        super().__init__(envs)
+        super().__init__(env)
         space = self._space_after
         if not isinstance(space, Box):
             raise TypeError(f"ClipAction needs actions of a Box space, got {space}.")
         # One copy a row: NumPy is several times slower where it repeats short rows.
         self._low, self._high = (
-            np.repeat(bound[None], envs.num_envs, axis=0) for bound in (space.low, space.high)
+            np.repeat(bound[None], env.num_envs, axis=0) for bound in (space.low, space.high)
         )
         self._set_action_space(Box(-np.inf, np.inf, shape=space.shape, dtype=space.dtype.type))
 
@@ -168,7 +168,7 @@ class FlattenAction(ActionWrapper):
         >>> envs.close()
 
     Args:
-        envs: A vector environment whose actions are ``Box``, ``Discrete``, ``MultiDiscrete`` or
+        env: A vector environment whose actions are ``Box``, ``Discrete``, ``MultiDiscrete`` or
             ``MultiBinary`` spaces, or nested ``Dict`` and ``Tuple`` spaces of these.
         discrete: ``"index"``: a ``Discrete`` action is one number, from ``start`` on, and a
             ``MultiDiscrete`` one has a number for each of its parts. ``"onehot"``: each choice of
@@ -182,9 +182,9 @@ class FlattenAction(ActionWrapper):
             of ``D`` numbers for each row; nothing was stepped.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], discrete: Form = "index") -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], discrete: Form = "index") -> None:
         """Flattens the space."""
-        super().__init__(envs)
+        super().__init__(env)
         if discrete not in get_args(Form):
             raise ValueError(f"`discrete` must be 'index' or 'onehot', got {discrete!r}.")
         if not is_regular(self._space_after):
@@ -300,10 +300,10 @@ def _chosen(space: Discrete | MultiDiscrete, at: int, flat: NDArray[Any]) -> NDA
 
 
 class RescaleAction(ActionWrapper):
-    """Rescales actions linearly, from new bounds to the bounds of the ``Box`` of ``envs``.
+    """Rescales actions linearly, from new bounds to the bounds of the ``Box`` of ``env``.
 
     Args:
-        envs: A vector environment whose actions are of a ``Box`` space.
+        env: A vector environment whose actions are of a ``Box`` space.
         min_action: The new lower bounds: a number, or an array of the shape of one action.
         max_action: The new upper bounds.
 
@@ -315,14 +315,14 @@ class RescaleAction(ActionWrapper):
             inverse.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], min_action: Any, max_action: Any) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], min_action: Any, max_action: Any) -> None:
         """Computes the rescaling."""
-        super().__init__(envs)
+        super().__init__(env)
         space = self._space_after
         if not isinstance(space, Box):
             raise TypeError(f"RescaleAction needs actions of a Box space, got {space}.")
         bounds = (min_action, max_action)
-        self._affine = Affine(space, ("min_action", "max_action"), bounds, envs.num_envs)
+        self._affine = Affine(space, ("min_action", "max_action"), bounds, env.num_envs)
         if np.any(self._affine.box.low == self._affine.box.high):
             raise InvalidBound(
                 "`min_action` must be below `max_action` everywhere, because the rescaling has no "

@@ -37,7 +37,7 @@ class SkippedFrames(KeepsState, WholeBatches):
     """
 
     def __init__(
-        self, envs: VectorEnv[Any, Any, Any], frame_skip: int, images: Images, *, max_pool: bool
+        self, env: VectorEnv[Any, Any, Any], frame_skip: int, images: Images, *, max_pool: bool
     ) -> None:
         """Checks the environment; steps nothing.
 
@@ -45,26 +45,26 @@ class SkippedFrames(KeepsState, WholeBatches):
             TypeError: Rows cannot be stepped apart.
             ValueError: Batches are smaller than ``num_envs``.
         """
-        super().__init__(envs)
+        super().__init__(env)
         if not self._source.steps_rows:
             raise TypeError(
                 f"frame_skip={frame_skip} needs a vector environment whose rows can be stepped "
                 "apart, which are cartwheel's without wrappers of Gymnasium around them; this is "
-                f"{envs}. frame_skip=1 works with it."
+                f"{env}. frame_skip=1 works with it."
             )
         self._check_batches(
-            envs,
+            env,
             f"frame_skip={frame_skip} needs batches of all rows that are stepped. frame_skip=1 "
             "works with it.",
         )
         self._frame_skip, self._image, self._max_pool = frame_skip, images, max_pool
-        self._frame_space = envs.single_observation_space
+        self._frame_space = env.single_observation_space
         space = images.space
         self._set_observation_space(space)
         #: Whether rows whose episode ended show the next one already.
         self.ends_in_steps = self._source.autoreset_mode == AutoresetMode.SAME_STEP
         #: The image that each environment last showed, for rows that show it again.
-        self._shown = np.zeros((envs.num_envs, *space.shape), space.dtype)
+        self._shown = np.zeros((env.num_envs, *space.shape), space.dtype)
         #: Actions and rows of a pending ``step_async``.
         self._waits_for: tuple[Any, Any] = None, None
 
@@ -322,10 +322,10 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
     Example::
 
         envs = cartwheel.VectorEnv([lambda: gym.make("ALE/Pong-v5", frameskip=1)] * 8)
-        envs = AtariPreprocessing(envs, stack=4)  # observations (8, 4, 84, 84)
+        envs = AtariPreprocessing(envs, stack_size=4)  # observations (8, 4, 84, 84)
 
     Args:
-        envs: A vector environment whose observations are images ``uint8``, ``[H, W, 3]``; for
+        env: A vector environment whose observations are images ``uint8``, ``[H, W, 3]``; for
             ``grayscale_obs=False`` with any channels. With ``frame_skip`` above 1 its rows must be
             steppable apart, as those of cartwheel's are, and its batches have all rows.
         frame_skip: Frames of a step, at least 1.
@@ -335,7 +335,8 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
         grayscale_obs: Make one grey level of three channels.
         grayscale_newaxis: Grey images keep an axis for their one channel.
         scale_obs: Images are ``float32`` from 0 to 1.
-        stack: Show so many images, ``[k, ...]``, oldest first; ``None``: one, without that axis.
+        stack_size: The number of images, ``[stack_size, ...]``, oldest first; ``None``: one,
+            without that axis.
         channel_first: Channels are the first axis of an image.
 
     Raises:
@@ -351,7 +352,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
     @explains_keywords
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        env: VectorEnv[Any, Any, Any],
         *,
         frame_skip: int = 4,
         max_pool: bool = True,
@@ -359,19 +360,19 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
         grayscale_obs: bool = True,
         grayscale_newaxis: bool = False,
         scale_obs: bool = False,
-        stack: int | None = None,
+        stack_size: int | None = None,
         channel_first: bool = False,
     ) -> None:
         """Checks the arguments; steps nothing."""
         frame_skip = as_integer("frame_skip", frame_skip, 1)
-        if stack is not None:
-            stack = as_integer("stack", stack, 1, most=65536)
+        if stack_size is not None:
+            stack_size = as_integer("stack_size", stack_size, 1, most=65536)
         if isinstance(screen_size, tuple | list):
             size = as_size("screen_size", screen_size)
         else:
             side = as_integer("screen_size", screen_size, 1, 65536)
             size = side, side
-        bare = VectorWrapper(envs)  # refuses what no wrapper takes
+        bare = VectorWrapper(env)  # refuses what no wrapper takes
         images = Images(
             "AtariPreprocessing",
             bare.single_observation_space,
@@ -382,12 +383,12 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
             scale=scale_obs,
         )
         if frame_skip == 1:
-            inner: VectorWrapper = _EveryFrame(envs, images)
+            inner: VectorWrapper = _EveryFrame(env, images)
         else:
-            inner = SkippedFrames(envs, frame_skip, images, max_pool=max_pool)
+            inner = SkippedFrames(env, frame_skip, images, max_pool=max_pool)
         self._parts: dict[str, Any] = {} if frame_skip == 1 else {"frames": inner}
-        if stack is not None:
-            self._parts["stack"] = inner = FrameStack(inner, stack)
+        if stack_size is not None:
+            self._parts["stack"] = inner = FrameStack(inner, stack_size)
         super().__init__(inner)
 
     def get_wrapper_state(self) -> dict[str, Any]:
@@ -406,8 +407,8 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
 class _EveryFrame(ObservationWrapper):
     """Shows an image of every frame."""
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], images: Images) -> None:
-        super().__init__(envs)
+    def __init__(self, env: VectorEnv[Any, Any, Any], images: Images) -> None:
+        super().__init__(env)
         self._images = images
         self._set_observation_space(images.space)
 

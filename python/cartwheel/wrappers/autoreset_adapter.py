@@ -70,39 +70,39 @@ class AutoresetAdapter(WholeBatches):
         >>> envs.close()
 
     Args:
-        envs: A vector environment of the mode ``DISABLED``, whose ``batch_size`` is ``num_envs``.
+        env: A vector environment of the mode ``DISABLED``, whose ``batch_size`` is ``num_envs``.
         autoreset_mode: ``SAME_STEP`` or ``NEXT_STEP``.
 
     Raises:
-        ValueError: ``envs`` is in another mode than ``DISABLED``, its batches are smaller than
+        ValueError: ``env`` is in another mode than ``DISABLED``, its batches are smaller than
             ``num_envs``, or ``autoreset_mode`` is ``DISABLED`` or unknown.
-        TypeError: The mode is ``NEXT_STEP``, and rows of ``envs`` cannot be stepped apart.
+        TypeError: The mode is ``NEXT_STEP``, and rows of ``env`` cannot be stepped apart.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], autoreset_mode: Mode) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], autoreset_mode: Mode) -> None:
         """Checks the modes; steps nothing."""
-        super().__init__(envs)
+        super().__init__(env)
         self._mode = as_autoreset_mode(autoreset_mode)
         if self._mode == AutoresetMode.DISABLED:
             raise ValueError(
-                "`autoreset_mode` must be SAME_STEP or NEXT_STEP: `envs` are in DISABLED already"
+                "`autoreset_mode` must be SAME_STEP or NEXT_STEP: `env` are in DISABLED already"
             )
         if self._source.autoreset_mode != AutoresetMode.DISABLED:
             raise ValueError(
-                f"`envs` must be made with autoreset_mode='disabled', got {envs} in the mode "
+                f"`env` must be made with autoreset_mode='disabled', got {env} in the mode "
                 f"{self._source.autoreset_mode.name}."
             )
-        self._check_batches(envs, "an AutoresetAdapter needs batches of all rows that it steps.")
-        self._steps_apart: bool = getattr(envs, "steps_rows", False)
+        self._check_batches(env, "an AutoresetAdapter needs batches of all rows that it steps.")
+        self._steps_apart: bool = getattr(env, "steps_rows", False)
         if self._mode == AutoresetMode.NEXT_STEP and not self._steps_apart:
             raise TypeError(
                 "NEXT_STEP needs a vector environment whose rows can be stepped apart, which are "
-                f"cartwheel's without wrappers of Gymnasium around them; this is {envs}. SAME_STEP "
+                f"cartwheel's without wrappers of Gymnasium around them; this is {env}. SAME_STEP "
                 "works with it."
             )
-        self.metadata = {**envs.metadata, "autoreset_mode": self._mode}
+        self.metadata = {**env.metadata, "autoreset_mode": self._mode}
         #: Rows that their next step resets: their episode is over.
-        self._over = np.zeros(envs.num_envs, np.bool_)
+        self._over = np.zeros(env.num_envs, np.bool_)
         #: The rows of a step that was begun, and its results while the resets after it are awaited.
         self._waits_for: Shares | None = None
         self._unfinished: tuple[Shares, Step | None] | None = None

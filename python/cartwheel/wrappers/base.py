@@ -58,11 +58,11 @@ class VectorWrapper(AnyVectorWrapper):
     after the other, from the innermost to the outermost.
 
     Args:
-        envs: A vector environment: of cartwheel or Gymnasium, wrapped or not.
+        env: A vector environment: of cartwheel or Gymnasium, wrapped or not.
 
     Raises:
-        TypeError: ``envs`` is not a vector environment.
-        ValueError: The metadata of ``envs`` has no autoreset mode.
+        TypeError: ``env`` is not a vector environment.
+        ValueError: The metadata of ``env`` has no autoreset mode.
     """
 
     #: Whether observations of ``rollout`` differ from those of the wrapped environment, or rewards,
@@ -73,11 +73,11 @@ class VectorWrapper(AnyVectorWrapper):
     _prepares_calls = False
     __del__ = keep_open
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Joins the wrappers that are already there."""
-        inner = envs if isinstance(envs, VectorWrapper) and not envs._makes_calls() else None
-        self._source: Source = Source(envs) if inner is None else inner._source
-        super().__init__(envs)
+        inner = env if isinstance(env, VectorWrapper) and not env._makes_calls() else None
+        self._source: Source = Source(env) if inner is None else inner._source
+        super().__init__(env)
         # Of the wrappers inside alone: one that kept a method of its own would keep itself, and the
         # environments, until a garbage collection.
         #: From the innermost to the outermost.
@@ -471,10 +471,10 @@ class ObservationWrapper(VectorWrapper):
     again, so it gives the same result for the same observation.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Keeps the space of the observations that come in."""
-        super().__init__(envs)
-        self._space_before: Space[Any] = envs.single_observation_space
+        super().__init__(env)
+        self._space_before: Space[Any] = env.single_observation_space
 
     def _observe(self, observations: Any) -> Any:
         """Returns the new observations of a batch; never writes into the old ones."""
@@ -516,7 +516,7 @@ class WholeBatches(VectorWrapper):
         batch_size = getattr(envs, "batch_size", envs.num_envs)
         if batch_size < envs.num_envs:
             raise ValueError(
-                f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: {need}"
+                f"`env` has batch_size={batch_size} below num_envs={envs.num_envs}: {need}"
             )
 
     def _refusal(self, calling: str) -> TypeError:

@@ -53,14 +53,14 @@ class CachedReset(VectorWrapper):
         True
 
     Args:
-        envs: A vector environment of cartwheel, in any wrappers, whose environments can be saved:
+        env: A vector environment of cartwheel, in any wrappers, whose environments can be saved:
             native ones, or ones in Python with ``get_state()`` and ``set_state(state)``, see
             :meth:`cartwheel.VectorEnv.get_state`.
         num_states: The number of initial states.
         seed: Decides the initial states and all draws; by default another one in each run.
 
     Raises:
-        TypeError: ``envs`` is no vector environment of cartwheel.
+        TypeError: ``env`` is no vector environment of cartwheel.
         ValueError: ``num_states`` is not positive, ``seed`` is negative, the environments cannot be
             saved, or their resets load states of a cache already.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
@@ -70,21 +70,21 @@ class CachedReset(VectorWrapper):
     _changes_steps = False
 
     def __init__(
-        self, envs: VectorEnv[Any, Any, Any], num_states: int, seed: int | None = None
+        self, env: VectorEnv[Any, Any, Any], num_states: int, seed: int | None = None
     ) -> None:
         """Makes the states. On a terminal, a bar shows the progress."""
         num_states = as_integer("num_states", num_states, 1, most=1 << 32)
         if seed is not None:
             seed = as_integer("seed", seed, 0)
-        inner = getattr(envs, "unwrapped", envs)
+        inner = getattr(env, "unwrapped", env)
         if not isinstance(inner, PoolVectorEnv):
             raise TypeError(
-                "`envs` must be a vector environment of cartwheel, because others have no states: "
+                "`env` must be a vector environment of cartwheel, because others have no states: "
                 f"got {type(inner)}"
             )
         if inner._caches_resets:
-            raise ValueError("the resets of `envs` load states of a `CachedReset` already")
-        super().__init__(envs)
+            raise ValueError("the resets of `env` load states of a `CachedReset` already")
+        super().__init__(env)
         inner._pool.check("CachedReset", idle=True)
         words = np.random.SeedSequence(seed).generate_state(1 + self.num_envs + num_states, "u8")
         self._key, *seeds = words.tolist()

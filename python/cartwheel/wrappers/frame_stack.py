@@ -30,7 +30,7 @@ Padding = Literal["reset", "zero"]
 
 
 class FrameStack(KeepsState, VectorWrapper):
-    """Shows the last ``k`` observations of each environment, ``[N, k, ...]``, oldest first.
+    """Shows the last observations of each environment, ``[N, stack_size, ...]``, oldest first.
 
     Each leaf of a nested space is stacked. A row that begins an episode is filled; a transition
     advances its row by one; rows that are left alone, frozen or failed do not advance. In
@@ -47,42 +47,48 @@ class FrameStack(KeepsState, VectorWrapper):
         (3, 4, 4)
         >>> envs.close()
 
-    The space of a stack is that of a batch of ``k`` observations: the bounds of a ``Box`` are
-    repeated, ``Discrete`` becomes ``MultiDiscrete``. Source: ``FrameStackObservation`` of Gymnasium
-    1.4.0, for single environments.
+    The space of a stack is that of a batch of ``stack_size`` observations: the bounds of a ``Box``
+    are repeated, ``Discrete`` becomes ``MultiDiscrete``. Source: ``FrameStackObservation`` of
+    Gymnasium 1.4.0, for single environments.
 
     Args:
-        envs: A vector environment whose observations are arrays of fixed shape, possibly nested in
+        env: A vector environment whose observations are arrays of fixed shape, possibly nested in
             dictionaries and tuples.
-        k: The number of observations, at least 1.
-        padding: What is before the first observation of an episode: ``"reset"``, this observation
-            again, or ``"zero"``, zeros (or the bound nearest to zero, where zero is outside of the
-            space).
+        stack_size: The number of observations, at least 1.
+        padding_type: Fills a stack before the first observation of an episode: ``"reset"`` by
+            this observation, ``"zero"`` by zeros (or the bound nearest to zero, where zero is
+            outside of the space).
 
     Raises:
         TypeError: A leaf of the observation space has no fixed shape, or there is no leaf.
-        ValueError: ``k`` is below 1, or there is no such ``padding``.
+        ValueError: ``stack_size`` is below 1, or ``padding_type`` is unknown.
     """
 
     @explains_keywords
-    def __init__(self, envs: VectorEnv[Any, Any, Any], k: int, padding: Padding = "reset") -> None:
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        stack_size: int,
+        *,
+        padding_type: Padding = "reset",
+    ) -> None:
         """Checks the arguments; steps nothing."""
-        self.k = as_integer("k", k, 1, most=65536)
-        check_choice("padding", padding, Padding)
-        self.padding = padding
-        super().__init__(envs)
-        space: Space[Any] = envs.single_observation_space
+        self.stack_size = as_integer("stack_size", stack_size, 1, most=65536)
+        check_choice("padding_type", padding_type, Padding)
+        self.padding_type = padding_type
+        super().__init__(env)
+        space: Space[Any] = env.single_observation_space
         frame = _zero(space, "observations")
         if next(nested.named(frame, "observations"), None) is None:
             raise TypeError(f"the observations {space} have no array that could be stacked.")
         self._space_before = space
-        self._set_observation_space(batch_space(space, self.k))
+        self._set_observation_space(batch_space(space, self.stack_size))
         self._zeros = frame
         #: One for each leaf, nested like observations.
-        self._stacks: Any = nested.apply(lambda zeros: self._stack(envs.num_envs, zeros), frame)
+        self._stacks: Any = nested.apply(lambda zeros: self._stack(env.num_envs, zeros), frame)
 
     def _stack(self, num_envs: int, zeros: Any) -> Stack:
-        return Stack(num_envs, self.k, zeros, repeats=self.padding == "reset")
+        return Stack(num_envs, self.stack_size, zeros, repeats=self.padding_type == "reset")
 
     def get_wrapper_state(self) -> dict[str, Any]:
         """The state: ``"stacks"``, those of all environments, by the path of their leaf."""

@@ -94,7 +94,7 @@ class NormalizeObservation(Normalizer):
     in ``NEXT_STEP`` only.
 
     Args:
-        envs: A vector environment whose observations are one array of numbers.
+        env: A vector environment whose observations are one array of numbers.
         epsilon: What is added to the variance, above 0.
 
     Raises:
@@ -105,11 +105,11 @@ class NormalizeObservation(Normalizer):
     _normalizer: ObservationNormalizer
     _of_rows = "shown"
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], epsilon: float = 1e-8) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], epsilon: float = 1e-8) -> None:
         """Checks the space; steps nothing."""
         self.epsilon = as_positive("epsilon", epsilon)
-        super().__init__(envs)
-        space = envs.single_observation_space
+        super().__init__(env)
+        space = env.single_observation_space
         if not isinstance(space, Box):
             raise TypeError(
                 f"only a Box of numbers can be normalized, got the observation space {space}: "
@@ -118,7 +118,7 @@ class NormalizeObservation(Normalizer):
         self._space_before = space
         self._set_observation_space(Box(-np.inf, np.inf, space.shape, np.float32))
         self._normalizer = ObservationNormalizer(
-            envs.num_envs, space.shape, self.epsilon, self._source.autoreset_mode.value
+            env.num_envs, space.shape, self.epsilon, self._source.autoreset_mode.value
         )
 
     @property
@@ -160,7 +160,7 @@ class NormalizeReward(Normalizer):
         >>> envs.close()
 
     Args:
-        envs: A vector environment.
+        env: A vector environment.
         gamma: The discount, from 0 to 1.
         epsilon: What is added to the variance, above 0.
 
@@ -172,13 +172,13 @@ class NormalizeReward(Normalizer):
     _of_rows = "returns"
 
     def __init__(
-        self, envs: VectorEnv[Any, Any, Any], gamma: float = 0.99, epsilon: float = 1e-8
+        self, env: VectorEnv[Any, Any, Any], gamma: float = 0.99, epsilon: float = 1e-8
     ) -> None:
         """Checks the arguments; steps nothing."""
         self.gamma = as_fraction("gamma", gamma)
         self.epsilon = as_positive("epsilon", epsilon)
-        super().__init__(envs)
-        self._normalizer = RewardNormalizer(envs.num_envs, self.gamma, self.epsilon)
+        super().__init__(env)
+        self._normalizer = RewardNormalizer(env.num_envs, self.gamma, self.epsilon)
 
     @property
     def return_rms(self) -> RunningMoments:

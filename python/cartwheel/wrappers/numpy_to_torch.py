@@ -54,7 +54,7 @@ class NumpyToTorch(ConvertsArrays):
         device: As given.
 
     Args:
-        envs: A vector environment.
+        env: A vector environment.
         device: Where tensors go: a name, or a ``torch.device``. ``None`` is the CPU.
 
     Raises:
@@ -65,7 +65,7 @@ class NumpyToTorch(ConvertsArrays):
     _changes_steps = False
     _prepares_calls = True
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], device: Any = None) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], device: Any = None) -> None:
         """Checks the arguments; steps nothing."""
         try:
             import torch
@@ -74,7 +74,7 @@ class NumpyToTorch(ConvertsArrays):
                 "NumpyToTorch needs PyTorch: run `pip install torch`"
             ) from None
         place = None if device is None else torch.device(device)
-        super().__init__(envs)
+        super().__init__(env)
         self.device = device
         self._device = place
         self._from_numpy: Callable[[Any], Any] = torch.from_numpy

@@ -43,7 +43,7 @@ class TransformObservation(ObservationWrapper):
         >>> envs.close()
 
     Args:
-        envs: A vector environment.
+        env: A vector environment.
         func: Called with a batch of observations of **any number of rows**, which it does not write
             into; returns a batch with as many rows, in the form of the new space. The same
             observation gives the same result: rows that are left alone pass through it again.
@@ -58,18 +58,18 @@ class TransformObservation(ObservationWrapper):
 
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        env: VectorEnv[Any, Any, Any],
         func: Callable[[Any], Any],
         observation_space: Space[Any] | None = None,
         single_observation_space: Space[Any] | None = None,
     ) -> None:
         """Checks the spaces; calls nothing."""
-        super().__init__(envs)
+        super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of observations, got {type(func)}.")
         self.func = func
         spaces = observation_space, single_observation_space, self._space_before
-        single = single_space("observation_space", *spaces, rows_of_batch(envs))
+        single = single_space("observation_space", *spaces, rows_of_batch(env))
         self._set_observation_space(single)
         self._fit = Fit("observations", single)
 
@@ -83,7 +83,7 @@ class DtypeObservation(ObservationWrapper):
     """Converts observations to another dtype, as NumPy's ``astype`` does.
 
     Args:
-        envs: A vector environment whose observations are one array.
+        env: A vector environment whose observations are one array.
         dtype: A dtype of NumPy.
 
     Raises:
@@ -91,7 +91,7 @@ class DtypeObservation(ObservationWrapper):
             ``MultiBinary`` space, or ``dtype`` is no dtype of numbers.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], dtype: Any) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], dtype: Any) -> None:
         """Checks the arguments."""
         try:
             given = None if dtype is None else np.dtype(dtype)
@@ -99,7 +99,7 @@ class DtypeObservation(ObservationWrapper):
             given = None
         if given is None or given.kind not in "biuf":
             raise TypeError(f"`dtype` must be a dtype of numbers, got {dtype!r}.")
-        super().__init__(envs)
+        super().__init__(env)
         space = self._space_before
         self.dtype = dtype
         converted: Space[Any]
@@ -132,7 +132,7 @@ class FilterObservation(ObservationWrapper):
     """Keeps some keys of ``Dict`` observations, or some places of ``Tuple`` observations.
 
     Args:
-        envs: A vector environment.
+        env: A vector environment.
         filter_keys: The keys, strings; or the places, integers.
 
     Raises:
@@ -141,9 +141,9 @@ class FilterObservation(ObservationWrapper):
             a ``Dict`` nor a ``Tuple``.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], filter_keys: Sequence[str | int]) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], filter_keys: Sequence[str | int]) -> None:
         """Checks the keys."""
-        super().__init__(envs)
+        super().__init__(env)
         space = self._space_before
         is_dict = isinstance(space, Dict)
         if not isinstance(space, Dict | Tuple):
@@ -196,16 +196,16 @@ class FlattenObservation(ObservationWrapper):
     nested as Gymnasium leaves them; they, and ``Text`` and ``OneOf``, are flattened row by row.
 
     Args:
-        envs: A vector environment.
+        env: A vector environment.
 
     Raises:
         NotImplementedError: Gymnasium cannot flatten the space.
         TypeError: The space has no part but empty dictionaries and tuples.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Flattens the space."""
-        super().__init__(envs)
+        super().__init__(env)
         self._filled = without_empty(self._space_before)
         self._set_observation_space(flatten_space(self._filled))
         self._is_regular = is_regular(self._space_before)
@@ -277,7 +277,7 @@ class RescaleObservation(ObservationWrapper):
     """Rescales observations linearly, from the bounds of their ``Box`` to other bounds.
 
     Args:
-        envs: A vector environment whose observations are of a ``Box`` space.
+        env: A vector environment whose observations are of a ``Box`` space.
         min_obs: The new lower bounds: a number, or an array of the shape of one observation.
         max_obs: The new upper bounds.
 
@@ -287,14 +287,14 @@ class RescaleObservation(ObservationWrapper):
             infinite where the old one is finite, or the other way round.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], min_obs: Any, max_obs: Any) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], min_obs: Any, max_obs: Any) -> None:
         """Computes the rescaling."""
-        super().__init__(envs)
+        super().__init__(env)
         space = self._space_before
         if not isinstance(space, Box):
             raise TypeError(f"RescaleObservation needs observations of a Box space, got {space}.")
         bounds = (min_obs, max_obs)
-        self._affine = Affine(space, ("min_obs", "max_obs"), bounds, envs.num_envs)
+        self._affine = Affine(space, ("min_obs", "max_obs"), bounds, env.num_envs)
         self._set_observation_space(self._affine.box)
 
     def _observe(self, observations: Any) -> Any:
@@ -305,7 +305,7 @@ class ReshapeObservation(ObservationWrapper):
     """Gives the observations of each environment another shape; bounds move with their numbers.
 
     Args:
-        envs: A vector environment whose observations are of a ``Box`` space.
+        env: A vector environment whose observations are of a ``Box`` space.
         shape: The new shape of one observation, of as many numbers.
 
     Raises:
@@ -313,9 +313,9 @@ class ReshapeObservation(ObservationWrapper):
         ValueError: The new shape has another number of elements.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], shape: tuple[int, ...]) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], shape: tuple[int, ...]) -> None:
         """Checks the shape."""
-        super().__init__(envs)
+        super().__init__(env)
         space = self._space_before
         if not isinstance(space, Box):
             raise TypeError(f"ReshapeObservation needs observations of a Box space, got {space}.")
@@ -355,7 +355,7 @@ class ResizeObservation(ObservationWrapper):
         envs = ResizeObservation(envs, (48, 48), channel_first=True)  # (8, 3, 48, 48)
 
     Args:
-        envs: A vector environment whose observations are images ``uint8``, ``[H, W, C]`` or
+        env: A vector environment whose observations are images ``uint8``, ``[H, W, C]`` or
             ``[H, W]``.
         shape: The new height and width.
         channel_first: Channels are the first axis of an image, ``[C, H, W]``.
@@ -368,12 +368,12 @@ class ResizeObservation(ObservationWrapper):
 
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        env: VectorEnv[Any, Any, Any],
         shape: tuple[int, int],
         channel_first: bool = False,  # noqa: FBT001 - after Gymnasium's arguments
     ) -> None:
         """Checks the arguments; steps nothing."""
-        super().__init__(envs)
+        super().__init__(env)
         self.shape = as_size("shape", shape)
         self._images = Images(
             "ResizeObservation",
@@ -399,7 +399,7 @@ class GrayscaleObservation(ObservationWrapper):
         envs = GrayscaleObservation(envs)  # observations (8, 96, 96)
 
     Args:
-        envs: A vector environment whose observations are images ``[H, W, 3]`` ``uint8``.
+        env: A vector environment whose observations are images ``[H, W, 3]`` ``uint8``.
         keep_dim: Images keep an axis for their one channel, ``[H, W, 1]``.
         channel_first: This axis is the first one, ``[1, H, W]``; needs ``keep_dim``.
 
@@ -410,12 +410,12 @@ class GrayscaleObservation(ObservationWrapper):
 
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        env: VectorEnv[Any, Any, Any],
         keep_dim: bool = False,  # noqa: FBT001 - Gymnasium's argument
         channel_first: bool = False,  # noqa: FBT001 - beside it
     ) -> None:
         """Checks the arguments; steps nothing."""
-        super().__init__(envs)
+        super().__init__(env)
         self._images = Images(
             "GrayscaleObservation",
             self._space_before,

@@ -38,7 +38,7 @@ class TransformReward(VectorWrapper):
         >>> envs.close()
 
     Args:
-        envs: A vector environment.
+        env: A vector environment.
         func: Called with rewards, ``float64`` ``[K]``, of **any number of transitions**, which it
             does not write into; returns as many numbers. It is called once with two zeros when the
             wrapper is made, and not at all where a batch has no transition.
@@ -50,11 +50,11 @@ class TransformReward(VectorWrapper):
 
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        env: VectorEnv[Any, Any, Any],
         func: Callable[[NDArray[np.float64]], Any],
     ) -> None:
         """Tries the function."""
-        super().__init__(envs)
+        super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of rewards, got {type(func)}.")
         self.func = func
@@ -103,7 +103,7 @@ class ClipReward(TransformReward):
     """Clips the rewards of transitions; rows that are no transition keep the reward 0.
 
     Args:
-        envs: A vector environment.
+        env: A vector environment.
         min_reward: The least reward; ``None`` for no limit.
         max_reward: The greatest reward; ``None`` for no limit.
 
@@ -114,7 +114,7 @@ class ClipReward(TransformReward):
 
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        env: VectorEnv[Any, Any, Any],
         min_reward: float | None = None,
         max_reward: float | None = None,
     ) -> None:
@@ -128,7 +128,7 @@ class ClipReward(TransformReward):
             )
         self._keeps_zero = not (low is not None and low > 0) and not (high is not None and high < 0)
         # Not a method of this wrapper, which would keep itself until a garbage collection.
-        super().__init__(envs, functools.partial(_clipped, low, high))
+        super().__init__(env, functools.partial(_clipped, low, high))
 
     def _transform(self, batch: Batch) -> None:
         if batch.rewards is None:

@@ -85,15 +85,15 @@ class RecordMetrics(KeepsState, VectorWrapper):
         >>> envs.close()
 
     Args:
-        envs: A vector environment.
-        window: How many of the last complete episodes :meth:`mean` is about.
+        env: A vector environment.
+        buffer_length: How many of the last complete episodes :meth:`mean` is about.
         stats_key: The key in the infos.
 
     Raises:
         TypeError: ``stats_key`` is no string, or the infos are no dictionary, as behind
             ``DictInfoToList``; or, in a step, a report is no flag.
-        ValueError: ``window`` is below 1; the key is used by a wrapper inside; or, in a step or
-            reset, infos have the key already.
+        ValueError: ``buffer_length`` is below 1; the key is used by a wrapper inside; or, in a step
+            or reset, infos have the key already.
     """
 
     _changes_steps = False
@@ -102,16 +102,16 @@ class RecordMetrics(KeepsState, VectorWrapper):
     _MOST_WAITING = 1 << 20
 
     def __init__(
-        self, envs: VectorEnv[Any, Any, Any], window: int = 100, stats_key: str = "episode"
+        self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
         """Checks the arguments; steps nothing."""
-        window = as_integer("window", window, 1, 1 << 32)
-        check_stats_key(envs, stats_key)
-        super().__init__(envs)
+        size = as_integer("buffer_length", buffer_length, 1, 1 << 32)
+        check_stats_key(env, stats_key)
+        super().__init__(env)
         self._stats_key = stats_key
         self._mask_key = f"_{stats_key}"
         is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        self._episodes = EpisodeMetrics(self.num_envs, is_same_step, window, self._MOST_WAITING)
+        self._episodes = EpisodeMetrics(self.num_envs, is_same_step, size, self._MOST_WAITING)
         #: Whether success was reported, and failure.
         self._reported = (False, False)
 
@@ -141,9 +141,10 @@ class RecordMetrics(KeepsState, VectorWrapper):
         return {name: column for name, column in columns.items() if self._is_shown(name)}
 
     def mean(self) -> dict[str, float]:
-        """The mean of each value over the last ``window`` complete episodes; NaN without any.
+        """The mean of each value over the last complete episodes, at most ``buffer_length``.
 
-        Episodes that ended before success, or failure, was reported by anyone count as false.
+        It is NaN before the first episode has ended. Episodes that ended before any environment
+        reported success, or failure, count as false.
         """
         means = self._episodes.mean()
         names = ["return", "episode_len", "reward", *_SUCCESSES, *_FAILURES]
@@ -213,7 +214,7 @@ class RecordMetrics(KeepsState, VectorWrapper):
 
         ``"stale"``: whether they are those of an episode before the present one; ``"window"`` and
         ``"finished"``: columns of the last episodes, and of those that wait for :meth:`finished`;
-        counts; what was reported. A wrapper that goes on with it keeps the size of its own window.
+        counts; what was reported. A wrapper that goes on with it keeps its own ``buffer_length``.
         """
         success, fail = self._reported
         return {**self._episodes.state(), "reports_success": success, "reports_fail": fail}
@@ -263,7 +264,7 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
         failed_count: The number of episodes that were dropped.
 
     Args:
-        envs: A vector environment.
+        env: A vector environment.
         buffer_length: How many episodes the queues keep.
         stats_key: The key in the infos.
 
@@ -279,14 +280,14 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
 
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        env: VectorEnv[Any, Any, Any],
         buffer_length: int = 100,
         stats_key: str = "episode",
     ) -> None:
         """Checks the arguments; steps nothing."""
         buffer_length = as_integer("buffer_length", buffer_length, 1, most=1 << 32)
-        check_stats_key(envs, stats_key)
-        super().__init__(envs)
+        check_stats_key(env, stats_key)
+        super().__init__(env)
         self._stats_key, self._mask_key = stats_key, f"_{stats_key}"
         is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._episodes = TimedEpisodes(self.num_envs, is_same_step, buffer_length)
