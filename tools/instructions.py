@@ -86,7 +86,7 @@ def pool_rows(rows: int) -> Any:
     from cartwheel import envpool
 
     pool = envpool.make_gymnasium("CartPole-v1", num_envs=rows, seed=1, num_threads=1)
-    pool.send_reset()
+    pool.async_reset()
     actions = (np.arange(rows) % 2).astype(np.int32)
 
     def step() -> None:

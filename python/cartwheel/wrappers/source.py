@@ -333,7 +333,7 @@ class Source:
         if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == mode:
             self._end(over)
         self._unseen.lose(numbers, False, 0)
-        self._unseen.doubt(numbers, begins=self.mode != AutoresetMode.DISABLED)
+        self._unseen.doubt(numbers, begins=self.autoreset_mode != AutoresetMode.DISABLED)
 
     def _lose_step(self, error: BaseException, env_index: Any, before: Standing | None) -> None:
         """A step raised: what was lost with it is marked."""
