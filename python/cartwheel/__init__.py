@@ -22,16 +22,21 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-from cartwheel._internal import platform_check  # noqa: F401 - first, since it says where cartwheel does not run
+from cartwheel._internal import platform_check  # noqa: F401 - first: it checks that cartwheel runs here
 
 # isort: split
-from cartwheel._internal import gymnasium_versions  # noqa: F401 - then this one: it refuses old versions
-
-# isort: split
-from cartwheel._internal import first_uses  # noqa: F401 - before native code is used
+from cartwheel._internal import versions  # noqa: F401 - second: it refuses old versions of Gymnasium
 
 # isort: split
 from cartwheel._cartwheel import VERSION as __version__
+from cartwheel._cartwheel import make_first_uses
+
+# Before any other module uses native code, it looks up what it uses of Python: a process that is
+# forked while another thread looks something up would wait for it forever.
+make_first_uses()
+
+# isort: split
+# ruff: noqa: E402 - they use native code
 from cartwheel.errors import (
     BrokenPoolError,
     CartwheelError,

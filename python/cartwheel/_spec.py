@@ -15,12 +15,12 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, VectorizeMode, load_env_creator
 
 from cartwheel._internal.suggestions import (
-    instead_of,
     keywords_of,
     listed,
-    near_miss,
-    place_of,
+    reset_advice,
     shown,
+    suggest,
+    wrapper_advice,
 )
 from cartwheel.errors import add_note
 from cartwheel.vector.memory_plan import require_python_rows
@@ -116,7 +116,7 @@ class Recipe:
             own |= keywords_of(load_env_creator(creator) if isinstance(creator, str) else creator)
         others = keywords_of(VectorEnv) - {"env_fns", "worker"}
         value = self.env_kwargs[name]
-        place, meant = place_of(name, value), near_miss(name, {*own, *others, *_OF_MAKE})
+        place, meant = reset_advice(name, value), suggest(name, {*own, *others, *_OF_MAKE})
         if place is None and meant is not None:
             add_note(error, f"did you mean `{meant}`?")
         else:
@@ -226,7 +226,7 @@ def as_ale_spec(spec: EnvSpec, wrappers: Iterable[Any], *, one_by_one: bool) -> 
     if all_wrappers:
         raise gym.error.Error(
             "executor='ale' has no single environments to wrap. "
-            + instead_of(all_wrappers, "executor='process'")
+            + wrapper_advice(all_wrappers, "executor='process'")
         )
     spec = copy.deepcopy(spec)
     spec.vector_entry_point = ALE_ENTRY_POINT

@@ -6,7 +6,7 @@ imports it where it is installed, and contains nothing of it.
 
 from __future__ import annotations
 
-from cartwheel._internal.optional import load
+from cartwheel._internal.versions import load
 
 load("ale_py", "ale", "cartwheel.ale")
 
@@ -35,9 +35,9 @@ from cartwheel._internal.arguments import (
     check_finals,
     check_options,
 )
-from cartwheel._internal.gymnasium_versions import keep_open
-from cartwheel._internal.interrupts import uninterrupted
-from cartwheel._internal.suggestions import keywords_of, listed, near_miss, place_of, shown
+from cartwheel._internal.process import uninterrupted
+from cartwheel._internal.suggestions import keywords_of, listed, reset_advice, shown, suggest
+from cartwheel._internal.versions import keep_open
 from cartwheel.errors import EpisodeOverError
 from cartwheel.vector.vector_env import VectorEnv
 
@@ -364,7 +364,7 @@ class AleVectorEnv(AtariVectorEnv):
 def _check_game(game: Any) -> None:
     games = get_all_rom_ids()
     if game not in games:
-        meant = near_miss(str(game), games)
+        meant = suggest(str(game), games)
         hint = "" if meant is None else f": did you mean {meant!r}?"
         raise ValueError(f"ale-py has no game {shown(game)}{hint}")
 
@@ -444,12 +444,12 @@ def check_keywords(keywords: dict[str, Any]) -> None:
 
 
 def _hint(name: str, value: Any, known: frozenset[str]) -> str:
-    instead = _INSTEAD.get(name) or place_of(name, value)
+    instead = _INSTEAD.get(name) or reset_advice(name, value)
     if instead is not None:
         return f": {instead}."
     if name in keywords_of(VectorEnv):
         return ": it belongs to executors of cartwheel, and ale-py has nothing like it."
-    meant = near_miss(name, known)
+    meant = suggest(name, known)
     if meant is not None:
         return f": did you mean `{meant}`?"
     return f" ({shown(value)}), which has {listed(sorted(known))}."

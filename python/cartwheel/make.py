@@ -17,7 +17,7 @@ from gymnasium.envs.registration import (
 )
 
 from cartwheel._internal.arguments import as_num_envs
-from cartwheel._internal.suggestions import instead_of, keywords_of, shown
+from cartwheel._internal.suggestions import keywords_of, shown, wrapper_advice
 from cartwheel._spec import ENTRY_POINT, Recipe, as_ale_spec, is_made_by_ale
 from cartwheel.native.plugins import without_module
 from cartwheel.native.registration import NATIVE_ENTRY_POINT
@@ -181,7 +181,7 @@ def make_vec(
         if all_wrappers:
             raise gym.error.Error(
                 f"{spec.id} is native: its environments cannot be wrapped one by one. "
-                f"{instead_of(all_wrappers)}"
+                f"{wrapper_advice(all_wrappers)}"
             )
         native: NativeVectorEnv = _make_whole(spec, num_envs, vector_kwargs, kwargs)
         return native

@@ -5,7 +5,7 @@ This file is above 500 lines because it is a whole adapter.
 
 from __future__ import annotations
 
-from cartwheel._internal.optional import load
+from cartwheel._internal.versions import load
 
 load("stable_baselines3", "sb3", "cartwheel.sb3", "2.7")
 

@@ -6,7 +6,7 @@ explains which autoreset mode is right, and why.
 
 from __future__ import annotations
 
-from cartwheel._internal.optional import load
+from cartwheel._internal.versions import load
 
 load("skrl", "skrl", "cartwheel.skrl", "2")
 load("torch", "skrl", "cartwheel.skrl")

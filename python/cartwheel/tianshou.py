@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cartwheel._internal.optional import load
+from cartwheel._internal.versions import load
 
 load("tianshou", "tianshou", "cartwheel.tianshou", "2")
 

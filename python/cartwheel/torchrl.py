@@ -18,7 +18,7 @@ This file is above 500 lines because it is a whole adapter.
 
 from __future__ import annotations
 
-from cartwheel._internal.optional import load
+from cartwheel._internal.versions import load
 
 load("torchrl", "torchrl", "cartwheel.torchrl", "0.14")
 
@@ -46,8 +46,8 @@ from torchrl.envs import GymLikeEnv, GymWrapper
 from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given, check_mode, check_names, check_whole_batches
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
-from cartwheel._internal.gymnasium_versions import autoreset_mode_of
 from cartwheel._internal.suggestions import keywords_of, shown
+from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.wrappers.base import VectorWrapper

@@ -15,7 +15,7 @@ from gymnasium.wrappers.vector import ClipReward
 
 import cartwheel
 import cartwheel.wrappers
-from cartwheel._internal.gymnasium_versions import OLDEST, autoreset_mode_of, check_version
+from cartwheel._internal.versions import OLDEST, autoreset_mode_of, check_version
 from cartwheel.wrappers import AutoresetAdapter
 from tests.support.cases import POLE
 

@@ -210,7 +210,7 @@ REFUSED = {
     ),
     "an array as state": (returns((np.ones(3, int), np.zeros((3, 8)))), r"\(ndarray, ndarray\)"),
     "extras without names": (returns((np.ones(3, int), 0.5, 2.5)), r"\(ndarray, float, float\)"),
-    "a tuple of actions": (returns((1, 1, 1)), r"\(int, int, int\), which is no batch"),
+    "a tuple of actions": (returns((1, 1, 1)), r"\(int, int, int\), which is not a batch"),
     "nothing": (returns(()), r"a tuple \(\)"),
 }
 

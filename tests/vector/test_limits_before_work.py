@@ -14,16 +14,16 @@ import pytest
 import cartwheel
 from cartwheel import envpool
 from cartwheel._cartwheel import NativeEnvs
-from cartwheel._internal.arguments import MOST_BATCHES, MOST_ENVS
+from cartwheel._internal.arguments import MAX_BATCHES, MAX_ENVS
 from tests.support.cases import POLE
 
 #: More than any number of something, than a register holds, and than a number of C holds.
 LARGE = [2**31, 2**63, 2**64 - 1, 10**30]
 
 
-@pytest.mark.parametrize("number", [MOST_ENVS + 1, *LARGE])
+@pytest.mark.parametrize("number", [MAX_ENVS + 1, *LARGE])
 def test_more_environments_than_there_are_numbers_for_are_refused(number):
-    text = rf"^`num_envs` must be at most {MOST_ENVS}, got {number}\.$"
+    text = rf"^`num_envs` must be at most {MAX_ENVS}, got {number}\.$"
     for make in (cartwheel.make_vec, gym.make_vec):
         with pytest.raises(ValueError, match=text):
             make("cartwheel/CartPole-v1", number)
@@ -36,15 +36,15 @@ def test_more_environments_than_there_are_numbers_for_are_refused(number):
             call()
 
 
-@pytest.mark.parametrize("number", [MOST_BATCHES + 1, 10**8, 2**40, *LARGE])
+@pytest.mark.parametrize("number", [MAX_BATCHES + 1, 10**8, 2**40, *LARGE])
 def test_more_batches_than_can_be_kept_are_refused(build_any, number):
-    text = rf"^`max_batches` must be at most {MOST_BATCHES}, got {number}\.$"
+    text = rf"^`max_batches` must be at most {MAX_BATCHES}, got {number}\.$"
     with pytest.raises(ValueError, match=text):
         build_any([POLE] * 2, max_batches=number)
 
 
 def test_as_many_batches_as_can_be_kept_take_no_memory_at_first(build_any):
-    envs = build_any([POLE] * 2, max_batches=MOST_BATCHES)
+    envs = build_any([POLE] * 2, max_batches=MAX_BATCHES)
     envs.reset(seed=1)
     kept = [envs.step([0, 1])[0] for _ in range(20)]
     assert len({each.tobytes() for each in kept}) > 2
@@ -113,7 +113,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10, text)
 
 @pytest.mark.parametrize("env_id", ["cartwheel/CartPole-v1", "CartPole-v1", "cartwheel/Taxi-v4"])
 def test_environments_that_do_not_fit_into_memory_are_refused_before_one_is_made(env_id):
-    taken, text = answer(f"cartwheel.make_vec({env_id!r}, {MOST_ENVS})")
+    taken, text = answer(f"cartwheel.make_vec({env_id!r}, {MAX_ENVS})")
     assert text.startswith("MemoryError: "), text
     assert taken < 300, "MiB"
 

@@ -6,7 +6,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-from cartwheel._internal.gymnasium_versions import autoreset_mode_of
+from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.wrappers import AutoresetAdapter, TransformReward
 from tests.support.comparison import assert_identical
 from tests.support.wrapping import (

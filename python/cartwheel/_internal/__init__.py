@@ -1,1 +1,1 @@
-"""Spaces: their descriptions for the native code, batches, and nested arrays."""
+"""Private modules that all packages use: checks of arguments, spaces, nested arrays, logging."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel._internal.suggestions import listed, near_miss, shown
+from cartwheel._internal.suggestions import listed, shown, suggest
 
 if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
@@ -50,7 +50,7 @@ def check_whole_batches(trainer: str, batch_size: Any, num_envs: int) -> None:
 def check_names(
     adapter: str, keywords: dict[str, Any], known: frozenset[str], own: dict[str, str]
 ) -> None:
-    """Checks that no keyword is a misspelt one of an adapter itself.
+    """Checks that no keyword is a misspelled keyword of the adapter itself.
 
     Args:
         adapter: The name of its class.
@@ -62,7 +62,7 @@ def check_names(
         TypeError: A keyword that the vector environment does not have resembles one of its own.
     """
     for name in keywords.keys() - known:
-        meant = near_miss(name, own)
+        meant = suggest(name, own)
         if meant is not None:
             raise TypeError(f"`{name}` is not a keyword of {adapter}: did you mean `{own[meant]}`?")
 
@@ -73,10 +73,10 @@ def check_given(adapter: str, envs: Any, keywords: dict[str, Any]) -> None:
     Args:
         adapter: The name of the adapter's class.
         envs: The vector environment, possibly in wrappers.
-        keywords: The keywords beside it, which belong to functions that make environments.
+        keywords: Keywords that belong to functions that make environments.
 
     Raises:
-        TypeError: There are some.
+        TypeError: There are such keywords.
         gymnasium.error.ClosedEnvironmentError: It is closed.
     """
     if keywords:

@@ -17,9 +17,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import usable_cpus
-from cartwheel._internal.gymnasium_versions import autoreset_mode_of
 from cartwheel._internal.literals import Executor, FinalNames, FinalObs, check_choice
-from cartwheel._internal.suggestions import near_miss, shown
+from cartwheel._internal.suggestions import shown, suggest
+from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.errors import add_note
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ Integer: TypeAlias = "int | np.integer[Any]"
 ResetOptions: TypeAlias = (
     Mapping[str, Any] | list[dict[str, Any] | None] | tuple[dict[str, Any] | None, ...] | None
 )
-#: Seconds from which on a time-out is no limit: 31 years. Longer ones overflow clocks and counters.
+#: Time-outs of this many seconds (31 years) or more mean no limit: they would overflow clocks.
 FOREVER_S = 1e9
-#: The most rows of a vector environment, whose numbers the native pool keeps in 32 bits.
-MOST_ENVS = 2**30
-#: The most batches that may be kept as views: each has at least a page of memory.
-MOST_BATCHES = 2**20
+#: The maximum number of rows: the native pool keeps row numbers in 32 bits.
+MAX_ENVS = 2**30
+#: The maximum number of batches that are kept as views: each has at least a page of memory.
+MAX_BATCHES = 2**20
 #: Options of a reset with row numbers: cartwheel's name, and ManiSkill's.
 NUMBERING_OPTIONS = ("env_index", "env_idx")
 #: Options of a reset that select rows; they are not passed to environments.
@@ -73,7 +73,7 @@ def mode_of(envs: Any) -> AutoresetMode:
     """Returns the autoreset mode of a vector environment.
 
     Raises:
-        ValueError: Its metadata names none.
+        ValueError: Its metadata has none.
     """
     mode = autoreset_mode_of(envs)
     if mode is None:
@@ -95,24 +95,24 @@ def check_sends_rows(envs: Any, order: str) -> None:
 
 
 def as_integer(
-    name: str, value: Any, low: int, high: int | None = None, *, most: int | None = None
+    name: str, value: Any, low: int, high: int | None = None, *, limit: int | None = None
 ) -> int:
     """Converts an integer of Python or NumPy to a Python integer; a ``bool`` is refused.
 
     Args:
         name: The name of the argument in the error.
         value: The value of the argument.
-        low: The least value.
-        high: The greatest value; ``None`` for no bound.
-        most: The greatest value where it is beyond every use: only greater ones get to know it.
+        low: The minimum.
+        high: The maximum; ``None`` for no bound.
+        limit: A maximum beyond all practical values, which only errors for larger values name.
 
     Raises:
         ValueError: The value is not an integer, or out of range.
     """
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if is_integer and low <= value and (high is None or value <= high):
-        if most is not None and value > most:
-            raise ValueError(f"`{name}` must be at most {most}, got {value!r}.")
+        if limit is not None and value > limit:
+            raise ValueError(f"`{name}` must be at most {limit}, got {value!r}.")
         return int(value)
     if high is not None:
         wanted = f"an integer from {low} to {high}"
@@ -125,16 +125,16 @@ def as_num_envs(num_envs: Any) -> int:
     """Returns the number of environments.
 
     Raises:
-        ValueError: It is not a positive integer, or greater than :data:`MOST_ENVS`.
+        ValueError: It is not a positive integer, or greater than :data:`MAX_ENVS`.
     """
-    return as_integer("num_envs", num_envs, 1, most=MOST_ENVS)
+    return as_integer("num_envs", num_envs, 1, limit=MAX_ENVS)
 
 
 def as_bool(name: str, value: Any) -> bool:
     """Converts a truth value of Python or NumPy to a Python ``bool``; numbers are refused.
 
     Raises:
-        TypeError: The value is no truth value.
+        TypeError: The value is not a truth value.
     """
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"`{name}` must be True or False, got {shown(value)}.")
@@ -142,7 +142,7 @@ def as_bool(name: str, value: Any) -> bool:
 
 
 def check_progress(progress: Any) -> None:
-    """Checks how progress is to be shown.
+    """Checks the argument ``progress``.
 
     Raises:
         TypeError: It is neither a truth value of Python nor a function.
@@ -155,7 +155,7 @@ def as_positive(name: str, value: Any) -> float:
     """Converts a number above 0 to a Python float.
 
     Raises:
-        ValueError: The value is no number, or not above 0, or infinite.
+        ValueError: The value is not a number, or not above 0, or infinite.
     """
     number = _as_number(value)
     if number is None or not 0 < number < float("inf"):
@@ -167,7 +167,7 @@ def as_fraction(name: str, value: Any) -> float:
     """Converts a number from 0 to 1 to a Python float.
 
     Raises:
-        ValueError: The value is no number, or out of range.
+        ValueError: The value is not a number, or out of range.
     """
     number = _as_number(value)
     if number is None or not 0 <= number <= 1:
@@ -186,7 +186,7 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
 
     Raises:
         IndexError: The list is empty. (This is Gymnasium's type.)
-        TypeError: ``env_fns`` is no list of functions, or an entry is not callable.
+        TypeError: ``env_fns`` is not a list of functions, or an entry is not callable.
     """
     if isinstance(env_fns, str) or not isinstance(env_fns, Iterable):
         how = (
@@ -210,10 +210,10 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
     return functions
 
 
-def misfit(function: Callable[..., Any], *arguments: Any) -> inspect.Signature | None:
+def mismatched_signature(function: Callable[..., Any], *arguments: Any) -> inspect.Signature | None:
     """Returns the signature of a function that cannot be called with these arguments.
 
-    ``None``: it can be, or it is written in C and does not tell.
+    ``None`` if it can be, or if it is written in C and has no signature.
     """
     try:
         signature = inspect.signature(function)
@@ -233,11 +233,11 @@ def as_executor(
 
     With one environment or one processor, workers cannot run in parallel with anything. A daemonic
     process, such as a worker of ``multiprocessing.Pool``, may start no processes. In all other
-    cases ``"process"`` is chosen, because the time of a step is not known in advance. Only
-    processes can be killed, and die alone, so a policy for either asks for them.
+    cases ``"process"`` is chosen, because the time of a step is not known in advance. Policies for
+    time-outs and deaths need processes: only they can be killed, and die without the program.
 
     Raises:
-        ValueError: ``executor`` is no choice, or cannot be used with this ``on_timeout``.
+        ValueError: ``executor`` is not one of the executors, or does not allow this ``on_timeout``.
     """
     check_choice("executor", executor, Executor)
     if executor == "auto":
@@ -258,13 +258,13 @@ def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_env
     Raises:
         ValueError: An argument is not a positive integer.
     """
-    most = num_envs if max_concurrency is None else _as_most(max_concurrency)
+    limit = num_envs if max_concurrency is None else _as_max_concurrency(max_concurrency)
     if num_workers is None:
-        return min(usable_cpus(), num_envs, most)
-    return min(as_integer("num_workers", num_workers, 1), num_envs, most)
+        return min(usable_cpus(), num_envs, limit)
+    return min(as_integer("num_workers", num_workers, 1), num_envs, limit)
 
 
-def _as_most(max_concurrency: Any) -> int:
+def _as_max_concurrency(max_concurrency: Any) -> int:
     """Checks ``max_concurrency`` with Gymnasium's rules and words; so ``True`` counts as 1."""
     if not isinstance(max_concurrency, int | np.integer):
         raise ValueError(  # noqa: TRY004 - Gymnasium's type
@@ -349,7 +349,7 @@ def _as_seed(seed: Any, row: int) -> int | None:
 
 
 def check_options(options: Any, num_envs: int) -> None:
-    """Refuses options of a reset of another form, and misspelt choices of rows.
+    """Refuses options of a reset of another form, and misspelled options that select rows.
 
     Raises:
         TypeError: ``options`` is neither a dictionary nor a list of dictionaries nor ``None``.
@@ -378,17 +378,17 @@ def _refused_form(options: Any) -> TypeError:
 
 
 def _check_entries(options: Mapping[str, Any], given: str, num_envs: int) -> None:
-    """Refuses misspelt choices of rows; ``given`` is the name of the options in errors.
+    """Refuses misspelled options that select rows; ``given`` names the options in errors.
 
     Environments may have options of any name, which are passed on. So an entry is refused only if
-    its name is that of an entry that selects rows but for a typing error, case, hyphens, a plural
-    or ``id`` in place of ``idx``, and if its value could select rows too: a ``bool`` array with one
-    value for each row, or a list or an array of row numbers. A reset of all rows would ignore it.
+    its name differs from one that selects rows merely by a typing error, case, hyphens, a plural or
+    ``id`` for ``idx``, and if its value could select rows too: a ``bool`` array with one value for
+    each row, or a list or an array of row numbers. A reset of all rows would ignore it.
     """
     for name, value in options.items():
         if name in ROW_OPTIONS or not isinstance(name, str):
             continue
-        meant = _meant_choice(name)
+        meant = _meant_row_option(name)
         if meant is not None and _may_select_rows(value, num_envs):
             wanted = "reset_mask" if meant == "reset_mask" else "env_index"
             raise ValueError(
@@ -397,8 +397,8 @@ def _check_entries(options: Mapping[str, Any], given: str, num_envs: int) -> Non
 
 
 @functools.lru_cache(maxsize=64)  # the rows of a list mostly have the same names
-def _meant_choice(name: str) -> str | None:
-    return near_miss(name, (*ROW_OPTIONS, "env_ids", "env_indices"), cutoff=0.87)
+def _meant_row_option(name: str) -> str | None:
+    return suggest(name, (*ROW_OPTIONS, "env_ids", "env_indices"), cutoff=0.87)
 
 
 def _may_select_rows(value: Any, num_envs: int) -> bool:
@@ -470,7 +470,7 @@ def as_full_batch(full_batch: Any, batch_size: int, num_envs: int) -> bool:
     """Returns whether resets with row numbers return all rows.
 
     Raises:
-        TypeError: ``full_batch`` is no truth value.
+        TypeError: ``full_batch`` is not a truth value.
         ValueError: Batches have fewer rows than there are environments.
     """
     is_full = as_bool("full_batch", full_batch)
@@ -564,7 +564,7 @@ def check_row_options(options: Any, num_rows: int, num_envs: int, instead: str) 
         instead: How the caller selects rows, for errors.
 
     Raises:
-        TypeError: ``options`` is neither, or an entry is no dictionary.
+        TypeError: ``options`` is neither, or an entry is not a dictionary.
         ValueError: The list has the wrong length, or options select rows.
     """
     is_list = isinstance(options, list | tuple)
@@ -583,7 +583,7 @@ def check_row_options(options: Any, num_rows: int, num_envs: int, instead: str) 
 
 
 def by_row(options: Any, num_rows: int) -> list[Any]:
-    """Returns checked options for each row; rows share those that are for all of them."""
+    """Returns checked options for each row; rows share a dictionary that is for all of them."""
     return list(options) if isinstance(options, list | tuple) else [options] * num_rows
 
 
@@ -643,7 +643,7 @@ def as_values(name: str, values: Any, num_envs: int, rows: list[int] | None) -> 
 
     Args:
         name: The attribute.
-        values: What ``set_attr`` was given.
+        values: The argument of ``set_attr``.
         num_envs: The number of all rows.
         rows: The rows to set; ``None`` for all rows.
 
@@ -669,16 +669,16 @@ def as_values(name: str, values: Any, num_envs: int, rows: list[int] | None) -> 
 
 
 def check_max_batches(max_batches: Any) -> None:
-    """Raises ``ValueError`` unless it is ``None`` or from 2 to :data:`MOST_BATCHES`."""
+    """Raises ``ValueError`` unless it is ``None`` or from 2 to :data:`MAX_BATCHES`."""
     if max_batches is not None:
-        as_integer("max_batches", max_batches, 2, most=MOST_BATCHES)
+        as_integer("max_batches", max_batches, 2, limit=MAX_BATCHES)
 
 
 def as_context(context: Any) -> Any:
     """Returns a ``multiprocessing`` context for the name of a start method, or for ``None``.
 
     Raises:
-        ValueError: There is no such start method, or ``context`` is no context. (The first words
+        ValueError: There is no such start method, or ``context`` is not a context. (The first words
             are Gymnasium's.)
     """
     methods = sorted(multiprocessing.get_all_start_methods())  # the default is first, and differs

@@ -1,4 +1,4 @@
-"""The values of arguments that choose: types for type checkers, from which checks read them too."""
+"""Types of arguments with a fixed set of values, for type checkers and for checks at run time."""
 
 from __future__ import annotations
 

@@ -1,22 +1,22 @@
 """The records of the logger ``cartwheel``.
 
 ============  ==================================================================================
-level         what
+level         record
 ============  ==================================================================================
 ``DEBUG``     a vector environment was made: its executor, workers and process ids
 ``WARNING``   a worker process died, and whether it is replaced
               (``on_worker_death="restart"``), or ended badly when it was closed
 ``WARNING``   the environment of a row failed and is replaced (``on_error="restart"``), with the
-              exception; native ones, which panic, tell it in their infos alone
+              exception; failures of native ones are reported only in their infos
 ``WARNING``   a call is still waiting, and for which workers
 ``WARNING``   a worker of ``cartwheel.ray`` died and is restarted
-``WARNING``   a collector begins anew, because another caller stepped or reset its environments
+``WARNING``   a collector starts over, because another caller stepped or reset its environments
 ``ERROR``     an environment raised when it was closed, or before it is replaced
-``ERROR``     a fork of this program shares batches with it, for lack of memory
+``ERROR``     a fork of this program still shares batches with it, for lack of memory
 ============  ==================================================================================
 
-What concerns a single environment is logged where it lives, which is a worker's process if the
-executor is ``"process"``.
+Records about a single environment are logged in its own process: a worker process if the executor
+is ``"process"``.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ LOGGER = logging.getLogger("cartwheel")
 #: Seconds between two records about a call that waits and its workers; the environment variable
 #: ``CARTWHEEL_REMINDER_S`` sets another number for vector environments made later, 0 for never.
 REMINDER_S = 60.0
-#: Seconds from which on there are none: 31 years, as for time-outs.
+#: Intervals of this many seconds (31 years) or more mean no reminders, as for time-outs.
 _NEVER_S = 1e9
 
 
 def reminder_s() -> float | None:
-    """Seconds between two reminders, or ``None`` for none.
+    """Returns the seconds between two reminders, or ``None`` for none.
 
     Raises:
-        ValueError: ``CARTWHEEL_REMINDER_S`` is no such number.
+        ValueError: ``CARTWHEEL_REMINDER_S`` is not such a number.
     """
     text = os.environ.get("CARTWHEEL_REMINDER_S")
     try:
@@ -57,21 +57,20 @@ def reminder_s() -> float | None:
 def log_waiting(
     call: str,
     seconds: float,
-    owed: Sequence[tuple[int, int]],
+    outstanding: Sequence[tuple[int, int]],
     shards: Sequence[tuple[int, int]],
     processes: Sequence[Any] = (),
 ) -> None:
     """Warns that ``call`` is still waiting.
 
     Args:
-        call: What waits: ``"step"``, ``"recv"`` …
-        seconds: For how long.
-        owed: First and last row, exclusive, of those that have not answered; a worker's rows answer
-            together.
-        shards: First and last row, exclusive, of each worker.
+        call: The waiting call: ``"step"``, ``"recv"`` …
+        seconds: Seconds that it has waited.
+        outstanding: Ranges of rows that have not answered: first row, and row after the last.
+        shards: For each worker, its first row and the row after its last.
         processes: The worker processes, if there are any.
     """
-    rows = {row for first, last in owed for row in range(first, last)}
+    rows = {row for first, last in outstanding for row in range(first, last)}
     waited_for = []
     for worker, (first, last) in enumerate(shards):
         own = [row for row in range(first, last) if row in rows]

@@ -46,7 +46,7 @@ def at(tree: Any, index: Any) -> Any:
 
 
 def concat(trees: Sequence[Any], axis: int = 0) -> Any:
-    """Joins the arrays of each place of the trees, along an axis."""
+    """Concatenates the corresponding arrays of the trees along an axis."""
     return apply(lambda *arrays: np.concatenate(arrays, axis), *trees)
 
 
@@ -76,7 +76,7 @@ def leaves(space: Space[Any]) -> Iterator[Space[Any]]:
 
 
 def count(space: Space[Any], batch: Any) -> int:
-    """Returns the number of rows of a batch; 0 if its space has no leaf, which nothing tells."""
+    """Returns the number of rows of a batch; 0 if it has no arrays."""
     if isinstance(space, Dict | Tuple):
         return next((count(part, batch[key]) for key, part in parts(space) if has_leaf(part)), 0)
     return len(batch)
@@ -125,7 +125,7 @@ def rows(space: Space[Any] | None, batch: Any, count: int) -> list[Any]:
     Args:
         space: The space of one row; ``None`` for nested arrays.
         batch: The rows; those that are arrays are views.
-        count: The number of rows, which a batch without arrays does not tell.
+        count: The number of rows, which a batch without arrays does not have.
 
     Returns:
         One value for each row; a Python integer in a ``Discrete`` space.
@@ -259,11 +259,11 @@ def as_array(name: str, array: Array) -> NDArray[Any]:
     if isinstance(array, np.ndarray):
         return array
     if hasattr(array, "__dlpack_device__"):
-        speaker = cast("SupportsDLPack", array)
-        device = int(speaker.__dlpack_device__()[0])
+        exporter = cast("SupportsDLPack", array)
+        device = int(exporter.__dlpack_device__()[0])
         if device != DLPACK_CPU:
             raise TypeError(
                 f"`{name}` must be on the CPU, got DLPack device type {device}: move it first."
             )
-        return np.from_dlpack(speaker)
+        return np.from_dlpack(exporter)
     return np.asarray(array)

@@ -1,6 +1,6 @@
-"""Whether cartwheel runs here, told in one sentence where it does not.
+"""Checks that cartwheel runs here, and loads the native module.
 
-The package's first import, so it uses only what old versions of Python have, too.
+This is the package's first import, so it also has to load in older versions of Python.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def check() -> None:
     """Loads the native module.
 
     Raises:
-        ImportError: Python is too old, the system is none of :data:`SYSTEMS`, or there is no native
-            module that this Python can load.
+        ImportError: Python is too old, the system is not one of :data:`SYSTEMS`, or this Python
+            cannot load the native module.
     """
     if sys.version_info < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
@@ -38,12 +38,12 @@ def check() -> None:
         raise ImportError(f"cartwheel runs on {systems}, not on {sys.platform}.{advice}")
     try:
         importlib.import_module(NATIVE)
-    except (ImportError, SystemError) as error:  # the latter where the ABI is another
+    except (ImportError, SystemError) as error:  # `SystemError`: another ABI
         raise ImportError(_reason(error), name=NATIVE) from error
 
 
 def _reason(error: Exception) -> str:
-    """Why the native module cannot be loaded, and what to do."""
+    """Returns why the native module cannot be loaded, and the remedy."""
     found = sorted(file.name for file in PACKAGE.glob("_cartwheel*.so"))
     if not found:
         return (
@@ -58,7 +58,7 @@ def _reason(error: Exception) -> str:
 
 
 def _python() -> str:
-    """This Python and its machine, as the names of wheels tell them apart."""
+    """Returns this Python and its machine, in the terms of the names of wheels."""
     threading = ", free-threaded" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
     libc = " ".join(platform.libc_ver()).strip()
     libc = f", {libc}" if libc else ""

@@ -1,6 +1,6 @@
-"""What a policy is, and what it may return.
+"""Policies: their forms and their results.
 
-:class:`~cartwheel.Collector` and :func:`~cartwheel.evaluate` follow these two rules, so a policy
+:class:`~cartwheel.Collector` and :func:`~cartwheel.evaluate` follow the same rules, so a policy
 that works in one works in the other.
 """
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Predictor(Protocol):
-    """A model that acts by ``predict``, such as the models of Stable-Baselines3."""
+    """A model with a method ``predict``, such as the models of Stable-Baselines3."""
 
     def predict(self, observations: Any, /) -> Any:
         """Returns actions, or a pair of actions and ``None``."""
 
 
-#: What :class:`~cartwheel.Collector` and :func:`~cartwheel.evaluate` accept.
+#: Accepted by :class:`~cartwheel.Collector` and :func:`~cartwheel.evaluate`.
 Policy: TypeAlias = Callable[..., Any] | Predictor
 
 
@@ -61,15 +61,15 @@ def actions_and_extras(answer: Any, space: Space[Any]) -> tuple[Any, dict[str, A
 
     A pair whose second entry is a dictionary is actions and extras, in every action space, unless
     the pair is nested just as the space is: then it is actions. A pair whose second entry is
-    ``None`` is what ``predict`` of a model without a recurrent state returns: actions. Any other
+    ``None`` is the result of ``predict`` of a model without a recurrent state: actions. Any other
     tuple is actions in a ``Tuple`` space, and refused in other spaces.
 
     Args:
-        answer: What the policy returned.
+        answer: The result of the policy.
         space: The action space of one environment.
 
     Returns:
-        The actions, and the extras by name; none if there are none. Neither is checked.
+        The actions, and the extras by name. Neither is checked.
 
     Raises:
         TypeError: The result is another tuple, such as actions and a recurrent state.
@@ -85,8 +85,8 @@ def actions_and_extras(answer: Any, space: Space[Any]) -> tuple[Any, dict[str, A
         return answer, {}
     kinds = ", ".join(type(part).__name__ for part in answer)
     raise TypeError(
-        f"the policy returned a tuple ({kinds}), which is no batch of actions in {space}. Return "
-        "actions, (actions, None), or actions and a dict of extras such as "
+        f"the policy returned a tuple ({kinds}), which is not a batch of actions in {space}. "
+        "Return actions, (actions, None), or actions and a dict of extras such as "
         '(actions, {"log_prob": …}). Recurrent states are not passed on: with recurrent=True the '
         "policy keeps them itself, one for each row."
     )

@@ -14,7 +14,7 @@ class Progress:
     INTERVAL = 0.05
 
     def __init__(self, total: int, after_s: float = 0.0) -> None:
-        """Starts at nothing of ``total``; draws nothing in the first ``after_s`` seconds."""
+        """Starts at 0 of ``total``; draws nothing in the first ``after_s`` seconds."""
         self._total = total
         self._count = 0
         self._visible = sys.stderr is not None and sys.stderr.isatty()
@@ -22,7 +22,7 @@ class Progress:
         self._drawn: tuple[str, float] = ("", 0.0)
 
     def advance(self, label: str, count: int = 1) -> None:
-        """``count`` parts begin, or are done; ``label`` says which."""
+        """Counts ``count`` parts that begin or are done; ``label`` names them."""
         self._count += count
         now = time.monotonic()
         drawn, at = self._drawn
@@ -39,11 +39,11 @@ class Progress:
         return self._visible
 
     def show(self, label: str, count: int) -> None:
-        """``count`` parts of all are done."""
+        """Sets the number of parts that are done to ``count``."""
         self.advance(label, count - self._count)
 
     def close(self) -> None:
-        """Wipes the bar."""
+        """Clears the bar."""
         if self._visible:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sp
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cartwheel._internal.gymnasium_versions import batch_differing_spaces
+from cartwheel._internal.versions import batch_differing_spaces
 
 #: A space as nested tuples; ``rust/cartwheel-python/src/space.rs`` lists the forms.
 Description: TypeAlias = "tuple[Any, ...]"
@@ -76,7 +76,7 @@ def check_fixed_shape(observations: Description, space: Space[Any]) -> None:
     """Checks that dense final observations are possible: every part has a fixed shape.
 
     Raises:
-        ValueError: Some part has none.
+        ValueError: Some part has no fixed shape.
     """
     if _any_part(observations, "opaque"):
         raise ValueError(

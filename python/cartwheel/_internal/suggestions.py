@@ -1,6 +1,6 @@
-"""Names that do not exist: the name that was meant, and the names that exist.
+"""Suggestions for errors about names that do not exist.
 
-:func:`instead_of` names the vector wrappers of Gymnasium that replace wrappers of single
+:func:`wrapper_advice` names the vector wrappers of Gymnasium that replace wrappers of single
 environments. Native environments of a vector environment are not objects of Python, so they cannot
 be wrapped one by one. A vector wrapper wraps all of them together.
 """
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 #: Arguments of ``reset`` that are easily passed to a constructor.
-_OF_RESET = ("seed", "options")
-#: What is called so elsewhere is called so here, by the first of these names that there is.
-_ELSEWHERE = {
+_RESET_ARGUMENTS = ("seed", "options")
+#: Names in other libraries, without underscores, with their names here, of which the first counts.
+_SYNONYMS = {
     "frameskip": ("frame_skip", "action_repeat"),
     "layout": ("format",),
     "k": ("stack_size",),
@@ -32,8 +32,8 @@ _ELSEWHERE = {
     "nenvs": ("num_envs",),
     "numenv": ("num_envs",),
 }
-#: The most characters of a value in an error.
-_SHOWN = 60
+#: The maximum length of a value in an error.
+_MAX_REPR = 60
 
 
 def keywords_of(constructor: Any) -> frozenset[str]:
@@ -43,15 +43,15 @@ def keywords_of(constructor: Any) -> frozenset[str]:
     return frozenset(part.name for part in parameters if part.kind in kinds) - {"self"}
 
 
-def near_miss(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
-    """Returns the one of ``names`` that ``name`` resembles most, or ``None``.
+def suggest(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
+    """Returns the name among ``names`` that is most similar to ``name``, or ``None``.
 
-    Case, underscores and hyphens do not count. ``cutoff`` is the least share of equal letters. Some
-    names that are used elsewhere, such as ``frameskip``, are known, too.
+    Case, underscores and hyphens do not count. ``cutoff`` is the minimum share of equal letters.
+    Some names in other libraries, such as ``frameskip``, are known, too.
     """
     plain = {_plain(known): known for known in names}
     found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=cutoff)
-    others = _ELSEWHERE.get(_plain(name), ())
+    others = _SYNONYMS.get(_plain(name), ())
     return next((plain[_plain(one)] for one in (*found, *others) if _plain(one) in plain), None)
 
 
@@ -67,16 +67,16 @@ def listed(names: Iterable[str]) -> str:
 def shown(value: Any) -> str:
     """Returns ``repr(value)`` in one line, abbreviated."""
     text = " ".join(repr(value).split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_REPR else f"{text[:_MAX_REPR]}…"
 
 
-def place_of(name: str, value: Any) -> str | None:
-    """Returns where an argument of ``reset`` belongs, or ``None`` for any other name."""
-    return f"pass it to `reset({name}={shown(value)})`" if name in _OF_RESET else None
+def reset_advice(name: str, value: Any) -> str | None:
+    """Returns advice for an argument that belongs to ``reset``, or ``None`` for other names."""
+    return f"pass it to `reset({name}={shown(value)})`" if name in _RESET_ARGUMENTS else None
 
 
-def explains_keywords(constructor: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Makes a constructor's error for an unknown keyword say what exists."""
+def checks_keywords(constructor: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Makes a constructor's error for an unknown keyword name the keywords that exist."""
     known = keywords_of(constructor)
 
     @functools.wraps(constructor)
@@ -91,17 +91,17 @@ def check_keywords(owner: str, keywords: dict[str, Any], known: frozenset[str]) 
     """Checks that a constructor has these keywords.
 
     Raises:
-        TypeError: A keyword is unknown; the error says what exists.
+        TypeError: A keyword is unknown; the error names those that exist.
     """
     for name in keywords:
         if name not in known:
-            raise TypeError(_explained(owner, name, keywords[name], known))
+            raise TypeError(_keyword_error(owner, name, keywords[name], known))
 
 
-def _explained(owner: str, name: str, value: Any, known: frozenset[str]) -> str:
+def _keyword_error(owner: str, name: str, value: Any, known: frozenset[str]) -> str:
     start = f"`{name}` is not a keyword of {owner}"
-    place, meant = place_of(name, value), near_miss(name, known)
-    if near_miss(name, ["num_envs"]) and "env_fns" in known:
+    place, meant = reset_advice(name, value), suggest(name, known)
+    if suggest(name, ["num_envs"]) and "env_fns" in known:
         place = f"repeat the function, `[function] * {shown(value)}`"
     if place is not None:
         return f"{start}: {place}."
@@ -116,10 +116,10 @@ def _explained(owner: str, name: str, value: Any, known: frozenset[str]) -> str:
     )
 
 
-def instead_of(
+def wrapper_advice(
     wrappers: Iterable[Any], one_by_one: str = 'vectorization_mode="sync" or "async"'
 ) -> str:
-    """Returns what to do instead of wrapping native environments one by one, for an error.
+    """Returns advice for an error: native environments cannot be wrapped one by one.
 
     Args:
         wrappers: Classes, ``functools.partial`` of them, functions, or Gymnasium's specs of

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from cartwheel._internal.arguments import as_timeout
-from cartwheel._internal.gymnasium_versions import keep_open
+from cartwheel._internal.versions import keep_open
 from cartwheel.envpool.pool import EnvPool
 from cartwheel.envpool.spec import Specs, record
 

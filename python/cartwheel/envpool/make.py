@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from cartwheel._internal.suggestions import keywords_of, near_miss
+from cartwheel._internal.suggestions import keywords_of, suggest
 from cartwheel.envpool.config import KEYWORDS, Config
 from cartwheel.envpool.interfaces import DMEnvPool, GymEnvPool, GymnasiumEnvPool
 from cartwheel.envpool.registry import find_task
@@ -170,7 +170,7 @@ def naming_unknown(task: Task, config: Config) -> Iterator[None]:
         if known is None:
             raise
         name, own = known
-        meant = near_miss(name, (*own, *KEYWORDS, "render_mode"))
+        meant = suggest(name, (*own, *KEYWORDS, "render_mode"))
         hint = "" if meant is None else f"Did you mean `{meant}`? "
         raise TypeError(
             f"`{name}` is not an option of {task.task_id}. {hint}Options of the environment: "

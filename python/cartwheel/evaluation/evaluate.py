@@ -176,7 +176,7 @@ def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, prog
     if not isinstance(envs, gym.vector.VectorEnv):
         raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
     check_progress(progress)
-    as_integer("episodes_per_env", episodes_per_env, 1, most=1 << 32)
+    as_integer("episodes_per_env", episodes_per_env, 1, limit=1 << 32)
     if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:
         raise ValueError(f"`confidence` must be between 0 and 1, got {confidence!r}")
     chosen = row_options_in(options)

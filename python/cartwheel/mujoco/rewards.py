@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel._internal.suggestions import near_miss, shown
+from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.errors import add_note
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _array(data: Any, name: Any) -> NDArray[np.float64]:
     if not isinstance(array, np.ndarray) or name.startswith("_"):
         names = [known for known in dir(data) if not known.startswith(("_", "efc_"))]
         arrays = [known for known in names if isinstance(getattr(data, known), np.ndarray)]
-        meant = near_miss(name, arrays)
+        meant = suggest(name, arrays)
         hint = "" if meant is None else f": did you mean {meant!r}?"
         raise ValueError(f"`observation` names {name!r}, which is not an array of MjData{hint}")
     if array.dtype != np.float64 or not array.flags.c_contiguous:

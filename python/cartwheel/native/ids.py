@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cartwheel._cartwheel import native_envs
-from cartwheel._internal.suggestions import near_miss, shown
+from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.native.plugins import without_module
 from cartwheel.native.registration import NAMESPACE
 
@@ -45,7 +45,7 @@ def _hint(env_id: str, name: str) -> str:
     """Returns what was probably meant by an id that does not exist."""
     name, names = name.removeprefix(NAMESPACE), [known for known, *_ in native_envs()]
     newest = [known for known in names if known.rpartition("-")[0] == name]
-    meant = newest[-1] if newest else near_miss(name, names)
+    meant = newest[-1] if newest else suggest(name, names)
     if meant is not None:
         return f"did you mean {meant!r}?"
     namespace, slash, _ = name.partition("/")

@@ -11,7 +11,7 @@ import numpy as np
 
 from cartwheel._cartwheel import NativeEnvs, env_keywords, native_envs, reset_option_names
 from cartwheel._internal.arguments import ROW_OPTIONS
-from cartwheel._internal.suggestions import instead_of, listed, near_miss, place_of, shown
+from cartwheel._internal.suggestions import listed, reset_advice, shown, suggest, wrapper_advice
 from cartwheel.native.mujoco.env import Simulated, is_simulated, keywords_of_simulated
 from cartwheel.native.registration import NATIVE_ENTRY_POINT, registered_id
 
@@ -101,17 +101,17 @@ def _no_such_keyword(
     envs = NativeEnvs(env_id, options, [(0, 1)], autoreset_mode="NextStep", freeze=False)
     attributes = envs.parameters()
     start = f"`{name}` is not a keyword of {env_id}"
-    place = place_of(name, value)
+    place = reset_advice(name, value)
     if place is not None:
         return f"{start}: {place}."
     if name in attributes:
         how = attribute.format(name=name, value=shown(value))
         return f"`{name}` of {env_id} is an attribute, not a keyword: `{how}`."
     given = () if owner == "NativeEnv" else ("num_envs",)
-    meant = near_miss(name, (*own, *others, *given))
+    meant = suggest(name, (*own, *others, *given))
     if meant is not None:
         return f"{start}: did you mean `{meant}`?"
-    meant = near_miss(name, attributes)
+    meant = suggest(name, attributes)
     if meant is not None:
         how = attribute.format(name=meant, value=shown(value))
         return f"{start}: did you mean the attribute `{meant}`? Set it by `{how}`."
@@ -151,7 +151,7 @@ def read_spec(spec: EnvSpec) -> tuple[str, dict[str, Any]]:
         names = ", ".join(wrapper.name for wrapper in spec.additional_wrappers)
         raise TypeError(
             f"{spec.id} is wrapped by {names}, but native environments cannot be wrapped one by "
-            f"one. {instead_of(spec.additional_wrappers)}"
+            f"one. {wrapper_advice(spec.additional_wrappers)}"
         )
     keywords = copy.deepcopy(spec.kwargs)
     return keywords.pop("env_id"), keywords
@@ -212,9 +212,7 @@ def options_of_reset(env_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _no_such_option(env_id: str, name: Any, own: list[str]) -> str:
     start = f"{env_id} has no option {name!r} of a reset"
-    meant = _ROWS_ELSEWHERE.get(name) or near_miss(
-        str(name), (*own, *ROW_OPTIONS, *_ROWS_ELSEWHERE)
-    )
+    meant = _ROWS_ELSEWHERE.get(name) or suggest(str(name), (*own, *ROW_OPTIONS, *_ROWS_ELSEWHERE))
     if meant is not None:
         return f"{start}: did you mean {_ROWS_ELSEWHERE.get(meant, meant)!r}?"
     has = f"only {' and '.join(map(repr, own))}" if own else "and no others"

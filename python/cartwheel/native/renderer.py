@@ -11,8 +11,8 @@ import numpy as np
 from gymnasium import logger
 from gymnasium.envs.registration import load_env_creator
 
-from cartwheel._internal.gymnasium_versions import spec_that_draws
 from cartwheel._internal.suggestions import keywords_of
+from cartwheel._internal.versions import spec_that_draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

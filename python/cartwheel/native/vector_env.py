@@ -30,7 +30,7 @@ from cartwheel._internal.arguments import (
 )
 from cartwheel._internal.literals import NativeExecutor, OnDone, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
-from cartwheel._internal.suggestions import keywords_of, near_miss
+from cartwheel._internal.suggestions import keywords_of, suggest
 from cartwheel.native.callbacks import NativeLink
 from cartwheel.native.ids import as_env_id
 from cartwheel.native.keywords import (
@@ -208,7 +208,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         )
         self._rules.check_limits([False])
         if thread_affinity_offset is not None:
-            as_integer("thread_affinity_offset", thread_affinity_offset, 0, most=2**32)
+            as_integer("thread_affinity_offset", thread_affinity_offset, 0, limit=2**32)
         self.render_mode = render_mode
         native_id = registered_id(self.env_id)
         self.spec = vector_spec(NativeVectorEnv.__init__, arguments, native_id)
@@ -522,7 +522,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """Packs a request to read a parameter of rows, or to set it: refused rows answer that."""
         if name not in self._link.envs.parameters():
             names = self.parameters
-            meant = near_miss(name, names) if isinstance(name, str) else None
+            meant = suggest(name, names) if isinstance(name, str) else None
             rest = f"it has {', '.join(names) or 'none'}"
             if meant is not None:
                 rest = f"did you mean {meant!r}?"

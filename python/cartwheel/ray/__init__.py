@@ -6,7 +6,7 @@ processes, moves the arrays and restarts what died (https://docs.ray.io); cartwh
 environments in each.
 """
 
-from cartwheel._internal.optional import load
+from cartwheel._internal.versions import load
 
 load("ray", "ray", "cartwheel.ray", "2.40")
 

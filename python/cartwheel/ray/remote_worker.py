@@ -8,8 +8,8 @@ import numpy as np
 import ray
 from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError, RayTaskError
 
-from cartwheel._internal.interrupts import uninterrupted
 from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.process import uninterrupted
 from cartwheel.errors import add_note
 from cartwheel.ray.rollout_actor import RolloutActor
 

@@ -11,9 +11,14 @@ import numpy as np
 import ray
 from gymnasium.error import ClosedEnvironmentError
 
-from cartwheel._internal.arguments import as_integer, as_timeout, check_dictionary, misfit
-from cartwheel._internal.interrupts import uninterrupted
+from cartwheel._internal.arguments import (
+    as_integer,
+    as_timeout,
+    check_dictionary,
+    mismatched_signature,
+)
 from cartwheel._internal.logging import LOGGER, reminder_s
+from cartwheel._internal.process import uninterrupted
 from cartwheel._internal.suggestions import shown
 from cartwheel.ray.remote_worker import RemoteWorker
 from cartwheel.ray.rollout_actor import Plan
@@ -469,7 +474,7 @@ def _check_function(name: str, function: Any, purpose: str) -> None:
     wanted = f"`{name}` must be a function without arguments that {purpose}"
     if not callable(function):
         raise TypeError(f"{wanted}, got {type(function)}.")
-    signature = misfit(function)
+    signature = mismatched_signature(function)
     if signature is not None:
         raise TypeError(f"{wanted}, but {shown(function)} takes {signature}.")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel._internal.optional import load as load_from_extra
+from cartwheel._internal.versions import load as load_from_extra
 from cartwheel.recorder.staged_file import StagedFile
 
 if TYPE_CHECKING:

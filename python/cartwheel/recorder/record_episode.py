@@ -10,9 +10,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.arguments import as_bool, as_integer, as_positive, as_rows
-from cartwheel._internal.finalizer import Finalizer
 from cartwheel._internal.literals import check_choice
-from cartwheel._internal.suggestions import explains_keywords
+from cartwheel._internal.process import Finalizer
+from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.recorder.buffer import Episode
 from cartwheel.recorder.frames import Camera, obstacle
 from cartwheel.recorder.h5_file import load_library
@@ -117,7 +117,7 @@ class RecordEpisode(VectorWrapper):
     _changes_steps = False
     _prepares_calls = True
 
-    @explains_keywords
+    @checks_keywords
     def __init__(
         self,
         env: VectorEnv[Any, Any, Any],

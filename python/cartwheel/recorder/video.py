@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel._internal.finalizer import Finalizer
+from cartwheel._internal.process import Finalizer
 from cartwheel.recorder.buffer import numbers
 from cartwheel.recorder.frames import line, with_caption
 from cartwheel.recorder.h5_file import load_library

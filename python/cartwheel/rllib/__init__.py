@@ -3,7 +3,7 @@
 ``pip install 'cartwheel[rllib]'``. RLlib fixes the version of Gymnasium.
 """
 
-from cartwheel._internal.optional import load
+from cartwheel._internal.versions import load
 
 load("ray.rllib", "rllib", "cartwheel.rllib")
 

@@ -12,7 +12,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from cartwheel._internal.adapters import check_mode
-from cartwheel._internal.arguments import as_autoreset_mode, misfit
+from cartwheel._internal.arguments import as_autoreset_mode, mismatched_signature
 from cartwheel._internal.literals import Executor, check_choice
 from cartwheel._internal.suggestions import check_keywords, keywords_of, shown
 from cartwheel.make import make_vec
@@ -89,7 +89,7 @@ def _check_function(function: Callable[..., Any]) -> None:
             f"{function.__name__} has several agents: register it by ray.tune.register_env, and "
             "step it by config.env_runners(env_runner_cls=cartwheel.rllib.AsyncMultiAgentEnvRunner)"
         )
-    signature = misfit(function, {})
+    signature = mismatched_signature(function, {})
     if signature is not None:
         raise TypeError(
             "`env` must be a function of one argument, the env_config, such as "

@@ -11,7 +11,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.vector.vector_multi_agent_env import VectorMultiAgentEnv
 
 from cartwheel._internal.arguments import as_env_fns
-from cartwheel._internal.suggestions import explains_keywords, shown
+from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.rllib.agents_env import REST, in_order, make_agents_env
 from cartwheel.vector.vector_env import VectorEnv
 
@@ -59,7 +59,7 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
     #: Whether there is nothing to close, before environments are made and after ``close``.
     closed = True
 
-    @explains_keywords
+    @checks_keywords
     def __init__(
         self,
         env_fns: Iterable[Callable[[], Any]],

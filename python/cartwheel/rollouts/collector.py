@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, check_progress, mode_of
-from cartwheel._internal.finalizer import Finalizer
+from cartwheel._internal.process import Finalizer
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
 from cartwheel.rollouts.collecting.policy_calls import Actor

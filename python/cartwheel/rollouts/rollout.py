@@ -178,7 +178,7 @@ class Rollout(Estimators):
             count = len(rows)
         else:
             length = (
-                self.num_steps if length is None else as_integer("length", length, 1, most=1 << 32)
+                self.num_steps if length is None else as_integer("length", length, 1, limit=1 << 32)
             )
             places = Places.of(self, length, length, stop_at_done=False)
             count = len(places.starts)
@@ -219,8 +219,8 @@ class Rollout(Estimators):
         Raises:
             ValueError: A number is below 1.
         """
-        length = as_integer("length", length, 1, most=1 << 32)
-        stride = length if stride is None else as_integer("stride", stride, 1, most=1 << 32)
+        length = as_integer("length", length, 1, limit=1 << 32)
+        stride = length if stride is None else as_integer("stride", stride, 1, limit=1 << 32)
         return Places.of(self, length, stride, stop_at_done=stop_at_done).windows(self, length)
 
     def tail(self, n: int) -> Rollout:

@@ -8,7 +8,7 @@ import gymnasium as gym
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
 
 from cartwheel._internal.arguments import as_integer
-from cartwheel._internal.suggestions import near_miss, shown
+from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.testing.attributes import check_parameters, check_states
 from cartwheel.testing.episodes import (
     check_frozen_rows,
@@ -136,7 +136,7 @@ def check_vector_env(
     seed, steps = as_integer("seed", seed, 0), as_integer("steps", steps, 1)
     for name in skip:
         if name not in _CHECKS:
-            meant = near_miss(name, CHECKS)
+            meant = suggest(name, CHECKS)
             rest = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CHECKS)}."
             raise ValueError(f"`skip` has no check {name!r}: {rest}")
     kit = Kit(envs, seed, steps, ignore_infos)

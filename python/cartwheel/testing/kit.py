@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from cartwheel._internal.gymnasium_versions import autoreset_mode_of
+from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.testing.player import Player
 from cartwheel.testing.report import EnvCheckError, Unchecked
 from cartwheel.testing.traces import Actions, compare, field_of, moment

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel._internal.gymnasium_versions import autoreset_mode_of
+from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.errors import add_note
 from cartwheel.testing.traces import Event, final_of, info_of, row_of
 

@@ -33,14 +33,14 @@ from cartwheel._internal.arguments import (
     row_options_in,
     without_rows,
 )
-from cartwheel._internal.finalizer import Finalizer
-from cartwheel._internal.gymnasium_versions import keep_open
 from cartwheel._internal.literals import RecvOrder, check_choice
+from cartwheel._internal.process import Finalizer
+from cartwheel._internal.versions import keep_open
 from cartwheel.errors import add_note
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.states import restored, saved
 from cartwheel.vector.stats import Stats
-from cartwheel.workers.inherited import free_in_workers
+from cartwheel.workers.inheritance import free_in_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -589,7 +589,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             MemoryError: There is not enough memory; nothing was allocated.
             gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
         """
-        slab = self._pool.new_rollout(as_integer("num_steps", num_steps, 1, most=65534))
+        slab = self._pool.new_rollout(as_integer("num_steps", num_steps, 1, limit=65534))
         self._link.attach_rollout(self._pool, slab)
         arrays = self._pool.record(slab)
         # A reset of no row repeats every row's observation: this is the present batch.

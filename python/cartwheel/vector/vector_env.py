@@ -31,7 +31,7 @@ from cartwheel._internal.arguments import (
 from cartwheel._internal.literals import OnDone, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.spaces import Batching
-from cartwheel._internal.suggestions import explains_keywords
+from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.vector.base import LAST_GRACE, ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import part_on_fork
@@ -225,7 +225,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     #: Whether :meth:`call` refuses ``reset``, ``step`` and ``close``.
     _reserves_calls = True
 
-    @explains_keywords
+    @checks_keywords
     def __init__(
         self,
         env_fns: Iterable[EnvFn],

@@ -14,11 +14,11 @@ from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import cache_draws
-from cartwheel._internal.interrupts import uninterrupted
 from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.process import uninterrupted
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.channels import Deadline, ProcessChannel
-from cartwheel.workers.inherited import free_in_workers
+from cartwheel.workers.inheritance import free_in_workers
 from cartwheel.workers.process import (
     EXPECTED_EXITS,
     NO_MAIN_GUARD,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import cloudpickle
 
 from cartwheel._cartwheel import Memory, Shard
-from cartwheel._internal.interrupts import uninterrupted
+from cartwheel._internal.process import uninterrupted
 from cartwheel.errors import add_note
 from cartwheel.workers.channels import LocalChannel, LocalWorkerChannel
 from cartwheel.workers.group import Crew

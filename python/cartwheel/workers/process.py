@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import Descriptor
 from cartwheel.workers.channels import ProcessChannel
-from cartwheel.workers.environment import changed_for_programs
+from cartwheel.workers.inheritance import changed_for_programs
 from cartwheel.workers.stderr import Stderr
 from cartwheel.workers.worker import serve_process
 

@@ -35,7 +35,7 @@ from gymnasium.wrappers import (
 )
 
 from cartwheel._cartwheel import cache_draws, draw_cached
-from cartwheel._internal.arguments import misfit
+from cartwheel._internal.arguments import mismatched_signature
 from cartwheel.workers.channels import pickled
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _methods(env: Any, row: int) -> tuple[Callable[[], Any], Callable[[Any], Any
                 f"`{name}`. Give it `get_state()`, which returns anything that can be pickled, and "
                 "`set_state(state)`, which takes that."
             )
-        signature = misfit(method, *arguments)
+        signature = mismatched_signature(method, *arguments)
         if signature is not None:
             form = "set_state(state)" if arguments else "get_state()"
             raise ValueError(

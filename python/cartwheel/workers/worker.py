@@ -26,9 +26,8 @@ from gymnasium.wrappers import TimeLimit
 from cartwheel._cartwheel import Descriptor, Memory, Shard, serve, watch_parent
 from cartwheel._internal.logging import LOGGER
 from cartwheel.workers.channels import ProcessWorkerChannel, pickled
-from cartwheel.workers.environment import change_environment
 from cartwheel.workers.faults import Fault
-from cartwheel.workers.inherited import free_inherited
+from cartwheel.workers.inheritance import change_environment, free_inherited
 from cartwheel.workers.one_env import Known
 from cartwheel.workers.restart_policy import Recovery, Replacements
 from cartwheel.workers.row_state import CachedEnv, ResetCache, load, sampled, saved

@@ -46,7 +46,7 @@ class Fit:
             and batch.shape == (rows, *self._shape)
         ):
             return
-        found = misfit(self._single, batch, rows, "")
+        found = mismatched_signature(self._single, batch, rows, "")
         if found is not None:
             raise ValueError(
                 f"`func` returned {self._what} that do not fit the space: for {rows} rows of "
@@ -54,7 +54,7 @@ class Fit:
             )
 
 
-def misfit(space: Space[Any], batch: Any, rows: int, where: str) -> str | None:
+def mismatched_signature(space: Space[Any], batch: Any, rows: int, where: str) -> str | None:
     """Says where a batch does not fit the space of one row; bounds are not looked at.
 
     Args:
@@ -86,7 +86,7 @@ def misfit(space: Space[Any], batch: Any, rows: int, where: str) -> str | None:
     else:
         fits = isinstance(batch, tuple | list | np.ndarray) and len(batch) == rows
         return None if fits else f"{rows} values are needed{where}, got {_told(batch)}"
-    found = (misfit(part, value, rows, place) for part, value, place in places)
+    found = (mismatched_signature(part, value, rows, place) for part, value, place in places)
     return next((text for text in found if text is not None), None)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.arguments import as_integer
-from cartwheel._internal.suggestions import explains_keywords
+from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers._rows import chosen_actions, merged_infos, take_infos
 from cartwheel.wrappers.base import KeepsState, ObservationWrapper, VectorWrapper, WholeBatches
 from cartwheel.wrappers.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch
@@ -349,7 +349,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
 
     _changes_steps = False  # the wrappers inside do
 
-    @explains_keywords
+    @checks_keywords
     def __init__(
         self,
         env: VectorEnv[Any, Any, Any],
@@ -366,7 +366,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
         """Checks the arguments; steps nothing."""
         frame_skip = as_integer("frame_skip", frame_skip, 1)
         if stack_size is not None:
-            stack_size = as_integer("stack_size", stack_size, 1, most=65536)
+            stack_size = as_integer("stack_size", stack_size, 1, limit=65536)
         if isinstance(screen_size, tuple | list):
             size = as_size("screen_size", screen_size)
         else:

@@ -15,8 +15,8 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer, as_rows, names_rows
-from cartwheel._internal.gymnasium_versions import AnyVectorWrapper, keep_open
 from cartwheel._internal.suggestions import shown
+from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers.source import Source, StepRecording
 
 if TYPE_CHECKING:

@@ -73,7 +73,7 @@ class CachedReset(VectorWrapper):
         self, env: VectorEnv[Any, Any, Any], num_states: int, seed: int | None = None
     ) -> None:
         """Makes the states. On a terminal, a bar shows the progress."""
-        num_states = as_integer("num_states", num_states, 1, most=1 << 32)
+        num_states = as_integer("num_states", num_states, 1, limit=1 << 32)
         if seed is not None:
             seed = as_integer("seed", seed, 0)
         inner = getattr(env, "unwrapped", env)

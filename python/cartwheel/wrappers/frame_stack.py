@@ -12,7 +12,7 @@ from cartwheel._cartwheel import FrameStack as Stack
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.literals import check_choice
-from cartwheel._internal.suggestions import explains_keywords
+from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers.base import KeepsState, VectorWrapper
 from cartwheel.wrappers.batch import RESET
 
@@ -64,7 +64,7 @@ class FrameStack(KeepsState, VectorWrapper):
         ValueError: ``stack_size`` is below 1, or ``padding_type`` is unknown.
     """
 
-    @explains_keywords
+    @checks_keywords
     def __init__(
         self,
         env: VectorEnv[Any, Any, Any],
@@ -73,7 +73,7 @@ class FrameStack(KeepsState, VectorWrapper):
         padding_type: Padding = "reset",
     ) -> None:
         """Checks the arguments; steps nothing."""
-        self.stack_size = as_integer("stack_size", stack_size, 1, most=65536)
+        self.stack_size = as_integer("stack_size", stack_size, 1, limit=65536)
         check_choice("padding_type", padding_type, Padding)
         self.padding_type = padding_type
         super().__init__(env)

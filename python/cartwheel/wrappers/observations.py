@@ -15,7 +15,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sp
 from gymnasium.spaces.utils import flatten, flatten_space
 
 from cartwheel._internal import nested
-from cartwheel._internal.gymnasium_versions import dict_like
+from cartwheel._internal.versions import dict_like
 from cartwheel.wrappers._rows import Fit, single_space
 from cartwheel.wrappers.base import ObservationWrapper, rows_of_batch
 from cartwheel.wrappers.images import Images, as_size

@@ -285,7 +285,7 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
         stats_key: str = "episode",
     ) -> None:
         """Checks the arguments; steps nothing."""
-        buffer_length = as_integer("buffer_length", buffer_length, 1, most=1 << 32)
+        buffer_length = as_integer("buffer_length", buffer_length, 1, limit=1 << 32)
         check_stats_key(env, stats_key)
         super().__init__(env)
         self._stats_key, self._mask_key = stats_key, f"_{stats_key}"

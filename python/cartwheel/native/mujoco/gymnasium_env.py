@@ -17,8 +17,8 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._internal.arguments import as_integer
-from cartwheel._internal.gymnasium_versions import spec_that_draws
 from cartwheel._internal.suggestions import shown
+from cartwheel._internal.versions import spec_that_draws
 from cartwheel.native.mujoco.library import logged_warnings
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cartwheel._internal.logging import LOGGER
-from cartwheel._internal.optional import load
+from cartwheel._internal.versions import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel._internal.suggestions import near_miss, shown
+from cartwheel._internal.suggestions import shown, suggest
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -251,7 +251,7 @@ def _part(owner: Any, part: str, name: str) -> Any:
         return getattr(owner, part)
     except AttributeError:
         fields = [known for known in dir(owner) if not known.startswith("_")]
-        meant = near_miss(part, fields)
+        meant = suggest(part, fields)
         hint = "" if meant is None else f": did you mean {meant!r}?"
         raise AttributeError(
             f"{name!r}: {type(owner).__name__} of MuJoCo has no field {part!r}{hint}"

@@ -9,8 +9,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from cartwheel._internal.interrupts import uninterrupted
 from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.process import uninterrupted
 from cartwheel.errors import ForkedProcessError
 from cartwheel.rollouts.collecting.policy_calls import Stopped
 

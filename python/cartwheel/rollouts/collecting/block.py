@@ -165,15 +165,15 @@ class Block:
                 if name not in result.extras:
                     result.extras[name] = _zeros(extra, result.shape)
                 result.extras[name][:, places] = extra[:, rows]
-            place_of = np.full(block.shape[1], -1)
-            place_of[rows] = places
+            reset_advice = np.full(block.shape[1], -1)
+            reset_advice[rows] = places
             finals = block.finals()
-            chosen = place_of[finals.rows] >= 0
+            chosen = reset_advice[finals.rows] >= 0
             if chosen.any():
                 result.add_finals(
                     Finals(
                         finals.steps[chosen],
-                        place_of[finals.rows[chosen]],
+                        reset_advice[finals.rows[chosen]],
                         nested.at(finals.observations, chosen),
                     )
                 )

@@ -1,18 +1,19 @@
-"""What differs between the versions of Gymnasium that cartwheel works beside.
+"""Differences between the supported versions of Gymnasium, and libraries of extras.
 
-``docs/gymnasium-versions.md`` has the table. Everything else asks Gymnasium itself.
+``docs/gymnasium-versions.md`` has the table. No other module asks for Gymnasium's version.
 """
 
 from __future__ import annotations
 
+import importlib
 import re
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-#: The oldest version that the tests run beside, see ``make matrix``.
+#: The oldest version that the tests run with, see ``make matrix``.
 OLDEST = "1.2.2"
-#: What draws an environment before 1.3, by its present id; the two differ only in the rain.
+#: Ids before 1.3 of environments that draw frames, by present id; they differ only in the rain.
 _BEFORE = {"Taxi-v4": "Taxi-v3"}
 
 
@@ -33,7 +34,7 @@ def check_version(installed: str) -> None:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Returns the numbers of a version; what follows them, as in ``1.4.0a1``, does not count."""
+    """Returns the numbers of a version; a suffix, as in ``1.4.0a1``, does not count."""
     found = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, found[0].split("."))) if found else ()
 
@@ -57,16 +58,16 @@ _SHARES_METADATA = numbers(gym.__version__) < (1, 4)
 
 
 def keep_open(envs: Any) -> None:
-    """The ``__del__`` of vector environments and wrappers: does nothing.
+    """Does nothing: the ``__del__`` of vector environments and wrappers.
 
-    Gymnasium 1.2 has one that calls ``close``: also of objects that were never made, because their
-    arguments were refused, and of wrappers, whose environments may be in use without them. A pool
-    ends by itself when nothing refers to it.
+    That of Gymnasium 1.2 calls ``close``, even for objects whose construction failed, and for
+    wrappers whose environments are still in use without them. A pool ends when the last reference
+    to it is gone.
     """
 
 
 def autoreset_mode_of(envs: Any) -> Any:
-    """Returns the autoreset mode that a vector environment has, or ``None`` if it names none.
+    """Returns the autoreset mode that a vector environment has, or ``None`` if it has none.
 
     It is in ``metadata``. But before 1.4, ``SyncVectorEnv`` and ``AsyncVectorEnv`` write it to the
     metadata of the environments' class, where the next vector environment overwrites it.
@@ -99,3 +100,42 @@ def dict_like(space: Dict, parts: dict[str, Space[Any]]) -> Dict:
 def spec_that_draws(env_id: str) -> EnvSpec | None:
     """Returns the spec of the environment that draws ``env_id``, or ``None`` if there is none."""
     return gym.registry.get(env_id) or gym.registry.get(_BEFORE.get(env_id, ""))
+
+
+def load(library: str, extra: str, user: str, oldest: str | None = None) -> Any:
+    """Imports a library of an extra.
+
+    Args:
+        library: The module to import.
+        extra: The extra that installs it.
+        user: The module or environment that needs it, for the error.
+        oldest: The oldest version that works, if an older one would fail only later.
+
+    Raises:
+        ImportError: The library, or something that it imports, is not installed, or it is too old.
+    """
+    if oldest is not None:
+        _check_version(library, extra, user, oldest)
+    try:
+        return importlib.import_module(library)
+    except ImportError as error:
+        raise ImportError(
+            f"{user} needs {library}: pip install 'cartwheel[{extra}]' ({error})",
+            name=error.name,
+            path=error.path,
+        ) from error
+
+
+def _check_version(library: str, extra: str, user: str, oldest: str) -> None:
+    """Raises ``ImportError`` if a library is too old; it need not be imported."""
+    metadata: Any = importlib.import_module("importlib.metadata")  # slow to import
+    try:
+        found = metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return  # not installed, or without metadata: the import shows which
+    if numbers(found) < numbers(oldest):
+        raise ImportError(
+            f"{user} needs {library} {oldest} or newer, but {found} is installed: "
+            f"pip install -U 'cartwheel[{extra}]'",
+            name=library,
+        )

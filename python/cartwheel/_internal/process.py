@@ -1,0 +1,111 @@
+"""Events of this process: Ctrl-C, which can be deferred, and functions that run at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import threading
+import weakref
+from multiprocessing.util import Finalize
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Handles Ctrl-C after the block instead of within it.
+
+    For blocks that make a call and record it: between the two, an interrupt would lose the record.
+    Results of ale-py could be received and not counted, and then be waited for forever; a rollout
+    could be requested twice from one of Ray's actors; a process could be started and not recorded.
+    Only the main thread handles signals.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *signal_and_frame: received.append(signal_and_frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if received:
+            handler(*received[0])
+
+
+#: Any priority: later finalizers of the same priority are called first.
+_EXIT_PRIORITY = 10
+
+
+class Finalizer:
+    """Calls a function once: when its owner is collected, when this process ends, or on demand.
+
+    ``weakref.finalize`` promises the same, but its functions are called at the place that its first
+    use has in the order of ``atexit``. In a program that began with
+    ``tempfile.TemporaryDirectory()``, ``multiprocessing`` has by then terminated its daemonic
+    children and waited forever for the others; and in a process of ``multiprocessing`` they are not
+    called at all. The finalizers of ``multiprocessing`` are called in both cases, before anything
+    happens to children, the last one first.
+
+    A child that was forked from this process never calls the function.
+
+    The owner keeps this object, and the program refers to it by a weak reference alone. So the
+    function may refer to the owner, as the function that ends a vector environment does where an
+    environment refers to it: then both are garbage together, which a garbage collection ends.
+
+    Attributes:
+        alive: Whether the function is still to be called in this process.
+    """
+
+    def __init__(self, owner: object, function: Callable[..., object], *args: object) -> None:
+        """Registers the function.
+
+        Args:
+            owner: The object.
+            function: The function. If it or ``args`` refer to the object, only a garbage collection
+                calls it before the process ends.
+            *args: Its first arguments.
+        """
+        self._pid = os.getpid()
+        self._calls = [functools.partial(function, *args)]  # `pop` is atomic: one thread calls it
+        here = weakref.ref(self)
+        self._at_end = Finalize(owner, _call, args=(here,), exitpriority=_EXIT_PRIORITY)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the function is still to be called in this process."""
+        return bool(self._calls) and os.getpid() == self._pid
+
+    def __call__(self, *args: object) -> None:
+        """Calls the function with further arguments, unless it was called or detached."""
+        if not self.alive:
+            return
+        try:
+            call = self._calls.pop()
+        except IndexError:  # another thread called it
+            return
+        self._at_end.cancel()
+        call(*args)
+
+    def detach(self) -> None:
+        """Cancels the call."""
+        self._calls.clear()
+        self._at_end.cancel()
+
+    def __del__(self) -> None:
+        """Calls the function when this object is garbage, together with its owner.
+
+        Weak references are cleared by then, but the objects that the function refers to are intact.
+        """
+        self()
+
+
+def _call(finalizer: weakref.ref[Finalizer]) -> None:
+    called = finalizer()
+    if called is not None:
+        called()
