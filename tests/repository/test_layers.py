@@ -1,7 +1,7 @@
-"""The layout of the sources: which room may import which, and no circular imports.
+"""The layers of the sources: imports run downwards, and there are no circular imports.
 
-A room is a top-level folder or file of a package. Each list below has one floor per line, from top
-to bottom. A room imports only from floors below its own. ``ARCHITECTURE.md`` describes the rooms.
+Each list below has one layer per line, from top to bottom, of top-level modules: folders or files
+of a package. A module imports only from layers below its own. ``ARCHITECTURE.md`` describes them.
 """
 
 import re
@@ -87,40 +87,40 @@ PACKAGES = {
 LAZY = {("wrappers", "recorder")}
 
 
-def room(module):
+def top_level(module):
     return module.partition(".")[0]
 
 
 @pytest.fixture(scope="module", params=PACKAGES)
 def package(request):
-    """The modules of a package, the imports among them, and the floor of each room."""
-    reader, floors = PACKAGES[request.param]
-    lines = enumerate(dedent(floors).strip().splitlines())
+    """The modules of a package, the imports among them, and the layer of each top-level module."""
+    reader, layers = PACKAGES[request.param]
+    lines = enumerate(dedent(layers).strip().splitlines())
     return *reader(ROOT / request.param), {
-        name: floor for floor, line in lines for name in line.split()
+        name: layer for layer, line in lines for name in line.split()
     }
 
 
-def test_every_room_is_on_a_floor(package):
-    modules, _, floors = package
-    assert {room(module) for module in modules} == set(floors)
+def test_every_module_is_in_a_layer(package):
+    modules, _, layers = package
+    assert {top_level(module) for module in modules} == set(layers)
 
 
-def test_no_room_imports_from_its_own_floor_or_above(package):
-    _, imports, floors = package
+def test_no_module_imports_from_its_own_layer_or_above(package):
+    _, imports, layers = package
     upwards = [
         f"{found}, which is above"
         for found in imports
-        if room(found.source) != room(found.target)
-        and floors[room(found.source)] >= floors[room(found.target)]
+        if top_level(found.source) != top_level(found.target)
+        and layers[top_level(found.source)] >= layers[top_level(found.target)]
         and (found.source, found.target) not in LAZY
     ]
     assert not upwards, "\n".join(upwards)
 
 
 def test_no_file_imports_itself_through_others(package):
-    _, imports, floors = package
-    if "lib" in floors:  # Rust: a module may import from its parent, whose type it extends
+    _, imports, layers = package
+    if "lib" in layers:  # Rust: a module may import from its parent, whose type it extends
         imports = [found for found in imports if not found.source.startswith(f"{found.target}.")]
     targets = {}
     for found in imports:
@@ -139,65 +139,65 @@ def read(reader, root, files):
 
 def test_every_import_of_a_python_file_counts(tmp_path):
     files = {
-        "__init__.py": "from house.attic.box import Box\n",
-        "cellar.pyi": "import house.attic.box\n",
-        "attic/__init__.py": "from house.attic.chest import lid\n",
-        "attic/chest.py": "lid = None  # from house import cellar\n",
-        "attic/box.py": """\
+        "__init__.py": "from sample.api.box import Box\n",
+        "core.pyi": "import sample.api.box\n",
+        "api/__init__.py": "from sample.api.chest import lid\n",
+        "api/chest.py": "lid = None  # from sample import core\n",
+        "api/box.py": """\
             from typing import TYPE_CHECKING
-            from house.attic import chest, lid
-            from house import cellar
+            from sample.api import chest, lid
+            from sample import core
             if TYPE_CHECKING:
-                from house.cellar import Wine
+                from sample.core import Wine
             def open():
-                import house
+                import sample
         """,
     }
-    assert read(python_imports, tmp_path / "python" / "house", files) == [
-        ("python/house/__init__.py:1 imports attic.box", "__init__"),
-        ("python/house/attic/__init__.py:1 imports attic.chest", "attic"),
-        ("python/house/attic/box.py:2 imports attic", "attic.box"),
-        ("python/house/attic/box.py:2 imports attic.chest", "attic.box"),
-        ("python/house/attic/box.py:3 imports __init__", "attic.box"),
-        ("python/house/attic/box.py:5 imports cellar", "attic.box"),
-        ("python/house/attic/box.py:7 imports __init__", "attic.box"),
-        ("python/house/cellar.pyi:1 imports attic.box", "cellar"),
+    assert read(python_imports, tmp_path / "python" / "sample", files) == [
+        ("python/sample/__init__.py:1 imports api.box", "__init__"),
+        ("python/sample/api/__init__.py:1 imports api.chest", "api"),
+        ("python/sample/api/box.py:2 imports api", "api.box"),
+        ("python/sample/api/box.py:2 imports api.chest", "api.box"),
+        ("python/sample/api/box.py:3 imports __init__", "api.box"),
+        ("python/sample/api/box.py:5 imports core", "api.box"),
+        ("python/sample/api/box.py:7 imports __init__", "api.box"),
+        ("python/sample/core.pyi:1 imports api.box", "core"),
     ]
 
 
 def test_every_import_of_a_rust_file_counts(tmp_path):
     files = {
-        "lib.rs": "mod attic;\nmod cellar;\npub use cellar::wine::Wine as Drink;\n",
-        "attic.rs": """\
-            //! See [`crate::cellar`].
+        "lib.rs": "mod api;\nmod core;\npub use core::wine::Wine as Drink;\n",
+        "api.rs": """\
+            //! See [`crate::core`].
             use std::{fmt, path::{Path}};
             use crate::{
                 Drink,
-                cellar::{self, shelf::{Jam, Salt}},
+                core::{self, shelf::{Jam, Salt}},
             };
             const TEXT: &str = "crate::nowhere";
-            fn open<'a>(jam: &'a Jam) { super::cellar::light('"') }
-            mod inner { use super::Jam; use super::super::cellar::Lamp; }
+            fn open<'a>(jam: &'a Jam) { super::core::light('"') }
+            mod inner { use super::Jam; use super::super::core::Lamp; }
             #[cfg(test)]
-            mod tests { use crate::cellar::wine; }
+            mod tests { use crate::core::wine; }
         """,
-        "cellar/mod.rs": "mod shelf;\npub(crate) mod wine;\n#[cfg(all(test, x))]\nmod trial;\n",
-        "cellar/wine.rs": "use super::shelf;\n",
-        "cellar/shelf.rs": "/* use crate::attic; */\n",
-        "cellar/trial.rs": "use crate::attic;\n",
+        "core/mod.rs": "mod shelf;\npub(crate) mod wine;\n#[cfg(all(test, x))]\nmod trial;\n",
+        "core/wine.rs": "use super::shelf;\n",
+        "core/shelf.rs": "/* use crate::api; */\n",
+        "core/trial.rs": "use crate::api;\n",
     }
-    assert read(rust_imports, tmp_path / "rust" / "house" / "src", files) == [
-        ("rust/house/src/attic.rs:3 imports cellar.wine", "attic"),
-        ("rust/house/src/attic.rs:3 imports cellar", "attic"),
-        ("rust/house/src/attic.rs:3 imports cellar.shelf", "attic"),
-        ("rust/house/src/attic.rs:9 imports cellar", "attic"),
-        ("rust/house/src/attic.rs:8 imports cellar", "attic"),
-        ("rust/house/src/cellar/wine.rs:1 imports cellar.shelf", "cellar.wine"),
-        ("rust/house/src/lib.rs:3 imports cellar.wine", "lib"),
+    assert read(rust_imports, tmp_path / "rust" / "sample" / "src", files) == [
+        ("rust/sample/src/api.rs:3 imports core.wine", "api"),
+        ("rust/sample/src/api.rs:3 imports core", "api"),
+        ("rust/sample/src/api.rs:3 imports core.shelf", "api"),
+        ("rust/sample/src/api.rs:9 imports core", "api"),
+        ("rust/sample/src/api.rs:8 imports core", "api"),
+        ("rust/sample/src/core/wine.rs:1 imports core.shelf", "core.wine"),
+        ("rust/sample/src/lib.rs:3 imports core.wine", "lib"),
     ]
 
 
-def test_only_the_room_of_arrays_touches_the_memory_of_numpy():
+def test_only_the_array_module_touches_the_memory_of_numpy():
     binding = ROOT / "rust/cartwheel-python/src"
     typed = re.compile(
         r"npyffi|PY_ARRAY_API|PyArray\d|PyArrayDyn|PyArrayMethods|PyReadonly|PyReadwrite"

@@ -260,7 +260,7 @@ def _alone(env_fn, script, wrap, row, action_space):
         try:
             observation, reward, terminated, truncated, info = env.step(action)
         except Exception:
-            # As `on_error="restart"` does, with the seed that ARCHITECTURE.md promises.
+            # As `on_error="restart"` does, with the seed of `workers/restart_policy.py`.
             env, replaced = wrap(env_fn()), replaced + 1
             env.reset(seed=int(np.random.SeedSequence([seed, replaced]).generate_state(1)[0]))
             life.append(Moment("failed", life[-1].observation, 0.0, False, True, {}))
