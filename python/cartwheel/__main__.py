@@ -52,7 +52,7 @@ def run() -> int:
 
 
 def _reader_is_gone() -> bool:
-    """Whether stdout is a pipe or socket that nobody reads."""
+    """Whether stdout is a pipe or socket whose reader is gone."""
     poll = select.poll()
     poll.register(sys.stdout, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -1,4 +1,4 @@
-"""Specs of vector environments of registered environments, and how they are made again."""
+"""Specs of vector environments of registered environments, and their reconstruction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 #: The vector entry point of specs of :meth:`Recipe.as_spec`; a string, so that they survive JSON.
-ENTRY_POINT = "cartwheel._spec:make_again"
+ENTRY_POINT = "cartwheel._spec:rebuild"
 #: The keyword of such a spec that has everything except keywords of the environment.
 _OWN = "cartwheel"
 #: Keywords of ``gymnasium.make`` itself, and of ``make_vec``.
@@ -39,7 +39,7 @@ _OF_MAKE = ("max_episode_steps", "disable_env_checker", "render_mode", "num_envs
 
 @dataclasses.dataclass
 class Recipe:
-    """All that is needed to make a vector environment of registered environments.
+    """The data from which a vector environment of registered environments is made.
 
     Attributes:
         spec: The spec of a single environment, without keywords.
@@ -56,7 +56,7 @@ class Recipe:
     wrappers: tuple[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]], ...]
 
     @classmethod
-    def of(cls, spec: EnvSpec, num_envs: int) -> Recipe:
+    def from_spec(cls, spec: EnvSpec, num_envs: int) -> Recipe:
         """Returns the recipe of a spec.
 
         Args:
@@ -105,7 +105,7 @@ class Recipe:
         return envs
 
     def _explain(self, error: TypeError) -> None:
-        """Notes on the error for an unknown keyword of the environment what exists."""
+        """Adds the keywords that exist as a note to the error for an unknown keyword."""
         found = re.search("unexpected keyword argument '([^']+)'", str(error))
         name = found and found[1]
         if name not in self.env_kwargs:
@@ -131,8 +131,9 @@ class Recipe:
         """Returns the recipe as a spec, which also works with ``gymnasium.make_vec``.
 
         A spec of Gymnasium's own vector environments cannot have keywords of cartwheel, such as
-        ``executor``. So this spec names a vector entry point, :func:`make_again`. With an entry
-        point, Gymnasium allows neither vector keywords nor wrappers, so one keyword has them all.
+        ``executor``. So this spec names a vector entry point, :func:`rebuild`. With an entry
+        point, Gymnasium allows neither vector keywords nor wrappers, so one keyword has all of
+        them.
         """
         spec = copy.deepcopy(self.spec)
         own = {
@@ -154,8 +155,8 @@ class Recipe:
         return spec
 
 
-def make_again(num_envs: int, **kwargs: Any) -> VectorEnv:
-    """The vector entry point of specs of :class:`~cartwheel.VectorEnv`, for ``gymnasium.make_vec``.
+def rebuild(num_envs: int, **kwargs: Any) -> VectorEnv:
+    """Makes the vector environment of a spec: the entry point for ``gymnasium.make_vec``.
 
     Args:
         num_envs: Number of environments.
@@ -204,7 +205,7 @@ def as_ale_spec(spec: EnvSpec, wrappers: Iterable[Any], *, one_by_one: bool) -> 
 
     Args:
         spec: The registered spec, or the spec of an earlier vector environment.
-        wrappers: Functions for single environments, which there are none of.
+        wrappers: Functions for single environments, of which ale-py has none.
         one_by_one: Whether single environments were asked for by ``vectorization_mode``.
 
     Raises:

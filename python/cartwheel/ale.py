@@ -63,7 +63,7 @@ class AleVectorEnv(AtariVectorEnv):
     different:
 
     * Arguments, actions, seeds and the order of calls are checked. (An action that does not exist,
-      a second ``recv`` and a ``batch_size`` above ``num_envs`` would wait for ever, and
+      a second ``recv`` and a ``batch_size`` above ``num_envs`` would wait forever, and
       ``num_envs=0`` would end the program.)
     * Rewards are ``float64``. Every info has its mask (``_lives``).
     * In ``SAME_STEP`` final observations are in the forms of
@@ -103,7 +103,7 @@ class AleVectorEnv(AtariVectorEnv):
         **keywords: Other keywords of ``AtariVectorEnv``, with its defaults.
 
     Raises:
-        TypeError: There is no such keyword; the message says what was meant, or what exists.
+        TypeError: The keyword does not exist; the message says what was meant, or what exists.
         ValueError: There is no such game, a number is out of range, or arguments exclude each
             other.
     """
@@ -310,7 +310,7 @@ class AleVectorEnv(AtariVectorEnv):
             self._in_flight -= self.batch_size
 
     def _checked(self, actions: Any) -> NDArray[Any]:
-        """Returns the actions as ale-py needs them; it waits for ever for those it cannot take."""
+        """Returns the actions as ale-py needs them; it waits forever for those it cannot take."""
         array = np.asarray(actions)
         shape = (self.batch_size, 3) if self.continuous else (self.batch_size,)
         if array.dtype.kind not in ("iuf" if self.continuous else "iu"):
@@ -431,7 +431,7 @@ def check_keywords(keywords: dict[str, Any]) -> None:
     """Raises if ale-py has no such keyword, or would not notice that a value makes no sense.
 
     Raises:
-        TypeError: There is no such keyword; the message says what was meant, or what exists.
+        TypeError: The keyword does not exist; the message says what was meant, or what exists.
         ValueError: A number is out of range.
     """
     known = keywords_of(AtariVectorEnv) | _OWN

@@ -14,8 +14,8 @@ RaisedType = TypeVar("RaisedType", bound=BaseException)
 def as_pickled(error: BaseException) -> tuple[Any, ...]:
     """Returns how an exception is pickled and copied: by its text and attributes.
 
-    Python would call the constructor with the text, which is not what the constructor takes. Every
-    exception whose constructor takes anything else has this function as its ``__reduce__``.
+    Python would call the constructor with the text. Exceptions whose constructor has other
+    parameters use this function as their ``__reduce__``.
     """
     return _loaded, (type(error), error.args), vars(error)
 
@@ -115,10 +115,10 @@ class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutEr
         self.workers = workers
 
     @classmethod
-    def of(
+    def from_call(
         cls, call: str, seconds: float, env_index: list[int], workers: list[int]
     ) -> WorkerTimeoutError:
-        """A call that has timed out, in Gymnasium's words, with the rows that have not answered."""
+        """Makes the error of a call that has timed out, with Gymnasium's wording and the rows."""
         return cls(
             f"The call to `{call}` has timed out after {seconds:g} second(s). Rows {env_index} "
             "have not answered; nothing is lost: wait again, reset or close.",
@@ -148,12 +148,12 @@ class EnvFailedError(CartwheelError, RuntimeError):
 
 
 class PluginError(CartwheelError, RuntimeError):
-    """A plugin broke a rule of its interface; the message names it and says what it did.
+    """A plugin violated its interface; the message names the plugin and the violation.
 
-    It wrote infos that cannot be read or that belong to other rows, or it did not say which row it
-    reached. The rows of the call must be reset. Report it to the author of the plugin, because it
-    may do other damage, too. With ``CARTWHEEL_CHECK_PLUGINS=1`` in the environment of the program,
-    a write outside of its rows is this error, too.
+    It wrote infos that cannot be read or that belong to other rows, or it did not report the row
+    that it reached. The rows of the call must be reset. Report it to the author of the plugin,
+    because it may corrupt other memory, too. With ``CARTWHEEL_CHECK_PLUGINS=1`` in the environment
+    of the program, a write outside of its rows also raises this error.
     """
 
 
@@ -161,8 +161,8 @@ class BrokenPoolError(CartwheelError, RuntimeError):
     """The vector environment is broken, and can only be closed.
 
     A call panicked outside of any environment, or a worker process wrote garbage into shared
-    memory. That call and every later one raise this error, and say which of the two it was: the
-    message of the panic, or the worker and what it wrote.
+    memory. That call and every later one raise this error, whose message has the cause: the
+    message of the panic, or the worker and the value that it wrote.
     """
 
 
@@ -186,9 +186,9 @@ class ForkedProcessError(CartwheelError, RuntimeError):
 def add_note(error: RaisedType, note: str) -> RaisedType:
     """Adds a note to ``error``, if its class allows notes, and returns it.
 
-    So a function can raise an exception with a note without a name for it: a frame of the traceback
-    that has the exception in a variable is in a cycle with it, and so are the vector environments
-    of all frames, until a garbage collection.
+    The return value lets a function raise an exception with a note without a variable for it. A
+    frame of the traceback that has the exception in a variable is in a cycle with it, as are the
+    vector environments of all frames, until a garbage collection.
 
     This does not use ``BaseException.add_note``. That method exists only from Python 3.11 on, and
     raises for frozen dataclasses, so that the original exception would be lost.
@@ -199,12 +199,12 @@ def add_note(error: RaisedType, note: str) -> RaisedType:
     return error
 
 
-#: How the note begins that names the row whose environment raised an exception.
+#: The beginning of the note with the row whose environment raised an exception.
 RAISED_BY = "raised by the environment of row"
 
 
 def is_raised_by_env(error: BaseException) -> bool:
-    """Whether an environment raised ``error``: then the results of the call are lost.
+    """Whether an environment raised ``error``, so that the results of the call are lost.
 
     An error without the note comes from checks before anything was stepped.
     """

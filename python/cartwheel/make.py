@@ -150,14 +150,14 @@ def make_vec(
         The vector environment. Its ``spec`` rebuilds it, also by ``gymnasium.make_vec``.
 
     Raises:
-        gymnasium.error.Error: There is no such id, it has no entry point, or there are wrappers for
-            native environments. The message names the vector wrappers to use, if Gymnasium has
+        gymnasium.error.Error: The id does not exist, it has no entry point, or there are wrappers
+            for native environments. The message names the vector wrappers to use, if Gymnasium has
             them.
         ImportError: ``executor="ale"`` without ale-py: ``pip install 'cartwheel[ale]'``.
-        TypeError: There is no such keyword; the error or its note names what exists. Or
+        TypeError: A keyword does not exist; the error or its note names those that exist. Or
             ``wrappers`` or ``vector_kwargs`` has the wrong type.
-        ValueError: There is no such vectorization mode, or ``num_envs`` is not a positive integer,
-            or too large.
+        ValueError: The vectorization mode does not exist, or ``num_envs`` is not a positive
+            integer, or too large.
         MemoryError: There is not enough memory for so many environments.
         Exception: As for :class:`VectorEnv`.
     """
@@ -189,7 +189,7 @@ def make_vec(
         raise gym.error.Error(
             f"The vector entry point of {spec.id} is not cartwheel's: use gymnasium.make_vec."
         )
-    recipe = Recipe.of(spec, num_envs)
+    recipe = Recipe.from_spec(spec, num_envs)
     if wrappers is not None:
         recipe.wrappers = tuple(wrappers)
     if chosen_mode in _EXECUTORS:
@@ -215,7 +215,7 @@ def _check(wrappers: Any, vector_kwargs: Any) -> None:
 def _make_whole(
     spec: EnvSpec, num_envs: int, vector_kwargs: dict[str, Any], kwargs: dict[str, Any]
 ) -> Any:
-    """Calls the vector entry point by ``gymnasium.make_vec``, which sets the ``spec``."""
+    """Calls the vector entry point through ``gymnasium.make_vec``, which sets the ``spec``."""
     if "env_id" in kwargs:
         raise TypeError(f"`env_id` is not a keyword of {spec.id}: pass another id as `id`.")
     for name in vector_kwargs.keys() & kwargs.keys():

@@ -117,7 +117,7 @@ class CartwheelEnv(GymLikeEnv):
             space that TorchRL cannot take: ``Text``, ``Graph``, ``Sequence``, ``OneOf``, tuples of
             unequal parts, discrete spaces that do not start at 0.
         TypeError: ``envs`` is a vector environment of another library; keywords go with a vector
-            environment, or do not exist; or ``categorical_action_encoding`` is no truth value.
+            environment, or do not exist; or ``categorical_action_encoding`` is not a truth value.
         gymnasium.error.ClosedEnvironmentError: The vector environment is closed.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
@@ -340,7 +340,7 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
 
     Raises:
         ValueError: The keywords ask for another mode, or for batches of some rows.
-        TypeError: There is no such keyword.
+        TypeError: The keyword does not exist.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
     env_fns = as_env_fns(env_fns)

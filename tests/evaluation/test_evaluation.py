@@ -14,7 +14,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
 from cartwheel import envpool
-from cartwheel.vector.infos import SUCCESS, reports
+from cartwheel.vector.infos import SUCCESS, outcomes
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.executors import EVERY_EXECUTOR, INLINE, PROCESS
 from tests.support.lotteries import (
@@ -339,5 +339,5 @@ def test_finished_rows_repeat_their_action_if_all_rows_are_stepped(build_with, m
 
 def test_values_of_rows_without_a_success_report_are_ignored():
     infos = {"success": np.array([7.0, 7.0, 0.0]), "_success": np.array([True, False, True])}
-    assert reports(infos, SUCCESS).flags.tolist() == [True, False, False]
-    assert reports(infos, SUCCESS, np.array([1])) is None
+    assert outcomes(infos, SUCCESS).flags.tolist() == [True, False, False]
+    assert outcomes(infos, SUCCESS, np.array([1])) is None

@@ -9,7 +9,7 @@ class Import(NamedTuple):
     """One import of a module by another module of the same package."""
 
     place: str
-    #: Names of modules relative to the root, such as ``worker.crew``.
+    #: Names of modules relative to the root, such as ``worker.group``.
     source: str
     target: str
 

@@ -193,7 +193,7 @@ def test_a_panic_while_a_broken_pool_is_closed_leaves_no_process(monkeypatch):
     with make(PROCESS, transcripts(*[5] * ROWS)) as envs:
         shown, _ = envs.reset(seed=1)
         panic_after_the_first_message(envs._link, monkeypatch)
-        monkeypatch.setattr(envs._crew.channels[0], "hang_up", panic)
+        monkeypatch.setattr(envs._group.channels[0], "hang_up", panic)
         with pytest.raises(cartwheel.BrokenPoolError, match=re.escape(WHY)):
             envs.reset()
         assert_can_be_closed(envs, shown)

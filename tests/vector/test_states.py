@@ -190,8 +190,8 @@ def test_all_rows_change_or_none(executor):
     with pytest.raises(TypeError, match="`states` must be a list with one state for each row"):
         envs.set_state([0], state)
     for bad, error, words in [
-        (b"", ValueError, "no state of a Python environment"),
-        (native.get_state()[0], ValueError, "no state of a Python environment"),
+        (b"", ValueError, "not a state of a Python environment"),
+        (native.get_state()[0], ValueError, "not a state of a Python environment"),
         (state[:-1], ValueError, "was cut or changed"),
         (state[:50] + b"?" + state[51:], ValueError, "was cut or changed"),
         (state[:8] + b"\x09" + state[9:], ValueError, "version 9; this cartwheel reads 1"),

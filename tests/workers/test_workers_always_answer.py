@@ -210,7 +210,7 @@ def test_a_worker_that_cannot_serve_says_so(broken, monkeypatch, error):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_worker_that_cannot_report_its_failure_is_reported_as_dead(broken, monkeypatch):
     monkeypatch.setattr(worker, "serve", raising(RuntimeError("broken")))
-    monkeypatch.setattr(Fault, "of", raising(MemoryError("no memory to say it")))
+    monkeypatch.setattr(Fault, "from_exception", raising(MemoryError("no memory to say it")))
     with pytest.raises(cartwheel.WorkerDiedError, match=r"worker 0 \(rows 0 to 1") as failure:
         broken()
     assert failure.value.env_index == [0, 1]

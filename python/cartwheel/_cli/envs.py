@@ -91,7 +91,7 @@ def unknown(env_id: str) -> str:
     return f"there is no native environment {env_id!r}; {hint}"
 
 
-_NARROWEST = 10
+_MIN_WIDTH = 10
 """Columns that the last column of a table has at least, however narrow the terminal is."""
 
 
@@ -175,7 +175,7 @@ def _table(rows: Sequence[Sequence[str]], width: int | None, gap: int = 2) -> It
     """
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     indent = sum(widths) + gap * len(widths)
-    room = None if width is None else max(_NARROWEST, width - indent)
+    room = None if width is None else max(_MIN_WIDTH, width - indent)
     for *first, last in rows:
         start = "".join(cell.ljust(size + gap) for cell, size in zip(first, widths, strict=True))
         for number, line in enumerate(_wrap(last, room)):

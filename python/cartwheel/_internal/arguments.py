@@ -58,7 +58,7 @@ def as_autoreset_mode(mode: Mode, name: str = "autoreset_mode") -> AutoresetMode
         name: The name of the argument in the error.
 
     Raises:
-        ValueError: There is no such mode. (The first words are Gymnasium's.)
+        ValueError: The mode does not exist. (The first words are Gymnasium's.)
     """
     if isinstance(mode, str) and mode.upper() in AutoresetMode.__members__:
         return AutoresetMode[mode.upper()]
@@ -455,7 +455,7 @@ def check_finals(final_obs: Any, final_names: Any, mode: AutoresetMode) -> None:
     """Checks the form of final observations.
 
     Raises:
-        ValueError: There is no such form, or it needs another autoreset mode.
+        ValueError: The form does not exist, or it needs another autoreset mode.
     """
     check_choice("final_obs", final_obs, FinalObs)
     check_choice("final_names", final_names, FinalNames)
@@ -678,8 +678,8 @@ def as_context(context: Any) -> Any:
     """Returns a ``multiprocessing`` context for the name of a start method, or for ``None``.
 
     Raises:
-        ValueError: There is no such start method, or ``context`` is not a context. (The first words
-            are Gymnasium's.)
+        ValueError: The start method does not exist, or ``context`` is not a context. (The first
+            words are Gymnasium's.)
     """
     methods = sorted(multiprocessing.get_all_start_methods())  # the default is first, and differs
     if context is None or context in methods:

@@ -97,7 +97,7 @@ def dict_like(space: Dict, parts: dict[str, Space[Any]]) -> Dict:
     return Dict(parts, sort_keys=space.sort_keys) if hasattr(space, "sort_keys") else Dict(parts)
 
 
-def spec_that_draws(env_id: str) -> EnvSpec | None:
+def rendering_spec(env_id: str) -> EnvSpec | None:
     """Returns the spec of the environment that draws ``env_id``, or ``None`` if there is none."""
     return gym.registry.get(env_id) or gym.registry.get(_BEFORE.get(env_id, ""))
 

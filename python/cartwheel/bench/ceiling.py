@@ -1,6 +1,6 @@
-"""The ceilings: bare loops on all cores at once, each over its own environments.
+"""Ceilings: bare loops on all cores at once, each over its own environments.
 
-Loops that are never synchronised are the limit of the cores. Loops in lockstep are the limit of a
+Loops that are never synchronized are the limit of the cores. Loops in lockstep are the limit of a
 ``step`` of all rows, which ends with its slowest core.
 """
 
@@ -37,12 +37,12 @@ CLOCK_READS = 50
 class Ceiling:
     """One process for each usable core, each with a bare loop over its share of the environments.
 
-    The environments are dealt to the processes as ``cartwheel.VectorEnv`` deals them to its
-    workers, so both keep the same number of them in each core's caches; with fewer environments
+    The environments are divided among the processes as ``cartwheel.VectorEnv`` divides them among
+    its workers, so both keep the same number of them in each core's caches; with fewer environments
     than cores there are fewer processes. A loop steps its environments in turn. One whose episode
     is over is reset in its next turn, which counts as a step: the same work for each counted step
-    as in autoreset mode ``NEXT_STEP``. Actions are what a vector environment hands on: rows of
-    sampled batches, so NumPy integers where a batch is an array of integers.
+    as in autoreset mode ``NEXT_STEP``. Actions have the form in which a vector environment passes
+    them on: rows of sampled batches, so NumPy integers where a batch is an array of integers.
     """
 
     note = ""
@@ -53,27 +53,27 @@ class Ceiling:
         Args:
             env_fns: Make one environment each.
             lockstep: After each turn over its environments, a process spins until all have made
-                that turn. There is no caller.
+                that turn, without a caller.
         """
         context = multiprocessing.get_context("spawn")
-        dealt = shards(len(env_fns), usable_cpus())
+        ranges = shards(len(env_fns), usable_cpus())
         # The turns of each process, and the last turn, which the first process decides.
-        self._turns = context.RawArray("q", len(dealt) + 1) if lockstep else None
+        self._turns = context.RawArray("q", len(ranges) + 1) if lockstep else None
         self._connections: list[Connection] = []
         self._processes = []
-        for number, (first, last) in enumerate(dealt):
-            ours, theirs = context.Pipe()
+        for number, (first, last) in enumerate(ranges):
+            own_end, other_end = context.Pipe()
             process = context.Process(
                 target=_serve,
                 args=(
-                    *(theirs, cloudpickle.dumps(list(env_fns[first:last])), first),
+                    *(other_end, cloudpickle.dumps(list(env_fns[first:last])), first),
                     self._turns and Lockstep(self._turns, number),
                 ),
                 daemon=True,
             )
             process.start()
-            theirs.close()
-            self._connections.append(ours)
+            other_end.close()
+            self._connections.append(own_end)
             self._processes.append(process)
         for connection in self._connections:
             connection.recv()  # it is ready
@@ -97,8 +97,8 @@ class Ceiling:
 class NativeCeiling:
     """Plain loops in Rust over native environments: one for each usable core, no interface at all.
 
-    The environments are dealt as to the processes of :class:`Ceiling`, and an episode that is over
-    begins again in the same way.
+    The environments are divided as among the processes of :class:`Ceiling`, and episodes that are
+    over begin again in the same way.
     """
 
     note = ""
@@ -121,22 +121,22 @@ class NativeCeiling:
         return self._loop(seconds=seconds)
 
     def close(self) -> None:
-        """Holds nothing between two runs."""
+        """Does nothing: nothing is held between two runs."""
 
 
 class Lockstep:
-    """Keeps the processes of a ceiling at the same turn, by words that they share."""
+    """Keeps the processes of a ceiling at the same turn, by integers in shared memory."""
 
     def __init__(self, turns: Any, number: int) -> None:
-        """``turns`` has a word for each process, and one for the last turn; this is ``number``."""
+        """``turns`` has an entry for each process and one for the last turn."""
         self._turns, self._number = turns, number
         self._others = [other for other in range(len(turns) - 1) if other != number]
 
     def wait(self, turn: int, *, is_over: bool) -> bool:
         """Spins until every process has made ``turn``; returns whether it is the last.
 
-        The first process decides that; ``is_over`` is its wish. It says so one turn ahead, when no
-        process can have made more than one turn more than it.
+        The first process decides, by ``is_over``. It announces the last turn one turn ahead,
+        because no process can be more than one turn ahead of it.
         """
         turns = self._turns
         if is_over and self._number == 0 and turns[-1] == NO_TURN:
@@ -149,7 +149,7 @@ class Lockstep:
 
 
 def _serve(connection: Connection, env_fns: bytes, first: int, lockstep: Lockstep | None) -> None:
-    """A process of the ceiling: runs its loop at each message, until the other end closes."""
+    """Runs the loop of a process at each message, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the caller, which ends this process
     envs: list[gym.Env[Any, Any]] = [env_fn() for env_fn in pickle.loads(env_fns)]
     space = batch_space(envs[0].action_space, len(envs))

@@ -1,4 +1,4 @@
-"""``python -m cartwheel bench``: measures this machine with an environment of choice."""
+"""``python -m cartwheel bench``: measures this machine with any environment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cartwheel.bench.machine import machine, machine_line
 from cartwheel.bench.plot import can_plot, formats, plot
 from cartwheel.bench.race import Measurement, parts, race
 from cartwheel.bench.table import records, table
-from cartwheel.native.mujoco.env import is_simulated
+from cartwheel.native.mujoco.env import is_mujoco
 from cartwheel.native.registration import NAMESPACE, NATIVE_ENTRY_POINT
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def raced_id(env_id: str) -> str:
 def contenders_of(
     spec: EnvSpec | None, executors: Sequence[Executor], *, with_envpool: bool = False
 ) -> list[Contender]:
-    """Returns all contenders that can step such an environment, in the order of their building."""
+    """Returns all contenders that can step such an environment, in building order."""
     contenders = [SYNC, ASYNC, *(cartwheel_with(name) for name in EXECUTORS if name in executors)]
     contenders.append(CEILING)
     if spec is None:
@@ -155,7 +155,7 @@ def contenders_of(
         if with_envpool:
             contenders.append(envpool(native_id))
         contenders.append(cartwheel_native(native_id))
-        if not is_simulated(native_id):  # benchmarks/native/mujoco_envs.py has MuJoCo's bare loop
+        if not is_mujoco(native_id):  # benchmarks/native/mujoco_envs.py has MuJoCo's bare loop
             contenders.append(native_ceiling(native_id))
     elif spec.vector_entry_point == NATIVE_ENTRY_POINT:
         contenders.append(cartwheel_native(spec.id))  # of a plugin, which has no plain loop
@@ -165,7 +165,7 @@ def contenders_of(
 def _measure(
     env_fn: Callable[[], Any], contenders: Sequence[Contender], arguments: argparse.Namespace
 ) -> list[Measurement]:
-    """Runs one race for each number of environments and shows how far it is."""
+    """Runs one race for each number of environments and shows the progress."""
     sizes = dict.fromkeys(arguments.num_envs or NUM_ENVS)
     total = parts(len(contenders), arguments.rounds) * len(sizes)
     with contextlib.closing(Progress(total)) as progress:
@@ -184,7 +184,7 @@ def _measure(
 
 
 def positive(number: type[int | float]) -> Callable[[str], float]:
-    """An argument that must be a number above zero."""
+    """Returns the type of an argument that must be a number above zero."""
 
     def convert(text: str) -> float:
         value = number(text)
@@ -197,7 +197,7 @@ def positive(number: type[int | float]) -> Callable[[str], float]:
 
 
 def output_file(text: str) -> Path:
-    """An argument that must be a file which can be written."""
+    """Converts an argument that must be a writable file."""
     path = Path(text)
     if not path.parent.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")

@@ -38,8 +38,8 @@ class Contender:
     """One way to step a list of environments.
 
     Attributes:
-        name: What tables and charts call it.
-        build: Makes what is timed; autoreset mode ``NEXT_STEP``.
+        name: Its name in tables and charts.
+        build: Makes the runner, in the autoreset mode ``NEXT_STEP``.
     """
 
     name: str
@@ -56,7 +56,7 @@ def _vector(name: str, make: Callable[[Sequence[EnvFn]], AnyVectorEnv]) -> Conte
 
 
 def cartwheel_with(executor: Executor, num_workers: int | None = None) -> Contender:
-    """``cartwheel.VectorEnv`` with ``executor``, everything else at its default."""
+    """``cartwheel.VectorEnv`` with ``executor``, all other arguments at their defaults."""
     return _vector(
         f"cartwheel {executor}",
         lambda env_fns: cartwheel.VectorEnv(env_fns, executor=executor, num_workers=num_workers),
@@ -123,7 +123,7 @@ CEILING = Contender("ceiling", Ceiling)
 
 
 def ceiling_of(name: str) -> str | None:
-    """The ceiling that bounds a contender; ``None`` for code that no ceiling runs."""
+    """Returns the ceiling that bounds a contender; ``None`` for code that no ceiling runs."""
     if name in (NATIVE, NATIVE_CEILING, NATIVE_CEILING_BY_ROWS):
         return NATIVE_CEILING
     return None if name == ENVPOOL or name.endswith(" native") else CEILING.name

@@ -20,11 +20,11 @@ def load_package(package: str) -> Any:
 
 
 def why_not_loaded(package: str, hint: str = "") -> str | None:
-    """Why ``package`` cannot be imported; ``None`` if it can.
+    """Returns why ``package`` cannot be imported; ``None`` if it can.
 
     Args:
         package: The name by which it is imported.
-        hint: How to install it, after the words that it is not.
+        hint: How to install it, for the message.
     """
     try:
         load_package(package)
@@ -36,7 +36,7 @@ def why_not_loaded(package: str, hint: str = "") -> str | None:
 
 
 def why_not_envpool(env_id: str) -> str | None:
-    """Why EnvPool cannot take part with ``env_id``; ``None`` when it can."""
+    """Returns why EnvPool cannot take part with ``env_id``; ``None`` if it can."""
     reason = why_not_loaded("envpool", ": pip install envpool")
     if reason is not None:
         return reason
@@ -46,7 +46,7 @@ def why_not_envpool(env_id: str) -> str | None:
 def fastest_envpool(
     env_id: str, num_envs: int, batch_size: int | None = None, num_threads: int | None = None
 ) -> VectorRunner | SendRecvRunner:
-    """EnvPool with as many threads as make it fastest here and now.
+    """Makes EnvPool with the number of threads with which it is fastest here and now.
 
     Its own default is one thread for each environment, up to the number of cores, which for cheap
     environments can be slower than a single one. So 1, 2, 4 … threads up to the cores are tried in
@@ -55,9 +55,9 @@ def fastest_envpool(
     Args:
         env_id: One of its tasks.
         num_envs: Number of environments.
-        batch_size: Rows of a batch, to be received in the order in which they are done; by default
-            all of them are stepped at once.
-        num_threads: So many, and no others are tried.
+        batch_size: Rows of a batch, which are received in the order of completion; by default all
+            rows are stepped at once.
+        num_threads: The number of threads; no other is tried.
     """
     cores = usable_cpus()
     choices = sorted({2**power for power in range(cores.bit_length())} | {cores})
@@ -77,7 +77,7 @@ def fastest_envpool(
 def envpool_runner(
     package: Any, env_id: str, num_envs: int, batch_size: int | None = None, **keywords: Any
 ) -> VectorRunner | SendRecvRunner:
-    """A pool of ``package``, EnvPool or :mod:`cartwheel.envpool`, with actions of its own dtype."""
+    """Makes a pool of ``package``, EnvPool or :mod:`cartwheel.envpool`, with its own actions."""
     if batch_size is not None:
         keywords["batch_size"] = batch_size
     with warnings.catch_warnings():

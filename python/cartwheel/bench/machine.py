@@ -1,4 +1,4 @@
-"""The machine and the versions, without which a number says nothing."""
+"""The machine and the versions of packages, which every result names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGES = {"cartwheel": VERSION, "gymnasium": gym.__version__, "numpy": np.__ve
 
 
 def machine() -> dict[str, str | float]:
-    """Cores, their load, processor, system, Python and the versions of the packages that matter."""
+    """Returns cores, load, processor, system, and the versions of Python and packages."""
     facts: dict[str, str | float] = {
         "cores": usable_cpus(),
         "load": round(os.getloadavg()[0], 1),  # of the last minute
@@ -31,7 +31,7 @@ def machine() -> dict[str, str | float]:
 
 
 def machine_line(facts: Mapping[str, str | float] | None = None) -> str:
-    """These facts, or those of now, in one line."""
+    """Returns these facts, by default the present ones, in one line."""
     facts = machine() if facts is None else facts
     load = f" (load {facts['load']})"
     packages = ", ".join(f"{package} {facts[package]}" for package in PACKAGES)
@@ -42,7 +42,7 @@ def machine_line(facts: Mapping[str, str | float] | None = None) -> str:
 
 
 def _processor() -> str:
-    """The model of the processor as Linux names it."""
+    """Returns the model of the processor as Linux names it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -31,7 +31,7 @@ CEILINGS = {
 }
 """Drawn as lines across a group: color and label."""
 LINEAR_UP_TO = 100
-"""Times that the fastest may be the slowest before the axis is logarithmic."""
+"""The maximum ratio of rates on a linear axis."""
 GROUP_WIDTH = 0.84  # of the distance between two groups; the rest is the gap
 
 
@@ -41,14 +41,14 @@ def can_plot() -> bool:
 
 
 def formats() -> list[str]:
-    """The endings that the file of a chart may have; needs matplotlib."""
+    """Returns the possible file extensions of a chart; needs matplotlib."""
     from matplotlib.figure import Figure  # only here: it takes a second to load
 
     return sorted(Figure().canvas.get_supported_filetypes())
 
 
 def plot(measurements: Sequence[Measurement], title: str, subtitle: str, path: Path) -> None:
-    """Writes the chart to ``path``; the ending of the name chooses the format.
+    """Writes the chart to ``path``; the extension chooses the format.
 
     Bars show environment steps per second, with a line from the worst to the best round; a label
     gives the ratio to Gymnasium's AsyncVectorEnv; dashed lines across a group are its ceilings.
@@ -88,7 +88,7 @@ def plot(measurements: Sequence[Measurement], title: str, subtitle: str, path: P
 
 
 def _scale(axes: Any, rates: Sequence[float]) -> None:
-    """Makes room for ``rates``: from 0, or by powers of ten if they are far apart."""
+    """Sets the axis for ``rates``: from 0, or logarithmic if they are far apart."""
     highest, lowest = max(rates), min(rates)
     label = "environment steps per second"
     if highest <= LINEAR_UP_TO * lowest:
@@ -132,5 +132,5 @@ def _envs(num_envs: int) -> str:
 
 
 def _times(ratio: float) -> str:
-    """A ratio in as many digits as it deserves."""
+    """Returns a ratio as text, with one decimal below 10."""
     return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.1f}×"

@@ -20,12 +20,12 @@ WARM_UP_S = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """The outcome of one race.
+    """The result of one race.
 
     Attributes:
         num_envs: Number of environments of every contender.
         rates: Environment steps per second, a value for each round, by the contender's name.
-        notes: What a reader has to know about contenders, by their names.
+        notes: Remarks on contenders, such as a choice that they made, by name.
     """
 
     num_envs: int
@@ -37,7 +37,7 @@ class Measurement:
         return statistics.median(self.rates[name])
 
     def spread(self, name: str) -> float:
-        """Half the distance between the best and the worst round, as a part of the median."""
+        """Half the difference between the best and the worst round, as a fraction of the median."""
         rates = self.rates[name]
         return (max(rates) - min(rates)) / 2 / self.rate(name)
 
@@ -47,13 +47,13 @@ class Measurement:
         return statistics.median(rate / other for rate, other in pairs)
 
     def extra_s(self, name: str, against: str) -> float:
-        """Median over the rounds of how many seconds longer a step of the batch takes."""
+        """Median over the rounds of the additional seconds that a step of the batch takes."""
         pairs = zip(self.rates[name], self.rates[against], strict=True)
         return self.num_envs * statistics.median(1 / rate - 1 / other for rate, other in pairs)
 
 
 def parts(num_contenders: int, rounds: int) -> int:
-    """How often :func:`race` reports its progress."""
+    """Returns how often :func:`race` reports its progress."""
     return num_contenders * (1 + rounds)
 
 
@@ -66,7 +66,7 @@ def race(
     rounds: int,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Measurement:
-    """Times ``contenders`` on ``num_envs`` environments, side by side.
+    """Times ``contenders`` on ``num_envs`` environments, in alternating rounds.
 
     Args:
         env_fn: Makes one environment.

@@ -1,4 +1,4 @@
-"""What a contender is once it is built: something that can be timed again and again."""
+"""Runners: contenders that are built, and can be timed any number of times."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 
 ACTION_BATCHES = 256
-"""Sampled before the clock starts and replayed in turn; the same for every contender."""
+"""Batches of actions, sampled before the clock starts and used in turn by every contender."""
 TRIALS, TRIAL_S = 3, 0.1
-"""Rounds, and seconds in each, of contenders that can be set in several ways."""
+"""Rounds, and seconds of each, in which the settings of one contender are compared."""
 
 
 def sample_actions(space: gym.Space[Any]) -> list[Any]:
-    """The batches of actions of a run; ``space`` is that of a batch."""
+    """Samples the batches of actions of a run; ``space`` is that of a batch."""
     space.seed(0)
     return [space.sample() for _ in range(ACTION_BATCHES)]
 
@@ -33,7 +33,7 @@ class Runner(Protocol):
     """A contender that is built and ready to be timed.
 
     Attributes:
-        note: What a reader has to know about it, such as a choice that it made; mostly empty.
+        note: A remark for the table, such as a choice that it made; mostly empty.
     """
 
     note: str
@@ -42,11 +42,11 @@ class Runner(Protocol):
         """Steps for about ``seconds``, at least once; returns environment steps per second."""
 
     def close(self) -> None:
-        """Releases what it holds."""
+        """Releases its environments."""
 
 
 def fastest_of(runners: Mapping[int, Runner]) -> int:
-    """The key of that runner which is fastest here and now, tried in alternating rounds."""
+    """Returns the key of the runner that is fastest here and now, in alternating rounds."""
     if len(runners) == 1:
         return next(iter(runners))
     for runner in runners.values():
@@ -59,14 +59,14 @@ def fastest_of(runners: Mapping[int, Runner]) -> int:
 
 
 class VectorRunner:
-    """Times ``envs.step`` in a loop that holds nothing else."""
+    """Times ``envs.step`` in a loop without any other work."""
 
     def __init__(self, envs: AnyVectorEnv, actions: list[Any], note: str = "") -> None:
         """Takes over ``envs``, which have been reset, to step them with ``actions`` in turn."""
         self.envs = envs
         self.note = note
         self._actions = actions
-        self._step_s = float("inf")  # what a step of the batch took in the last run
+        self._step_s = float("inf")  # seconds of a step of the batch in the last run
 
     def run(self, seconds: float) -> float:
         """Steps for about ``seconds``, at least once; returns environment steps per second.
@@ -89,14 +89,14 @@ class VectorRunner:
 
 
 class SendRecvRunner:
-    """Times a pool with EnvPool's interface that returns those rows first that are done first."""
+    """Times a pool with EnvPool's interface that returns rows in the order of completion."""
 
     def __init__(self, pool: Any, actions: list[Any], note: str = "") -> None:
         """Takes over ``pool``, whose environments are being reset; ``actions`` are for a batch."""
         self.pool = pool
         self.note = note
         self._actions = actions
-        self._step_s = float("inf")  # what a batch took in the last run
+        self._step_s = float("inf")  # seconds of a batch in the last run
 
     def run(self, seconds: float) -> float:
         """As :meth:`VectorRunner.run`; a step of a batch counts for the rows that it has."""

@@ -1,4 +1,4 @@
-"""The outcome of races as a table for people and as records for programs."""
+"""Results of races as a table for readers and as records for programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = {
 FOOTER = """\
 steps/s: environment steps, median of the rounds. spread: half of best minus worst round.
 × async, × sync: against Gymnasium's AsyncVectorEnv and SyncVectorEnv, median of the rounds' ratios.
-ceiling: bare loops over as many environments, one on each core, all at once, never synchronised."""
+ceiling: bare loops over as many environments, one on each core, all at once, never synchronized."""
 NATIVE_FOOTER = """\
 native ceiling: the same over native environments in Rust, with no interface at all."""
 
@@ -53,12 +53,12 @@ def records(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
 
 
 def _ratio(measurement: Measurement, name: str, against: str | None) -> float | None:
-    """The ratio to a contender; ``None`` when there is none or it was not in the race."""
+    """Returns the ratio to a contender; ``None`` if it was not in the race."""
     return measurement.ratio(name, against) if against in measurement.rates else None
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """All races below each other, columns aligned, and what the columns mean."""
+    """Returns all races with aligned columns, and a footer that explains the columns."""
     names = {name for measurement in measurements for name in measurement.rates}
     columns = [key for key in COLUMNS if key != "ratio_to_envpool" or ENVPOOL in names]
     lines = [tuple(COLUMNS[key] for key in columns)]
@@ -80,7 +80,7 @@ def table(measurements: Sequence[Measurement]) -> str:
 
 
 def aligned(lines: Sequence[tuple[str, ...]]) -> str:
-    """Lines of cells as text, the first below a rule; the first column to the left."""
+    """Returns lines of cells as aligned text, with a rule below the first line."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()

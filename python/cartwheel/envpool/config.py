@@ -55,7 +55,7 @@ class Config:
     options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, task: Task, env_type: EnvType, keywords: dict[str, Any]) -> Config:
+    def from_keywords(cls, task: Task, env_type: EnvType, keywords: dict[str, Any]) -> Config:
         """Returns the configuration for a task, with the defaults of the registry.
 
         Raises:

@@ -47,7 +47,7 @@ def start(task: Task, config: Config) -> NativeVectorEnv[Any, Any] | VectorEnv[A
     executor: Executor = config.executor or "process"
     envs = VectorEnv([make_env] * config.num_envs, executor=executor, **shared)
     if offset >= 0:
-        threads = [thread.native_id for thread in envs._crew.threads]
+        threads = [thread.native_id for thread in envs._group.threads]
         pin([process.pid for process in envs.processes] + threads, offset)
     return envs
 

@@ -94,14 +94,14 @@ def make(
         :class:`~cartwheel.envpool.DMEnvPool`.
 
     Raises:
-        gymnasium.error.UnregisteredEnv: There is no such task.
+        gymnasium.error.UnregisteredEnv: The task does not exist.
         ValueError: A keyword has an invalid value.
         TypeError: A keyword is unknown, to :func:`make` and to the environment; the message names
             the known ones.
         Exception: The constructor of an environment raised it.
     """
     task = find_task(task_id)
-    config = Config.of(task, env_type, keywords)
+    config = Config.from_keywords(task, env_type, keywords)
     form: type[GymnasiumEnvPool | GymEnvPool | DMEnvPool] = DMEnvPool
     if env_type != "dm":
         form = GymnasiumEnvPool if config.gym_reset_return_info else GymEnvPool
@@ -144,9 +144,9 @@ def make_spec(task_id: str, **keywords: Any) -> EnvSpec:
     """
     task = find_task(task_id)
     env_type = keywords.pop("env_type", "gymnasium")
-    config = Config.of(task, env_type, keywords)
+    config = Config.from_keywords(task, env_type, keywords)
     with naming_unknown(task, config):
-        return EnvSpec.of(task, config)
+        return EnvSpec.from_task(task, config)
 
 
 @contextlib.contextmanager

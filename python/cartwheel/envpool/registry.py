@@ -13,7 +13,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._cartwheel import native_envs
 from cartwheel.native.ids import find_env_id
-from cartwheel.native.mujoco.env import is_simulated
+from cartwheel.native.mujoco.env import is_mujoco
 from cartwheel.native.plugins import without_module
 from cartwheel.native.registration import NAMESPACE, NATIVE_ENTRY_POINT, registered_id
 
@@ -125,7 +125,7 @@ def list_all_envs() -> list[str]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the libraries
-        native = {name for name, *_ in native_envs() if not is_simulated(name) or _loads("mujoco")}
+        native = {name for name, *_ in native_envs() if not is_mujoco(name) or _loads("mujoco")}
         others = {name for name, spec in gym.registry.items() if _can_be_made(spec)}
     return sorted(native | {registered_id(name) for name in native} | others | set(_REGISTERED))
 
@@ -158,7 +158,7 @@ def find_task(task_id: str) -> Task:
     """Returns the task of an id: registered, native, or from Gymnasium's registry.
 
     Raises:
-        gymnasium.error.UnregisteredEnv: There is no such task.
+        gymnasium.error.UnregisteredEnv: The task does not exist.
     """
     if not isinstance(task_id, str):
         raise TypeError(f"`task_id` must be a string, got {type(task_id)}")

@@ -90,7 +90,7 @@ class EnvSpec(Specs):
         self._config = config
 
     @classmethod
-    def of(cls, task: Task, config: Config) -> EnvSpec:
+    def from_task(cls, task: Task, config: Config) -> EnvSpec:
         """Makes one environment to read its spaces, and closes it."""
         if task.make_env is None:
             envs = NativeVectorEnv(task.task_id, 1, executor="inline", **config.options)

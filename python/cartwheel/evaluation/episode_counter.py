@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.evaluation.result import Evaluation
-from cartwheel.vector.infos import LOST, SUCCESS, check_infos, failed_rows, step_reports
+from cartwheel.vector.infos import LOST, SUCCESS, check_infos, failed_rows, step_outcomes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.evaluation.stepping import Step
-    from cartwheel.vector.infos import Reports
+    from cartwheel.vector.infos import Outcomes
 
 #: Failures in a row after which an environment is given up, if its own budget has not ended it.
 MOST_FAILURES = 100
@@ -56,17 +56,17 @@ class Tally:
         self._rewards[rows] += step.rewards
         self._steps[rows] += 1
         over = np.logical_or(step.terminations, step.truncations)
-        reports = None
+        outcomes = None
         if step.infos:
             check_infos(step.infos)
-            reports = step_reports(step.infos, SUCCESS, over, step.places)
-        if reports is not None:
+            outcomes = step_outcomes(step.infos, SUCCESS, over, step.places)
+        if outcomes is not None:
             if self._once is None:
                 self._once = np.zeros(self._returns.shape, np.bool_)
-            self._succeeded[rows] |= reports.flags
+            self._succeeded[rows] |= outcomes.flags
         if not np.count_nonzero(over):
             return over
-        self._keep(step, reports, self._complete(step, over))
+        self._keep(step, outcomes, self._complete(step, over))
         begin = rows[over]
         self._rewards[begin] = 0.0
         self._steps[begin] = 0
@@ -100,7 +100,7 @@ class Tally:
             )
         return over & ~cut
 
-    def _keep(self, step: Step, reports: Reports | None, complete: NDArray[np.bool_]) -> None:
+    def _keep(self, step: Step, outcomes: Outcomes | None, complete: NDArray[np.bool_]) -> None:
         """Keeps episodes that end with a step, in which rows reported success."""
         ended = step.rows[complete]
         if not ended.size:
@@ -110,10 +110,10 @@ class Tally:
         self._lengths[at] = self._steps[ended]
         self._terminated[at] = step.terminations[complete]
         self._truncated[at] = step.truncations[complete]
-        if reports is not None and np.count_nonzero(reports.said[complete]):
+        if outcomes is not None and np.count_nonzero(outcomes.reported[complete]):
             if self._successes is None:
                 self._successes = np.zeros(self._returns.shape, np.bool_)
-            self._successes[at] = reports.flags[complete]
+            self._successes[at] = outcomes.flags[complete]
         if self._once is not None:
             self._once[at] = self._succeeded[ended]
         self.episodes[ended] += 1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Function = Callable[[Arrays, Any, Arrays], Any]
 
 
-class Judge:
+class ExternalRewards:
     """Calls the functions after each step, and checks what they return.
 
     It refers to no vector environment, since the pool owns it.
@@ -128,8 +128,9 @@ class Fields:
 
         Raises:
             TypeError: ``names`` is a text, or a name is none.
-            ValueError: There is no such array, it is named twice, its elements are not ``float64``,
-                or MuJoCo moves it in each step, as it does with contacts and constraints.
+            ValueError: The array does not exist, it is named twice, its elements are not
+                ``float64``, or MuJoCo moves it in each step, as it does with contacts and
+                constraints.
         """
         if isinstance(names, str):
             raise TypeError(

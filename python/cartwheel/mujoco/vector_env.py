@@ -12,8 +12,8 @@ import numpy as np
 
 from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.suggestions import shown
-from cartwheel.mujoco.rewards import Fields, Judge
-from cartwheel.native.mujoco.env import Simulated
+from cartwheel.mujoco.rewards import ExternalRewards, Fields
+from cartwheel.native.mujoco.env import MujocoBackend
 from cartwheel.native.mujoco.library import load_mujoco, logged_warnings
 from cartwheel.native.mujoco.model import Simulation
 from cartwheel.native.vector_env import NativeVectorEnv
@@ -77,7 +77,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
             camera_id=camera_id,
             camera_name=camera_name,
         )
-        self._judge = Judge(
+        self._judge = ExternalRewards(
             self._own.fields,
             num_envs,
             reward=reward,
@@ -92,7 +92,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
             raise TypeError(f"`{name}` is not a keyword of cartwheel.mujoco.make.")
         return str(env_id)
 
-    def _simulation_of(self, options: dict[str, Any]) -> Simulated:  # noqa: ARG002 - the hook's signature
+    def _mujoco_backend(self, options: dict[str, Any]) -> MujocoBackend:  # noqa: ARG002 - the hook's signature
         return self._own
 
     @property
@@ -148,7 +148,7 @@ def make(
         reward: Returns the rewards, numbers of shape ``(num_envs,)`` without NaN.
         terminated: Returns which episodes ended, ``bool`` of shape ``(num_envs,)``; by default
             none does.
-        truncated: Returns which episodes were cut short, likewise, besides those that reach
+        truncated: Returns which episodes were cut short, likewise, in addition to those that reach
             ``max_episode_steps``.
         **keywords: Any of:
 
@@ -172,7 +172,7 @@ def make(
         ImportError: MuJoCo is not installed, or is too old.
         TypeError: A keyword does not exist, or a function cannot be called.
         ValueError: MuJoCo cannot read the model, a field does not exist, or a value is invalid.
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
     """
     return SimulationVectorEnv(
         model, num_envs, reward=reward, terminated=terminated, truncated=truncated, **keywords
@@ -183,7 +183,7 @@ def make(
 _NOISES = ("uniform", "normal")
 
 
-class OwnModel(Simulated):
+class OwnModel(MujocoBackend):
     """The model and the simulations of a vector environment without an id.
 
     Attributes:

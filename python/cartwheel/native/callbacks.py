@@ -198,7 +198,7 @@ class NativeLink:
 
     def timed_out(self, call: str, seconds: float, rows: list[int]) -> WorkerTimeoutError:
         """Returns the exception for rows that have not answered in time."""
-        return WorkerTimeoutError.of(call, seconds, rows, [])
+        return WorkerTimeoutError.from_call(call, seconds, rows, [])
 
     def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]]) -> None:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
@@ -267,7 +267,9 @@ class NativeLink:
         faults = []
         for shard, row, _ in announced:
             faults += self.envs.take_faults(shard) if row is None else self._fault(shard, row)
-        raise_first([Fault.of(row, error, travels=False) for row, error in faults], received)
+        raise_first(
+            [Fault.from_exception(row, error, travels=False) for row, error in faults], received
+        )
 
     def _fault(self, shard: int, row: int) -> list[tuple[int, BaseException]]:
         fault = self.envs.take_fault(shard, row)

@@ -14,7 +14,7 @@ from cartwheel._internal.suggestions import keywords_of
 from cartwheel.errors import EpisodeOverError
 from cartwheel.native.ids import as_env_id
 from cartwheel.native.keywords import check_keywords, options_of_reset
-from cartwheel.native.mujoco.env import is_simulated
+from cartwheel.native.mujoco.env import is_mujoco
 from cartwheel.native.renderer import as_attribute
 from cartwheel.native.vector_env import NativeVectorEnv, as_generator
 from cartwheel.vector.vector_env import VectorEnv
@@ -51,8 +51,8 @@ class NativeEnv(gym.Env[Any, Any]):
         **options: Keywords of the environment, as in Gymnasium.
 
     Raises:
-        TypeError: There is no such keyword.
-        ValueError: There is no such environment or render mode, or a value is invalid.
+        TypeError: The keyword does not exist.
+        ValueError: The environment or the render mode does not exist, or a value is invalid.
     """
 
     #: The default of the class; each object has the metadata of Gymnasium's environment of its id.
@@ -223,7 +223,7 @@ class NativeEnv(gym.Env[Any, Any]):
             AttributeError: The environment has no such parameter.
         """
         parameters = self.__dict__.get("_parameters", ())
-        if name not in parameters and not (parameters and self._envs.is_of_simulation(name)):
+        if name not in parameters and not (parameters and self._envs.is_mujoco_attribute(name)):
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}; the parameters of the "
                 f"environment are {', '.join(parameters) or 'none'}"
@@ -237,7 +237,7 @@ class NativeEnv(gym.Env[Any, Any]):
             ValueError: The value is invalid for this parameter.
         """
         parameters = self.__dict__.get("_parameters", ())
-        if name in parameters or (parameters and self._envs.is_of_simulation(name)):
+        if name in parameters or (parameters and self._envs.is_mujoco_attribute(name)):
             self._envs.set_attr(name, [value])
         else:
             super().__setattr__(name, value)
@@ -255,9 +255,9 @@ class _OneRow(NativeVectorEnv):
     def stream(self, value: Stream) -> None:
         self._set_streams([value])
 
-    def is_of_simulation(self, name: str) -> bool:
+    def is_mujoco_attribute(self, name: str) -> bool:
         """Whether an attribute is MuJoCo's, such as ``model`` and ``data``."""
-        return self._simulated is not None and self._simulated.has(name)
+        return self._mujoco is not None and self._mujoco.has(name)
 
     def _add_info(
         self, vector_infos: dict[str, Any], env_info: dict[str, Any], env_num: int
@@ -300,4 +300,4 @@ def _reward_type(env_id: str, options: dict[str, Any]) -> Callable[[float], Any]
         return {float(reward): reward for reward in schedule}.__getitem__
     if name == "InvertedPendulum":
         return int
-    return np.float64 if name == "Pendulum" or is_simulated(env_id) else float
+    return np.float64 if name == "Pendulum" or is_mujoco(env_id) else float

@@ -29,8 +29,8 @@ def as_env_id(env_id: Any) -> str:
 
     Raises:
         TypeError: ``env_id`` is no text.
-        ValueError: There is no such environment.
-        ModuleNotFoundError: There is no such module.
+        ValueError: The environment does not exist.
+        ModuleNotFoundError: The module does not exist.
     """
     if not isinstance(env_id, str):
         raise TypeError(f"`env_id` must be an id or an EnvSpec, got {shown(env_id)}.")

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from cartwheel._cartwheel import env_keywords, native_envs, reset_option_names
-from cartwheel.native.mujoco.env import is_simulated, keywords_of_simulated
+from cartwheel.native.mujoco.env import is_mujoco, mujoco_keywords
 
 #: The default of a plugin's keyword that its id does not set.
 UNKNOWN = object()
@@ -184,8 +184,8 @@ def keywords_of_env(env_id: str) -> list[Keyword]:
     Raises:
         ImportError: It needs MuJoCo, which is not installed or too old.
     """
-    if is_simulated(env_id):
-        defaults = keywords_of_simulated(env_id).items()
+    if is_mujoco(env_id):
+        defaults = mujoco_keywords(env_id).items()
         return [Keyword(name, value, _OF_MUJOCO.get(name, "")) for name, value in defaults]
     implied = json.loads(next(keywords for name, *_, keywords in native_envs() if name == env_id))
     known = _KEYWORDS.get(_name(env_id))
@@ -198,7 +198,7 @@ def keywords_of_env(env_id: str) -> list[Keyword]:
 
 
 def reset_options_of_env(env_id: str) -> list[Keyword]:
-    """Returns the options of a native environment's ``reset``, besides those that select rows."""
+    """Returns the options of a native environment's ``reset``, without those that select rows."""
     known = _RESET_OPTIONS.get(_name(env_id))
     if known is None:
         known = [Keyword(name, UNKNOWN, "") for name in reset_option_names(env_id) or ()]

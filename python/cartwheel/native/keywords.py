@@ -12,7 +12,7 @@ import numpy as np
 from cartwheel._cartwheel import NativeEnvs, env_keywords, native_envs, reset_option_names
 from cartwheel._internal.arguments import ROW_OPTIONS
 from cartwheel._internal.suggestions import listed, reset_advice, shown, suggest, wrapper_advice
-from cartwheel.native.mujoco.env import Simulated, is_simulated, keywords_of_simulated
+from cartwheel.native.mujoco.env import MujocoBackend, is_mujoco, mujoco_keywords
 from cartwheel.native.registration import NATIVE_ENTRY_POINT, registered_id
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
 
 #: The most rows that an error names.
-_NAMED = 17
+_MAX_NAMED = 17
 #: Keywords of :class:`~cartwheel.VectorEnv` that change nothing for native environments.
 _IDLE = ("shared_memory", "copy", "context", "daemon")
 #: Keywords of :class:`~cartwheel.VectorEnv` that can have only one value here, and the reason.
@@ -56,7 +56,7 @@ def names_of_keywords(env_id: str) -> list[str] | None:
     Raises:
         ImportError: It needs MuJoCo, which is not installed or too old.
     """
-    return list(keywords_of_simulated(env_id)) if is_simulated(env_id) else env_keywords(env_id)
+    return list(mujoco_keywords(env_id)) if is_mujoco(env_id) else env_keywords(env_id)
 
 
 def check_keywords(
@@ -96,8 +96,8 @@ def _no_such_keyword(
     others: Collection[str],
     attribute: str,
 ) -> str:
-    simulated = Simulated(env_id, {}) if is_simulated(env_id) else None
-    options = "" if simulated is None else as_json(simulated.options)
+    mujoco = MujocoBackend(env_id, {}) if is_mujoco(env_id) else None
+    options = "" if mujoco is None else as_json(mujoco.options)
     envs = NativeEnvs(env_id, options, [(0, 1)], autoreset_mode="NextStep", freeze=False)
     attributes = envs.parameters()
     start = f"`{name}` is not a keyword of {env_id}"
@@ -130,8 +130,8 @@ def refused_values(name: str, refused: Sequence[tuple[int, str]], *, one_value: 
     if one_value:
         return ValueError(f"`{name}` {reason}.")
     rows = [row for row, _ in refused]
-    others = f"; rows {rows[1:_NAMED]} were refused, too" if len(rows) > 1 else ""
-    more = f", and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    others = f"; rows {rows[1:_MAX_NAMED]} were refused, too" if len(rows) > 1 else ""
+    more = f", and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else ""
     return ValueError(f"`{name}` of row {rows[0]} {reason}{others}{more}.")
 
 

@@ -45,7 +45,7 @@ def register(module: ModuleType | str | object) -> list[str]:
         The ids of its environments.
 
     Raises:
-        TypeError: There is no such attribute, or it is no such capsule.
+        TypeError: The attribute does not exist, or it is no such capsule.
         ImportError: The plugin does not fit this version of cartwheel, or its table is incomplete.
             The message names the plugin, both versions and the remedy. Or there is no such module.
         ValueError: Another plugin has one of the ids, or an id has no namespace of its own.
@@ -73,7 +73,7 @@ def load_plugin(path: str | os.PathLike[str]) -> list[str]:
         The ids of its environments, which work as those of :func:`register`.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ImportError: It is no shared library for this machine, has no such symbol, does not fit this
             version of cartwheel, or its table is incomplete.
         ValueError: As for :func:`register`.
@@ -90,7 +90,7 @@ def import_envs(module: str) -> None:
     """Imports a module that registers environments, or that is itself a plugin.
 
     Raises:
-        ModuleNotFoundError: There is no such module.
+        ModuleNotFoundError: The module does not exist.
     """
     try:
         imported = importlib.import_module(module)
@@ -107,7 +107,7 @@ def without_module(env_id: str) -> str:
     """Imports the module that an id names, as in ``"module:Env-v0"``; returns the id alone.
 
     Raises:
-        ModuleNotFoundError: There is no such module.
+        ModuleNotFoundError: The module does not exist.
     """
     module, colon, name = env_id.rpartition(":")
     if colon:

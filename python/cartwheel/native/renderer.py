@@ -12,7 +12,7 @@ from gymnasium import logger
 from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._internal.suggestions import keywords_of
-from cartwheel._internal.versions import spec_that_draws
+from cartwheel._internal.versions import rendering_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,7 +101,7 @@ def check_render_mode(env_id: str, render_mode: str | None, modes: list[str]) ->
         raise ValueError(f"`render_mode` of {env_id} must be {allowed}, got {render_mode!r}.")
 
 
-class Shown:
+class WindowedPool:
     """A pool that draws its rows in windows after each result, for ``render_mode="human"``.
 
     While rows are in flight, nothing is drawn.
@@ -170,7 +170,7 @@ class GymnasiumRenderer(Renderer):
         self._native_id = native_id
         self._keywords = keywords
         self._render_mode = render_mode
-        self._spec = spec_that_draws(env_id)
+        self._spec = rendering_spec(env_id)
         self._envs: dict[int, gym.Env[Any, Any]] = {}
         self.metadata: dict[str, Any] = {"render_modes": []}
         if self._spec is not None:

@@ -40,15 +40,15 @@ from cartwheel.native.keywords import (
     read_spec,
     refused_values,
 )
-from cartwheel.native.mujoco.env import HIDDEN, Simulated, is_simulated
+from cartwheel.native.mujoco.env import HIDDEN, MujocoBackend, is_mujoco
 from cartwheel.native.mujoco.renderer import RowsRenderer
 from cartwheel.native.registration import registered_id
-from cartwheel.native.renderer import GymnasiumRenderer, OwnRenderer, Shown
+from cartwheel.native.renderer import GymnasiumRenderer, OwnRenderer, WindowedPool
 from cartwheel.native.spaces import as_space, vector_spec
 from cartwheel.vector.base import ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.memory_plan import plan_memory, require_native_rows, spins
-from cartwheel.workers.restart_policy import Recovery
+from cartwheel.workers.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -138,9 +138,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         ImportError: The environment needs MuJoCo, which is not installed or older than 3.2.
         OSError: The ``xml_file`` of MuJoCo's environment does not exist.
         TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
-            There is no such keyword; the error names the keywords that exist. Or a switch such as
-            ``full_batch`` is no truth value.
-        ValueError: There is no such environment, or a value is invalid.
+            The keyword does not exist; the error names the keywords that exist. Or a switch such as
+            ``full_batch`` is not a truth value.
+        ValueError: The environment does not exist, or a value is invalid.
     """
 
     #: Computes rewards and flags, if the environments in Rust do not.
@@ -185,7 +185,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
         check_finals(final_obs, final_names, self.autoreset_mode)
-        self.recovery = Recovery(on_error, max_restarts=max_restarts)
+        self.restart_policy = RestartPolicy(on_error, max_restarts=max_restarts)
         check_choice("executor", executor, NativeExecutor)
         check_max_batches(max_batches)
         timeout = as_timeout(timeout)
@@ -203,7 +203,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // rows_each)
         threads = as_num_workers(num_workers, max_concurrency, most)
         self.num_workers = 1 if executor == "inline" else threads
-        self._rules = Rules.of(
+        self._rules = Rules.from_keywords(
             _as_limit(limit, self.env_id), ignore_terminations, action_repeat, staggered_reset
         )
         self._rules.check_limits([False])
@@ -213,16 +213,16 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         native_id = registered_id(self.env_id)
         self.spec = vector_spec(NativeVectorEnv.__init__, arguments, native_id)
 
-        self._simulated = self._simulation_of(options)
+        self._mujoco = self._mujoco_backend(options)
         shards = fine_shards(self.num_envs, self.num_workers, block)
         envs = NativeEnvs(
             self.env_id,
-            as_json(options if self._simulated is None else self._simulated.options),
+            as_json(options if self._mujoco is None else self._mujoco.options),
             shards,
             autoreset_mode=self.autoreset_mode.value,
             freeze=on_done == "freeze",
             rules=self._rules.as_dict(),
-            replacements=self.recovery.replacements,
+            replacements=self.restart_policy.replacements,
             dense_finals=final_obs == "dense",
             judged=self._judge is not None,
         )
@@ -233,7 +233,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             "%s of %d environments: %d threads", native_id, self.num_envs, self.num_workers
         )
         if render_mode == "human":
-            self._pool = cast("Pool", Shown(self._pool, self._draw))
+            self._pool = cast("Pool", WindowedPool(self._pool, self._draw))
 
     def _known_id(self, env_id: str, options: dict[str, Any]) -> str:
         """Returns the id without ``cartwheel/``; raises if it or an option does not exist."""
@@ -243,14 +243,14 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         )
         return name
 
-    def _simulation_of(self, options: dict[str, Any]) -> Simulated | None:
+    def _mujoco_backend(self, options: dict[str, Any]) -> MujocoBackend | None:
         """Returns what MuJoCo steps; ``None`` for environments that Rust computes itself."""
-        return Simulated(self.env_id, options) if is_simulated(self.env_id) else None
+        return MujocoBackend(self.env_id, options) if is_mujoco(self.env_id) else None
 
     def _renderer_of(self, modes: list[str], native_id: str, options: dict[str, Any]) -> Renderer:
         """Returns what draws the environments, of which plugins have these render modes."""
-        if self._simulated is not None:
-            return RowsRenderer(self._shown_id, self._simulated, self.render_mode)
+        if self._mujoco is not None:
+            return RowsRenderer(self._shown_id, self._mujoco, self.render_mode)
         if modes or native_id == self.env_id:  # Gymnasium has none of a plugin
             return OwnRenderer(self.env_id, modes, self.render_mode)
         return GymnasiumRenderer(self.env_id, options, self.render_mode, native_id=native_id)
@@ -364,7 +364,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     def parameters(self) -> list[str]:
         """The names of the environment's parameters, for :meth:`get_attr` and :meth:`set_attr`."""
         names = self._link.envs.parameters()
-        return [name for name in names if self._simulated is None or name not in HIDDEN]
+        return [name for name in names if self._mujoco is None or name not in HIDDEN]
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
@@ -424,9 +424,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self._pool.check("set_attr", idle=True)
         rows = self._named(env_index)
         by_row = as_values(name, values, self.num_envs, rows)
-        if self._simulated is not None and self._simulated.sets(name):
+        if self._mujoco is not None and self._mujoco.sets(name):
             numbers = self._ask("set_attr", "simulation", rows)
-            also = self._simulated.write(name, numbers, by_row)
+            also = self._mujoco.write(name, numbers, by_row)
             for parameter, own in also.items():
                 self._ask("set_attr", parameter, rows, own)
             return
@@ -489,17 +489,17 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         if name in ("np_random", "np_random_seed"):
             values: tuple[Any, ...] = getattr(self, name)
             return values if rows is None else tuple(values[row] for row in rows)
-        if self._simulated is not None and self._simulated.has(name):
+        if self._mujoco is not None and self._mujoco.has(name):
             numbers, frame_skips = (
                 self._ask(calling, parameter, rows) for parameter in ("simulation", "frame_skip")
             )
-            return tuple(self._simulated.read(name, numbers, frame_skips))
+            return tuple(self._mujoco.read(name, numbers, frame_skips))
         return self._ask(calling, name, rows)
 
     def _check_states(self, calling: str, rows: list[int]) -> None:
-        simulated = self._simulated
-        if simulated is not None and simulated.simulation.rows.model_per_row:
-            simulated.check_states(rows, self._ask(calling, "simulation", rows))
+        mujoco = self._mujoco
+        if mujoco is not None and mujoco.simulation.rows.model_per_row:
+            mujoco.check_states(rows, self._ask(calling, "simulation", rows))
 
     def _streams(self, calling: str) -> tuple[Stream, ...]:
         """Returns every row's random number stream: seed, and ``state`` of its ``PCG64``."""

@@ -142,7 +142,7 @@ class RemoteWorker:
     def _call(self, method: str) -> Any:
         """Returns a method of the actor whose calls fail when the process ends during them.
 
-        Ray would repeat them as they are, and for ever.
+        Ray would repeat them as they are, and forever.
         """
         return getattr(self._actor, method).options(max_task_retries=0)
 

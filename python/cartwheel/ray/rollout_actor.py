@@ -154,7 +154,7 @@ class RolloutActor:
             policy: Any = collector.policy
             policy.set_weights(ray.get(weights[0]))
             self._version = version
-        rollout = WorkerRollout.of(collector.collect(), version, self._index)
+        rollout = WorkerRollout.from_rollout(collector.collect(), version, self._index)
         stats: Any = getattr(collector.envs.unwrapped, "stats", None)
         return rollout, stats() if callable(stats) else None
 

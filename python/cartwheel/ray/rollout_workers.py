@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: Options of actors that belong to cartwheel, and why.
 _OWN_OPTIONS = {
     "num_cpus": "pass num_cpus= to RolloutWorkers",
-    "max_restarts": "workers are restarted for ever",
+    "max_restarts": "workers are restarted forever",
     "max_task_retries": "a rollout is asked for again, with the newest weights",
     "max_concurrency": "a worker makes one rollout after the other",
 }
@@ -127,7 +127,7 @@ class RolloutWorkers:
         actor_options: Other options of the actors, as for Ray's ``.options(…)``: ``num_gpus``,
             ``resources``, ``runtime_env``, ``scheduling_strategy`` (by default ``"SPREAD"``: over
             the nodes).
-        start_timeout: Seconds in which all actors must have started; ``None`` to wait for ever,
+        start_timeout: Seconds in which all actors must have started; ``None`` to wait forever,
             such as for nodes to come.
 
     Raises:
@@ -298,7 +298,7 @@ class RolloutWorkers:
             worker.dropped += 1
 
     def rollouts(self) -> Iterator[WorkerRollout]:
-        """Yields rollouts for ever, each of one worker, in the order in which they are done.
+        """Yields rollouts forever, each of one worker, in the order in which they are done.
 
         Each worker is asked for ``in_flight`` rollouts ahead, with the weights that are the newest
         when it is asked, and asked again as soon as one of its rollouts is taken. So no worker

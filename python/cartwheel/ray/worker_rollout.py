@@ -44,7 +44,7 @@ class WorkerRollout(Rollout):
     workers: tuple[int, ...]
 
     @classmethod
-    def of(cls, rollout: Rollout, version: int, worker: int) -> WorkerRollout:
+    def from_rollout(cls, rollout: Rollout, version: int, worker: int) -> WorkerRollout:
         """Returns the rollout with its origin; shares the arrays."""
         fields = {name: getattr(rollout, name) for name in _FIELDS}
         fields["policy_version"] = np.full_like(rollout.policy_version, version)

@@ -49,7 +49,7 @@ class TrajectoryDataset:
         env_info: Of the environments; for Minari its ``metadata.json``.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         TypeError: ``path`` is no path.
         ValueError: The file has no trajectories; ``success_only``, but an episode does not say
             whether it succeeded; or ``load_count`` is wrong.

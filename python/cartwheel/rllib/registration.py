@@ -52,7 +52,7 @@ def register(
             With an id, ``env_config`` has further keywords, which take precedence.
 
     Raises:
-        gymnasium.error.Error: There is no such id.
+        gymnasium.error.Error: The id does not exist.
         TypeError: ``env`` is something else, does not take the ``env_config`` or is a class of
             environments with several agents, ``num_envs`` is given, or ``VectorEnv`` lacks a
             keyword that is given for a function.

@@ -644,7 +644,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             One state for each row.
 
         Raises:
-            ValueError: There is no such row, a row is named twice, or an environment cannot be
+            ValueError: The row does not exist, a row is named twice, or an environment cannot be
                 saved; the error names the row, the reason and the remedy.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
             Exception: The environment of the lowest failing row raised it.
@@ -671,7 +671,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             reset), and ``infos["env_index"]``.
 
         Raises:
-            ValueError: There is no such row, a row is named twice, or the number of states is
+            ValueError: The row does not exist, a row is named twice, or the number of states is
                 wrong. A state was changed, or is of another environment or of other keywords.
             TypeError: A state is not ``bytes``.
             RuntimeError: A :meth:`rollout` has no step yet.

@@ -1,4 +1,4 @@
-"""Notices steps and resets of a vector environment that another caller made."""
+"""Detection of steps and resets of a vector environment by another caller."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cartwheel._cartwheel import Pool
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
-#: Calls of vector environments that have no pool and count none themselves.
+#: Numbers of calls of vector environments that have no pool and do not count calls themselves.
 _COUNTS: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 
 class Calls:
-    """Compares the present number of steps and resets with the number after the last own one.
+    """Compares the number of steps and resets with the number after the caller's own last call.
 
     Vector environments of cartwheel count every call. For others, calls through the wrappers of
-    cartwheel, evaluations and collectors count; a step or a reset past all of these is not seen.
+    cartwheel, evaluations and collectors are counted; other steps and resets are not detected.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
@@ -29,17 +29,17 @@ class Calls:
         self._seen = self._number()
 
     def note(self) -> None:
-        """The caller of this method made a call."""
+        """Records a call of the caller's own."""
         if self._pool is None:
             _COUNTS[self._envs] = self._number() + 1
         self._seen = self._number()
 
     def made(self, number: int) -> None:
-        """The same, of so many calls; only for environments that count them themselves."""
+        """Records ``number`` own calls, for environments that count calls themselves."""
         self._seen += number
 
     def others(self) -> bool:
-        """Whether another caller made one since then.
+        """Whether another caller has made a call since then.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: The vector environment is closed.

@@ -11,16 +11,16 @@ from cartwheel._internal.arguments import as_bool, as_integer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: The most steps of an episode, and repetitions of an action.
-_MOST = 2**32 - 1
+#: The maximum number of steps of an episode, and of repetitions of an action.
+_MAX_COUNT = 2**32 - 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """When episodes are cut or go on, and how often a step repeats its action.
+    """Rules about the ends of episodes, repeated actions and staggered resets.
 
     Attributes:
-        max_episode_steps: As for :class:`~cartwheel.VectorEnv`; likewise the others.
+        max_episode_steps: As for :class:`~cartwheel.VectorEnv`, like all attributes.
         ignore_terminations: Whether an episode is over only when it is truncated.
         action_repeat: How many times each step repeats its action.
         staggered_reset: Whether a full reset begins rows at different places in their episodes.
@@ -32,7 +32,7 @@ class Rules:
     staggered_reset: bool = False
 
     @classmethod
-    def of(
+    def from_keywords(
         cls,
         max_episode_steps: Any,
         ignore_terminations: Any,
@@ -42,17 +42,17 @@ class Rules:
         """Checks the keywords of a vector environment.
 
         Raises:
-            TypeError: ``ignore_terminations`` or ``staggered_reset`` is no truth value.
-            ValueError: A number is none or out of range, or ``staggered_reset`` has no
+            TypeError: ``ignore_terminations`` or ``staggered_reset`` is not a truth value.
+            ValueError: A number is not an integer or out of range, or ``staggered_reset`` has no
                 ``max_episode_steps``.
         """
         limit = max_episode_steps
         if limit is not None:
-            limit = as_integer("max_episode_steps", limit, 1, _MOST)
+            limit = as_integer("max_episode_steps", limit, 1, _MAX_COUNT)
         rules = cls(
             limit,
             as_bool("ignore_terminations", ignore_terminations),
-            as_integer("action_repeat", action_repeat, 1, _MOST),
+            as_integer("action_repeat", action_repeat, 1, _MAX_COUNT),
             as_bool("staggered_reset", staggered_reset),
         )
         if rules.staggered_reset and limit is None:
@@ -65,13 +65,13 @@ class Rules:
         return rules
 
     def check_limits(self, limits: Sequence[bool]) -> None:
-        """Raises where terminations are ignored and nothing else ends an episode.
+        """Checks that something other than ignored terminations ends each episode.
 
         Args:
             limits: For each environment, whether it truncates its episodes itself.
 
         Raises:
-            ValueError: There is no limit; the error says what to pass.
+            ValueError: An environment has no limit; the error names the keyword to pass.
         """
         if not self.ignore_terminations or self.max_episode_steps is not None or all(limits):
             return
@@ -91,7 +91,7 @@ class Rules:
 def whole_episodes(envs: Any) -> Iterator[None]:
     """Lets resets of all rows begin whole episodes, also with ``staggered_reset``.
 
-    For counts of episodes: the first episode after a staggered reset is cut short.
+    Callers that count episodes use it: the first episode after a staggered reset is cut short.
     """
     inner = envs.unwrapped
     rules = getattr(inner, "_rules", None)

@@ -1,9 +1,9 @@
-"""Batches after a fork of the program.
+"""Batches of observations after a fork of the program.
 
 A batch of observations from worker processes is in shared memory, which a forked child would share
 too. So in the child the batches become private copies with the same contents. In the parent,
 batches that were held at the time of the fork are never overwritten by workers, so the child's
-copies do not change. One case is left: if the parent's own code writes into such an array after the
+copies do not change. One case remains: if the parent's own code writes into such an array after the
 fork, the child sees the change on every page that the child has not written yet. Copy the array
 where that matters.
 
@@ -21,7 +21,7 @@ Forks by other code than Python (``fork`` of the C library) are not noticed. The
 executors ``thread`` and ``inline`` is private like any other memory of the process.
 
 Worker processes are not children of a forked child, but ``multiprocessing`` keeps them in its list
-of children there, and would end them when the child ends. So they are taken out of the list.
+of children there, and would terminate them when the child ends. So they are removed from the list.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ from typing import Any
 from cartwheel._cartwheel import Pool, fork_begins, fork_ended, fork_ended_in_child
 from cartwheel._internal.logging import LOGGER
 
-#: Pools whose memory is shared with worker processes, and the present list of these.
+#: Pools whose memory is shared with worker processes, and the list of these processes.
 _sharing: weakref.WeakKeyDictionary[Pool, list[Any]] = weakref.WeakKeyDictionary()
 
 
-def part_on_fork(pool: Pool, processes: list[Any]) -> None:
-    """Parts ``pool`` from every child that is forked from now on.
+def make_private_on_fork(pool: Pool, processes: list[Any]) -> None:
+    """Makes the batches of ``pool`` private in every child that is forked from now on.
 
-    Its batches are private to the child, and the child's end leaves ``processes`` alone.
+    The end of the child does not terminate ``processes``.
     """
     _sharing[pool] = processes
 
 
-def _part() -> None:
+def _make_private() -> None:
     fork_ended_in_child()
     children: set[Any] = getattr(multiprocessing.process, "_children", set())
     for pool, processes in list(_sharing.items()):
         children.difference_update(processes)
         try:
             pool.part()
-        except (MemoryError, OSError):  # the other pools still follow
+        except (MemoryError, OSError):  # the other pools are still made private
             LOGGER.exception("batches stay shared with the parent process")
 
 
 os.register_at_fork(
     before=fork_begins,
     after_in_parent=fork_ended,
-    after_in_child=_part,
+    after_in_child=_make_private,
 )

@@ -1,6 +1,6 @@
 """Gymnasium's two vector environments as presets of :class:`~cartwheel.VectorEnv`.
 
-Their positional arguments are the same as in Gymnasium, so only the import has to change.
+Their positional arguments are the same as in Gymnasium, so that only the import has to change.
 """
 
 from __future__ import annotations

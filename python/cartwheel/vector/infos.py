@@ -1,4 +1,4 @@
-"""Infos of a batch: their form, rows that failed, and successes that environments report."""
+"""Infos of a batch: their form, rows that failed, and outcomes that environments report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAILURES = ("_env_error", RESTARTED, LOST)
 
 
 def check_infos(infos: Any) -> None:
-    """Checks that infos are a dictionary, which shows failed rows and final observations.
+    """Checks that infos are a dictionary, which marks failed rows and has final observations.
 
     Raises:
         TypeError: The infos are not a dictionary.
@@ -32,12 +32,12 @@ def check_infos(infos: Any) -> None:
 
 
 def is_dense(finals: Any) -> bool:
-    """Whether final observations are a batch of all rows, and not one object a row."""
+    """Whether final observations are a batch of all rows instead of one object for each row."""
     return not (isinstance(finals, np.ndarray) and finals.dtype == object)
 
 
 def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
-    """The rows whose environment was replaced, by ``on_error="restart"`` or a worker's restart.
+    """Returns the rows whose environment was replaced, by ``on_error`` or a worker's restart.
 
     Args:
         infos: The infos of one step.
@@ -53,79 +53,79 @@ def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
     return np.logical_or.reduce(masks) if masks else None
 
 
-#: Keys under which environments report success; of each row the first that is there counts.
+#: Keys under which environments report success; for each row, the first one present counts.
 SUCCESS = ("is_success", "success")
 #: The key under which environments report failure.
 FAIL = ("fail",)
 
 
-class Reports(NamedTuple):
-    """What the places of a batch say.
+class Outcomes(NamedTuple):
+    """Successes or failures that environments report, for the places of a batch.
 
     Attributes:
-        flags: ``bool``; false where nothing is said.
-        said: ``bool``: whether something is said.
+        flags: ``bool``; false where nothing is reported.
+        reported: ``bool``: whether something is reported.
     """
 
     flags: NDArray[np.bool_]
-    said: NDArray[np.bool_]
+    reported: NDArray[np.bool_]
 
 
-def has_reports(infos: dict[str, Any], keys: tuple[str, ...]) -> bool:
-    """Whether the infos of a step or a reset have one of these keys, or did at an end."""
+def has_outcomes(infos: dict[str, Any], keys: tuple[str, ...]) -> bool:
+    """Whether the infos of a step or a reset, or its final infos, have one of these keys."""
     finals = infos.get("final_info", ())
     return any(key in infos or key in finals for key in keys)
 
 
-def step_reports(
+def step_outcomes(
     infos: dict[str, Any], keys: tuple[str, ...], over: NDArray[np.bool_], places: Any = None
-) -> Reports | None:
-    """What places say in the infos of a step; in ``SAME_STEP`` those that are over say it at last.
+) -> Outcomes | None:
+    """Returns the outcomes in the infos of a step; in ``SAME_STEP`` those of the final infos.
 
     Args:
-        infos: Of the step. Where there is ``final_info``, it has the last infos of episodes, and
-            the places that are over show the infos of a reset.
-        keys: The first key that says something counts.
+        infos: The infos of the step. If they have ``final_info``, it has the last infos of
+            episodes, and the places that are over have the infos of a reset.
+        keys: Keys in order of precedence.
         over: Which of the places are over, ``bool``.
         places: Places in the arrays of ``infos``, ascending; ``None`` for all.
 
     Returns:
-        One report for each of the places; ``None`` if nobody says anything.
+        One outcome for each of the places; ``None`` if nothing is reported.
 
     Raises:
-        TypeError: As for :func:`reports`.
+        TypeError: As for :func:`outcomes`.
     """
     finals = infos.get("final_info")
     if finals is None or not np.count_nonzero(over):
-        return reports(infos, keys, places)
+        return outcomes(infos, keys, places)
     ended = np.flatnonzero(over)
-    last = reports(finals, keys, ended if places is None else places[ended])
+    last = outcomes(finals, keys, ended if places is None else places[ended])
     running = np.flatnonzero(~over)
-    others = reports(infos, keys, running if places is None else places[running])
+    others = outcomes(infos, keys, running if places is None else places[running])
     if last is None and others is None:
         return None
-    both = Reports(np.zeros(len(over), np.bool_), np.zeros(len(over), np.bool_))
+    both = Outcomes(np.zeros(len(over), np.bool_), np.zeros(len(over), np.bool_))
     for where, part in ((ended, last), (running, others)):
         if part is not None:
-            both.flags[where], both.said[where] = part
+            both.flags[where], both.reported[where] = part
     return both
 
 
-def reports(infos: dict[str, Any], keys: tuple[str, ...], places: Any = None) -> Reports | None:
-    """What places say in infos.
+def outcomes(infos: dict[str, Any], keys: tuple[str, ...], places: Any = None) -> Outcomes | None:
+    """Returns the outcomes in the infos of a batch.
 
     Args:
-        infos: Of a batch.
-        keys: The first key that says something of a place counts.
+        infos: The infos.
+        keys: Keys in order of precedence, for each place.
         places: Places in the arrays of ``infos``, ascending; ``None`` for all.
 
     Returns:
-        One report for each of the places; ``None`` if nobody says anything.
+        One outcome for each of the places; ``None`` if nothing is reported.
 
     Raises:
-        TypeError: What is said is no flag, number or array of them.
+        TypeError: A value is not a flag, a number or an array of them.
     """
-    found: Reports | None = None
+    found: Outcomes | None = None
     for key in keys:
         mask = infos.get(f"_{key}")
         if mask is None:
@@ -134,20 +134,20 @@ def reports(infos: dict[str, Any], keys: tuple[str, ...], places: Any = None) ->
             places = None  # all of them
         mask = mask if places is None else mask[places]
         if found is not None:
-            mask = mask & ~found.said
+            mask = mask & ~found.reported
         if not np.count_nonzero(mask):
             continue
         values = infos[key]
         if found is None and places is None and _are_flags(values):
-            found = Reports(values & mask, mask.copy())  # the mask is the caller's
+            found = Outcomes(values & mask, mask.copy())  # the mask is the caller's
             continue
         asked = np.flatnonzero(mask)
-        said, flags = _flags(key, values, asked if places is None else places[asked])
+        reported, flags = _flags(key, values, asked if places is None else places[asked])
         if found is None:
-            found = Reports(np.zeros(len(mask), np.bool_), np.zeros(len(mask), np.bool_))
-        found.flags[asked[said]] = flags[said]
-        found.said[asked[said]] = True
-    return None if found is None or not np.count_nonzero(found.said) else found
+            found = Outcomes(np.zeros(len(mask), np.bool_), np.zeros(len(mask), np.bool_))
+        found.flags[asked[reported]] = flags[reported]
+        found.reported[asked[reported]] = True
+    return None if found is None or not np.count_nonzero(found.reported) else found
 
 
 def _are_flags(values: Any) -> bool:
@@ -157,10 +157,10 @@ def _are_flags(values: Any) -> bool:
 def _flags(
     key: str, values: Any, places: NDArray[np.intp]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """For which places the infos of a key say something, and what; an array is true if all is.
+    """Returns for which places a key has values, and the values; an array is true if all of it is.
 
     Raises:
-        TypeError: It is no flag, number or array of them.
+        TypeError: A value is not a flag, a number or an array of them.
     """
     if not isinstance(values, dict):
         values = np.asarray(values)
@@ -168,29 +168,29 @@ def _flags(
             flags = values[places].reshape(len(places), -1).astype(np.bool_).all(axis=1)
             return np.ones(len(places), np.bool_), flags
         if values.dtype == object:  # Gymnasium keeps `np.bool_`, lists and `None` as they are
-            answers = [None if said is None else _flag(key, said) for said in values[places]]
-            return np.array([said is not None for said in answers]), np.array(answers, np.bool_)
+            answers = [None if value is None else _flag(key, value) for value in values[places]]
+            return np.array([answer is not None for answer in answers]), np.array(answers, np.bool_)
     raise _no_flag(key, values if isinstance(values, dict) else values[places[0]])
 
 
-def _flag(key: str, said: Any) -> bool:
-    """What one environment said.
+def _flag(key: str, value: Any) -> bool:
+    """Converts the value of one environment.
 
     Raises:
-        TypeError: It is no flag, number or array of them.
+        TypeError: A value is not a flag, a number or an array of them.
     """
     try:
-        array = np.asarray(said)
+        array = np.asarray(value)
     except ValueError:  # ragged
-        raise _no_flag(key, said) from None
+        raise _no_flag(key, value) from None
     if array.dtype.kind not in "biuf":
-        raise _no_flag(key, said)
+        raise _no_flag(key, value)
     return bool(array.all())
 
 
-def _no_flag(key: str, said: Any) -> TypeError:
+def _no_flag(key: str, value: Any) -> TypeError:
     what = "failed" if key in FAIL else "succeeded"
     return TypeError(
         f"the infos of a step say in {key!r} whether the episode {what}, which must be a flag, a "
-        f"number or an array of them, got {type(said)}: give it another name"
+        f"number or an array of them, got {type(value)}: give it another name"
     )

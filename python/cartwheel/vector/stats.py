@@ -11,15 +11,15 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: The most rows, and the most groups, that the tables of :class:`Stats` show.
-_SHOWN = 8
+#: The maximum number of rows, and of groups, in the tables of :class:`Stats`.
+_MAX_SHOWN = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Stats:
     """Counts and times of a vector environment, from :meth:`cartwheel.VectorEnv.stats`.
 
-    The counts begin at the construction and are never set to zero; for a part of a run, take the
+    The counts begin at the construction and are never reset; for a part of a run, take the
     difference of two. All arrays are copies. Times are in seconds.
 
     Environments written in Python are timed one by one. The time of a step includes the copy of its
@@ -129,12 +129,12 @@ class Stats:
         return [
             [
                 ("rows", "working", "waiting", "median step", "restarts"),
-                *(self._group_cells(group) for group in groups[:_SHOWN]),
+                *(self._group_cells(group) for group in groups[:_MAX_SHOWN]),
                 *_left_out(len(groups), "groups"),
             ],
             [
                 ("row", "mean step", "slowest", "steps", "resets"),
-                *(self._row_cells(row) for row in rows[:_SHOWN]),
+                *(self._row_cells(row) for row in rows[:_MAX_SHOWN]),
                 *_left_out(len(rows), "rows"),
             ],
         ]
@@ -181,7 +181,7 @@ def _as_html(table: list[tuple[str, ...]]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Formats seconds in a fitting unit."""
+    """Formats seconds in a suitable unit."""
     if np.isnan(seconds):
         return "-"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
@@ -191,4 +191,4 @@ def _duration(seconds: float) -> str:
 
 
 def _left_out(rows: int, what: str) -> list[tuple[str, ...]]:
-    return [(f"… {rows - _SHOWN:,} more {what}",)] if rows > _SHOWN else []
+    return [(f"… {rows - _MAX_SHOWN:,} more {what}",)] if rows > _MAX_SHOWN else []

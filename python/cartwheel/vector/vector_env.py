@@ -34,13 +34,13 @@ from cartwheel._internal.spaces import Batching
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.vector.base import LAST_GRACE, ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
-from cartwheel.vector.forks import part_on_fork
+from cartwheel.vector.forks import make_private_on_fork
 from cartwheel.vector.memory_plan import plan_memory, spins
 from cartwheel.workers import launch
 from cartwheel.workers.callbacks import Link
 from cartwheel.workers.channels import Deadline
 from cartwheel.workers.one_env import check_distinct
-from cartwheel.workers.restart_policy import Recovery
+from cartwheel.workers.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         OnTimeout,
         OnWorkerDeath,
     )
-    from cartwheel.workers.group import Crew
+    from cartwheel.workers.group import WorkerGroup
 
 
 class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, ActType, Any]):
@@ -208,7 +208,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         IndexError: ``env_fns`` is empty.
         TypeError: An entry of ``env_fns`` is not callable, does not return an environment or cannot
             be sent to a worker; ``observation_mode`` holds something other than spaces; or a switch
-            such as ``full_batch`` is no truth value.
+            such as ``full_batch`` is not a truth value.
         ValueError: An argument has an unsupported value, a step limit is needed and missing, or two
             functions return the same environment.
         RuntimeError: Spaces differ where they must be equal; or this process cannot start worker
@@ -258,11 +258,13 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     ) -> None:
         """Starts the workers and makes the environments."""
         timeout = as_timeout(timeout)
-        self.recovery = Recovery(on_error, on_worker_death, on_timeout, timeout, max_restarts)
+        self.restart_policy = RestartPolicy(
+            on_error, on_worker_death, on_timeout, timeout, max_restarts
+        )
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
         check_finals(final_obs, final_names, self.autoreset_mode)
-        self._rules = Rules.of(
+        self._rules = Rules.from_keywords(
             max_episode_steps, ignore_terminations, action_repeat, staggered_reset
         )
         if worker is not None:
@@ -298,36 +300,38 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
 
         spin, reminder = spins(), reminder_s()
         deadline = Deadline(timeout)
-        self._crew = self._start(1 if self.executor == "inline" else num_workers, spin=spin)
+        self._group = self._start(1 if self.executor == "inline" else num_workers, spin=spin)
         try:
             self._open(deadline, max_batches, spin=spin, reminder=reminder)
         except BaseException:
-            self._crew.give_up()
+            self._group.give_up()
             raise
-        self.num_workers = len(self._crew.shards)
+        self.num_workers = len(self._group.shards)
         #: The environments of the ``inline`` executor; kept here for use after :meth:`close`.
-        self._envs = None if self._crew.local is None else self._crew.local.envs
-        self._opened(_shut_down, self._crew)
+        self._envs = None if self._group.local is None else self._group.local.envs
+        self._opened(_shut_down, self._group)
         LOGGER.debug(
             "%s of %d environments, executor=%r: %d workers %s",
             type(self).__name__,
             self.num_envs,
             self.executor,
             self.num_workers,
-            [process.pid for process in self._crew.processes],
+            [process.pid for process in self._group.processes],
         )
 
-    def _start(self, num_workers: int, *, spin: bool) -> Crew:
+    def _start(self, num_workers: int, *, spin: bool) -> WorkerGroup:
         dealt = shards(self.num_envs, num_workers)
         name = type(self).__name__
         start: launch.Start
         if self.executor == "inline":
             start = functools.partial(
-                launch.start_inline, reserve=self._reserves_calls, recovery=self.recovery
+                launch.start_inline,
+                reserve=self._reserves_calls,
+                restart_policy=self.restart_policy,
             )
         elif self.executor == "thread":
             start = functools.partial(
-                launch.start_threads, name=name, spin=spin, recovery=self.recovery
+                launch.start_threads, name=name, spin=spin, restart_policy=self.restart_policy
             )
         else:
             start = functools.partial(
@@ -336,7 +340,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
                 context=as_context(self.context),
                 daemon=self.daemon,
                 spin=spin,
-                recovery=self.recovery,
+                restart_policy=self.restart_policy,
             )
         return start(self.env_fns, dealt)
 
@@ -349,7 +353,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         reminder: float | None,
     ) -> None:
         """Receives the spaces from the workers, makes the memory and opens the pool."""
-        descriptions = self._crew.describe(deadline)
+        descriptions = self._group.describe(deadline)
         told = [one for found in descriptions for one in found["same"]]
         check_distinct(self.env_fns, told, travels=self.executor == "process")
         self._rules.check_limits([limit for found in descriptions for limit in found["limits"]])
@@ -369,7 +373,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             self.observation_space = batch_space(self.single_observation_space, self.batch_size)
             self.action_space = batch_space(self.single_action_space, self.batch_size)
 
-        plan = plan_memory(self, self._crew.shards, max_batches)
+        plan = plan_memory(self, self._group.shards, max_batches)
         shard = {
             "observations": plan["observations"],
             "actions": plan["actions"],
@@ -378,35 +382,37 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             "rules": self._rules.as_dict(),
             "dense_finals": plan["dense_finals"],
         }
-        memory, own_shard = launch.set_up(self._crew, plan, shard)
-        link: _WorkersLink = Link(self, self._crew, self.action_space, self.recovery.call_timeout)
+        memory, own_shard = launch.set_up(self._group, plan, shard)
+        link: _WorkersLink = Link(
+            self, self._group, self.action_space, self.restart_policy.call_timeout
+        )
         self._link = link
         self._pool = Pool(
             memory,
             plan["observations"],
             plan["actions"],
             shard=own_shard,
-            pids=[process.pid for process in self._crew.processes],
-            objects=self._crew.objects,
-            channels=self._crew.channels,
+            pids=[process.pid for process in self._group.processes],
+            objects=self._group.objects,
+            channels=self._group.channels,
             link=link,
             class_name=type(self).__name__,
-            timeout=self.recovery.call_timeout,
+            timeout=self.restart_policy.call_timeout,
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
             spin=spin,
             inline=self.executor == "inline",
-            restart=self.recovery.on_worker_death == "restart",
-            hang_limit=self.recovery.hang_limit,
+            restart=self.restart_policy.on_worker_death == "restart",
+            hang_limit=self.restart_policy.hang_limit,
             reminder=reminder,
             maniskill_names=self.final_names == "maniskill",
         )
         try:
-            self._crew.wait_until_ready(deadline)
+            self._group.wait_until_ready(deadline)
         except BaseException:
             self._pool.close(LAST_GRACE)
             raise
         if self.executor == "process":
-            part_on_fork(self._pool, self._crew.processes)
+            make_private_on_fork(self._pool, self._group.processes)
 
     # Attributes
 
@@ -576,7 +582,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         """
         self._pool.check("draw_final_frames", idle=True)
         rows = as_drawn_rows(env_index, self.num_envs, self.render_mode)
-        self._crew.drawn = rows
+        self._group.drawn = rows
         messages = self._packed("draw_final_frames", "", rows, [True] * len(rows))
         self._pool.call(messages, rows, "draw_final_frames", self._link.timeout)
 
@@ -593,7 +599,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     @property
     def processes(self) -> list[Any]:
         """The worker processes; empty for other executors."""
-        return self._crew.processes
+        return self._group.processes
 
     @property
     def envs(self) -> list[Any]:
@@ -610,15 +616,15 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         return self._envs
 
 
-def _shut_down(pool: Pool, crew: Crew, grace: float) -> None:
-    join = functools.partial(crew.join, grace=min(grace, 1.0))
+def _shut_down(pool: Pool, group: WorkerGroup, grace: float) -> None:
+    join = functools.partial(group.join, grace=min(grace, 1.0))
     is_idle = pool.pending() is None and not pool.is_late()
     with contextlib.suppress(Exception):  # a pool that is broken names no rows
         is_idle = is_idle and not pool.in_flight()
     late = pool.close(grace, join)
     if late is None:
-        crew.hang_up()  # a signal handler, or an environment, within a call of this thread
+        group.hang_up()  # a signal handler, or an environment, within a call of this thread
         return
     if is_idle and grace > 0:  # otherwise a call is late, or the caller does not wait
-        crew.tell_late(late, grace)
+        group.log_late(late, grace)
     join()

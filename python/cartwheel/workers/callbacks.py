@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cartwheel._cartwheel import Pool, RolloutSlab
     from cartwheel._internal.arguments import ResetOptions
     from cartwheel.workers.channels import CallerEnd
-    from cartwheel.workers.group import Crew
+    from cartwheel.workers.group import WorkerGroup
 
 #: A worker, a message for it, and the keywords or states of the resets in the message, by row.
 RowMessage: TypeAlias = tuple[int, Any, dict[int, Any]]
@@ -45,14 +45,14 @@ class Link:
     def __init__(
         self,
         owner: VectorEnv[Any, Any, Any],
-        crew: Crew,
+        group: WorkerGroup,
         action_space: Space[Any],
         timeout: float | None,
     ) -> None:
         """Links ``owner`` to its workers, by a weak reference to ``owner``."""
         self._owner = weakref.ref(owner)
         self._num_envs = owner.num_envs
-        self._crew = crew
+        self._group = group
         self._action_space = action_space
         #: The phase in which each dead worker process died, by worker and process id.
         self._phases: dict[tuple[int, int], str] = {}
@@ -61,11 +61,11 @@ class Link:
 
     def split(self, parts: list[Any]) -> list[list[Any]]:
         """Splits a list of one entry for each row into one list for each worker."""
-        return [parts[first:last] for first, last in self._crew.shards]
+        return [parts[first:last] for first, last in self._group.shards]
 
     def pack(self, contents: list[Any]) -> list[Any]:
         """Makes one message for each worker, or raises because one cannot be sent."""
-        pairs = zip(self._crew.channels, contents, strict=True)
+        pairs = zip(self._group.channels, contents, strict=True)
         return [channel.pack(content) for channel, content in pairs]
 
     def pack_reset(
@@ -143,7 +143,7 @@ class Link:
         """
         for state in states:
             check_state(state)
-        self._crew.cache = cache = ResetCache(states, key)
+        self._group.cache = cache = ResetCache(states, key)
         parts = self.split([(cache, draw) for draw in draws])
         return self.pack([("cache", "", part) for part in parts])
 
@@ -152,8 +152,8 @@ class Link:
         return self.pack([("draws", "", part) for part in self.split([()] * self._num_envs)])
 
     def _channel_of(self, row: int) -> CallerEnd:
-        (worker,) = self._crew.workers_of([row])
-        return self._crew.channels[worker]
+        (worker,) = self._group.workers_of([row])
+        return self._group.channels[worker]
 
     def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[RowMessage]:
         """Makes the messages for steps that ``send`` starts, if memory cannot hold the actions."""
@@ -162,18 +162,18 @@ class Link:
     def _rows_of(self, actions: Any, num_rows: int) -> list[Any]:
         """Returns the action of each row; a copy, unless pickling copies it anyway."""
         parts = rows_of(self._action_space, actions, num_rows)
-        return parts if self._crew.processes else [copy.deepcopy(part) for part in parts]
+        return parts if self._group.processes else [copy.deepcopy(part) for part in parts]
 
     def _pack_rows(self, kind: str, rows: list[int], parts: list[Any]) -> list[RowMessage]:
         messages: list[RowMessage] = []
-        for worker, (first, last) in enumerate(self._crew.shards):
+        for worker, (first, last) in enumerate(self._group.shards):
             own = {
                 row - first: part
                 for row, part in zip(rows, parts, strict=True)
                 if first <= row < last
             }
             if own:
-                channel = self._crew.channels[worker]
+                channel = self._group.channels[worker]
                 packed = channel.pack((kind, list(own), channel.pack(own)))
                 resets = {first + row: part for row, part in own.items() if kind == "resets"}
                 messages.append((worker, packed, resets))
@@ -185,7 +185,7 @@ class Link:
         if descriptor is None:
             return
         request = ("attach_rollout", slab.index, slab.steps)
-        messages = self.pack([request] * len(self._crew.shards))
+        messages = self.pack([request] * len(self._group.shards))
         sent = [(message, [descriptor]) for message in messages]
         pool.call(sent, None, "rollout", self.timeout)
 
@@ -196,7 +196,7 @@ class Link:
             WorkerDiedError: The worker died and is not replaced.
         """
         try:
-            return self._crew.receive_announced(worker, number)
+            return self._group.receive_announced(worker, number)
         except WorkerDiedError:
             if not self._is_replaced(worker, number):
                 raise
@@ -204,18 +204,18 @@ class Link:
 
     def _is_replaced(self, worker: int, number: int) -> bool:
         """Whether the process that announced this message was replaced, or will be."""
-        restarts = self._crew.recovery.on_worker_death == "restart"
-        return restarts or self._crew.is_from_replaced(worker, number)
+        restarts = self._group.restart_policy.on_worker_death == "restart"
+        return restarts or self._group.is_from_replaced(worker, number)
 
     def _receive_faults(self, worker: int, number: int) -> list[Fault]:
         """Receives the faults that a worker announced; if it died first, its death as a fault."""
         try:
-            faults: list[Fault] = self._crew.receive_announced(worker, number)
+            faults: list[Fault] = self._group.receive_announced(worker, number)
         except WorkerDiedError as died:
             if not self._is_replaced(worker, number):
                 raise
             # The announced faults still require a reset of the rows, but the reasons are lost.
-            return [Fault.of(self._crew.shards[worker][0], died, travels=False)]
+            return [Fault.from_exception(self._group.shards[worker][0], died, travels=False)]
         return faults
 
     def raise_faults(
@@ -267,7 +267,7 @@ class Link:
             answer = self._receive_unless_dead(worker, number)
             if answer:  # a worker that was not asked again answers nothing
                 answers[worker] = answer
-        workers = range(len(self._crew.shards))
+        workers = range(len(self._group.shards))
         if len(answers) < len(workers):
             return None
         by_row = [answer for worker in workers for answer in answers[worker]]
@@ -280,7 +280,7 @@ class Link:
         """Returns a message for each worker: the call again, if it died before it answered."""
         return [
             channel.pack(("skip", "", [])) if worker in answers else messages[worker]
-            for worker, channel in enumerate(self._crew.channels)
+            for worker, channel in enumerate(self._group.channels)
         ]
 
     def discard(
@@ -302,20 +302,20 @@ class Link:
 
     def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]]) -> None:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
-        log_waiting(call, seconds, owed, self._crew.shards, self._crew.processes)
+        log_waiting(call, seconds, owed, self._group.shards, self._group.processes)
 
     def timed_out(self, call: str, seconds: float, rows: list[int]) -> WorkerTimeoutError:
         """Returns the exception for rows that have not answered in time."""
-        return WorkerTimeoutError.of(call, seconds, rows, self._crew.workers_of(rows))
+        return WorkerTimeoutError.from_call(call, seconds, rows, self._group.workers_of(rows))
 
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002 - native code calls it
         """Returns the exception for a dead worker; later ones name the same phase."""
         phase = self._phases.setdefault((worker, pid), phase)
-        return self._crew.logged(self._crew.died(worker, phase))
+        return self._group.logged(self._group.died(worker, phase))
 
     def bury(self, worker: int) -> None:
         """Ends the process of a worker that the native pool found dead, and waits for its end."""
-        self._crew.bury(worker)
+        self._group.bury(worker)
 
     def restart(
         self,
@@ -348,20 +348,20 @@ class Link:
                 longer than a call may.
             Exception: The environments could not be made.
         """
-        crew, first = self._crew, self._crew.shards[worker][0]
+        group, first = self._group, self._group.shards[worker][0]
         resets = {row: self.row_resets.get(first + row, {}) for row in resetting}
         phase = "construct" if attempt else phase
         if not attempt:
-            crew.deaths[worker] = crew.died(worker, phase)
-        ended = crew.hung if hung and not attempt else crew.died
-        if not crew.recovery.allows(crew.restarts[worker]):
-            restarts = crew.restarts[worker]
+            group.deaths[worker] = group.died(worker, phase)
+        ended = group.hung if hung and not attempt else group.died
+        if not group.restart_policy.allows(group.restarts[worker]):
+            restarts = group.restarts[worker]
             raise add_note(
                 ended(worker, phase), f"it was restarted {restarts} times before (max_restarts)"
             )
         LOGGER.warning("restarting: %s", ended(worker, phase))
         try:
-            return crew.restart(worker, over, resets, announced, crew.recovery.timeout)
+            return group.restart(worker, over, resets, announced, group.restart_policy.timeout)
         except WorkerDiedError:
             if attempt + 1 < _ATTEMPTS:
                 return None

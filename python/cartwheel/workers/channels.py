@@ -1,6 +1,6 @@
-"""Channels between a vector environment and one worker, for all that is not the step path.
+"""Channels between a vector environment and one worker, outside of the step path.
 
-A channel carries control calls, faults and whatever does not fit into shared memory. Between
+A channel carries control calls, faults and data that does not fit into shared memory. Between
 processes, messages are pickled, and native code sends and receives each of them by one call. Within
 one process, channels are pairs of queues.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cartwheel._cartwheel import Descriptor
     from cartwheel.workers.stderr import Stderr
 
-#: The caller's end of a channel. No Python code runs in its ``post``, so Ctrl-C does not part it.
+#: The caller's end of a channel. No Python code runs in its ``post``, so Ctrl-C cannot split it.
 CallerEnd: TypeAlias = "ProcessChannel | LocalChannel"
 #: A worker's end of a channel; it never waits for the caller to receive.
 WorkerEnd: TypeAlias = "ProcessWorkerChannel | LocalWorkerChannel"
@@ -38,7 +38,7 @@ def pickled(content: Any) -> bytes:
 
 
 def message(content: Any) -> bytes:
-    """Pickles what another process is to get.
+    """Pickles a message for another process.
 
     Raises:
         ValueError: It has more than ``LARGEST_MESSAGE`` bytes.
@@ -100,7 +100,7 @@ class ProcessWorkerChannel(Channel):
     announced = 0
 
     def announce(self, message: bytes) -> None:
-        """Sends a message that the native pool announces to the caller by number, from 1 on."""
+        """Sends a message that the native pool announces to the caller by its number, from 1."""
         self.announced += 1
         self.post(message, self.announced)
 
@@ -109,7 +109,7 @@ class ProcessWorkerChannel(Channel):
         return pickle.loads(self.receive_bytes())
 
 
-#: The message that no other message follows.
+#: The last message of a queue.
 _END = object()
 
 
@@ -124,7 +124,7 @@ class LocalChannel:
 
     def __init__(self) -> None:
         """Makes the queues."""
-        #: What the worker sends, with numbers; and what it receives.
+        #: Messages from the worker, with numbers, and messages to the worker.
         self.inbox: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         self.outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.post = self.outbox.put
@@ -194,7 +194,7 @@ class LocalWorkerChannel:
 
 @dataclasses.dataclass(frozen=True)
 class Deadline:
-    """When a wait ends.
+    """The time at which a wait ends.
 
     Attributes:
         seconds: Seconds of the whole wait; ``None`` for no limit.

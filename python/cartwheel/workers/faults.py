@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from gymnasium.vector import VectorEnv
 
-#: Sets ``__cause__`` even if the exception forbids assignment, as a frozen dataclass does.
+#: Sets ``__cause__`` even if the exception forbids assignment, as frozen dataclasses do.
 _SET_CAUSE = vars(BaseException)["__cause__"].__set__
 #: The note on the exception of a debugger that quits. A worker process has no terminal to read
 #: from, and the threads of a process would share one.
@@ -41,11 +41,11 @@ _NO_TERMINAL = (
 
 @dataclasses.dataclass
 class Fault:
-    """An exception on its way to another thread or process: of one row's environment, mostly.
+    """An exception that is sent to another thread or process, mostly that of one row's environment.
 
     Attributes:
-        row: The row; ``None`` when the exception concerns no single row.
-        error: The exception itself, within one process, until it was taken.
+        row: The row; ``None`` if the exception does not concern a single row.
+        error: The exception itself, within one process, until it is taken.
         pickle: The pickled exception, between processes; ``None`` if it cannot be pickled.
         causes: The pickled causes of the exception, up to the first that cannot be pickled.
         summary: Type and text.
@@ -64,7 +64,7 @@ class Fault:
     thread: int = dataclasses.field(default_factory=threading.get_ident)
 
     @classmethod
-    def of(cls, row: int | None, error: BaseException, *, travels: bool) -> Fault:
+    def from_exception(cls, row: int | None, error: BaseException, *, travels: bool) -> Fault:
         """Describes ``error``; with ``travels``, in a form that can always be pickled."""
         if not travels:
             return cls(row, error, None, [], "", "", os.getpid())
@@ -75,8 +75,7 @@ class Fault:
     def take_exception(self) -> BaseException:
         """Returns the exception to raise here, of its original type if possible.
 
-        The fault does not keep it: an exception refers to the frames that it passed, and a frame to
-        its faults.
+        The fault does not keep it, because the exception refers to frames, which refer to faults.
         """
         error, self.error = self.error, None
         if error is None:
@@ -153,7 +152,7 @@ def _first(faults: list[Fault], received: list[int] | None) -> BaseException:
     return error
 
 
-#: The object that lacks an attribute, often an environment. Python does not pickle it either.
+#: The object without the attribute, often an environment. Python does not pickle it either.
 _MISSING_IN = vars(AttributeError)["obj"]
 _GROUPS = getattr(builtins, "BaseExceptionGroup", ())
 
@@ -199,7 +198,7 @@ def _survives(error: BaseException, dumps: Callable[[Any], bytes]) -> bool:
 
 
 def _taken_apart(error: BaseException) -> tuple[Any, ...]:
-    """Returns how ``pickle`` loads an exception: by ``__new__`` alone, and then by its fields."""
+    """Returns the instructions by which ``pickle`` loads an exception: ``__new__``, then fields."""
     arguments = (error.message, error.exceptions) if isinstance(error, _GROUPS) else ()
     state = (_fields(error), object.__getattribute__(error, "__dict__"))
     return _make, (type(error), arguments), state, None, None, _fill

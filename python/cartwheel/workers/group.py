@@ -26,7 +26,7 @@ from cartwheel.workers.process import (
     described_exit,
     quoted,
 )
-from cartwheel.workers.restart_policy import Recovery
+from cartwheel.workers.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
     import threading
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass
-class Crew:
+class WorkerGroup:
     """The workers of one vector environment, as the caller sees them.
 
     Attributes:
@@ -50,10 +50,10 @@ class Crew:
         processes: The processes of the ``process`` executor.
         threads: The threads of the ``thread`` executor.
         local: The caller's own worker, for the ``inline`` executor.
-        objects: For each worker, one list for each row: the objects that its infos refer to;
+        objects: For each worker, one list for each row with the objects that its infos refer to;
             ``None`` for processes.
         descriptions: The descriptions of their environments that workers have sent so far.
-        recovery: How failures of environments and workers are handled.
+        restart_policy: How failures of environments and workers are handled.
         reported: The workers whose death was logged.
         owner: The process that started the workers.
         start_process: Starts worker processes; ``None`` for other executors.
@@ -72,7 +72,7 @@ class Crew:
     local: Worker | None = None
     objects: list[list[list[Any]] | None] = dataclasses.field(default_factory=list)
     descriptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    recovery: Recovery = dataclasses.field(default_factory=Recovery)
+    restart_policy: RestartPolicy = dataclasses.field(default_factory=RestartPolicy)
     reported: set[int] = dataclasses.field(default_factory=set)
     owner: int = dataclasses.field(default_factory=os.getpid)
     start_process: StartProcess | None = None
@@ -84,7 +84,7 @@ class Crew:
     hung_up: bool = False
 
     def __post_init__(self) -> None:
-        """Counts from zero."""
+        """Sets the counts of restarts to zero."""
         self.restarts = [0] * len(self.shards)
         free_in_workers(self)
 
@@ -135,7 +135,7 @@ class Crew:
         except (WorkerDiedError, multiprocessing.TimeoutError):
             raise
         except Exception as error:  # spaces and metadata may raise anything when they are loaded
-            add_note(error, f"raised while what {self._name(worker)} sent was loaded")
+            add_note(error, f"raised while the message of {self._name(worker)} was loaded")
             raise
         return message
 
@@ -182,7 +182,9 @@ class Crew:
             if self.hung_up:
                 raise
             if self.is_from_replaced(worker, number):
-                raise copy.copy(self.deaths[worker]) from None  # one that is kept has no frames
+                raise copy.copy(
+                    self.deaths[worker]
+                ) from None  # the one that is kept must not get frames
             raise self.logged(self.died(worker, "send")) from None
 
     def is_from_replaced(self, worker: int, number: int) -> bool:
@@ -203,7 +205,7 @@ class Crew:
                 phase=phase,
             )
         process = self.processes[worker]
-        if process.exitcode is None:  # without a limit, `join` would wait for its children, too
+        if process.exitcode is None:  # with a limit, because `join` waits for its children, too
             process.join(1.0)
         who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
         message = f"{who} died during {phase}: {described_exit(process.exitcode)}"
@@ -225,7 +227,7 @@ class Crew:
         pid = self.processes[worker].pid
         return WorkerTimeoutError(
             f"{self._name(worker)}, pid {pid}, made no progress in `{phase}` for "
-            f"{self.recovery.timeout:g} second(s) and was killed",
+            f"{self.restart_policy.timeout:g} second(s) and was killed",
             env_index=list(range(*self.shards[worker])),
             workers=[worker],
         )
@@ -236,17 +238,17 @@ class Crew:
         return sorted({bisect.bisect_right(starts, row) - 1 for row in rows})
 
     def logged(self, died: WorkerDiedError) -> WorkerDiedError:
-        """Logs a death, once, and returns the exception itself."""
+        """Logs a death once, and returns the exception."""
         if died.exitcode != NO_MAIN_GUARD and died.worker not in self.reported:
             self.reported.add(died.worker)
             LOGGER.warning("%s", str(died))  # a record that is kept must not keep the frames
         return died
 
     def bury(self, worker: int) -> None:
-        """Ends the process of a worker that is restarted or found dead, and waits for its end.
+        """Kills the process of a worker that is restarted or found dead, and waits for its end.
 
-        The process may be alive if its start was interrupted after it had begun to serve. Native
-        code relies on its end: two processes that serve one worker would write the same rows.
+        The process may be alive if its start was interrupted after it had begun to serve. Two
+        processes of one worker would write the same rows, so native code relies on its end.
         """
         process = self.processes[worker]
         _kill(process)
@@ -260,7 +262,7 @@ class Crew:
         announced: int,
         timeout: float | None,
     ) -> int:
-        """Replaces a dead worker process by a new one, which makes new environments.
+        """Replaces a dead worker process with a new one, which makes new environments.
 
         Args:
             worker: The index of the worker.
@@ -283,7 +285,7 @@ class Crew:
         self.restarts[worker] += 1
         self.reported.discard(worker)
         self.bury(worker)
-        with uninterrupted():  # otherwise a process could belong to nobody
+        with uninterrupted():  # otherwise a started process could be lost
             process, channel = self.start_process(worker)
             (old, self.processes[worker]) = (self.processes[worker], process)
             (old_channel, self.channels[worker]) = (self.channels[worker], channel)
@@ -315,7 +317,7 @@ class Crew:
         return pid
 
     def _cached(self, worker: int) -> list[tuple[ResetCache, tuple[int, int]]] | None:
-        """The cache for the rows of a worker that was restarted, and draws of their own."""
+        """Returns the cache for the rows of a restarted worker, with new draws."""
         cache, restarts = self.cache, self.restarts[worker]
         if cache is None:
             return None
@@ -327,21 +329,21 @@ class Crew:
         worker: int,
         shard: dict[str, Any],
         resumed: dict[str, Any] | None = None,
-        further: Sequence[Descriptor] = (),
+        more: Sequence[Descriptor] = (),
     ) -> None:
         """Sends the memory to a worker process, which then begins to serve.
 
         Args:
             worker: The index of the worker.
-            shard: Keywords of ``Shard``, besides the worker.
-            resumed: The state that a restarted worker takes over from the dead process.
-            further: Descriptors to send after those of the memory.
+            shard: Keywords of ``Shard``, without the worker.
+            resumed: The state of the dead process, for a restarted worker.
+            more: Descriptors to send after those of the memory.
         """
         assert self.setup is not None, "there is memory to hand over"
         memory, plan, _ = self.setup
         channel = self.channels[worker]
         message = channel.pack(({**plan, "worker": worker}, shard, resumed))
-        channel.post((message, [*memory.descriptors(), *further]))
+        channel.post((message, [*memory.descriptors(), *more]))
 
     def _received_in_restart(self, worker: int, deadline: Deadline) -> dict[str, Any]:
         try:
@@ -379,13 +381,13 @@ class Crew:
                 channel.hang_up()
 
     def abandon(self) -> None:
-        """Frees, in a forked worker, what it inherited of this crew."""
+        """Frees what a forked worker inherited of this group."""
         self.setup = None
         for channel in self.channels:
             channel.close()
         for process in self.processes:
-            # The pipes between the parent and the process, which a finalizer closes in the parent
-            # alone. Where `multiprocessing` has no such finalizer, they stay open.
+            # A finalizer closes the pipes between the parent and the process only in the parent.
+            # Where `multiprocessing` has no such finalizer, they stay open.
             popen = getattr(process, "_popen", None)
             for pipe in getattr(getattr(popen, "finalizer", None), "_args", None) or ():
                 with contextlib.suppress(OSError):
@@ -399,8 +401,8 @@ class Crew:
             self.local.close()
         self.join(grace=1.0)
 
-    def tell_late(self, late: list[int], grace: float) -> None:
-        """Logs which workers took too long to close their environments, and did nothing else."""
+    def log_late(self, late: list[int], grace: float) -> None:
+        """Logs the workers that took too long to close their environments, and did nothing else."""
         for worker in late:
             what = "was killed" if self.processes else "goes on until the program ends"
             LOGGER.warning(
@@ -428,7 +430,7 @@ class Crew:
             thread.join(deadline.left())
             if thread.is_alive():
                 await_at_exit(thread)
-        # The list is kept: another thread may still use it before it finds the pool closed.
+        # The list stays: another thread may still use it before it finds the pool closed.
         for channel in self.channels:
             channel.close()
         self.setup = None  # the memory keeps descriptors open
@@ -437,21 +439,21 @@ class Crew:
 def _kill(process: Any) -> None:
     """Kills a process, unless it has ended.
 
-    While SIGCHLD is ignored, the system keeps no exit code, and ``multiprocessing`` takes the
-    process for alive forever. Its id may belong to another process by then.
+    While SIGCHLD is ignored, the system keeps no exit code, and ``multiprocessing`` considers the
+    process alive forever. Its id may belong to another process by then.
     """
     if process.is_alive() and not wait([process.sentinel], 0):
         process.kill()
 
 
-#: Seconds that all of them get together when the program ends, to return and to close environments.
-#: A thread that needs longer never returns: native code lets it hang until the process is gone.
+#: Seconds that all threads together get to close their environments when the program ends. A thread
+#: that takes longer never returns: native code lets it hang until the process is gone.
 _GRACE = 1.0
 _late: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
 def await_at_exit(thread: threading.Thread) -> None:
-    """Waits for ``thread`` when the program ends, if it still runs then."""
+    """Waits for ``thread`` at the end of the program, if it still runs then."""
     _late.add(thread)
 
 
@@ -461,5 +463,5 @@ def _await_all() -> None:
         thread.join(deadline.left())
 
 
-# The last of the finalizers with a priority: others close vector environments.
+# The last of the finalizers with a priority: the others close vector environments.
 Finalize(None, _await_all, exitpriority=0)

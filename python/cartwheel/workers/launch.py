@@ -21,7 +21,7 @@ from cartwheel._cartwheel import Memory, Shard
 from cartwheel._internal.process import uninterrupted
 from cartwheel.errors import add_note
 from cartwheel.workers.channels import LocalChannel, LocalWorkerChannel
-from cartwheel.workers.group import Crew
+from cartwheel.workers.group import WorkerGroup
 from cartwheel.workers.process import StartProcess, check_can_start
 from cartwheel.workers.worker import Worker, serve_thread
 
@@ -29,33 +29,41 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cartwheel._internal.arguments import EnvFn
-    from cartwheel.workers.restart_policy import Recovery
+    from cartwheel.workers.restart_policy import RestartPolicy
 
 
 class Start(Protocol):
     """Starts the workers of one executor."""
 
-    def __call__(self, env_fns: Sequence[EnvFn], shards: list[tuple[int, int]]) -> Crew:
+    def __call__(self, env_fns: Sequence[EnvFn], shards: list[tuple[int, int]]) -> WorkerGroup:
         """Starts one worker for each shard."""
 
 
 def start_inline(
-    env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool, recovery: Recovery
-) -> Crew:
+    env_fns: Sequence[EnvFn],
+    shards: list[tuple[int, int]],
+    *,
+    reserve: bool,
+    restart_policy: RestartPolicy,
+) -> WorkerGroup:
     """Makes the environments in the calling thread, which also steps them."""
     channel = LocalChannel()
     worker = Worker(
-        LocalWorkerChannel(channel), 0, travels=False, reserve=reserve, recovery=recovery
+        LocalWorkerChannel(channel),
+        0,
+        travels=False,
+        reserve=reserve,
+        restart_policy=restart_policy,
     )
     objects: list[list[list[Any]] | None] = [[[] for _ in env_fns]]
     descriptions = [worker.build(env_fns)]
-    return Crew(
+    return WorkerGroup(
         shards,
         [channel],
         local=worker,
         objects=objects,
         descriptions=descriptions,
-        recovery=recovery,
+        restart_policy=restart_policy,
     )
 
 
@@ -65,24 +73,26 @@ def start_threads(
     *,
     name: str,
     spin: bool,
-    recovery: Recovery,
-) -> Crew:
+    restart_policy: RestartPolicy,
+) -> WorkerGroup:
     """Starts one thread for each shard, which makes and keeps its own environments.
 
     Threads render in turn, because drawing libraries release the GIL while they use state that is
-    global to the process. In pygame, all polygons share one buffer of corners in SDL_gfx, and two
-    threads that draw at the same time sometimes draw each other's corners.
+    global to the process. In pygame, all polygons share one buffer of vertices in SDL_gfx, and two
+    threads that draw at the same time sometimes draw each other's vertices.
 
     Raises:
         RuntimeError: The system starts no more threads; those that were started have ended.
     """
-    crew = Crew(shards, recovery=recovery)
+    group = WorkerGroup(shards, restart_policy=restart_policy)
     drawing = threading.Lock()
     try:
         for index, (first, last) in enumerate(shards):
             channel = LocalChannel()
             its = LocalWorkerChannel(channel)
-            worker = Worker(its, first, travels=False, recovery=recovery, drawing=drawing)
+            worker = Worker(
+                its, first, travels=False, restart_policy=restart_policy, drawing=drawing
+            )
             thread = threading.Thread(
                 target=serve_thread,
                 args=(worker, its, index, env_fns[first:last]),
@@ -90,15 +100,15 @@ def start_threads(
                 name=f"Worker<{name}>-{index}",
                 daemon=True,
             )
-            with uninterrupted():  # otherwise a thread could belong to no crew
+            with uninterrupted():  # otherwise a started thread could be lost
                 thread.start()
-                crew.threads.append(thread)
-                crew.channels.append(channel)
-                crew.objects.append([[] for _ in range(first, last)])
+                group.threads.append(thread)
+                group.channels.append(channel)
+                group.objects.append([[] for _ in range(first, last)])
     except BaseException:
-        crew.give_up()
+        group.give_up()
         raise
-    return crew
+    return group
 
 
 def start_processes(
@@ -109,8 +119,8 @@ def start_processes(
     context: Any,
     daemon: bool,
     spin: bool,
-    recovery: Recovery,
-) -> Crew:
+    restart_policy: RestartPolicy,
+) -> WorkerGroup:
     """Starts one process for each shard.
 
     Raises:
@@ -125,19 +135,19 @@ def start_processes(
     parts: list[bytes | Sequence[EnvFn]] = [
         env_fns[first:last] if forks else _pickled(env_fns, first, last) for first, last in shards
     ]
-    start = StartProcess(shards, parts, name, context, daemon, spin, recovery)
-    crew = Crew(shards, recovery=recovery, start_process=start)
+    start = StartProcess(shards, parts, name, context, daemon, spin, restart_policy)
+    group = WorkerGroup(shards, restart_policy=restart_policy, start_process=start)
     try:
         for index in range(len(shards)):
-            with uninterrupted():  # otherwise a process could belong to nobody
+            with uninterrupted():  # otherwise a started process could be lost
                 process, channel = start(index)
-                crew.processes.append(process)
-                crew.channels.append(channel)
-                crew.objects.append(None)
+                group.processes.append(process)
+                group.channels.append(channel)
+                group.objects.append(None)
     except BaseException:
-        crew.give_up()
+        group.give_up()
         raise
-    return crew
+    return group
 
 
 def _pickled(env_fns: Sequence[EnvFn], first: int, last: int) -> bytes:
@@ -160,45 +170,46 @@ def _can_be_pickled(env_fn: EnvFn) -> bool:
     return True
 
 
-def set_up(crew: Crew, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Memory, Shard]:
+def set_up(group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Memory, Shard]:
     """Makes the memory and sends it to the workers, which then begin to serve.
 
     Args:
-        crew: Workers that have described their environments.
+        group: Workers that have described their environments.
         plan: Keywords of ``Memory``.
-        shard: Keywords of ``Shard``, besides the worker and the objects.
+        shard: Keywords of ``Shard``, without the worker and the objects.
 
     Returns:
         The memory, and the caller's own shard. With threads and processes, this shard only
         describes the environments and steps none.
     """
-    memory = Memory(**plan, shared=bool(crew.processes))
-    crew.setup = (memory, plan, shard)
-    for worker in range(len(crew.processes)):
-        crew.hand_over(worker, shard)
-    for channel, objects in zip(crew.channels, crew.objects, strict=True):
-        if isinstance(channel, LocalChannel) and crew.local is None:
+    memory = Memory(**plan, shared=bool(group.processes))
+    group.setup = (memory, plan, shard)
+    for worker in range(len(group.processes)):
+        group.hand_over(worker, shard)
+    for channel, objects in zip(group.channels, group.objects, strict=True):
+        if isinstance(channel, LocalChannel) and group.local is None:
             make_shard = functools.partial(Shard, **shard, objects=objects)
             channel.post((memory, make_shard))
-    own = crew.local or Worker(LocalWorkerChannel(LocalChannel()), 0, travels=False)
-    return memory, Shard(own, **shard, objects=crew.objects[0])
+    own = group.local or Worker(LocalWorkerChannel(LocalChannel()), 0, travels=False)
+    return memory, Shard(own, **shard, objects=group.objects[0])
 
 
-#: Where the system lists the open descriptors: Linux, and macOS.
+#: The folder in which Linux or macOS lists the open descriptors.
 _LISTED = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
-#: For each worker: its socket, two pidfds, its last lines, and two pipes of ``multiprocessing``.
-_EACH = 6
+#: For each worker: its socket, two pidfds, the copy of stderr, and two pipes of
+#: ``multiprocessing``.
+_PER_WORKER = 6
 #: For all: four of the memory, two of a pipe, and some that are open briefly, as while a process
 #: starts.
-_TOGETHER = 16
+_SHARED = 16
 
 
-#: Threads that make vector environments at the same time raise the limit in turn.
-_raising = threading.Lock()
+#: Held while the limit is raised, for threads that make vector environments at the same time.
+_limit_lock = threading.Lock()
 
 
 def require_descriptors(num_workers: int) -> None:
-    """Makes sure that this process may open as many descriptors as the workers need.
+    """Raises the limit of open descriptors to the number that the workers need.
 
     If the soft limit is too low, it is raised to what is needed, where the hard limit allows that.
     It stays raised, for workers too: a worker that is restarted needs descriptors at any time.
@@ -209,10 +220,10 @@ def require_descriptors(num_workers: int) -> None:
     Raises:
         OSError: Too few descriptors are left; ``errno`` is ``EMFILE``.
     """
-    with _raising:
+    with _limit_lock:
         limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         taken = sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208
-        needed = _EACH * num_workers + _TOGETHER
+        needed = _PER_WORKER * num_workers + _SHARED
         if limit == resource.RLIM_INFINITY or taken + needed <= limit:
             return
         if hard != resource.RLIM_INFINITY and taken + needed > hard:

@@ -1,9 +1,9 @@
-"""Finds rows whose functions return one and the same environment.
+"""Detection of rows whose functions return the same environment.
 
-Such rows would step each other in one process and step copies in several, so results would depend
-on the number of workers. Within a process, objects are compared. Between processes, an environment
-that existed before the workers is told by its place among those that its function *holds*: in the
-same order, the caller finds its own object there.
+In one process, such rows would step each other; in several processes, they would step copies. So
+results would depend on the number of workers. Within a process, objects are compared. Between
+processes, an environment that existed before the workers is identified by its place among those
+that its function *holds*: the caller finds its own object at the same place.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from cartwheel._internal.arguments import EnvFn
 
-#: The most objects that are looked at, of one function and of one collection.
-_MOST = 128
+#: The maximum number of objects that are examined, of one function and of one collection.
+_MAX_OBJECTS = 128
 _COLLECTIONS: tuple[Any, ...] = (list, tuple, set, frozenset, collections.deque)
 
 
-class Known:
-    """The environments that a worker has made so far, and what tells them from those of others.
+class EnvIdentities:
+    """Identities of the environments that a worker has made so far.
 
     Attributes:
-        same: For each of them, if its function held it before: its place there, otherwise ``None``.
-            If all workers are in one process: the identity of its core.
+        same: For each environment, its place among those that its function held before, or
+            ``None``; if all workers are in one process, the ``id`` of its core.
     """
 
     def __init__(self, first_row: int, *, travels: bool) -> None:
@@ -39,24 +39,24 @@ class Known:
         self.same: list[int | None] = []
         self._travels = travels
         self._first_row = first_row
-        #: The cores, which are kept, so that no other object gets the same id.
+        #: The cores, kept so that no other object gets the same id.
         self._cores: dict[int, tuple[Any, int]] = {}
-        #: What functions held before their first call.
+        #: The environments that functions held before their first call.
         self._held: dict[int, list[Any]] = {}
         self._before: list[Any] = []
 
     def begin(self, env_fn: EnvFn) -> None:
-        """Looks at a function before it is called."""
+        """Records the environments that a function holds before it is called."""
         if self._travels:
             if id(env_fn) not in self._held:
                 self._held[id(env_fn)] = held(env_fn)
             self._before = self._held[id(env_fn)]
 
     def add(self, env: Any) -> None:
-        """Adds what the function returned.
+        """Adds the environment that the function returned.
 
         Raises:
-            ValueError: An earlier row has it already.
+            ValueError: An earlier row has the same environment.
         """
         inner, row = core(env), self._first_row + len(self.same)
         _, first = self._cores.setdefault(id(inner), (inner, row))
@@ -70,7 +70,7 @@ class Known:
 
 
 def core(env: Any) -> Any:
-    """Returns the environment in which the calls of wrappers end.
+    """Returns the environment to which wrappers pass calls.
 
     A wrapper that has a ``step`` and a ``reset`` of its own counts as an environment: several of
     them may share one simulation and step parts of it.
@@ -92,13 +92,13 @@ def held(env_fn: EnvFn) -> list[Any]:
     """Returns the environments that a function can return without making them, in a fixed order.
 
     They are in its closure, its defaults, the globals that it names, the object of a method or the
-    arguments of a ``functools.partial``; or in collections, functions and attributes there. No code
-    of the user runs.
+    arguments of a ``functools.partial``; or in collections, functions and attributes there. User
+    code is not called.
     """
     found: list[Any] = []
     seen: dict[int, Any] = {}  # the objects are kept, so that no other one gets the same id
     ahead = collections.deque([env_fn])
-    while ahead and len(seen) < _MOST:
+    while ahead and len(seen) < _MAX_OBJECTS:
         one = ahead.popleft()
         if id(one) in seen:
             continue
@@ -108,7 +108,7 @@ def held(env_fn: EnvFn) -> list[Any]:
             if all(inner is not other for other in found):
                 found.append(inner)
         else:
-            ahead.extend(itertools.islice(_parts(one), _MOST))
+            ahead.extend(itertools.islice(_parts(one), _MAX_OBJECTS))
     return found
 
 
@@ -117,7 +117,7 @@ def _is_env(kind: type[Any]) -> bool:
 
 
 def _parts(one: Any) -> Iterable[Any]:
-    """Returns what an object refers to."""
+    """Returns the objects to which an object refers."""
     if isinstance(one, types.FunctionType):
         return () if _is_gymnasiums(one) else _parts_of_function(one)
     if isinstance(one, functools.partial):
@@ -175,8 +175,8 @@ def check_distinct(env_fns: Sequence[EnvFn], same: Sequence[int | None], *, trav
 
     Args:
         env_fns: The functions, in the caller's process.
-        same: For each row what its worker reported: the place among the environments that the
-            function held, or ``None``; within this process, the identity of the core.
+        same: For each row, as reported by its worker: the place among the environments that the
+            function held, or ``None``; within this process, the ``id`` of the core.
         travels: Whether the workers are other processes.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Starts one worker process, and describes how it ended."""
+"""The start of a worker process, and descriptions of its end."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cartwheel._internal.arguments import EnvFn
-    from cartwheel.workers.restart_policy import Recovery
+    from cartwheel.workers.restart_policy import RestartPolicy
 
 #: Exit code of a worker process that found no ``if __name__ == "__main__":`` in the main module.
 NO_MAIN_GUARD = 83
 #: The beginning of the names of worker processes.
 _NAME = "Worker<"
-#: A pipe, whose second end this process holds until it ends or executes another program; then the
-#: workers, which get the first end, end too. (Threads that need it first at once make one each.)
+#: A pipe whose second end this process holds until it ends or executes another program. Workers
+#: watch the first end, and end then, too. (Threads that need it at the same time make one each.)
 _lifelines: list[tuple[Descriptor, Descriptor]] = []
 os.register_at_fork(after_in_child=_lifelines.clear)
 
 
 def lifeline() -> Descriptor:
-    """The end of the pipe by which worker processes notice the end of this process."""
+    """Returns the end of the pipe by which worker processes detect the end of this process."""
     if not _lifelines:
         watched, held = os.pipe()
         _lifelines.append((Descriptor(watched), Descriptor(held)))
@@ -46,7 +46,7 @@ def check_can_start() -> None:
 
     With ``spawn`` and ``forkserver`` a worker imports the main module of the program first. If the
     module makes a vector environment when it is imported, the worker would start workers of its
-    own. Such a worker ends here, silently; its parent explains the exit code.
+    own. Such a worker exits here silently; its parent explains the exit code.
 
     Raises:
         RuntimeError: This process is daemonic, or is importing the main module of its parent.
@@ -78,7 +78,7 @@ class StartProcess:
         context: The ``multiprocessing`` context.
         daemon: Whether the processes are daemonic.
         spin: Whether the workers may spin before they sleep.
-        recovery: How failures of environments are handled.
+        restart_policy: How failures of environments are handled.
     """
 
     shards: list[tuple[int, int]]
@@ -87,7 +87,7 @@ class StartProcess:
     context: Any
     daemon: bool
     spin: bool
-    recovery: Recovery
+    restart_policy: RestartPolicy
 
     def __call__(self, index: int) -> tuple[Any, ProcessChannel]:
         """Starts worker ``index``.
@@ -95,24 +95,30 @@ class StartProcess:
         Returns:
             The process and the caller's end of its channel.
         """
-        mine, its = socket.socketpair()
+        caller_end, worker_end = socket.socketpair()
         forks = self.context.get_start_method() == "fork"
         process = self.context.Process(
             target=serve_process,
-            args=(its, mine if forks else None, index, self.shards[index][0], self.parts[index]),
+            args=(
+                worker_end,
+                caller_end if forks else None,
+                index,
+                self.shards[index][0],
+                self.parts[index],
+            ),
             kwargs={
                 "parent": os.getpid(),
                 "spin": self.spin,
-                "recovery": self.recovery,
+                "restart_policy": self.restart_policy,
             },
             name=f"{_NAME}{self.name}>-{index}",
             daemon=self.daemon,
         )
         try:
-            with mine, its:
+            with caller_end, worker_end:
                 with contextlib.nullcontext() if forks else changed_for_programs():
                     process.start()
-                channel = ProcessChannel(Descriptor(mine.detach()), process.pid)
+                channel = ProcessChannel(Descriptor(caller_end.detach()), process.pid)
             channel.stderr = Stderr()
             channel.post((b"", [lifeline(), channel.stderr.descriptor]))
         except BaseException:
@@ -123,8 +129,8 @@ class StartProcess:
         return process, channel
 
 
-#: Exit codes of processes that ended well, were killed by their pool, or are explained elsewhere.
-#: With SIGCHLD ignored there is none.
+#: Exit codes of processes that ended normally, were killed by their pool, or are explained
+#: elsewhere; ``None`` if SIGCHLD is ignored.
 EXPECTED_EXITS = (0, -signal.SIGKILL, NO_MAIN_GUARD, None)
 WITHOUT_MAIN_GUARD = (
     'is `if __name__ == "__main__":` missing? A worker process imported the main module of the '
@@ -134,7 +140,7 @@ WITHOUT_MAIN_GUARD = (
 
 
 def quoted(stderr: str) -> str:
-    """Returns the last lines on stderr, as the end of a message."""
+    """Returns the last lines on stderr as the end of an error message."""
     return f". Its last lines on stderr:\n{textwrap.indent(stderr, '  ')}" if stderr else ""
 
 

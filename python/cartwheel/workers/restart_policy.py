@@ -1,4 +1,4 @@
-"""How failures of environments and workers are handled, other than by raising an exception."""
+"""Policies for failures of environments and workers: exceptions or restarts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from cartwheel.workers.faults import described
 if TYPE_CHECKING:
     from cartwheel._internal.arguments import EnvFn
 
-#: The longest text of an exception in ``infos["env_error"]``, in characters.
-_LONGEST_TEXT = 4096
+#: The maximum length of the text of an exception in ``infos["env_error"]``, in characters.
+_MAX_TEXT = 4096
 
 
 @dataclasses.dataclass(frozen=True)
-class Recovery:
-    """The policies of a vector environment.
+class RestartPolicy:
+    """The policies of a vector environment for failures.
 
     Attributes:
         on_error: ``"raise"``, or ``"restart"``: an environment that raised is replaced.
@@ -66,11 +66,11 @@ class Recovery:
 
     @property
     def replacements(self) -> int:
-        """How often a native environment may be replaced after a panic."""
+        """The number of times that a native environment may be replaced after a panic."""
         if self.on_error == "raise":
             return 0
-        most = 2**32 - 1
-        return most if self.max_restarts is None else min(int(self.max_restarts), most)
+        limit = 2**32 - 1
+        return limit if self.max_restarts is None else min(int(self.max_restarts), limit)
 
     def allows(self, restarts: int) -> bool:
         """Whether one more restart is allowed after ``restarts`` of them."""
@@ -80,13 +80,13 @@ class Recovery:
 class Replacements:
     """Replaces failed environments of one worker.
 
-    If a row was ever seeded, its replacement is seeded too: from the row's last seed and the number
-    of replacements since then. So a run with failures can be repeated.
+    If a row was ever seeded, its replacement gets a seed from the row's last seed and the number of
+    replacements since then, so that a run with failures can be reproduced.
     """
 
-    def __init__(self, recovery: Recovery, first_row: int) -> None:
+    def __init__(self, restart_policy: RestartPolicy, first_row: int) -> None:
         """Begins without replacements and seeds."""
-        self.recovery = recovery
+        self.restart_policy = restart_policy
         self.first_row = first_row
         self._counts: dict[int, int] = {}
         #: For each row that was seeded, the seed and the number of replacements since then.
@@ -94,7 +94,7 @@ class Replacements:
 
     def note_seeds(self, resets: dict[int, dict[str, Any] | None]) -> None:
         """Remembers the seeds among the keywords of resets, by row of the worker."""
-        if self.recovery.on_error == "restart":
+        if self.restart_policy.on_error == "restart":
             seeded = ((row, how["seed"]) for row, how in resets.items() if how)
             self._seeds.update((row, (seed, 0)) for row, seed in seeded if seed is not None)
 
@@ -104,17 +104,17 @@ class Replacements:
         """Closes the environment of a row of the worker and makes a new one.
 
         Returns:
-            A description of the failure; ``None`` when the policy is not to replace it.
+            A description of the failure; ``None`` if the policy does not replace the environment.
 
         Raises:
             Exception: The new environment could not be made or reset, or its spaces differ.
         """
         made = self._counts.get(row, 0)
-        # A debugger that quits is no failure of the environment.
+        # A debugger that quits is not a failure of the environment.
         failed = isinstance(failure, Exception) and not isinstance(failure, bdb.BdbQuit)
-        if self.recovery.on_error != "restart" or not failed:
+        if self.restart_policy.on_error != "restart" or not failed:
             return None
-        if not self.recovery.allows(made):
+        if not self.restart_policy.allows(made):
             add_note(failure, f"the environment was replaced {made} times before (max_restarts)")
             return None
         self._counts[row] = made + 1
@@ -134,11 +134,11 @@ class Replacements:
             before, now = getattr(old, kind), getattr(env, kind)
             if before != now:
                 raise RuntimeError(f"the {kind} of a replacement must be {before}, got {now}")
-        # The next episode begins with its own reset. This reset allows control calls before that.
+        # The next episode begins with its own reset; this reset allows control calls before it.
         env.reset(seed=self._next_seed(row))
         envs[row] = env
         summary, _ = described(failure)
-        return summary[:_LONGEST_TEXT]
+        return summary[:_MAX_TEXT]
 
     def _next_seed(self, row: int) -> int | None:
         if row not in self._seeds:

@@ -5,8 +5,8 @@
     state := magic 8 bytes, version u32 (little-endian), BLAKE2b digest of the body 16 bytes, body
     body  := pickled dictionary, see `saved`
 
-The caller checks everything but the body, which only a worker can unpickle: the classes in it may
-be unknown to the caller's process.
+The caller checks everything except the body, which only a worker can unpickle: its classes may not
+exist in the caller's process.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 _MAGIC = b"cartwpy\n"
 _VERSION = 1
 _HEAD = struct.Struct("<8sI16s")
-#: Gymnasium's wrappers whose results depend on values of their own, and the vector wrappers of
-#: cartwheel that do the same.
+#: Gymnasium's wrappers with state, and the names of the vector wrappers of cartwheel that replace
+#: them.
 _STATEFUL: dict[type, str | None] = {
     AtariPreprocessing: "AtariPreprocessing",
     Autoreset: None,
@@ -65,12 +65,12 @@ def check_state(state: Any) -> None:
 
     Raises:
         TypeError: It is not ``bytes``.
-        ValueError: It is no state, was cut or changed, or has another version.
+        ValueError: It is not a state, was cut or changed, or has another version.
     """
     if not isinstance(state, bytes):
         raise TypeError(f"a state must be bytes from `get_state`, got {type(state)}")
     if len(state) < _HEAD.size or not state.startswith(_MAGIC):
-        raise ValueError("this is no state of a Python environment")
+        raise ValueError("this is not a state of a Python environment")
     _, version, digest = _HEAD.unpack_from(state)
     if version != _VERSION:
         raise ValueError(f"the state has version {version}; this cartwheel reads {_VERSION}")
@@ -124,7 +124,7 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
     """Restores an environment from a checked state.
 
     Returns:
-        What was saved: ``place``, ``shown`` and ``info``, see :func:`saved`.
+        The saved ``place``, ``shown`` and ``info``, see :func:`saved`.
 
     Raises:
         ValueError: The state is of another kind of environment.
@@ -182,10 +182,10 @@ def _methods(env: Any, row: int) -> tuple[Callable[[], Any], Callable[[Any], Any
 
 
 def _check_wrappers(env: Any, row: int) -> None:
-    """Checks that Gymnasium's stateful wrappers are inside of what is saved.
+    """Checks that no stateful wrapper of Gymnasium is outside of the saved environment.
 
     Raises:
-        ValueError: One of them is outside of what has ``get_state`` and ``set_state``.
+        ValueError: One of them wraps the object that has ``get_state`` and ``set_state``.
     """
     missing = {"get_state", "set_state"}
     while isinstance(env, gym.Wrapper):
@@ -206,7 +206,7 @@ def _check_wrappers(env: Any, row: int) -> None:
 
 
 def _kind(env: Any) -> str:
-    """The name of the class of an environment without its wrappers."""
+    """Returns the name of the class of an environment without its wrappers."""
     inner = type(getattr(env, "unwrapped", env))
     return f"{inner.__module__}.{inner.__qualname__}"
 
@@ -225,7 +225,7 @@ def _digest(body: bytes) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class ResetCache:
-    """Initial states.
+    """Initial states that resets load.
 
     Attributes:
         states: Saved states, each with the observation and the info of a reset.
@@ -250,8 +250,8 @@ def sampled(env: gym.Env[Any, Any], row: int, seed: int) -> bytes:
 class CachedEnv(gym.Wrapper[Any, Any, Any, Any]):
     """Loads a state from a cache in each reset.
 
-    The random numbers of the environment are those of its generator ``np_random``, which is not
-    that of the state: it goes on where it was, or begins anew with the seed of the reset.
+    The random numbers do not come from the state: the generator ``np_random`` of the environment
+    continues, or begins with the seed of the reset.
 
     Attributes:
         draw: The key of the row's draws, and the number of draws so far.

@@ -23,7 +23,7 @@ from cartwheel._cartwheel import PLATFORM, Descriptor
 
 #: The first words of a report of ``faulthandler``.
 _CRASH = "Fatal Python error: "
-#: The most characters that are shown, and the most bytes that are kept before such a report.
+#: The maximum number of characters that are shown, and of bytes kept before such a report.
 _SHOWN, _KEPT = 4096, 65536
 
 
@@ -54,10 +54,10 @@ class Stderr:
 
 
 def _nameless_file() -> int:
-    """A descriptor of a new, empty file without a name: in memory, where there are such files.
+    """Returns a descriptor of a new, empty file without a name, in memory where possible.
 
-    macOS has none. Old kernels, old C libraries and filters of system calls lack them, too. Shared
-    memory of POSIX does not do, because macOS neither reads nor writes it through descriptors.
+    macOS, old kernels, old C libraries and filters of system calls do not have files in memory.
+    POSIX shared memory is not an option: macOS neither reads nor writes it through descriptors.
     """
     if PLATFORM == "linux" and hasattr(os, "memfd_create"):
         try:
@@ -70,7 +70,7 @@ def _nameless_file() -> int:
 
 
 class _Kept:
-    """A text stream that also keeps its last lines; all else is delegated to the stream."""
+    """A text stream that also keeps its last lines and delegates everything to another stream."""
 
     def __init__(self, stream: Any, lines: Descriptor) -> None:
         self._stream = stream

@@ -5,7 +5,7 @@ the environments, receives resets and control calls, and sends faults and answer
 
 This file is above 500 lines because native code calls one object, with a method for each task.
 
-Workers import this file by name, so it imports no trainer.
+Workers import this file by name, so it must not import a trainer.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from cartwheel._internal.logging import LOGGER
 from cartwheel.workers.channels import ProcessWorkerChannel, pickled
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.inheritance import change_environment, free_inherited
-from cartwheel.workers.one_env import Known
-from cartwheel.workers.restart_policy import Recovery, Replacements
+from cartwheel.workers.one_env import EnvIdentities
+from cartwheel.workers.restart_policy import Replacements, RestartPolicy
 from cartwheel.workers.row_state import CachedEnv, ResetCache, load, sampled, saved
 from cartwheel.workers.stderr import keep_stderr
 
@@ -52,7 +52,7 @@ class Worker:
         envs: The environments, in the order of their rows.
         next_resets: For rows of the worker, the packed keywords of their next automatic reset.
         pickle: Pickles the values for which a stream of infos has no format.
-        drawn: The rows whose terminal states are drawn in ``SAME_STEP``, counted from the first.
+        drawn: The rows whose terminal states are rendered in ``SAME_STEP``, counted from the first.
     """
 
     pickle = staticmethod(pickled)
@@ -64,7 +64,7 @@ class Worker:
         *,
         travels: bool,
         reserve: bool = True,
-        recovery: Recovery | None = None,
+        restart_policy: RestartPolicy | None = None,
         drawing: AbstractContextManager[object] | None = None,
     ) -> None:
         """Makes a worker that has no environments yet.
@@ -74,7 +74,7 @@ class Worker:
             first_row: The row of its first environment.
             travels: Whether faults and answers are sent to another process.
             reserve: Whether ``call`` refuses ``reset``, ``step`` and ``close``.
-            recovery: How failures of environments are handled.
+            restart_policy: How failures of environments are handled.
             drawing: A lock that is held while an environment renders, if other threads of this
                 process render too.
         """
@@ -84,7 +84,7 @@ class Worker:
         self.reserve = reserve
         self.envs: list[Any] = []
         self._env_fns: list[EnvFn] = []
-        self._replacements = Replacements(recovery or Recovery(), first_row)
+        self._replacements = Replacements(restart_policy or RestartPolicy(), first_row)
         #: The shared memory, in a worker process.
         self.memory: Memory | None = None
         #: Whether the worker serves; until then, the caller waits for a message.
@@ -109,21 +109,23 @@ class Worker:
             closed then. Otherwise ``metadata`` and ``render_mode`` of the first environment, and
             the ``spaces`` of each: a pair of observation and action space, or ``None`` when the
             pair equals the first one; ``limits``: whether each truncates its episodes itself; and
-            ``same``: what tells each of them from others, for ``check_distinct``.
+            ``same``: the identities of the environments, for ``check_distinct``.
         """
         row = self.first_row
         try:
             self._env_fns = pickle.loads(env_fns) if isinstance(env_fns, bytes) else list(env_fns)
             pairs: list[tuple[Any, Any] | None] = []
-            known = Known(self.first_row, travels=self.travels)
+            known = EnvIdentities(self.first_row, travels=self.travels)
             for row, env_fn in enumerate(self._env_fns, self.first_row):
                 known.begin(env_fn)
                 env = env_fn()
-                self.envs.append(env)  # it is closed, too, if its attributes raise
+                self.envs.append(
+                    env
+                )  # before its attributes, which may raise: it is closed in any case
                 self._check(env, row)
                 try:
                     known.add(env)
-                except ValueError:  # it is there already, and closed once
+                except ValueError:  # an earlier row has it, and closes it
                     self.envs.pop()
                     raise
                 pair = (env.observation_space, env.action_space)
@@ -138,10 +140,10 @@ class Worker:
             }
         except BaseException as error:  # the environments' own code may raise anything
             self.close()
-            return {"fault": Fault.of(row, error, travels=self.travels)}
+            return {"fault": Fault.from_exception(row, error, travels=self.travels)}
 
     def _check(self, env: Any, row: int) -> None:
-        """Raises if an environment function returned something else than an environment."""
+        """Raises if an environment function did not return an environment."""
         names = ("reset", "step", "observation_space", "action_space")
         missing = [name for name in names if getattr(env, name, None) is None]
         is_vector = isinstance(env, gym.vector.VectorEnv)
@@ -160,7 +162,9 @@ class Worker:
             )
         if has_agents and not isinstance(env, type):
             env.close()
-            raise TypeError(f"env_fns[{row}] must return an environment of one agent, {_got(env)}")
+            raise TypeError(
+                f"env_fns[{row}] must return an environment of one agent, {_pettingzoo_advice(env)}"
+            )
         why = (
             f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
         )
@@ -174,7 +178,9 @@ class Worker:
         except BaseException as error:  # pickling spaces and metadata may raise anything
             row = self._unsendable_row(description["spaces"])
             self.close()
-            message = self.channel.pack({"fault": Fault.of(row, error, travels=self.travels)})
+            message = self.channel.pack(
+                {"fault": Fault.from_exception(row, error, travels=self.travels)}
+            )
         self.channel.post(message)
 
     def _unsendable_row(self, pairs: list[Any]) -> int:
@@ -196,7 +202,9 @@ class Worker:
 
     def fail(self, error: BaseException) -> None:
         """Sends the caller the error that keeps this worker from serving; closes everything."""
-        self.channel.post(self.channel.pack({"fault": Fault.of(None, error, travels=self.travels)}))
+        self.channel.post(
+            self.channel.pack({"fault": Fault.from_exception(None, error, travels=self.travels)})
+        )
         self.close()
 
     def resume(
@@ -210,8 +218,8 @@ class Worker:
 
         Args:
             rollouts: Index and steps of each rollout to attach; the descriptors came with them.
-            resets: The keywords of resets that were sent to the dead worker, by row of the worker.
-            drawn: The rows of the worker whose terminal states are drawn.
+            resets: The keywords of resets that were sent to the dead worker, by its rows.
+            drawn: The rows of the worker whose terminal states are rendered.
             cached: If resets load states from a cache: for each row the cache, and its draws.
         """
         for row, own in enumerate(cached or []):
@@ -254,7 +262,7 @@ class Worker:
         return self._take("actions", row)
 
     def receive_next_resets(self, rows: list[int]) -> None:
-        """Receives what these rows get for their next automatic resets."""
+        """Receives the keywords of the next automatic resets of these rows."""
         for row in rows:
             packed = self._take("next", row)
             if packed is not None:
@@ -279,7 +287,7 @@ class Worker:
     def end_copy(self, failure: BaseException | None) -> NoReturn:
         """Ends this process, which an environment forked and which returned from its call.
 
-        Otherwise this process would serve as a second copy of the worker and outlive the worker.
+        Otherwise this process would serve as a second copy of the worker, and outlive it.
 
         Args:
             failure: The exception that the environment raised in this process, if any.
@@ -289,7 +297,7 @@ class Worker:
                 traceback.print_exception(failure)
             LOGGER.error(
                 "process %d, which an environment forked, returned from the environment and is "
-                "ended: forks must end by os._exit",
+                "ended: forked processes must end by os._exit",
                 os.getpid(),
             )
         finally:
@@ -299,7 +307,7 @@ class Worker:
         """Replaces the environment of a row, counted from the worker's first.
 
         Returns:
-            A description of the failure; ``None`` when the failure is to be raised.
+            A description of the failure; ``None`` if the failure is to be raised.
         """
         old = self.envs[row]
         text = self._replacements.replace(self.envs, self._env_fns[row], row, failure)
@@ -345,7 +353,7 @@ class Worker:
         try:
             self._answer[row] = saved(self.envs[row], number, place, shown, lost=lost)
         except BaseException as error:  # every exception is reported to the caller
-            self._answer[row] = Fault.of(number, error, travels=self.travels)
+            self._answer[row] = Fault.from_exception(number, error, travels=self.travels)
 
     def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
         """Restores a row of the worker; returns its place in the episode and its observation."""
@@ -357,7 +365,7 @@ class Worker:
             assert self.memory is not None, "a worker process has memory"
             self.memory.attach_rollout(index, steps, self.channel.take_descriptor())
         except Exception as error:
-            return Fault.of(None, error, travels=self.travels)
+            return Fault.from_exception(None, error, travels=self.travels)
         return None
 
     def draw(self, row: int) -> Any:
@@ -371,7 +379,7 @@ class Worker:
         try:
             return self._call(row, task, env, name, part)
         except BaseException as error:  # every exception is reported to the caller
-            return Fault.of(row, error, travels=self.travels)
+            return Fault.from_exception(row, error, travels=self.travels)
 
     def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
         if task == "set_attr":
@@ -405,8 +413,8 @@ class Worker:
         return self._drawing if name == "render" else contextlib.nullcontext()
 
     def answer_failed(self, error: BaseException) -> None:
-        """Answers the present control call by an error that no environment raised."""
-        self._answer = [Fault.of(self.first_row, error, travels=self.travels)]
+        """Answers the present control call with an error that no environment raised."""
+        self._answer = [Fault.from_exception(self.first_row, error, travels=self.travels)]
 
     def send_answer(self) -> None:
         """Sends the kept answers; an answer that cannot be sent becomes a fault."""
@@ -418,13 +426,17 @@ class Worker:
                 try:
                     self.channel.pack(answer)
                 except Exception as error:  # noqa: PERF203
-                    answers[at] = Fault.of(self.first_row + at, error, travels=self.travels)
+                    answers[at] = Fault.from_exception(
+                        self.first_row + at, error, travels=self.travels
+                    )
             message = self.channel.pack(answers)
         self.channel.announce(message)
 
     def send_faults(self, faults: list[tuple[int, BaseException]]) -> None:
         """Sends the exceptions of a task."""
-        described = [Fault.of(row, error, travels=self.travels) for row, error in faults]
+        described = [
+            Fault.from_exception(row, error, travels=self.travels) for row, error in faults
+        ]
         self.channel.announce(self.channel.pack(described))
 
     def send_rest(self, stream: bytes | None) -> None:
@@ -441,8 +453,8 @@ class Worker:
                 LOGGER.exception("closing the environment of row %d", row)
 
 
-def _got(env: Any) -> str:
-    """Says what an environment of PettingZoo is, and what takes it."""
+def _pettingzoo_advice(env: Any) -> str:
+    """Describes an environment of PettingZoo, and the function that takes it."""
     name = (getattr(env, "metadata", None) or {}).get("name", type(env).__name__)
     takes_turns = hasattr(env, "agent_iter")
     kind = "an AEC" if takes_turns else "a parallel"
@@ -488,7 +500,7 @@ def serve_process(
     *,
     parent: int,
     spin: bool,
-    recovery: Recovery,
+    restart_policy: RestartPolicy,
 ) -> None:
     """Runs a worker in this process, which was started for it, until the worker is closed.
 
@@ -500,7 +512,7 @@ def serve_process(
         env_fns: The functions that make its environments, pickled unless the process was forked.
         parent: The process that started it.
         spin: Whether the worker may spin before it sleeps.
-        recovery: How failures of environments are handled.
+        restart_policy: How failures of environments are handled.
     """
     if other is not None:
         other.close()
@@ -509,11 +521,11 @@ def serve_process(
     futures = sys.modules.get("concurrent.futures.thread")
     getattr(futures, "_threads_queues", {}).clear()
     change_environment()
-    # Ctrl-C goes to every process of the terminal, but only the caller acts on it. Programs that
-    # environments start do not inherit an empty handler; they would inherit SIG_IGN.
+    # Ctrl-C goes to every process of the terminal, but only the caller handles it. Programs that
+    # environments start do not inherit an empty handler, but would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda *_: None)
     channel = ProcessWorkerChannel(Descriptor(end.detach()))
-    worker = Worker(channel, first_row, travels=True, recovery=recovery)
+    worker = Worker(channel, first_row, travels=True, restart_policy=restart_policy)
     try:
         channel.receive_bytes()  # the first message has only descriptors
         watch_parent(parent, channel.take_descriptor())
@@ -534,7 +546,7 @@ def serve_process(
         worker.close()
     except BaseException as error:
         if worker.serving:
-            raise  # the caller waits for no message: it finds this process dead
+            raise  # the caller does not wait for a message: it finds this process dead
         worker.fail(error)
         channel.close()
 
@@ -548,7 +560,7 @@ def wrapper_names(env: gym.Env[Any, Any]) -> set[tuple[str, str]]:
     """Returns module and name of the class of each wrapper, and of the classes it derives from.
 
     A class is sent to a process by its name, which would import its module there, or by its
-    contents, which makes another class. Names can be compared without either.
+    contents, which creates another class. Names can be compared without either.
     """
     names: set[tuple[str, str]] = set()
     while isinstance(env, gym.Wrapper):
@@ -565,8 +577,8 @@ def name_of(cls: type[Any]) -> tuple[str, str]:
 def truncates(env: Any) -> bool:
     """Whether an environment is known to truncate its episodes after some number of steps.
 
-    It is if it or an environment that it wraps is a ``gymnasium.wrappers.TimeLimit``, or has a spec
-    with ``max_episode_steps``, as every environment of ``gymnasium.make`` with a limit.
+    This holds if it or an environment that it wraps is a ``gymnasium.wrappers.TimeLimit``, or has a
+    spec with ``max_episode_steps``, as environments of ``gymnasium.make`` with a limit have.
     """
     seen: set[int] = set()
     while env is not None and id(env) not in seen:

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import EpisodeMetrics, TimedEpisodes
 from cartwheel._internal.arguments import as_integer
-from cartwheel.vector.infos import FAIL, SUCCESS, has_reports, step_reports
+from cartwheel.vector.infos import FAIL, SUCCESS, has_outcomes, step_outcomes
 from cartwheel.wrappers.base import KeepsState, VectorWrapper
 from cartwheel.wrappers.batch import check_stats_key, refuse_taken
 
@@ -197,13 +197,13 @@ class RecordMetrics(KeepsState, VectorWrapper):
             refuse_taken(infos["final_info"], key, mask_key)
         if _REPORTS.isdisjoint(infos) and _REPORTS.isdisjoint(finals):
             return _SILENCE
-        success, fail = has_reports(infos, SUCCESS), has_reports(infos, FAIL)
+        success, fail = has_outcomes(infos, SUCCESS), has_outcomes(infos, FAIL)
         self._reported = self._reported[0] or success, self._reported[1] or fail
         if batch.rewards is None:
             return _SILENCE
         over = np.logical_or(batch.terminations, batch.truncations)
-        successes = step_reports(infos, SUCCESS, over) if success else None
-        failures = step_reports(infos, FAIL, over) if fail else None
+        successes = step_outcomes(infos, SUCCESS, over) if success else None
+        failures = step_outcomes(infos, FAIL, over) if fail else None
         return (
             None if successes is None else successes.flags,
             None if failures is None else failures.flags,

@@ -43,12 +43,12 @@ _CONSTANTS = (
 )
 
 
-def is_simulated(env_id: str) -> bool:
+def is_mujoco(env_id: str) -> bool:
     """Whether an environment that comes with cartwheel is stepped by MuJoCo."""
     return "/" not in env_id and _NUMBER in (env_keywords(env_id) or ())
 
 
-def keywords_of_simulated(env_id: str) -> dict[str, Any]:
+def mujoco_keywords(env_id: str) -> dict[str, Any]:
     """Returns the keywords of Gymnasium's environment and cartwheel's own, with their defaults.
 
     Raises:
@@ -58,7 +58,7 @@ def keywords_of_simulated(env_id: str) -> dict[str, Any]:
     return {**GymnasiumEnv(env_id).keywords, _MODEL_PER_ROW: False}
 
 
-class Simulated:
+class MujocoBackend:
     """The model and the simulations of a vector environment.
 
     Attributes:
@@ -73,7 +73,7 @@ class Simulated:
 
         Args:
             env_id: The environment, without ``cartwheel/``.
-            keywords: The caller's, which :func:`keywords_of_simulated` has.
+            keywords: The caller's, which :func:`mujoco_keywords` has.
 
         Raises:
             ImportError: MuJoCo is not installed, or is too old.
@@ -120,7 +120,7 @@ class Simulated:
             frame_skips: The rows' parameters ``frame_skip``.
 
         Raises:
-            AttributeError: There is no such attribute.
+            AttributeError: The attribute does not exist.
         """
         if name in _CONSTANTS:
             return [getattr(self.env, name)] * len(numbers)
@@ -143,7 +143,7 @@ class Simulated:
             Parameters in Rust that depend on it, with their values for these rows.
 
         Raises:
-            AttributeError: There is no such field.
+            AttributeError: The field does not exist.
             ValueError: It cannot be set, the value does not fit, or rows share the model.
         """
         if name == _TIMESTEP:

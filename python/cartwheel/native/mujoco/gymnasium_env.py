@@ -18,7 +18,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.suggestions import shown
-from cartwheel._internal.versions import spec_that_draws
+from cartwheel._internal.versions import rendering_spec
 from cartwheel.native.mujoco.library import logged_warnings
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class GymnasiumEnv:
             ImportError: MuJoCo, or what Gymnasium needs to render, is not installed.
             TypeError: The id was registered anew, with a class that is not Gymnasium's.
         """
-        spec = spec_that_draws(env_id)
+        spec = rendering_spec(env_id)
         entry_point = None if spec is None else spec.entry_point
         if not isinstance(entry_point, str) or not entry_point.startswith(_PACKAGE):
             raise TypeError(

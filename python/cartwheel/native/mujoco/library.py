@@ -89,7 +89,7 @@ def _log(text: bytes) -> None:
     LOGGER.log(_LEVEL.get(), "MuJoCo: %s", text.decode(errors="replace"))
 
 
-#: As a function of C, kept for ever: another thread may be in it when it is replaced.
+#: As a function of C, kept forever: another thread may be in it when it is replaced.
 _LOG = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_log)
 
 

@@ -53,7 +53,7 @@ class Simulation:
             action_low: Lowest action, ``(nu,)``.
             action_high: Highest action, ``(nu,)``.
             model_per_row: Whether each row gets a copy of the model.
-            fields: Arrays of ``MjData`` that Rust gets besides those of every row.
+            fields: Arrays of ``MjData`` that Rust gets in addition to those of every row.
 
         Raises:
             ImportError: The library of the package does not fit.

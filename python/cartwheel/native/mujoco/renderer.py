@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cartwheel.native.callbacks import NativeLink
-    from cartwheel.native.mujoco.env import Simulated
+    from cartwheel.native.mujoco.env import MujocoBackend
     from cartwheel.native.mujoco.rows import Row
     from cartwheel.native.renderer import Ask
 
@@ -30,16 +30,16 @@ class RowsRenderer(Renderer):
 
     keeps = None
 
-    def __init__(self, env_id: str, simulated: Simulated, render_mode: str | None) -> None:
+    def __init__(self, env_id: str, mujoco: MujocoBackend, render_mode: str | None) -> None:
         """Keeps what Gymnasium's environment draws with.
 
         Raises:
             ValueError: The environment does not have this render mode.
         """
-        self.metadata: dict[str, Any] = dict(simulated.env.metadata)
+        self.metadata: dict[str, Any] = dict(mujoco.env.metadata)
         check_render_mode(env_id, render_mode, self.metadata["render_modes"])
         self._env_id = env_id
-        self._simulated = simulated
+        self._mujoco = mujoco
         self._render_mode = render_mode
         #: Of each row that was drawn, the number of its simulation and its renderer.
         self._renderers: dict[int, tuple[int, Any]] = {}
@@ -66,7 +66,7 @@ class RowsRenderer(Renderer):
 
     def _draw(self, row: int, number: int, kept: dict[str, Any] | None = None) -> Any:
         """Draws a row as it is, or as it was when it kept its parameters."""
-        of = self._simulated.row(number)
+        of = self._mujoco.row(number)
         renderer = self._renderer(row, of)
         if kept is None:
             return self._rendered(renderer)
@@ -108,7 +108,7 @@ class RowsRenderer(Renderer):
         if self._render_mode == "human":
             _check_display()
         module = importlib.import_module("gymnasium.envs.mujoco.mujoco_rendering")
-        env = self._simulated.env
+        env = self._mujoco.env
         return module.MujocoRenderer(
             of.model,
             of.data,
@@ -118,7 +118,7 @@ class RowsRenderer(Renderer):
             env.mujoco_renderer.max_geom,
             env.camera_id,
             env.camera_name,
-            self._simulated.visual_options,
+            self._mujoco.visual_options,
         )
 
     def close(self) -> None:

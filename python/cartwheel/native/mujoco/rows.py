@@ -181,7 +181,7 @@ def read(row: Row, name: str) -> Any:
         name: As for :func:`is_of_row`.
 
     Raises:
-        AttributeError: There is no such field.
+        AttributeError: The field does not exist.
     """
     value = row
     for part in name.split("."):
@@ -193,7 +193,7 @@ def convert(row: Row, name: str, value: Any) -> Any:
     """Returns what :func:`write` would write: a value of the field's shape and dtype.
 
     Raises:
-        AttributeError: There is no such field.
+        AttributeError: The field does not exist.
         ValueError: The field cannot be set, or the value does not fit.
     """
     if name in _OWNERS:

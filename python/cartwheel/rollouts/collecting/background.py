@@ -159,7 +159,7 @@ class Background:
             self._thread = threading.Thread(
                 target=self._run, args=(self._turn,), name="cartwheel-collector", daemon=True
             )
-            with uninterrupted():  # otherwise it could wait for ever to be noted as started
+            with uninterrupted():  # otherwise it could wait forever to be noted as started
                 self._thread.start()
 
     def _tell(self) -> None:
