@@ -172,7 +172,7 @@ impl PyChannel {
         timeout: Option<Duration>,
         ends: impl Fn() -> bool + Sync,
     ) -> PyResult<bool> {
-        if !self.owes(py) {
+        if !self.has_unsent(py) {
             return Ok(true);
         }
         match self.wait(py, timeout, &ends, |inside, slice| inside.channel.flush(None, slice))? {
@@ -215,7 +215,7 @@ impl PyChannel {
     }
 
     /// Whether a queued message was not sent completely.
-    pub(crate) fn owes(&self, py: Python<'_>) -> bool {
+    pub(crate) fn has_unsent(&self, py: Python<'_>) -> bool {
         self.lock(py).as_ref().is_some_and(|inside| inside.channel.owes())
     }
 }

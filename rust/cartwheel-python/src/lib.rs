@@ -3,6 +3,7 @@
 
 mod array;
 mod channel;
+mod convert;
 mod descriptor;
 mod error;
 mod first_uses;
@@ -10,12 +11,9 @@ mod image;
 mod interpreter;
 mod known;
 mod memory;
-mod mode;
 mod native;
 mod pool;
 mod returns;
-mod rules;
-mod schedule;
 mod space;
 mod store;
 mod value;
@@ -30,6 +28,8 @@ mod _cartwheel {
     use crate::array::{PyRolloutSlab, SlabLease};
     #[pymodule_export]
     use crate::channel::PyChannel;
+    #[pymodule_export]
+    use crate::convert::{fine_shards, memory_left, shards, usable_cpus};
     #[pymodule_export]
     use crate::descriptor::PyDescriptor;
     #[pymodule_export]
@@ -59,8 +59,6 @@ mod _cartwheel {
         discounted, gae, is_first, lambda_returns, masked_mean, masked_normalize, n_step,
         next_values, retrace, valid_mask, vtrace,
     };
-    #[pymodule_export]
-    use crate::schedule::{fine_shards, memory_left, shards, usable_cpus};
     #[pymodule_export]
     use crate::store::store;
     #[pymodule_export]

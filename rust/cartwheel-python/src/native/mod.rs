@@ -30,13 +30,13 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyBytesMethods};
 
+use crate::convert::GivenRules;
+use crate::convert::to_autoreset_mode;
 use crate::error::to_py_err;
-use crate::mode::mode;
 use crate::native::frame::from_frame;
 use crate::native::space::describe;
 use crate::native::stream::{from_stream, to_seed, to_stream};
 use crate::native::value::{from_value, to_value};
-use crate::rules::GivenRules;
 
 /// The variable that makes the host check what plugins write.
 const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
@@ -79,7 +79,7 @@ impl PyNativeEnvs {
         let kind = find(env_id).and_then(|table| EnvKind::new(&table, options));
         let kind = kind.map_err(to_py_err)?;
         let settings = ShardSettings {
-            autoreset: mode(autoreset_mode)?,
+            autoreset: to_autoreset_mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
             rules: rules.map_or_else(Rules::default, Rules::from),
             replacements,

@@ -10,17 +10,16 @@ use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
 
 use crate::array::dtype::{self, descr};
 use crate::array::{as_array, as_flags, copy_bytes, from_numbers};
-use crate::pool::widened::{copy_widened, is_narrow};
 use crate::space::{Node, Tree};
 
 /// The rows for which actions are: all of them, or those of `env_index`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Rows {
+pub(crate) enum ExpectedRows {
     All(usize),
     Named(usize),
 }
 
-impl Rows {
+impl ExpectedRows {
     fn number(self) -> usize {
         let (Self::All(number) | Self::Named(number)) = self;
         number
@@ -161,7 +160,7 @@ impl<'py> Checked<'py> {
     pub(crate) fn new(
         tree: &Tree,
         actions: &Bound<'py, PyAny>,
-        rows: Rows,
+        rows: ExpectedRows,
         cast: Cast<'_>,
     ) -> PyResult<Self> {
         let mut checked = Self::default();
@@ -182,7 +181,7 @@ impl<'py> Checked<'py> {
         tree: &Tree,
         node: &Node,
         actions: &Bound<'py, PyAny>,
-        rows: Rows,
+        rows: ExpectedRows,
     ) -> PyResult<()> {
         match node {
             Node::Leaf(leaf) => {
@@ -243,7 +242,7 @@ impl<'py> Checked<'py> {
     }
 }
 
-fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: Rows) -> PyResult<Part<'py>> {
+fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: ExpectedRows) -> PyResult<Part<'py>> {
     let array = if let Ok(array) = actions.cast_exact::<PyUntypedArray>() {
         array.clone()
     } else {
@@ -260,7 +259,7 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: Rows) -> PyResult<
     };
     if array.ndim() == 0 {
         return Err(PyTypeError::new_err(format!(
-            "Unable to iterate over the following elements: {actions}: {}",
+            "Unable to iterate over the follhas_unsent elements: {actions}: {}",
             rows.wanted()
         )));
     }
@@ -306,7 +305,11 @@ fn native(array: Bound<'_, PyUntypedArray>) -> PyResult<Bound<'_, PyUntypedArray
 }
 
 /// Python integers for a leaf of integer scalars: such a batch keeps Python integers.
-fn integers(leaf: &Leaf, actions: &Bound<'_, PyAny>, rows: Rows) -> PyResult<Option<Vec<i64>>> {
+fn integers(
+    leaf: &Leaf,
+    actions: &Bound<'_, PyAny>,
+    rows: ExpectedRows,
+) -> PyResult<Option<Vec<i64>>> {
     let is_list =
         actions.is_exact_instance_of::<PyList>() || actions.is_exact_instance_of::<PyTuple>();
     if !is_list {
@@ -368,4 +371,52 @@ fn integers_of(dtype: DType) -> Option<(i128, i128)> {
 /// signed integers for unsigned spaces, because sampling libraries return `int64` everywhere.
 fn is_same_kind(from: DType, to: DType) -> bool {
     kind(from) <= kind(to) || (kind(from) <= Kind::Signed && kind(to) == Kind::Unsigned)
+}
+
+/// Integers that are widened at once, in a room on the stack.
+const AT_ONCE: usize = 64;
+
+/// Whether a dtype has integers of at most four bytes, or truth values.
+pub(super) fn is_narrow(dtype: DType) -> bool {
+    use DType::{Bool, I8, I16, I32, U8, U16, U32};
+    matches!(dtype, Bool | I8 | I16 | I32 | U8 | U16 | U32)
+}
+
+/// Copies integers of dtype `from`, one of those that [are narrow](is_narrow), as `int64`, from byte
+/// `offset` of the wide ones on, until `room` is full.
+pub(super) fn copy_widened(
+    from: DType,
+    array: &Bound<'_, PyUntypedArray>,
+    offset: usize,
+    room: &mut [u8],
+) {
+    let mut narrow = [0_u8; AT_ONCE * 4];
+    let mut at = offset / 8 * from.size();
+    for room in room.chunks_mut(AT_ONCE * 8) {
+        let narrow = &mut narrow[..room.len() / 8 * from.size()];
+        copy_bytes(array, at, narrow);
+        at += narrow.len();
+        let (places, _) = room.as_chunks_mut();
+        match from {
+            DType::I8 => widen(places, narrow, i8::from_ne_bytes),
+            DType::I16 => widen(places, narrow, i16::from_ne_bytes),
+            DType::I32 => widen(places, narrow, i32::from_ne_bytes),
+            DType::Bool => widen(places, narrow, |[flag]: [u8; 1]| u8::from(flag != 0)),
+            DType::U8 => widen(places, narrow, u8::from_ne_bytes),
+            DType::U16 => widen(places, narrow, u16::from_ne_bytes),
+            DType::U32 => widen(places, narrow, u32::from_ne_bytes),
+            _ => unreachable!("{from:?} is not narrow"),
+        }
+    }
+}
+
+fn widen<const N: usize, T: Into<i64>>(
+    places: &mut [[u8; 8]],
+    narrow: &[u8],
+    number: fn([u8; N]) -> T,
+) {
+    let (numbers, _) = narrow.as_chunks();
+    for (place, bytes) in places.iter_mut().zip(numbers) {
+        *place = number(*bytes).into().to_ne_bytes();
+    }
 }

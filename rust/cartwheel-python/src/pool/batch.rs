@@ -15,9 +15,9 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::{SlabLease, copied, filled, view};
 use crate::known::intern;
-use crate::pool::announced::{Message, Messages};
-use crate::pool::finals::{Finals, FinalsForm, terminal_frames};
 use crate::pool::infos::Infos;
+use crate::pool::infos::{Finals, FinalsForm, terminal_frames};
+use crate::pool::messages::{IncomingMessages, Message};
 use crate::space::{Node, Tree};
 
 /// Batches of observations up to this size are copied out of their slab: such a copy costs no more
@@ -76,12 +76,12 @@ impl Batches {
     /// Makes Python's results of a filled slab whose infos were [loaded](load), and takes its lease.
     pub(super) fn outputs<'py>(
         &self,
-        link: &Bound<'py, PyAny>,
+        callbacks: &Bound<'py, PyAny>,
         filled: &mut Option<Lease>,
         infos: &mut Infos,
     ) -> PyResult<Outputs<'py>> {
-        let py = link.py();
-        let gathered = infos.gather(py, link)?; // calls Python, which may raise anything
+        let py = callbacks.py();
+        let gathered = infos.gather(py, callbacks)?; // calls Python, which may raise anything
         let lease = taken(filled)?;
         let (layout, rows) = (lease.layout(), infos.rows);
         let outcomes = [
@@ -95,8 +95,8 @@ impl Batches {
         ];
         let ended =
             self.form.ended(&lease, |offset| outcome(py, &lease, rows, offset, DType::Bool))?;
-        let frames = terminal_frames(link, infos)?;
-        let (observations, finals) = self.observations(link, lease, infos)?;
+        let frames = terminal_frames(callbacks, infos)?;
+        let (observations, finals) = self.observations(callbacks, lease, infos)?;
         let finals = Finals { form: self.form, observations: finals, ended, frames };
         Ok(Outputs { observations, outcomes, infos: gathered, finals })
     }
@@ -106,11 +106,11 @@ impl Batches {
     /// of a rollout are always copies, since the next step overwrites them.
     pub(super) fn observations<'py>(
         &self,
-        link: &Bound<'py, PyAny>,
+        callbacks: &Bound<'py, PyAny>,
         lease: Lease,
         infos: &Infos,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
-        let py = link.py();
+        let py = callbacks.py();
         let leaves = &self.observations.leaves;
         let rows = infos.rows;
         let bytes = leaves.iter().map(|leaf| leaf.row_bytes() * rows).sum::<usize>();
@@ -135,20 +135,20 @@ impl Batches {
             copied(py, leaf.dtype, rows, &leaf.shape, |room| lease.read_new(offset, room))
         };
         let copy_finals =
-            || assemble(link, root, &|number| copy(number, leaves.len()), infos).map(Some);
+            || assemble(callbacks, root, &|number| copy(number, leaves.len()), infos).map(Some);
         if lease.must_copy() || lease.may_be_filled_again() || bytes <= COPY_UP_TO {
-            let observations = assemble(link, root, &|number| copy(number, 0), infos)?;
+            let observations = assemble(callbacks, root, &|number| copy(number, 0), infos)?;
             return Ok((observations, if has_finals { copy_finals()? } else { None }));
         }
         let copied = if has_finals && lease.is_recorded() { copy_finals()? } else { None };
         let owner = Bound::new(py, SlabLease::new(lease))?;
         let show = |number: usize| view(&owner, number, rows);
-        let observations = assemble(link, root, &show, infos)?;
+        let observations = assemble(callbacks, root, &show, infos)?;
         if !has_finals || copied.is_some() {
             return Ok((observations, copied));
         }
         let show = |number: usize| view(&owner, leaves.len() + number, rows);
-        Ok((observations, Some(assemble(link, root, &show, infos)?)))
+        Ok((observations, Some(assemble(callbacks, root, &show, infos)?)))
     }
 }
 
@@ -159,17 +159,17 @@ pub(super) fn taken(lease: &mut Option<Lease>) -> PyResult<Lease> {
 
 /// Loads the infos of a batch, or raises the exception of the lowest row that failed.
 pub(super) fn load(
-    link: &Bound<'_, PyAny>,
+    callbacks: &Bound<'_, PyAny>,
     pool: &Pool,
     infos: &mut Infos,
     received: &Received,
-    messages: &Messages,
+    messages: &IncomingMessages,
 ) -> PyResult<()> {
     let rows = &received.rows;
     infos.begin(rows, received.infos.len());
     if !messages.faults.is_empty() {
         let arguments = (messages.faults.clone(), rows.sent());
-        link.call_method1(intern!(link.py(), "raise_faults"), arguments)?;
+        callbacks.call_method1(intern!(callbacks.py(), "raise_faults"), arguments)?;
     }
     let mut rests = messages.rests.iter();
     for (&(place, infos_at), stream) in received.infos.iter().zip(&mut infos.streams) {
@@ -181,7 +181,7 @@ pub(super) fn load(
                 // With a channel, each row that was sent is announced alone.
                 let alone = rows.sent().map(|_| row..row + 1);
                 let rows = alone.unwrap_or_else(|| pool.shards()[pool.shard_of(row)].clone());
-                *stream = receive_rest(link, *message, rows)?;
+                *stream = receive_rest(callbacks, *message, rows)?;
             }
         }
     }
@@ -191,11 +191,11 @@ pub(super) fn load(
 /// Infos of these rows, which did not fit into shared memory; or an error if they were lost with
 /// their worker.
 fn receive_rest(
-    link: &Bound<'_, PyAny>,
+    callbacks: &Bound<'_, PyAny>,
     message: Message,
     rows: Range<usize>,
 ) -> PyResult<Vec<u8>> {
-    let rest = link.call_method1(intern!(link.py(), "receive_rest"), (message,))?;
+    let rest = callbacks.call_method1(intern!(callbacks.py(), "receive_rest"), (message,))?;
     if !rest.is_none() {
         return rest.extract();
     }
@@ -292,23 +292,23 @@ pub(super) fn narrow_rewards<'py>(
 /// Assembles leaves, which `array` makes by their number, and opaque parts in the structure of the
 /// space.
 fn assemble<'py>(
-    link: &Bound<'py, PyAny>,
+    callbacks: &Bound<'py, PyAny>,
     node: &Node,
     array: &dyn Fn(usize) -> PyResult<Bound<'py, PyAny>>,
     infos: &Infos,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = link.py();
+    let py = callbacks.py();
     Ok(match node {
         Node::Leaf(leaf) => array(*leaf)?,
         Node::Dict(items) => {
             let dict = PyDict::new(py);
             for (key, node) in items {
-                dict.set_item(key, assemble(link, node, array, infos)?)?;
+                dict.set_item(key, assemble(callbacks, node, array, infos)?)?;
             }
             dict.into_any()
         }
         Node::Tuple(nodes) => {
-            let nodes = nodes.iter().map(|node| assemble(link, node, array, infos));
+            let nodes = nodes.iter().map(|node| assemble(callbacks, node, array, infos));
             PyTuple::new(py, nodes.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
         Node::Opaque(number, space) => {
@@ -316,7 +316,7 @@ fn assemble<'py>(
             for opaque in infos.opaque.iter().filter(|opaque| opaque.part == *number) {
                 found.set_item(opaque.at.place, infos.value(py, opaque.at)?)?;
             }
-            link.call_method1(intern!(py, "batch_opaque"), (space, found, infos.rows))?
+            callbacks.call_method1(intern!(py, "batch_opaque"), (space, found, infos.rows))?
         }
     })
 }

@@ -1,13 +1,15 @@
-//! Resets of all rows and control calls: they begin with one message for each worker.
+//! Resets and control calls: they begin with messages to workers.
 
 use cartwheel_engine::Call;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::error::{in_flight, not_pending, to_py_err};
 use crate::known::intern;
-use crate::pool::posted::{To, leave};
-use crate::pool::reset_flags;
-use crate::pool::state::{State, is_true};
+use crate::pool::batch::name_rows;
+use crate::pool::messages::{Recipients, post_to_native};
+use crate::pool::rows::to_rows;
+use crate::pool::{State, is_true, reset_flags};
 
 impl State {
     /// Begins a reset of the rows in `mask`, by default of all rows. They drop what was kept for
@@ -50,14 +52,14 @@ impl State {
         messages: &Bound<'_, PyAny>,
         flags: u32,
     ) -> PyResult<()> {
-        let explain = |error| self.link.explain(py, error, call, calling);
+        let explain = |error| self.callbacks.explain(py, error, call, calling);
         self.pool.check(call).map_err(explain)?;
         if self.native.is_some() {
-            leave(self.link.bind(py), To::All, messages)?;
+            post_to_native(self.callbacks.bind(py), Recipients::All, messages)?;
             return self.pool.begin(call, flags).map_err(explain);
         }
         self.pool.begin(call, flags).map_err(explain)?;
-        self.queue(py, To::All, messages)
+        self.queue(py, Recipients::All, messages)
     }
 
     /// The result of `reset`.
@@ -80,9 +82,9 @@ impl State {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
         let lease = self.load(py, &mut received)?;
-        let Self { link, batches, infos, by_row, .. } = self;
+        let Self { callbacks, batches, infos, by_row, .. } = self;
         let dicts = by_row.reset(py, infos)?;
-        let (observations, _) = batches.observations(link.bind(py), lease, infos)?;
+        let (observations, _) = batches.observations(callbacks.bind(py), lease, infos)?;
         PyTuple::new(py, [observations, dicts])
     }
 
@@ -96,17 +98,65 @@ impl State {
         let received = PyDict::new(py); // of the workers that answered before others died
         loop {
             let asked = self.finish(py, Some(Call::Call), calling, timeout)?;
-            let announced = self.announced.with(&self.pool, &asked).rests;
-            let (link, arguments) = (self.link.bind(py), (&received, announced, &self.called_rows));
-            let answers = link.call_method1(intern!(py, "receive_answers"), arguments)?;
+            let announced = self.message_counts.announced(&self.pool, &asked).rests;
+            let (callbacks, arguments) =
+                (self.callbacks.bind(py), (&received, announced, &self.called_rows));
+            let answers = callbacks.call_method1(intern!(py, "receive_answers"), arguments)?;
             if !answers.is_none() {
                 return Ok(answers);
             }
-            let arguments = (&received, &self.posts.last);
-            let messages = link.call_method1(intern!(py, "asked_again"), arguments)?;
+            let arguments = (&received, &self.outgoing.last);
+            let messages = callbacks.call_method1(intern!(py, "asked_again"), arguments)?;
             let begun = self.pool.begin(Call::Call, 0);
-            begun.map_err(|error| self.link.explain(py, error, Call::Call, calling))?;
-            self.post(py, To::All, &messages)?;
+            begun.map_err(|error| self.callbacks.explain(py, error, Call::Call, calling))?;
+            self.post(py, Recipients::All, &messages)?;
         }
+    }
+
+    /// Sends resets to `rows`, with one message for each worker that has some of the rows; the
+    /// shards get `flags`.
+    pub(super) fn send_resets(
+        &mut self,
+        py: Python<'_>,
+        rows: &Bound<'_, PyAny>,
+        messages: &Bound<'_, PyAny>,
+        calling: &str,
+        flags: u32,
+    ) -> PyResult<()> {
+        let rows = to_rows(rows)?;
+        let all = rows.len() == self.rows;
+        let explain = |error| self.callbacks.explain_for(py, error, Call::Reset, calling, all);
+        let sending = self.pool.sending(Call::Reset, Some(&rows)).map_err(explain)?;
+        if self.native.is_some() {
+            post_to_native(self.callbacks.bind(py), Recipients::Some, messages)?;
+        }
+        sending.send(flags).map_err(to_py_err)?;
+        if let Some(episodes) = &mut self.episodes {
+            episodes.resets_sent(&rows);
+        }
+        for row in &rows {
+            self.next_resets.remove(row);
+        }
+        if self.native.is_some() { Ok(()) } else { self.post(py, Recipients::Some, messages) }
+    }
+
+    /// The next batch, whose rows were all reset: observations and infos.
+    pub(super) fn receive_resets<'py>(
+        &mut self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+        calling: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let stepping = self.pool.stepping();
+        if !stepping.is_empty() {
+            return Err(in_flight(py, calling, &stepping)); // their rewards must not be dropped
+        }
+        if !self.pool.is_flying() {
+            return Err(not_pending(py, Call::Reset));
+        }
+        let mut received = self.finish(py, None, calling, timeout)?;
+        let outputs = self.collect_or_lose(py, None, &mut received)?;
+        name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
+        outputs.into_observations(py)
     }
 }

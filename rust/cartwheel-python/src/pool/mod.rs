@@ -1,600 +1,178 @@
-//! The pool as Python sees it: each method goes through the door and works on the state behind it.
+//! A pool for Python: its state, with the parts that all calls share.
 //!
-//! Above 500 lines: PyO3 wants the methods of a class in one block.
+//! Python calls the methods of [`PyPool`]. Each of them gets exclusive access to the [`State`] and works on
+//! it by the methods that the other files add to it.
 
 mod actions;
-mod announced;
-mod attachment;
 mod batch;
 mod by_row;
 mod call;
-mod door;
-mod finals;
+mod callbacks;
+mod class;
+mod exclusive;
+mod gil;
 mod infos;
-mod judge;
-mod judged;
-mod late;
-mod link;
-mod next_reset;
-mod post;
-mod posted;
-mod recorded_episodes;
-mod restart;
+mod messages;
+mod rewards;
 mod rollout;
-mod sent;
-mod state;
+mod rows;
 mod stats;
 mod step;
 mod wait;
-mod widened;
 mod workers;
 
+use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cartwheel_engine::episodes::Episodes;
-use cartwheel_engine::memory::Sharing;
-use cartwheel_engine::pool::{DroppedRow, Meter, OnDeath, Policy, Pool, RecvOrder};
-use cartwheel_engine::worker::CrewSettings;
-use cartwheel_engine::{Call, FULL_RESET};
+use cartwheel_engine::memory::Lease;
+use cartwheel_engine::pool::{Pool, Received};
+use cartwheel_engine::space::ActionTag;
+use cartwheel_engine::{Call, Error, FULL_RESET};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::array::PyRolloutSlab;
-use crate::channel::as_duration;
-use crate::error::{in_flight, to_py_err};
-use crate::interpreter::enter;
-use crate::memory::PyMemory;
-use crate::mode::mode;
-use crate::pool::announced::Announced;
-use crate::pool::attachment::Attachment;
-use crate::pool::batch::Batches;
+use crate::native::PyNativeEnvs;
+use crate::pool::actions::Cast;
+use crate::pool::batch::{Batches, Outputs, load, taken};
 use crate::pool::by_row::ByRow;
-use crate::pool::door::{Closing, Door};
-use crate::pool::finals::FinalsForm;
+use crate::pool::callbacks::Callbacks;
+use crate::pool::exclusive::Closing;
+use crate::pool::gil::GilPolicy;
 use crate::pool::infos::Infos;
-use crate::pool::judge::Judge;
-use crate::pool::link::Link;
-use crate::pool::posted::Posts;
-use crate::pool::recorded_episodes::RecordedEpisodes;
-use crate::pool::sent::to_rows;
-use crate::pool::state::State;
-use crate::pool::stats::to_dict;
-use crate::pool::workers::Made;
+use crate::pool::messages::MessageCounts;
+use crate::pool::messages::OutgoingMessages;
+use crate::pool::rewards::ExternalRewards;
 use crate::space::Tree;
+use crate::worker::shard::PyShard;
 
-/// A number; rows, whether each was reset, and whether its episode ended.
-type Dropped = (u64, Vec<usize>, Vec<bool>, Vec<bool>);
+pub(crate) use crate::pool::class::PyPool;
 
-/// Documented in the stub.
-#[pyclass(frozen, weakref, name = "Pool", module = "cartwheel._cartwheel")]
+/// A pool, and the conversion of its batches for Python.
 #[derive(Debug)]
-pub(crate) struct PyPool {
-    door: Door<State>,
-    /// The pool's shared memory, until the pool is closed.
-    sharing: Option<Weak<Sharing>>,
-    /// Reads the counters, until the pool is closed.
-    meter: Weak<Meter>,
+struct State {
+    pool: Pool,
+    callbacks: Callbacks,
+    /// Ends waits.
+    closing: Arc<Closing>,
+    /// Seconds that a synchronous step may take.
+    timeout: Option<f64>,
+    rows: usize,
+    actions: Tree,
+    /// Native environments, which check their actions.
+    native: Option<Py<PyNativeEnvs>>,
+    /// What judges the rows after the first half of each step.
+    judge: Option<ExternalRewards>,
+    gil: GilPolicy,
+    batches: Batches,
+    infos: Infos,
+    by_row: ByRow,
+    message_counts: MessageCounts,
+    outgoing: OutgoingMessages,
+    /// What rows with their next step get for their next automatic reset, packed for their workers.
+    next_resets: BTreeMap<usize, Py<PyAny>>,
+    /// The rows whose answers the pending control call returns; `None` for all rows.
+    called_rows: Option<Py<PyAny>>,
+    /// Whether the last `step_async` named its rows.
+    steps_rows: bool,
+    /// The rows that the last reset of all rows, or of a mask, was for; `None` for all rows.
+    reset_mask: Option<Py<PyAny>>,
+    /// Counted on request.
+    episodes: Option<Episodes>,
 }
 
-#[pymethods]
-impl PyPool {
-    #[new]
-    #[pyo3(signature = (
-        memory, observations, actions, *, shard, pids, objects, channels, link, class_name, timeout,
-        columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
-        affinity_offset = None, maniskill_names = false, judge = None
-    ))]
-    #[expect(
-        clippy::too_many_arguments,
-        clippy::fn_params_excessive_bools,
-        reason = "keywords, each documented in the stub"
-    )]
-    fn new(
-        py: Python<'_>,
-        memory: &Bound<'_, PyMemory>,
-        observations: &Bound<'_, PyAny>,
-        actions: &Bound<'_, PyAny>,
-        shard: &Bound<'_, PyAny>,
-        pids: Vec<u32>,
-        objects: Vec<Option<Vec<Py<PyList>>>>,
-        channels: Py<PyList>,
-        link: Py<PyAny>,
-        class_name: String,
-        timeout: Option<f64>,
-        columnar: bool,
-        spin: bool,
-        inline: bool,
-        restart: bool,
-        hang_limit: Option<f64>,
-        reminder: Option<f64>,
-        num_threads: usize,
-        affinity_offset: Option<usize>,
-        maniskill_names: bool,
-        judge: Option<Py<PyAny>>,
-    ) -> PyResult<Self> {
-        enter();
-        let made = memory.get();
-        let (memory, token) = (&made.memory, made.pool_token()?);
-        let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
-        let sharing = memory.sharing().map(Arc::downgrade);
-        let rows = memory.plan().rows();
-        // As `plan_memory` counts them.
-        let most = (memory.plan().max_slabs + 1).saturating_sub(2 * memory.plan().open_batches());
-        let objects = objects_by_row(py, objects, rows)?;
-        let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
-        let Made { workers, native, refuse_over } = Made::new(made, shard, &pids, inline, crew)?;
-        let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
-        let (refuse_unstarted, judges) = (native.is_some(), judge.is_some());
-        let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, judges };
-        let mut pool = Pool::new(token, workers, policy).map_err(to_py_err)?;
-        pool.remind_after(as_duration(reminder));
-        pool.kill_hung_after(as_duration(hang_limit));
-        let meter = Arc::downgrade(pool.meter());
-        let closing = Arc::new(Closing::new());
-        let state = State {
-            announced: Announced::new(pool.shards().len()),
-            pool,
-            link: Link::new(link, class_name.clone(), rows),
-            closing: Arc::clone(&closing),
-            timeout,
-            rows,
-            actions: Tree::new(actions)?,
-            attachment: Attachment::new(inline, native.is_some(), num_threads),
-            batches: Batches::new(Tree::new(observations)?, form, most),
-            infos: Infos::new(objects, columnar, native.is_some()),
-            by_row: ByRow::new(rows),
-            native,
-            judge: judge.map(Judge::new),
-            posts: Posts::new(channels),
-            next_resets: BTreeMap::new(),
-            called_rows: None,
-            reset_mask: None,
-            episodes: None,
-            steps_rows: false,
-        };
-        Ok(Self { door: Door::new(state, closing, class_name), sharing, meter })
-    }
-
-    /// `send` and `recv` in one; `None` means all rows, whose batch does not name them.
-    #[pyo3(signature = (actions, rows = None))]
-    fn step<'py>(
-        &self,
-        py: Python<'py>,
-        actions: &Bound<'py, PyAny>,
-        rows: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Step, "step", |state| state.step(py, actions, rows))
-    }
-
-    #[pyo3(signature = (actions, rows = None))]
-    fn step_async<'py>(
-        &self,
-        py: Python<'py>,
-        actions: &Bound<'py, PyAny>,
-        rows: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<()> {
-        self.door.enter(py, Call::Step, "step_async", |state| {
-            state.send_steps(py, actions, rows, "step_async")?;
-            state.steps_rows = rows.is_some();
-            Ok(())
-        })
-    }
-
-    #[pyo3(signature = (timeout = None))]
-    fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Step, "step_wait", |state| {
-            let in_parts = state.steps_rows || state.pool.batch_size() < state.rows;
-            let call = (!in_parts).then_some(Call::Step);
-            state.receive(py, call, None, timeout, "step_wait")
-        })
-    }
-
-    /// `reset_async` and `reset_wait` in one.
-    fn reset<'py>(
-        &self,
-        py: Python<'py>,
-        messages: &Bound<'py, PyAny>,
-        mask: Option<&Bound<'py, PyAny>>,
-        calling: &str,
-        timeout: Option<f64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Reset, calling, |state| {
-            state.begin_reset(py, messages, mask, calling)?;
-            state.finish_reset(py, timeout, calling)
-        })
-    }
-
-    /// Begins a reset of the rows in `mask`, by default of all rows, with one message for each
-    /// shard. `calling` is the method that the user called.
-    fn reset_async<'py>(
-        &self,
-        py: Python<'py>,
-        messages: &Bound<'py, PyAny>,
-        mask: Option<&Bound<'py, PyAny>>,
-        calling: &str,
-    ) -> PyResult<()> {
-        self.door
-            .enter(py, Call::Reset, calling, |state| state.begin_reset(py, messages, mask, calling))
-    }
-
-    #[pyo3(signature = (timeout = None))]
-    fn reset_wait<'py>(
-        &self,
-        py: Python<'py>,
-        timeout: Option<f64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Reset, "reset_wait", |state| {
-            state.finish_reset(py, timeout, "reset_wait")
-        })
-    }
-
-    /// `step`, with a dictionary of infos for each row.
-    fn step_by_row<'py>(
-        &self,
-        py: Python<'py>,
-        actions: &Bound<'py, PyAny>,
-        reset_infos: &Bound<'py, PyList>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        self.door.enter(py, Call::Step, "step", |state| state.step_by_row(py, actions, reset_infos))
-    }
-
-    /// `step_wait`, with a dictionary of infos for each row.
-    #[pyo3(signature = (reset_infos, timeout = None))]
-    fn step_wait_by_row<'py>(
-        &self,
-        py: Python<'py>,
-        reset_infos: &Bound<'py, PyList>,
-        timeout: Option<f64>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        self.door.enter(py, Call::Step, "step_wait", |state| {
-            state.finish_step_by_row(py, "step_wait", timeout, reset_infos)
-        })
-    }
-
-    /// `reset`, with a dictionary of infos for each row.
-    fn reset_by_row<'py>(
-        &self,
-        py: Python<'py>,
-        messages: &Bound<'py, PyAny>,
-        mask: Option<&Bound<'py, PyAny>>,
-        timeout: Option<f64>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        self.door.enter(py, Call::Reset, "reset", |state| {
-            state.begin_reset(py, messages, mask, "reset")?;
-            state.finish_reset_by_row(py, timeout, "reset")
-        })
-    }
-
-    /// Adds episodes that end from now on to the dictionaries of rows, as `episode`.
-    fn record_episodes(&self, py: Python<'_>) -> PyResult<()> {
-        self.door.enter(py, Call::Call, "record_episodes", |state| {
-            state.by_row.episodes = Some(RecordedEpisodes::new(state.rows));
-            Ok(())
-        })
-    }
-
-    /// `call_async` and `call_wait` in one.
-    fn call<'py>(
-        &self,
-        py: Python<'py>,
-        messages: &Bound<'py, PyAny>,
-        rows: Option<Py<PyAny>>,
-        calling: &str,
-        timeout: Option<f64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Call, calling, |state| {
-            state.begin_call(py, messages, rows, calling)?;
-            state.finish_call(py, timeout, calling)
-        })
-    }
-
-    /// Begins a control call with one message for each shard. `calling` is the method that the user
-    /// called. The answers of `rows` are returned; by default those of all rows.
-    fn call_async(
-        &self,
-        py: Python<'_>,
-        messages: &Bound<'_, PyAny>,
-        rows: Option<Py<PyAny>>,
-        calling: &str,
-    ) -> PyResult<()> {
-        self.door
-            .enter(py, Call::Call, calling, |state| state.begin_call(py, messages, rows, calling))
-    }
-
-    #[pyo3(signature = (timeout = None))]
-    fn call_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.door
-            .enter(py, Call::Call, "call_wait", |state| state.finish_call(py, timeout, "call_wait"))
-    }
-
-    /// Raises when the pool is closed, and with `idle` also when a call of any kind could not begin.
-    /// `calling` is the method that the user called.
-    fn check(&self, py: Python<'_>, calling: &str, idle: bool) -> PyResult<()> {
-        self.door.enter(py, Call::Call, calling, |state| {
-            if idle { state.check_idle(py, calling) } else { Ok(()) }
-        })
-    }
-
-    /// The call that was begun and not finished: "step", "reset", "call" or `None`. Also `None`
-    /// while another thread is in a call.
-    fn pending(&self) -> Option<String> {
-        self.door.look(|state| state.pool.pending())?.map(|call| call.to_string())
-    }
-
-    /// Waits for a call that was given up after a timeout or an interrupt, and drops its result.
-    fn discard_late(&self, py: Python<'_>, timeout: Option<f64>, calling: &str) -> PyResult<()> {
-        self.door.enter(py, Call::Reset, calling, |state| state.discard_late(py, timeout, calling))
-    }
-
-    /// The pending call and the rows in flight will not be waited for: a reset may drop their
-    /// results.
-    fn give_up(&self) {
-        self.door.look(State::give_up); // a thread that is in a call decides that itself
-    }
-
-    /// Whether the last wait was given up and not continued; a thread that is in a call has not
-    /// given up.
-    fn is_late(&self) -> bool {
-        self.door.look(|state| state.link.late).unwrap_or(false)
-    }
-
-    /// Keeps what rows get with their next step for their next automatic reset, instead of what was
-    /// kept before; `None` keeps nothing.
-    fn keep_next_resets(
-        &self,
-        py: Python<'_>,
-        rows: Vec<usize>,
-        packed: Vec<Option<Py<PyAny>>>,
-        calling: &str,
-    ) -> PyResult<()> {
-        self.door.enter(py, Call::Call, calling, |state| {
-            state.keep_next_resets(rows, packed);
-            Ok(())
-        })
-    }
-
-    /// Sends actions to rows; `None` means all of them.
-    #[pyo3(signature = (actions, rows = None))]
-    fn send(
-        &self,
-        py: Python<'_>,
-        actions: &Bound<'_, PyAny>,
-        rows: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        self.door.enter(py, Call::Step, "send", |state| state.send_steps(py, actions, rows, "send"))
-    }
-
-    /// `send_reset` and `recv_resets` in one.
-    fn reset_rows<'py>(
-        &self,
-        py: Python<'py>,
-        rows: &Bound<'py, PyAny>,
-        messages: &Bound<'py, PyAny>,
-        full: bool,
-        calling: &str,
-        timeout: Option<f64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Reset, calling, |state| {
-            state.send_resets(py, rows, messages, calling, reset_flags(full))?;
-            state.receive_resets(py, timeout, calling)
-        })
-    }
-
-    /// Sends resets to rows, with one message for each worker that has some of the rows; a `full`
-    /// reset names no rows.
-    fn send_reset(
-        &self,
-        py: Python<'_>,
-        rows: &Bound<'_, PyAny>,
-        messages: &Bound<'_, PyAny>,
-        full: bool,
-        calling: &str,
-    ) -> PyResult<()> {
-        self.door.enter(py, Call::Reset, calling, |state| {
-            state.send_resets(py, rows, messages, calling, reset_flags(full))
-        })
-    }
-
-    /// The next batch of sent rows: the results of `step`, with `env_index` in the infos. `portion` is
-    /// the least and the most rows of it; `None`: a whole one.
-    #[pyo3(signature = (timeout = None, portion = None))]
-    fn recv<'py>(
-        &self,
-        py: Python<'py>,
-        timeout: Option<f64>,
-        portion: Option<(usize, usize)>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Step, "recv", |state| {
-            state.receive(py, None, portion, timeout, "recv")
-        })
-    }
-
-    /// Whether rows that were sent are received in the order of their sends, and not as they are done.
-    fn receives_in_order(&self, py: Python<'_>) -> PyResult<bool> {
-        self.door.enter(py, Call::Call, "recv_order", |state| {
-            Ok(state.pool.recv_order() == RecvOrder::Sent)
-        })
-    }
-
-    /// Sets this order for rows that are sent from now on.
-    fn receive_in_order(&self, py: Python<'_>, sent: bool) -> PyResult<()> {
-        self.door.enter(py, Call::Call, "recv_order", |state| {
-            let order = if sent { RecvOrder::Sent } else { RecvOrder::Done };
-            let flying = state.pool.in_flight();
-            state.pool.set_recv_order(order).map_err(|_| in_flight(py, "recv_order", &flying))
-        })
-    }
-
-    /// The next batch of rows that were reset: the results of `reset`, with `env_index` in the
-    /// infos.
-    #[pyo3(signature = (timeout = None, calling = "reset_wait"))]
-    fn recv_resets<'py>(
-        &self,
-        py: Python<'py>,
-        timeout: Option<f64>,
-        calling: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.door
-            .enter(py, Call::Reset, calling, |state| state.receive_resets(py, timeout, calling))
-    }
-
-    /// The rows that were sent and not received.
-    fn in_flight(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        self.door.enter(py, Call::Call, "in_flight", |state| {
-            let all = state.link.all_sent && state.pool.pending() == Some(Call::Step);
-            Ok(if all { (0..state.rows).collect() } else { state.pool.in_flight() })
-        })
-    }
-
-    /// Counts the steps of episodes from now on, and gives batches the form of `EnvPool`: its names
-    /// of rows, and `float32` rewards.
-    fn count_episodes(&self, py: Python<'_>, autoreset_mode: &str) -> PyResult<()> {
-        let mode = mode(autoreset_mode)?;
-        self.door.enter(py, Call::Call, "count_episodes", |state| {
-            state.episodes = Some(Episodes::new(mode, state.rows));
-            state.batches.narrow_rewards = true;
-            Ok(())
-        })
-    }
-
-    /// For each row, the steps of its episode.
-    fn elapsed(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
-        self.door.enter(py, Call::Call, "elapsed", |state| {
-            Ok(state.episodes.as_ref().map_or_else(Vec::new, |counted| counted.elapsed().to_vec()))
-        })
-    }
-
-    /// The rows without an episode.
-    fn without_episode(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        self.door.enter(py, Call::Call, "without_episode", |state| {
-            Ok(state.episodes.as_ref().map_or_else(Vec::new, Episodes::without_episode))
-        })
-    }
-
-    /// These rows were reset by a reset of all rows.
-    fn begin_episodes(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        let rows = to_rows(rows)?;
-        self.door.enter(py, Call::Call, "begin_episodes", |state| {
-            state.check_rows(&rows)?;
-            if let Some(episodes) = &mut state.episodes {
-                episodes.reset(&rows);
-            }
-            Ok(())
-        })
-    }
-
-    /// The last results of these rows will not be seen.
-    fn lose(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        let rows = to_rows(rows)?;
-        self.door.enter(py, Call::Call, "lose", |state| {
-            state.check_rows(&rows)?;
-            state.lose(rows.into_iter());
-            Ok(())
-        })
-    }
-
-    /// The rows whose results were dropped below a level since this number: the present number, the
-    /// rows, and for each of them whether it was a reset and whether it ended an episode. `None` if
-    /// nothing was.
-    fn dropped(&self, since: u64, level: u32) -> Option<Dropped> {
-        let (number, dropped) = self.door.look(|state| state.pool.dropped_since(since, level))?;
-        if number == since {
-            return None;
+impl State {
+    /// Tells Python's garbage collector which objects the pool keeps between calls. Those of worker
+    /// threads are theirs.
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.callbacks.traverse(visit)?;
+        self.actions.traverse(visit)?;
+        self.batches.observations.traverse(visit)?;
+        self.infos.traverse(visit)?;
+        self.outgoing.traverse(visit)?;
+        if let Some(judge) = &self.judge {
+            judge.traverse(visit)?;
         }
-        let rows = dropped.iter().map(|dropped| dropped.row).collect();
-        let resets = dropped.iter().map(|dropped| dropped.was_reset).collect();
-        Some((number, rows, resets, dropped.iter().map(|dropped| dropped.over).collect()))
+        visit.call(&self.native)?;
+        visit.call(&self.called_rows)?;
+        self.next_resets.values().try_for_each(|given| visit.call(given))?;
+        let shard = self.pool.inline_shard().and_then(<dyn Any>::downcast_ref::<PyShard>);
+        shard.map_or(Ok(()), |shard| shard.traverse(visit))
     }
 
-    /// Notes that results of rows are dropped by a follower of this level.
-    fn drop_rows(&self, rows: Vec<usize>, resets: Vec<bool>, over: Vec<bool>, level: u32) {
-        let flags = resets.into_iter().zip(over);
-        let dropped = rows.into_iter().zip(flags);
-        let dropped = dropped.map(|(row, (was_reset, over))| DroppedRow { row, was_reset, over });
-        self.door.look(|state| state.pool.drop_rows(dropped, level)); // closed: all is dropped
+    /// Raises when a call of any kind could not begin.
+    fn check_idle(&self, py: Python<'_>, calling: &str) -> PyResult<()> {
+        let explain = |error| self.callbacks.explain(py, error, Call::Call, calling);
+        self.pool.check(Call::Call).map_err(explain)
     }
 
-    /// The rows whose episode is over, as far as results were received.
-    fn rows_over(&self) -> Vec<usize> {
-        self.door.look(|state| state.pool.rows_over()).unwrap_or_default()
+    /// Raises unless all of these are rows of this pool.
+    fn check_rows(&self, rows: &[usize]) -> PyResult<()> {
+        let missing = rows.iter().find(|&&row| row >= self.rows);
+        missing.map_or(Ok(()), |row| Err(PyValueError::new_err(format!("there is no row {row}"))))
     }
 
-    /// Takes a rollout of `steps` steps; `record` records it.
-    fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
-        self.door.enter(py, Call::Call, "rollout", |state| state.take_rollout(py, steps))
+    /// Checks whether these rows can be stepped as far as their episodes are concerned.
+    fn check_episodes(&self, rows: impl Iterator<Item = usize>) -> Result<(), Error> {
+        self.episodes.as_ref().map_or(Ok(()), |episodes| episodes.check(rows))
     }
 
-    /// Records the next batches in a rollout, and returns its arrays.
-    fn record<'py>(
-        &self,
+    /// What these rows returned last was not seen.
+    fn lose(&mut self, rows: impl Iterator<Item = usize>) {
+        if let Some(episodes) = &mut self.episodes {
+            episodes.lose(rows);
+        }
+    }
+
+    /// Notes that no caller sees the results of a call; `None`: of rows that were sent.
+    fn drop_results(&mut self, py: Python<'_>, call: Option<Call>, received: &Received) {
+        let mask = self.reset_mask.as_ref().map(|mask| mask.bind(py));
+        let is_reset = |row: usize| mask.is_none_or(|mask| is_true(mask, row));
+        let resets = (call == Some(Call::Reset)).then_some(&is_reset as &dyn Fn(usize) -> bool);
+        self.pool.drop_results(received, resets);
+    }
+
+    /// Makes Python's results of a batch, or raises the exceptions of its environments.
+    fn collect<'py>(&mut self, py: Python<'py>, received: &mut Received) -> PyResult<Outputs<'py>> {
+        self.load_infos(py, received)?;
+        self.batches.outputs(self.callbacks.bind(py), &mut received.lease, &mut self.infos)
+    }
+
+    /// The same. If that raises, no caller sees what the call returned; `None`: rows were sent.
+    fn collect_or_drop<'py>(
+        &mut self,
         py: Python<'py>,
-        rollout: &Bound<'py, PyRolloutSlab>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        self.door.enter(py, Call::Call, "rollout", |state| state.record(rollout))
+        call: Option<Call>,
+        received: &mut Received,
+    ) -> PyResult<Outputs<'py>> {
+        let outputs = self.collect(py, received);
+        if outputs.is_err() {
+            self.drop_results(py, call, received);
+        }
+        outputs
     }
 
-    /// Ends a recording.
-    fn stop_recording(&self, py: Python<'_>) -> PyResult<()> {
-        self.door.enter(py, Call::Call, "end_rollout", |state| {
-            state.pool.stop_recording();
-            Ok(())
-        })
+    fn load_infos(&mut self, py: Python<'_>, received: &Received) -> PyResult<()> {
+        let messages = self.message_counts.announced(&self.pool, received);
+        let Self { callbacks, pool, infos, .. } = self;
+        load(callbacks.bind(py), pool, infos, received, &messages)
     }
 
-    /// Number of steps recorded so far.
-    fn recorded_steps(&self, py: Python<'_>) -> PyResult<Option<usize>> {
-        self.door.enter(py, Call::Call, "recorded_steps", |state| Ok(state.pool.recorded_steps()))
+    /// Loads the infos of a batch, and takes its lease.
+    fn load(&mut self, py: Python<'_>, received: &mut Received) -> PyResult<Lease> {
+        self.load_infos(py, received)?;
+        taken(&mut received.lease)
     }
 
-    /// Number of slabs that are backed by memory.
-    fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
-        self.door.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
-    }
-
-    /// Steps and resets that have begun so far.
-    fn begun(&self, py: Python<'_>) -> PyResult<u64> {
-        // Not through the door, as `stats`.
-        self.door.check(py)?;
-        Ok(self.meter.upgrade().ok_or_else(|| self.door.closed(py))?.begun())
-    }
-
-    /// The counters so far.
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        // Not through the door: a caller wants to see what another thread is waiting for.
-        self.door.check(py)?;
-        let meter = self.meter.upgrade().ok_or_else(|| self.door.closed(py))?;
-        to_dict(py, &meter.read())
-    }
-
-    /// Makes the arrays private that a forked child sees.
-    fn part(&self) -> PyResult<()> {
-        // Not through the door: a thread that was in a call at the fork never leaves it in the
-        // child.
-        let sharing = self.sharing.as_ref().and_then(Weak::upgrade);
-        sharing.map_or(Ok(()), |sharing| sharing.part()).map_err(to_py_err)
-    }
-
-    /// Frees, in a forked child, what the pool holds.
-    fn abandon(&self) {
-        self.door.abandon();
-    }
-
-    /// Ends the workers; returns those that did not end by themselves within `grace` seconds. `None`:
-    /// this thread is in a call, which ends them when it returns, and then calls `after`.
-    #[pyo3(signature = (grace, after = None))]
-    fn close(&self, py: Python<'_>, grace: f64, after: Option<Py<PyAny>>) -> Option<Vec<usize>> {
-        self.door.close(py, as_duration(Some(grace)).unwrap_or(Duration::MAX), after)
-    }
-
-    /// Tells the garbage collector which objects the pool keeps. The collector runs attached and may
-    /// run inside a call: then the objects count as used, which they are. The door is entered and
-    /// left by attached threads, so all visits of a collection see the same.
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.door.look(|state| state.traverse(&visit)).unwrap_or(Ok(()))
+    /// Ends the workers; returns those that did not end by themselves within `grace`.
+    fn close(&mut self, py: Python<'_>, grace: Duration) -> Vec<usize> {
+        self.outgoing.hang_up_if_unsent(py);
+        // The state is dropped with its descriptors; memory stays as long as an array shows it.
+        let Self { pool, gil, .. } = self;
+        gil.during(py, || pool.close(grace))
     }
 }
 
@@ -603,19 +181,24 @@ const fn reset_flags(full: bool) -> u32 {
     if full { FULL_RESET } else { 0 }
 }
 
-/// The objects that rows keep in this process, from the objects of their shards.
-fn objects_by_row(
-    py: Python<'_>,
-    objects: Vec<Option<Vec<Py<PyList>>>>,
-    rows: usize,
-) -> PyResult<Vec<Option<Py<PyList>>>> {
-    let mut by_row = Vec::with_capacity(rows);
-    for objects in objects.into_iter().flatten() {
-        by_row.extend(objects.iter().map(|objects| Some(objects.clone_ref(py))));
-    }
-    match by_row.len() {
-        0 => Ok(std::iter::repeat_with(|| None).take(rows).collect()),
-        all if all == rows => Ok(by_row),
-        got => Err(PyValueError::new_err(format!("{got} lists of objects for {rows} rows"))),
-    }
+/// Whether an array of truth values is true at a place that it has.
+fn is_true(mask: &Bound<'_, PyAny>, place: usize) -> bool {
+    mask.get_item(place).and_then(|value| value.is_truthy()).unwrap_or(false)
+}
+
+/// How actions are cast: native environments read the space's own dtype, except for floats that they
+/// take as they are; others get the batch's.
+fn cast_for(native: Option<&Py<PyNativeEnvs>>) -> Cast<'_> {
+    native.map_or(Cast::None, |native| Cast::Except(native.get().action_floats()))
+}
+
+/// Refuses actions, already copied to where they will be read, that are invalid for native
+/// environments.
+fn check_values(
+    native: Option<&Py<PyNativeEnvs>>,
+    leaf: usize,
+    tag: ActionTag,
+    elements: &[u8],
+) -> Result<(), Error> {
+    native.map_or(Ok(()), |native| native.get().check_actions(leaf, tag, elements))
 }

@@ -10,13 +10,13 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::{PyRolloutSlab, rollout_view};
 use crate::error::to_py_err;
-use crate::pool::state::State;
+use crate::pool::State;
 use crate::space::Node;
 
 impl State {
     /// Takes a rollout of `steps` steps, which is not being recorded yet.
     pub(super) fn take_rollout(&mut self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
-        let explain = |error| self.link.explain(py, error, Call::Call, "rollout");
+        let explain = |error| self.callbacks.explain(py, error, Call::Call, "rollout");
         if self.batches.observations.opaque > 0 {
             return Err(PyValueError::new_err(
                 "a rollout needs observations of fixed shape; this space has parts without one",

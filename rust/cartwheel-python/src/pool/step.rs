@@ -1,14 +1,80 @@
 //! Steps of all rows, or of some.
+//!
+//! What a row gets for its next automatic reset is kept here, and sent with the next step of the row: a
+//! worker reads its channel only for a task that says so. So nothing can be sent to a worker when the
+//! caller asks for it: the worker may be stepping other rows, and a long message needs a reader.
 
-use cartwheel_engine::Call;
-use cartwheel_engine::pool::Received;
+use cartwheel_engine::pool::{Received, Sending};
+use cartwheel_engine::{Call, Error};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::known::intern;
+use crate::native::PyNativeEnvs;
+use crate::pool::actions::{Checked, ExpectedRows};
 use crate::pool::batch::{Outputs, name_rows, narrow_rewards};
-use crate::pool::state::State;
+use crate::pool::messages::Recipients;
+use crate::pool::rows::to_rows;
+use crate::pool::{State, cast_for, check_values};
+use crate::worker::shard::{ACTIONS_BY_CHANNEL, NEXT_RESETS};
 
 impl State {
+    /// Sends actions to `rows`; `None` means all of them. `calling` is the method that the user called.
+    pub(super) fn send_steps<'py>(
+        &mut self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        rows: Option<&Bound<'py, PyAny>>,
+        calling: &str,
+    ) -> PyResult<()> {
+        let explain =
+            |error| self.callbacks.explain_for(py, error, Call::Step, calling, rows.is_none());
+        let named = rows.map(to_rows).transpose()?;
+        let count = named.as_ref().map_or(self.rows, Vec::len);
+        let each = (0..count).map(|at| named.as_ref().map_or(at, |rows| rows[at]));
+        if rows.is_none() {
+            if calling != "send" && self.pool.batch_size() < self.rows {
+                return Err(rows_missing(self.pool.batch_size(), self.rows));
+            }
+            // A pool that can begin no call says so first.
+            self.pool.check(Call::Call).map_err(explain)?;
+        }
+        self.check_episodes(each.clone()).map_err(explain)?;
+        let next = self.pack_next_resets(py, each.clone())?;
+        let (native, callbacks) = (self.native.as_ref(), self.callbacks.bind(py));
+        let mut sending = self.pool.sending(Call::Step, named.as_deref()).map_err(explain)?;
+        let to = if sending.is_task() { Recipients::All } else { Recipients::Some };
+        let pack = |actions: &Bound<'py, PyAny>| match to {
+            Recipients::All => callbacks.call_method1(intern!(py, "pack_actions"), (actions,)),
+            Recipients::Some => {
+                let arguments = (actions, each.clone().collect::<Vec<_>>());
+                callbacks.call_method1(intern!(py, "pack_sent_actions"), arguments)
+            }
+        };
+        let expected =
+            if rows.is_some() { ExpectedRows::Named(count) } else { ExpectedRows::All(count) };
+        let checked = (self.actions.opaque == 0)
+            .then(|| Checked::new(&self.actions, actions, expected, cast_for(native)))
+            .transpose()?;
+        let messages = match &checked {
+            None => Some(pack(actions)?),
+            Some(checked) if store_actions(&mut sending, checked, native).map_err(explain)? => None,
+            // Their dtype differs from that of the actions in flight, which is rare.
+            Some(checked) => Some(pack(&checked.batch(&self.actions, py)?)?),
+        };
+        let by_channel = if messages.is_some() { ACTIONS_BY_CHANNEL } else { 0 };
+        sending.send(flags_of(next.as_ref()) | by_channel).map_err(explain)?;
+        self.callbacks.all_sent = calling == "send";
+        if let Some(checked) = &checked {
+            self.keep_judged(checked, py)?;
+        }
+        if let Some(messages) = &messages {
+            self.post(py, to, messages)?;
+        }
+        self.send_next_resets(py, next)
+    }
+
     /// `send` and `recv` in one. Only a batch of `rows` says which rows it has.
     pub(super) fn step<'py>(
         &mut self,
@@ -93,10 +159,92 @@ impl State {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = self.finish_step(py, Some(Call::Step), None, calling, timeout)?;
         let lease = self.load(py, &mut received)?;
-        let Self { link, batches, infos, by_row, rows, .. } = self;
+        let Self { callbacks, batches, infos, by_row, rows, .. } = self;
         let rewards = narrow_rewards(py, &lease, *rows)?;
         let [dones, dicts] = by_row.step(py, infos, &lease, reset_infos)?;
-        let (observations, _) = batches.observations(link.bind(py), lease, infos)?;
+        let (observations, _) = batches.observations(callbacks.bind(py), lease, infos)?;
         PyTuple::new(py, [observations, rewards, dones, dicts])
     }
+}
+
+/// Stores checked actions where the workers will read them. False, and nothing is stored, if their
+/// dtypes differ from those of the actions in flight.
+fn store_actions(
+    sending: &mut Sending<'_>,
+    checked: &Checked<'_>,
+    native: Option<&Py<PyNativeEnvs>>,
+) -> Result<bool, Error> {
+    if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
+        return Ok(false);
+    }
+    for (leaf, part) in checked.parts() {
+        sending.fill_actions(leaf, part.tag(), |sent, room| {
+            part.copy_to(sent.start * (room.len() / sent.len()), room);
+            check_values(native, leaf, part.tag(), room)
+        })?;
+    }
+    Ok(true)
+}
+
+/// The error for a step of all rows of a pool whose batches have fewer.
+fn rows_missing(batch_size: usize, rows: usize) -> PyErr {
+    PyValueError::new_err(format!(
+        "`env_index` is required, because batch_size={batch_size} of num_envs={rows}: pass \
+         `infos[\"env_index\"]` of the last batch"
+    ))
+}
+
+impl State {
+    pub(super) fn keep_next_resets(&mut self, rows: Vec<usize>, packed: Vec<Option<Py<PyAny>>>) {
+        for (row, packed) in rows.into_iter().zip(packed) {
+            match packed {
+                Some(packed) => self.next_resets.insert(row, packed),
+                None => self.next_resets.remove(&row),
+            };
+        }
+    }
+
+    /// The messages that go with a step of these rows; `None` if nothing was kept for them.
+    pub(super) fn pack_next_resets<'py>(
+        &self,
+        py: Python<'py>,
+        rows: impl Iterator<Item = usize>,
+    ) -> PyResult<Option<NextResets<'py>>> {
+        if self.next_resets.is_empty() {
+            return Ok(None);
+        }
+        let rows: Vec<_> = rows.collect();
+        if rows.iter().all(|row| !self.next_resets.contains_key(row)) {
+            return Ok(None);
+        }
+        let packed: Vec<_> = rows.iter().map(|row| self.next_resets.get(row)).collect();
+        let callbacks = self.callbacks.bind(py);
+        let messages = callbacks.call_method1(intern!(py, "pack_next_resets"), (&rows, packed))?;
+        Ok(Some(NextResets { rows, messages }))
+    }
+
+    /// Sends the messages that belong to a step that has just begun with [`flags_of`] them.
+    pub(super) fn send_next_resets(
+        &mut self,
+        py: Python<'_>,
+        next: Option<NextResets<'_>>,
+    ) -> PyResult<()> {
+        let Some(next) = next else { return Ok(()) };
+        for row in next.rows {
+            self.next_resets.remove(&row);
+        }
+        self.post(py, Recipients::Some, &next.messages)
+    }
+}
+
+/// What rows of a step get for their next automatic reset.
+pub(super) struct NextResets<'py> {
+    /// The rows of the step.
+    rows: Vec<usize>,
+    messages: Bound<'py, PyAny>,
+}
+
+/// The flags of a step with these messages.
+pub(super) fn flags_of(next: Option<&NextResets<'_>>) -> u32 {
+    if next.is_some() { NEXT_RESETS } else { 0 }
 }

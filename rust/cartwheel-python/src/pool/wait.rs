@@ -1,4 +1,5 @@
-//! Waits: detached, bounded, interruptible.
+//! Waits: detached, bounded, interruptible; and calls that were abandoned after a timeout or an
+//! interrupt, whose results are received and dropped.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,8 @@ use pyo3::prelude::*;
 
 use crate::channel::as_duration;
 use crate::interpreter::attach;
-use crate::pool::judge::Judge;
-use crate::pool::state::State;
+use crate::pool::State;
+use crate::pool::rewards::ExternalRewards;
 
 impl State {
     /// Waits for the pending call; `None`: for the next batch of rows that were sent. `calling` is the
@@ -44,7 +45,7 @@ impl State {
         if let Some(judge) = self.judge.as_mut().filter(|_| call != Some(Call::Step)) {
             judge.remember(lease, received.rows.iter());
         }
-        let is_step = call == Some(Judge::last_call(self.judge.as_ref()));
+        let is_step = call == Some(ExternalRewards::last_call(self.judge.as_ref()));
         match (&mut self.episodes, received.rows.sent()) {
             (Some(episodes), Some(rows)) => episodes.received(lease, rows),
             (Some(episodes), None) if is_step => episodes.stepped(lease),
@@ -66,10 +67,10 @@ impl State {
         let mut raised = None;
         let mut before = Duration::ZERO; // time of earlier waits
         let outcome = loop {
-            let began = self.posts.owing.then(Instant::now);
+            let began = self.outgoing.has_unsent.then(Instant::now);
             let whole = self.send_queued(py)?;
             before += began.map_or(Duration::ZERO, |began| began.elapsed());
-            let Self { pool, closing, attachment, .. } = self;
+            let Self { pool, closing, gil, .. } = self;
             let left = timeout.map(|all| all.saturating_sub(before));
             let left = if whole { left } else { Some(Duration::ZERO) };
             let mut interrupted = || {
@@ -79,14 +80,14 @@ impl State {
                 raised = attach(|py| py.check_signals().err());
                 raised.is_some()
             };
-            let outcome = attachment.during(py, || wait(pool, left, &mut interrupted));
+            let outcome = gil.during(py, || wait(pool, left, &mut interrupted));
             match (outcome, timeout) {
                 (Err(Error::WorkerDied { worker, .. }), _) if self.pool.can_resume() => {
                     self.restart(py, worker, call)?;
                 }
                 (Err(Error::StillWaiting { waited, rows }), _) => {
                     before += waited;
-                    self.link.remind(py, calling, before, rows);
+                    self.callbacks.remind(py, calling, before, rows);
                 }
                 // While a worker does not read, the others are only looked at.
                 (Err(Error::Timeout { .. }), all)
@@ -98,14 +99,45 @@ impl State {
             }
         };
         match &outcome {
-            Ok(_) => self.link.late = false,
-            Err(Error::Timeout { .. } | Error::Interrupted) => self.link.late = true,
+            Ok(_) => self.callbacks.has_abandoned = false,
+            Err(Error::Timeout { .. } | Error::Interrupted) => self.callbacks.has_abandoned = true,
             Err(_) => {} // a wait for something that is not pending does not affect what is
         }
         outcome.map_err(|error| match (error, raised) {
             (Error::Interrupted, Some(raised)) => raised,
-            (Error::Interrupted, None) => self.link.explain(py, Error::Closed, call, calling),
-            (error, _) => self.link.explain(py, error, call, calling),
+            (Error::Interrupted, None) => self.callbacks.explain(py, Error::Closed, call, calling),
+            (error, _) => self.callbacks.explain(py, error, call, calling),
         })
+    }
+}
+
+impl State {
+    /// The pending call and the rows in flight will not be waited for: a reset may drop their
+    /// results.
+    pub(super) fn give_up(&mut self) {
+        self.callbacks.has_abandoned |= self.pool.pending().is_some() || self.pool.is_flying();
+    }
+
+    /// Waits for an abandoned call, or for everything in flight, and drops the results.
+    /// `calling` is the method that the user called.
+    pub(super) fn discard_abandoned(
+        &mut self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        calling: &str,
+    ) -> PyResult<()> {
+        if !self.callbacks.has_abandoned {
+            return Ok(());
+        }
+        while self.pool.pending().is_some() || self.pool.is_flying() {
+            let call = self.pool.pending();
+            let received = self.finish(py, call, calling, timeout)?;
+            if call != Some(Call::Call) {
+                self.drop_results(py, call, &received);
+                self.lose(received.rows.iter());
+            }
+            self.discard_messages(py, &received)?;
+        }
+        Ok(())
     }
 }

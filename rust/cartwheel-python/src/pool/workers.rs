@@ -1,17 +1,21 @@
-//! The workers that step the rows: the core's workers, from Python's description.
+//! The workers that step the rows: built from Python's description, and replaced when they die.
 
-use cartwheel_engine::pool::Workers;
+use cartwheel_engine::pool::{Lost, Pool, Workers};
 use cartwheel_engine::worker::{Crew, CrewSettings, ProcessHandle};
+use cartwheel_engine::{Call, Error};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;
+use crate::known::intern;
 use crate::memory::PyMemory;
 use crate::native::PyNativeEnvs;
+use crate::pool::State;
 use crate::worker::serve::PyShardParts;
 
 /// Workers, and what the pool needs to know about them.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct BuiltWorkers {
     pub(crate) workers: Workers,
     /// Native environments, which check their actions.
     pub(crate) native: Option<Py<PyNativeEnvs>>,
@@ -19,7 +23,7 @@ pub(crate) struct Made {
     pub(crate) refuse_over: bool,
 }
 
-impl Made {
+impl BuiltWorkers {
     /// A crew steps native environments. Python environments are stepped by the caller (`inline`),
     /// by the processes with these ids, or, if there are none, by threads.
     pub(crate) fn new(
@@ -46,5 +50,66 @@ impl Made {
             Workers::Processes(handles.collect::<Result<_, _>>().map_err(to_py_err)?)
         };
         Ok(Self { workers, native: None, refuse_over: parts.refuses_over() })
+    }
+}
+
+impl State {
+    /// Replaces a worker process that died.
+    pub(super) fn restart(&mut self, py: Python<'_>, worker: usize, call: Call) -> PyResult<()> {
+        let (callbacks, pool) = (self.callbacks.bind(py), &mut self.pool);
+        let announced = self.message_counts.next_process(pool, worker);
+        let hung = pool.is_hung(worker);
+        let mut attempt = 0;
+        let started = loop {
+            let started = Self::start(callbacks, pool, worker, call, hung, announced, attempt);
+            attempt += 1;
+            match started {
+                Ok(None) => {} // the new process died too
+                Ok(Some(started)) => break Ok(started),
+                Err(error) => break Err(error),
+            }
+        };
+        let (handle, filled) = match started {
+            Ok(started) => started,
+            // Ctrl-C ends the wait, as elsewhere, but not the pool: the next call tries again.
+            Err(error) if !error.is_instance_of::<PyException>(py) => {
+                self.callbacks.has_abandoned = true;
+                return Err(error);
+            }
+            Err(_) if self.closing.has_begun() => {
+                return Err(self.callbacks.explain(py, Error::Closed, call, "restart"));
+            }
+            Err(error) => {
+                pool.give_up(worker);
+                return Err(error);
+            }
+        };
+        self.message_counts.follow(pool, worker, filled);
+        pool.resume(worker, handle);
+        if matches!(pool.pending(), Some(Call::Reset | Call::Call)) {
+            self.outgoing.repeat(py, worker)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a process in the place of one that died. Returns it, and the rows whose results the
+    /// dead one left; `None` when the new process died too.
+    fn start(
+        callbacks: &Bound<'_, PyAny>,
+        pool: &mut Pool,
+        worker: usize,
+        call: Call,
+        hung: bool,
+        announced: u64,
+        attempt: usize,
+    ) -> PyResult<Option<(ProcessHandle, Vec<usize>)>> {
+        let py = callbacks.py();
+        callbacks.call_method1(intern!(py, "bury"), (worker,))?;
+        // Before every attempt: a new process that died may already have begun to serve.
+        let Lost { over, resetting, filled } = pool.lost(worker);
+        let arguments = (worker, call.to_string(), hung, over, resetting, announced, attempt);
+        let pid = callbacks.call_method1(intern!(py, "restart"), arguments)?;
+        let Some(pid) = pid.extract()? else { return Ok(None) };
+        Ok(Some((ProcessHandle::new(pid).map_err(to_py_err)?, filled)))
     }
 }

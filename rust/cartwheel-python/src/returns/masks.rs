@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use super::array::{Input, with_type_of};
 use super::transitions::{BorrowedFlags, to_bootstrap};
 use crate::array::{Borrowed, BorrowedMut, as_contiguous};
+use crate::convert::to_autoreset_mode;
 use crate::error::returns_error;
-use crate::mode::mode;
 
 /// The value of an `AutoresetMode`, and whether over rows are frozen.
 type Mode = (String, bool);
@@ -21,7 +21,10 @@ type Mode = (String, bool);
 type TwoFlags<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 fn restart((value, freeze): &Mode) -> PyResult<Restart> {
-    Ok(Restart::new(mode(value)?, if *freeze { OnDone::Freeze } else { OnDone::Raise }))
+    Ok(Restart::new(
+        to_autoreset_mode(value)?,
+        if *freeze { OnDone::Freeze } else { OnDone::Raise },
+    ))
 }
 
 #[pyfunction]

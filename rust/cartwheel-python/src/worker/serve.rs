@@ -7,11 +7,11 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::convert::GivenRules;
+use crate::convert::to_autoreset_mode;
 use crate::interpreter::enter;
 use crate::known::intern;
 use crate::memory::PyMemory;
-use crate::mode::mode;
-use crate::rules::GivenRules;
 use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::shard::PyShard;
@@ -52,7 +52,7 @@ impl PyShardParts {
         objects: Option<Vec<Py<PyList>>>,
         over: Option<Vec<bool>>,
     ) -> PyResult<Self> {
-        let mode = mode(autoreset_mode)?;
+        let mode = to_autoreset_mode(autoreset_mode)?;
         let on_done = if freeze { OnDone::Freeze } else { OnDone::Raise };
         let rules = rules.map_or_else(Rules::default, Rules::from);
         Ok(Self {

@@ -9,7 +9,7 @@ use super::column::Rows;
 use super::locked::Locked;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
 use crate::array::{Number, as_array, as_contiguous, dtype, from_numbers};
-use crate::mode::mode;
+use crate::convert::to_autoreset_mode;
 
 /// Mean, variance, count, and what each environment last showed.
 type NormalizerState<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, f64, Bound<'py, PyAny>);
@@ -116,7 +116,7 @@ impl PyObservationNormalizer {
         autoreset_mode: &str,
     ) -> PyResult<Self> {
         let columns = shape.iter().product();
-        let mode = mode(autoreset_mode)?;
+        let mode = to_autoreset_mode(autoreset_mode)?;
         let normalizer = ObservationNormalizer::new(num_envs, columns, epsilon, mode);
         let work = Locked::new(Work {
             normalizer,

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::column::{Column, no_such_row, numbers};
 use super::locked::Locked;
 use crate::array::filled;
-use crate::mode::mode;
+use crate::convert::to_autoreset_mode;
 
 /// The rows, and room for the flags of a step.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct PyRowKinds {
 impl PyRowKinds {
     #[new]
     fn new(num_envs: usize, autoreset_mode: &str) -> PyResult<Self> {
-        let rows = RowKinds::new(num_envs, mode(autoreset_mode)?);
+        let rows = RowKinds::new(num_envs, to_autoreset_mode(autoreset_mode)?);
         let [terminations, truncations, failed] = [const { Vec::new() }; 3];
         let told = Locked::new(Told { rows, terminations, truncations, failed });
         Ok(Self { num_envs, told })

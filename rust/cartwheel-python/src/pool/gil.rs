@@ -14,33 +14,33 @@ const BRIEF: Duration = Duration::from_micros(10);
 /// One in this many waits is measured: reading the clock twice takes as long as detaching.
 const MEASURED: u32 = 16;
 
-/// What the waits of a pool do.
+/// How the waits of a pool treat the GIL.
 #[derive(Debug)]
-pub(super) enum Attachment {
-    /// Threads of a crew or processes step rows.
-    Never,
+pub(super) enum GilPolicy {
+    /// Other threads or processes step rows.
+    Release,
     /// The calling thread steps Python environments, which need the interpreter.
-    Always,
+    Hold,
     /// The calling thread steps native rows. The number counts waits.
-    WhileBrief { is_brief: bool, waits: u32 },
+    HoldWhileBrief { is_brief: bool, waits: u32 },
 }
 
-impl Attachment {
+impl GilPolicy {
     /// Of a pool that steps native rows or others with this many threads.
     pub(super) fn new(inline: bool, native: bool, threads: usize) -> Self {
         match (inline, native && threads == 1) {
-            (true, _) => Self::Always,
-            (false, true) => Self::WhileBrief { is_brief: false, waits: 0 },
-            (false, false) => Self::Never,
+            (true, _) => Self::Hold,
+            (false, true) => Self::HoldWhileBrief { is_brief: false, waits: 0 },
+            (false, false) => Self::Release,
         }
     }
 
     /// Calls `wait`, attached or not.
     pub(super) fn during<T: Send>(&mut self, py: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
         match self {
-            Self::Never => py.detach(wait),
-            Self::Always => wait(),
-            Self::WhileBrief { is_brief, waits } => {
+            Self::Release => py.detach(wait),
+            Self::Hold => wait(),
+            Self::HoldWhileBrief { is_brief, waits } => {
                 let began = (*waits == 0).then(Instant::now);
                 *waits = (*waits + 1) % MEASURED;
                 let outcome = if *is_brief { wait() } else { py.detach(wait) };

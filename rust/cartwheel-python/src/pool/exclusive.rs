@@ -1,7 +1,7 @@
-//! The door: lets one call at a time use the state of a pool.
+//! Exclusive access: one call at a time uses the state of a pool.
 //!
-//! No thread waits at the door. A second thread, or an environment that calls back, is refused
-//! while a call is inside, since that call may need the interpreter to continue. Only a thread that closes
+//! No thread waits for access. A second thread, or an environment that calls back, is refused
+//! while a call is running, since that call may need the interpreter to continue. Only a thread that closes
 //! waits for the call of another thread. A call of its own, in which a signal handler or an environment
 //! closes, cannot go on before the close returns: that call closes the pool when it returns.
 //!
@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 
 use crate::error::{already_pending, broken, closed, forked};
 use crate::interpreter::{enter, this_thread};
+use crate::pool::State;
 
 /// The pool is not being closed.
 const OPEN: u8 = 0;
@@ -32,28 +33,21 @@ const LEFT: u8 = 2;
 /// Time that workers have to end when that thread closes the pool.
 const LAST_GRACE: Duration = Duration::from_secs(1);
 
-/// The state behind a door.
-pub(super) trait Close {
-    /// Closes it; returns the workers that did not end by themselves within `grace`.
-    fn close(&mut self, py: Python<'_>, grace: Duration) -> Vec<usize>;
-}
-
-/// Whether the door is being closed: [`OPEN`], [`CLOSING`] or [`LEFT`].
+/// Whether the pool is being closed: [`OPEN`], [`CLOSING`] or [`LEFT`].
 #[derive(Debug)]
 pub(super) struct Closing(AtomicU8);
 
 impl Closing {
-    /// The door is not being closed.
     pub(super) const fn new() -> Self {
         Self(AtomicU8::new(OPEN))
     }
 
-    /// Whether a call that is inside should return.
+    /// Whether a running call should return.
     pub(super) fn has_begun(&self) -> bool {
         self.0.load(Ordering::Acquire) != OPEN
     }
 
-    /// Whether the thread that was inside, and has released the state, is to close it.
+    /// Whether the thread that was in a call, and has released the state, is to close it.
     fn is_left(&self) -> bool {
         // The lock's release comes before the load. Without the fence, a processor may carry out
         // the load first, and the thread that closes may find the state still locked.
@@ -62,11 +56,11 @@ impl Closing {
     }
 }
 
-/// Lets one call at a time use a `T`, until it is closed.
+/// Lets one call at a time use the state of a pool, until it is closed.
 #[derive(Debug)]
-pub(super) struct Door<T> {
+pub(super) struct Exclusive {
     /// `None` once closed; poisoned once a call has panicked.
-    inside: Mutex<Option<T>>,
+    state: Mutex<Option<State>>,
     /// The call that panicked first, and the message of the panic.
     panic: OnceLock<(String, String)>,
     closing: Arc<Closing>,
@@ -78,15 +72,15 @@ pub(super) struct Door<T> {
     after: Mutex<Option<Py<PyAny>>>,
     /// The class of the vector environment, for errors.
     class_name: String,
-    /// The process that may enter.
+    /// The process that may use the pool.
     owner: u32,
 }
 
-impl<T: Close> Door<T> {
-    /// A door that closes when `closing` says so.
-    pub(super) fn new(inside: T, closing: Arc<Closing>, class_name: String) -> Self {
+impl Exclusive {
+    /// Access that ends when `closing` says so.
+    pub(super) fn new(state: State, closing: Arc<Closing>, class_name: String) -> Self {
         Self {
-            inside: Mutex::new(Some(inside)),
+            state: Mutex::new(Some(state)),
             panic: OnceLock::new(),
             closing,
             running: AtomicU8::new(Call::Step as u8),
@@ -97,20 +91,20 @@ impl<T: Close> Door<T> {
         }
     }
 
-    /// Calls `run` with the state; raises where the caller may not enter.
-    pub(super) fn enter<R>(
+    /// Calls `run` with the state; raises where the caller may not use it.
+    pub(super) fn with_pool<R>(
         &self,
         py: Python<'_>,
         call: Call,
         calling: &str,
-        run: impl FnOnce(&mut T) -> PyResult<R>,
+        run: impl FnOnce(&mut State) -> PyResult<R>,
     ) -> PyResult<R> {
         self.check(py)?;
         enter();
         // State that a panic leaves half changed is behind the lock, which is poisoned before the
         // panic is caught.
-        let entered = catch_unwind(AssertUnwindSafe(|| self.go_in(py, call, calling, run)));
-        let outcome = entered.unwrap_or_else(|panic| {
+        let returned = catch_unwind(AssertUnwindSafe(|| self.with_lock(py, call, calling, run)));
+        let outcome = returned.unwrap_or_else(|panic| {
             self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
             Err(self.broken(py))
         });
@@ -128,15 +122,15 @@ impl<T: Close> Door<T> {
         outcome
     }
 
-    fn go_in<R>(
+    fn with_lock<R>(
         &self,
         py: Python<'_>,
         call: Call,
         calling: &str,
-        run: impl FnOnce(&mut T) -> PyResult<R>,
+        run: impl FnOnce(&mut State) -> PyResult<R>,
     ) -> PyResult<R> {
-        let mut inside = match self.inside.try_lock() {
-            Ok(inside) => inside,
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
             Err(TryLockError::Poisoned(_)) => return Err(self.broken(py)),
             Err(TryLockError::WouldBlock) => {
                 let running = Call::from_number(self.running.load(Ordering::Relaxed));
@@ -146,18 +140,18 @@ impl<T: Close> Door<T> {
         };
         self.running.store(call as u8, Ordering::Relaxed);
         self.thread.store(this_thread(), Ordering::Relaxed);
-        match inside.as_mut() {
-            Some(inside) => run(inside),
+        match state.as_mut() {
+            Some(state) => run(state),
             None => Err(self.closed(py)),
         }
     }
 
     /// Calls `run` with the state, unless it is closed or broken, or a call uses it.
-    pub(super) fn look<R>(&self, run: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.inside.try_lock().ok()?.as_mut().map(run)
+    pub(super) fn try_with_pool<R>(&self, run: impl FnOnce(&mut State) -> R) -> Option<R> {
+        self.state.try_lock().ok()?.as_mut().map(run)
     }
 
-    /// Raises when the door is closed, or belongs to another process.
+    /// Raises when the pool is closed, or belongs to another process.
     pub(super) fn check(&self, py: Python<'_>) -> PyResult<()> {
         if self.owner != process_id() {
             return Err(forked(py, self.owner));
@@ -179,8 +173,8 @@ impl<T: Close> Door<T> {
         broken(py, panic.map(|(calling, message)| (calling.as_str(), message.as_str())))
     }
 
-    /// Closes the door permanently; returns the workers that did not end by themselves within
-    /// `grace`. `None`: this thread is in a call, which closes the door and then calls `after`.
+    /// Closes the pool permanently; returns the workers that did not end by themselves within
+    /// `grace`. `None`: this thread is in a call, which closes the pool and then calls `after`.
     pub(super) fn close(
         &self,
         py: Python<'_>,
@@ -191,7 +185,7 @@ impl<T: Close> Door<T> {
             return Some(Vec::new());
         }
         self.closing.0.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of a thread in a call
-        if self.is_inside() {
+        if self.is_own_call() {
             let mut kept = self.after.lock().unwrap_or_else(PoisonError::into_inner);
             let before = std::mem::replace(&mut *kept, after);
             drop(kept);
@@ -199,11 +193,11 @@ impl<T: Close> Door<T> {
             self.closing.0.store(LEFT, Ordering::Release);
             return None;
         }
-        let (began, patience) = (Instant::now(), grace.saturating_add(Duration::from_millis(500)));
+        let (began, limit) = (Instant::now(), grace.saturating_add(Duration::from_millis(500)));
         loop {
             match self.end(py, grace) {
-                Some(late) => return Some(late),
-                None if began.elapsed() < patience => {
+                Some(unended) => return Some(unended),
+                None if began.elapsed() < limit => {
                     py.detach(|| std::thread::sleep(Duration::from_millis(1)));
                 }
                 None => break,
@@ -217,32 +211,32 @@ impl<T: Close> Door<T> {
         Some(self.end(py, grace).unwrap_or_default())
     }
 
-    /// Drops the state in a forked child, which cannot use it, unless a call is inside: its thread does not
+    /// Drops the state in a forked child, which cannot use it, unless a call is running: its thread does not
     /// exist there.
-    pub(super) fn abandon(&self) {
+    pub(super) fn drop_in_child(&self) {
         if self.owner != process_id() {
-            drop(self.inside.try_lock().ok().and_then(|mut inside| inside.take()));
+            drop(self.state.try_lock().ok().and_then(|mut state| state.take()));
         }
     }
 
-    /// Whether the call that is inside is one of this thread.
-    fn is_inside(&self) -> bool {
-        matches!(self.inside.try_lock(), Err(TryLockError::WouldBlock))
+    /// Whether this thread is in a call.
+    fn is_own_call(&self) -> bool {
+        matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
             && self.thread.load(Ordering::Relaxed) == this_thread()
     }
 
     /// Closes the state, if that was not done: returns the workers that did not end within `grace`.
     /// `None` while another thread is in a call.
     fn end(&self, py: Python<'_>, grace: Duration) -> Option<Vec<usize>> {
-        let inside = match self.inside.try_lock() {
-            Ok(mut inside) => inside.take(),
+        let state = match self.state.try_lock() {
+            Ok(mut state) => state.take(),
             Err(TryLockError::Poisoned(broken)) => broken.into_inner().take(), // only for closing
             Err(TryLockError::WouldBlock) => return None,
         };
-        let Some(mut inside) = inside else { return Some(Vec::new()) };
+        let Some(mut state) = state else { return Some(Vec::new()) };
         // Closing a half-changed state may panic too. Python then ends the remaining processes.
-        let late = catch_unwind(AssertUnwindSafe(|| inside.close(py, grace)));
-        Some(late.unwrap_or_default())
+        let unended = catch_unwind(AssertUnwindSafe(|| state.close(py, grace)));
+        Some(unended.unwrap_or_default())
     }
 }
 

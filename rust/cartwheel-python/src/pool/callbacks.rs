@@ -1,4 +1,5 @@
-//! Python's side of a pool: the channels to its workers, and what only Python can do.
+//! Callbacks of a pool into Python, for what only Python can do: packing and unpacking messages, making
+//! exceptions, starting processes.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,11 +14,10 @@ use crate::error::{
     still_pending, to_py_err,
 };
 use crate::known::intern;
-use crate::pool::announced::Messages;
 
-/// A `cartwheel.workers.callbacks.Link`, or the link of native environments.
+/// A `WorkerCallbacks` of `cartwheel.workers.callbacks`, or a `NativeCallbacks` of native environments.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Callbacks {
     object: Py<PyAny>,
     /// The class of the vector environment, for errors.
     class_name: String,
@@ -25,13 +25,13 @@ pub(super) struct Link {
     /// Whether the last step of all rows was begun by `send`: while it is pending, they are in
     /// flight.
     pub(super) all_sent: bool,
-    /// Whether the last wait was given up; a reset may drop its result.
-    pub(super) late: bool,
+    /// Whether the last wait was abandoned; a reset may drop its result.
+    pub(super) has_abandoned: bool,
 }
 
-impl Link {
+impl Callbacks {
     pub(super) fn new(object: Py<PyAny>, class_name: String, rows: usize) -> Self {
-        Self { object, class_name, rows, all_sent: false, late: false }
+        Self { object, class_name, rows, all_sent: false, has_abandoned: false }
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -50,7 +50,7 @@ impl Link {
             Error::AlreadyPending { pending: Call::Step, .. } if self.all_sent => {
                 in_flight(py, calling, &(0..self.rows).collect::<Vec<_>>())
             }
-            Error::AlreadyPending { pending, rows } if self.late => {
+            Error::AlreadyPending { pending, rows } if self.has_abandoned => {
                 let rows: Vec<usize> = rows.into_iter().flatten().collect();
                 still_pending(py, calling, pending, &rows)
             }
@@ -72,7 +72,7 @@ impl Link {
         }
     }
 
-    /// The exception that a method of the link returns.
+    /// The exception that a callback returns.
     fn exception<'py>(
         &self,
         py: Python<'py>,
@@ -83,7 +83,7 @@ impl Link {
         error.map_or_else(|error| error, PyErr::from_value)
     }
 
-    /// Like [`Link::explain`]. If the call is for `all` rows, the exception says which of them are
+    /// Like [`Callbacks::explain`]. If the call is for `all` rows, the exception says which of them are
     /// in flight.
     pub(super) fn explain_for(
         &self,
@@ -110,18 +110,9 @@ impl Link {
         rows: Vec<Range<usize>>,
     ) {
         let rows: Vec<_> = rows.into_iter().map(|rows| (rows.start, rows.end)).collect();
-        let (link, arguments) = (self.bind(py), (waiting, waited.as_secs_f64(), rows));
-        if let Err(error) = link.call_method1(intern!(py, "still_waiting"), arguments) {
-            error.write_unraisable(py, Some(link));
+        let (callbacks, arguments) = (self.bind(py), (waiting, waited.as_secs_f64(), rows));
+        if let Err(error) = callbacks.call_method1(intern!(py, "still_waiting"), arguments) {
+            error.write_unraisable(py, Some(callbacks));
         }
-    }
-
-    /// Receives messages and drops them.
-    pub(super) fn discard(&self, py: Python<'_>, messages: Messages) -> PyResult<()> {
-        if !messages.faults.is_empty() || !messages.rests.is_empty() {
-            let arguments = (messages.faults, messages.rests);
-            self.bind(py).call_method1(intern!(py, "discard"), arguments)?;
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,71 @@
+//! Small conversions: the division of rows among workers, what this process may use, autoreset modes,
+//! and rules of episodes.
+
+use std::num::NonZero;
+
+use cartwheel_core::schedule;
+use cartwheel_engine::autoreset::{AutoresetMode, Rules};
+use cartwheel_engine::memory::Headroom;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// First and last row, exclusive, of each worker; documented in the stub.
+#[pyfunction]
+pub(crate) fn shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)> {
+    let shards = schedule::shards(num_envs, num_workers);
+    shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
+}
+
+/// First and last row, exclusive, of each shard of native environments; documented in the stub.
+#[pyfunction]
+pub(crate) fn fine_shards(
+    num_envs: usize,
+    num_workers: usize,
+    block: usize,
+) -> Vec<(usize, usize)> {
+    let shards = schedule::fine_shards(num_envs, num_workers, block);
+    shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
+}
+
+/// Processors that this process may use; documented in the stub.
+#[pyfunction]
+pub(crate) fn usable_cpus() -> usize {
+    schedule::read_most_cpus(); // attached: no code of Python changes the environment now
+    schedule::usable_cpus()
+}
+
+/// Bytes of memory that this process may still take; documented in the stub.
+#[pyfunction]
+pub(crate) fn memory_left() -> Option<u64> {
+    Headroom::now().map(|headroom| headroom.bytes)
+}
+
+/// The mode with this name, the value of Gymnasium's enum member.
+pub(crate) fn to_autoreset_mode(value: &str) -> PyResult<AutoresetMode> {
+    Ok(match value {
+        "NextStep" => AutoresetMode::NextStep,
+        "SameStep" => AutoresetMode::SameStep,
+        "Disabled" => AutoresetMode::Disabled,
+        other => {
+            return Err(PyValueError::new_err(format!("{other:?} is not an autoreset mode")));
+        }
+    })
+}
+
+/// The dictionary `rules` of `Shard` and `NativeEnvs`, documented in the stub.
+#[derive(Debug, Clone, Copy, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GivenRules {
+    max_episode_steps: Option<NonZero<u32>>,
+    ignore_terminations: bool,
+    action_repeat: NonZero<u32>,
+    staggered_reset: bool,
+}
+
+impl From<GivenRules> for Rules {
+    fn from(given: GivenRules) -> Self {
+        let GivenRules { max_episode_steps, ignore_terminations, action_repeat, staggered_reset } =
+            given;
+        Self { max_episode_steps, ignore_terminations, action_repeat, staggered_reset }
+    }
+}

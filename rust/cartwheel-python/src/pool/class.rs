@@ -1,0 +1,602 @@
+//! The class `Pool`: each method gets exclusive access to the state and works on it.
+//!
+//! Above 500 lines: PyO3 wants the methods of a class in one block.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use cartwheel_engine::Call;
+use cartwheel_engine::episodes::Episodes;
+use cartwheel_engine::memory::Sharing;
+use cartwheel_engine::pool::{DroppedRow, Meter, OnDeath, Policy, Pool, RecvOrder};
+use cartwheel_engine::worker::CrewSettings;
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::array::PyRolloutSlab;
+use crate::channel::as_duration;
+use crate::convert::to_autoreset_mode;
+use crate::error::{in_flight, to_py_err};
+use crate::interpreter::enter;
+use crate::memory::PyMemory;
+use crate::pool::batch::Batches;
+use crate::pool::by_row::{ByRow, RecordedEpisodes};
+use crate::pool::callbacks::Callbacks;
+use crate::pool::exclusive::{Closing, Exclusive};
+use crate::pool::gil::GilPolicy;
+use crate::pool::infos::{FinalsForm, Infos};
+use crate::pool::messages::{MessageCounts, OutgoingMessages};
+use crate::pool::rewards::ExternalRewards;
+use crate::pool::rows::to_rows;
+use crate::pool::stats::to_dict;
+use crate::pool::workers::BuiltWorkers;
+use crate::pool::{State, reset_flags};
+use crate::space::Tree;
+
+/// A number; rows, whether each was reset, and whether its episode ended.
+type Dropped = (u64, Vec<usize>, Vec<bool>, Vec<bool>);
+
+/// Documented in the stub.
+#[pyclass(frozen, weakref, name = "Pool", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyPool {
+    exclusive: Exclusive,
+    /// The pool's shared memory, until the pool is closed.
+    sharing: Option<Weak<Sharing>>,
+    /// Reads the counters, until the pool is closed.
+    meter: Weak<Meter>,
+}
+
+#[pymethods]
+impl PyPool {
+    #[new]
+    #[pyo3(signature = (
+        memory, observations, actions, *, shard, pids, objects, channels, callbacks, class_name, timeout,
+        columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
+        affinity_offset = None, maniskill_names = false, judge = None
+    ))]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "keywords, each documented in the stub"
+    )]
+    fn new(
+        py: Python<'_>,
+        memory: &Bound<'_, PyMemory>,
+        observations: &Bound<'_, PyAny>,
+        actions: &Bound<'_, PyAny>,
+        shard: &Bound<'_, PyAny>,
+        pids: Vec<u32>,
+        objects: Vec<Option<Vec<Py<PyList>>>>,
+        channels: Py<PyList>,
+        callbacks: Py<PyAny>,
+        class_name: String,
+        timeout: Option<f64>,
+        columnar: bool,
+        spin: bool,
+        inline: bool,
+        restart: bool,
+        hang_limit: Option<f64>,
+        reminder: Option<f64>,
+        num_threads: usize,
+        affinity_offset: Option<usize>,
+        maniskill_names: bool,
+        judge: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        enter();
+        let made = memory.get();
+        let (memory, token) = (&made.memory, made.pool_token()?);
+        let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
+        let sharing = memory.sharing().map(Arc::downgrade);
+        let rows = memory.plan().rows();
+        // As `plan_memory` counts them.
+        let most = (memory.plan().max_slabs + 1).saturating_sub(2 * memory.plan().open_batches());
+        let objects = objects_by_row(py, objects, rows)?;
+        let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
+        let BuiltWorkers { workers, native, refuse_over } =
+            BuiltWorkers::new(made, shard, &pids, inline, crew)?;
+        let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
+        let (refuse_unstarted, judges) = (native.is_some(), judge.is_some());
+        let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, judges };
+        let mut pool = Pool::new(token, workers, policy).map_err(to_py_err)?;
+        pool.remind_after(as_duration(reminder));
+        pool.kill_hung_after(as_duration(hang_limit));
+        let meter = Arc::downgrade(pool.meter());
+        let closing = Arc::new(Closing::new());
+        let state = State {
+            message_counts: MessageCounts::new(pool.shards().len()),
+            pool,
+            callbacks: Callbacks::new(callbacks, class_name.clone(), rows),
+            closing: Arc::clone(&closing),
+            timeout,
+            rows,
+            actions: Tree::new(actions)?,
+            gil: GilPolicy::new(inline, native.is_some(), num_threads),
+            batches: Batches::new(Tree::new(observations)?, form, most),
+            infos: Infos::new(objects, columnar, native.is_some()),
+            by_row: ByRow::new(rows),
+            native,
+            judge: judge.map(ExternalRewards::new),
+            outgoing: OutgoingMessages::new(channels),
+            next_resets: BTreeMap::new(),
+            called_rows: None,
+            reset_mask: None,
+            episodes: None,
+            steps_rows: false,
+        };
+        Ok(Self { exclusive: Exclusive::new(state, closing, class_name), sharing, meter })
+    }
+
+    /// `send` and `recv` in one; `None` means all rows, whose batch does not name them.
+    #[pyo3(signature = (actions, rows = None))]
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        rows: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.exclusive.with_pool(py, Call::Step, "step", |state| state.step(py, actions, rows))
+    }
+
+    #[pyo3(signature = (actions, rows = None))]
+    fn step_async<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        rows: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Step, "step_async", |state| {
+            state.send_steps(py, actions, rows, "step_async")?;
+            state.steps_rows = rows.is_some();
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.exclusive.with_pool(py, Call::Step, "step_wait", |state| {
+            let in_parts = state.steps_rows || state.pool.batch_size() < state.rows;
+            let call = (!in_parts).then_some(Call::Step);
+            state.receive(py, call, None, timeout, "step_wait")
+        })
+    }
+
+    /// `reset_async` and `reset_wait` in one.
+    fn reset<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.exclusive.with_pool(py, Call::Reset, calling, |state| {
+            state.begin_reset(py, messages, mask, calling)?;
+            state.finish_reset(py, timeout, calling)
+        })
+    }
+
+    /// Begins a reset of the rows in `mask`, by default of all rows, with one message for each
+    /// shard. `calling` is the method that the user called.
+    fn reset_async<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Reset, calling, |state| {
+            state.begin_reset(py, messages, mask, calling)
+        })
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn reset_wait<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.exclusive.with_pool(py, Call::Reset, "reset_wait", |state| {
+            state.finish_reset(py, timeout, "reset_wait")
+        })
+    }
+
+    /// `step`, with a dictionary of infos for each row.
+    fn step_by_row<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        reset_infos: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.exclusive
+            .with_pool(py, Call::Step, "step", |state| state.step_by_row(py, actions, reset_infos))
+    }
+
+    /// `step_wait`, with a dictionary of infos for each row.
+    #[pyo3(signature = (reset_infos, timeout = None))]
+    fn step_wait_by_row<'py>(
+        &self,
+        py: Python<'py>,
+        reset_infos: &Bound<'py, PyList>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.exclusive.with_pool(py, Call::Step, "step_wait", |state| {
+            state.finish_step_by_row(py, "step_wait", timeout, reset_infos)
+        })
+    }
+
+    /// `reset`, with a dictionary of infos for each row.
+    fn reset_by_row<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.exclusive.with_pool(py, Call::Reset, "reset", |state| {
+            state.begin_reset(py, messages, mask, "reset")?;
+            state.finish_reset_by_row(py, timeout, "reset")
+        })
+    }
+
+    /// Adds episodes that end from now on to the dictionaries of rows, as `episode`.
+    fn record_episodes(&self, py: Python<'_>) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Call, "record_episodes", |state| {
+            state.by_row.episodes = Some(RecordedEpisodes::new(state.rows));
+            Ok(())
+        })
+    }
+
+    /// `call_async` and `call_wait` in one.
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        rows: Option<Py<PyAny>>,
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.exclusive.with_pool(py, Call::Call, calling, |state| {
+            state.begin_call(py, messages, rows, calling)?;
+            state.finish_call(py, timeout, calling)
+        })
+    }
+
+    /// Begins a control call with one message for each shard. `calling` is the method that the user
+    /// called. The answers of `rows` are returned; by default those of all rows.
+    fn call_async(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        rows: Option<Py<PyAny>>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Call, calling, |state| {
+            state.begin_call(py, messages, rows, calling)
+        })
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn call_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.exclusive.with_pool(py, Call::Call, "call_wait", |state| {
+            state.finish_call(py, timeout, "call_wait")
+        })
+    }
+
+    /// Raises when the pool is closed, and with `idle` also when a call of any kind could not begin.
+    /// `calling` is the method that the user called.
+    fn check(&self, py: Python<'_>, calling: &str, idle: bool) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Call, calling, |state| {
+            if idle { state.check_idle(py, calling) } else { Ok(()) }
+        })
+    }
+
+    /// The call that was begun and not finished: "step", "reset", "call" or `None`. Also `None`
+    /// while another thread is in a call.
+    fn pending(&self) -> Option<String> {
+        self.exclusive.try_with_pool(|state| state.pool.pending())?.map(|call| call.to_string())
+    }
+
+    /// Waits for a call that was given up after a timeout or an interrupt, and drops its result.
+    fn discard_abandoned(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Reset, calling, |state| {
+            state.discard_abandoned(py, timeout, calling)
+        })
+    }
+
+    /// The pending call and the rows in flight will not be waited for: a reset may drop their
+    /// results.
+    fn give_up(&self) {
+        self.exclusive.try_with_pool(State::give_up); // a thread that is in a call decides that itself
+    }
+
+    /// Whether the last wait was given up and not continued; a thread that is in a call has not
+    /// given up.
+    fn has_abandoned(&self) -> bool {
+        self.exclusive.try_with_pool(|state| state.callbacks.has_abandoned).unwrap_or(false)
+    }
+
+    /// Keeps what rows get with their next step for their next automatic reset, instead of what was
+    /// kept before; `None` keeps nothing.
+    fn keep_next_resets(
+        &self,
+        py: Python<'_>,
+        rows: Vec<usize>,
+        packed: Vec<Option<Py<PyAny>>>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Call, calling, |state| {
+            state.keep_next_resets(rows, packed);
+            Ok(())
+        })
+    }
+
+    /// Sends actions to rows; `None` means all of them.
+    #[pyo3(signature = (actions, rows = None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        actions: &Bound<'_, PyAny>,
+        rows: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.exclusive
+            .with_pool(py, Call::Step, "send", |state| state.send_steps(py, actions, rows, "send"))
+    }
+
+    /// `send_reset` and `recv_resets` in one.
+    fn reset_rows<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Bound<'py, PyAny>,
+        messages: &Bound<'py, PyAny>,
+        full: bool,
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.exclusive.with_pool(py, Call::Reset, calling, |state| {
+            state.send_resets(py, rows, messages, calling, reset_flags(full))?;
+            state.receive_resets(py, timeout, calling)
+        })
+    }
+
+    /// Sends resets to rows, with one message for each worker that has some of the rows; a `full`
+    /// reset names no rows.
+    fn send_reset(
+        &self,
+        py: Python<'_>,
+        rows: &Bound<'_, PyAny>,
+        messages: &Bound<'_, PyAny>,
+        full: bool,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Reset, calling, |state| {
+            state.send_resets(py, rows, messages, calling, reset_flags(full))
+        })
+    }
+
+    /// The next batch of sent rows: the results of `step`, with `env_index` in the infos. `portion` is
+    /// the least and the most rows of it; `None`: a whole one.
+    #[pyo3(signature = (timeout = None, portion = None))]
+    fn recv<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+        portion: Option<(usize, usize)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.exclusive.with_pool(py, Call::Step, "recv", |state| {
+            state.receive(py, None, portion, timeout, "recv")
+        })
+    }
+
+    /// Whether rows that were sent are received in the order of their sends, and not as they are done.
+    fn receives_in_order(&self, py: Python<'_>) -> PyResult<bool> {
+        self.exclusive.with_pool(py, Call::Call, "recv_order", |state| {
+            Ok(state.pool.recv_order() == RecvOrder::Sent)
+        })
+    }
+
+    /// Sets this order for rows that are sent from now on.
+    fn receive_in_order(&self, py: Python<'_>, sent: bool) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Call, "recv_order", |state| {
+            let order = if sent { RecvOrder::Sent } else { RecvOrder::Done };
+            let flying = state.pool.in_flight();
+            state.pool.set_recv_order(order).map_err(|_| in_flight(py, "recv_order", &flying))
+        })
+    }
+
+    /// The next batch of rows that were reset: the results of `reset`, with `env_index` in the
+    /// infos.
+    #[pyo3(signature = (timeout = None, calling = "reset_wait"))]
+    fn recv_resets<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+        calling: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.exclusive
+            .with_pool(py, Call::Reset, calling, |state| state.receive_resets(py, timeout, calling))
+    }
+
+    /// The rows that were sent and not received.
+    fn in_flight(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        self.exclusive.with_pool(py, Call::Call, "in_flight", |state| {
+            let all = state.callbacks.all_sent && state.pool.pending() == Some(Call::Step);
+            Ok(if all { (0..state.rows).collect() } else { state.pool.in_flight() })
+        })
+    }
+
+    /// Counts the steps of episodes from now on, and gives batches the form of `EnvPool`: its names
+    /// of rows, and `float32` rewards.
+    fn count_episodes(&self, py: Python<'_>, autoreset_mode: &str) -> PyResult<()> {
+        let mode = to_autoreset_mode(autoreset_mode)?;
+        self.exclusive.with_pool(py, Call::Call, "count_episodes", |state| {
+            state.episodes = Some(Episodes::new(mode, state.rows));
+            state.batches.narrow_rewards = true;
+            Ok(())
+        })
+    }
+
+    /// For each row, the steps of its episode.
+    fn elapsed(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
+        self.exclusive.with_pool(py, Call::Call, "elapsed", |state| {
+            Ok(state.episodes.as_ref().map_or_else(Vec::new, |counted| counted.elapsed().to_vec()))
+        })
+    }
+
+    /// The rows without an episode.
+    fn without_episode(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        self.exclusive.with_pool(py, Call::Call, "without_episode", |state| {
+            Ok(state.episodes.as_ref().map_or_else(Vec::new, Episodes::without_episode))
+        })
+    }
+
+    /// These rows were reset by a reset of all rows.
+    fn begin_episodes(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+        let rows = to_rows(rows)?;
+        self.exclusive.with_pool(py, Call::Call, "begin_episodes", |state| {
+            state.check_rows(&rows)?;
+            if let Some(episodes) = &mut state.episodes {
+                episodes.reset(&rows);
+            }
+            Ok(())
+        })
+    }
+
+    /// The last results of these rows will not be seen.
+    fn lose(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+        let rows = to_rows(rows)?;
+        self.exclusive.with_pool(py, Call::Call, "lose", |state| {
+            state.check_rows(&rows)?;
+            state.lose(rows.into_iter());
+            Ok(())
+        })
+    }
+
+    /// The rows whose results were dropped below a level since this number: the present number, the
+    /// rows, and for each of them whether it was a reset and whether it ended an episode. `None` if
+    /// nothing was.
+    fn dropped(&self, since: u64, level: u32) -> Option<Dropped> {
+        let (number, dropped) =
+            self.exclusive.try_with_pool(|state| state.pool.dropped_since(since, level))?;
+        if number == since {
+            return None;
+        }
+        let rows = dropped.iter().map(|dropped| dropped.row).collect();
+        let resets = dropped.iter().map(|dropped| dropped.was_reset).collect();
+        Some((number, rows, resets, dropped.iter().map(|dropped| dropped.over).collect()))
+    }
+
+    /// Notes that results of rows are dropped by a follower of this level.
+    fn drop_rows(&self, rows: Vec<usize>, resets: Vec<bool>, over: Vec<bool>, level: u32) {
+        let flags = resets.into_iter().zip(over);
+        let dropped = rows.into_iter().zip(flags);
+        let dropped = dropped.map(|(row, (was_reset, over))| DroppedRow { row, was_reset, over });
+        self.exclusive.try_with_pool(|state| state.pool.drop_rows(dropped, level)); // closed: all is dropped
+    }
+
+    /// The rows whose episode is over, as far as results were received.
+    fn rows_over(&self) -> Vec<usize> {
+        self.exclusive.try_with_pool(|state| state.pool.rows_over()).unwrap_or_default()
+    }
+
+    /// Takes a rollout of `steps` steps; `record` records it.
+    fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
+        self.exclusive.with_pool(py, Call::Call, "rollout", |state| state.take_rollout(py, steps))
+    }
+
+    /// Records the next batches in a rollout, and returns its arrays.
+    fn record<'py>(
+        &self,
+        py: Python<'py>,
+        rollout: &Bound<'py, PyRolloutSlab>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.exclusive.with_pool(py, Call::Call, "rollout", |state| state.record(rollout))
+    }
+
+    /// Ends a recording.
+    fn stop_recording(&self, py: Python<'_>) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Call, "end_rollout", |state| {
+            state.pool.stop_recording();
+            Ok(())
+        })
+    }
+
+    /// Number of steps recorded so far.
+    fn recorded_steps(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        self.exclusive
+            .with_pool(py, Call::Call, "recorded_steps", |state| Ok(state.pool.recorded_steps()))
+    }
+
+    /// Number of slabs that are backed by memory.
+    fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
+        self.exclusive
+            .with_pool(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
+    }
+
+    /// Steps and resets that have begun so far.
+    fn begun(&self, py: Python<'_>) -> PyResult<u64> {
+        // Not through the door, as `stats`.
+        self.exclusive.check(py)?;
+        Ok(self.meter.upgrade().ok_or_else(|| self.exclusive.closed(py))?.begun())
+    }
+
+    /// The counters so far.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        // Not through the door: a caller wants to see what another thread is waiting for.
+        self.exclusive.check(py)?;
+        let meter = self.meter.upgrade().ok_or_else(|| self.exclusive.closed(py))?;
+        to_dict(py, &meter.read())
+    }
+
+    /// Makes the arrays private that a forked child sees.
+    fn part(&self) -> PyResult<()> {
+        // Not through the door: a thread that was in a call at the fork never leaves it in the
+        // child.
+        let sharing = self.sharing.as_ref().and_then(Weak::upgrade);
+        sharing.map_or(Ok(()), |sharing| sharing.part()).map_err(to_py_err)
+    }
+
+    /// Frees, in a forked child, what the pool holds.
+    fn abandon(&self) {
+        self.exclusive.drop_in_child();
+    }
+
+    /// Ends the workers; returns those that did not end by themselves within `grace` seconds. `None`:
+    /// this thread is in a call, which ends them when it returns, and then calls `after`.
+    #[pyo3(signature = (grace, after = None))]
+    fn close(&self, py: Python<'_>, grace: f64, after: Option<Py<PyAny>>) -> Option<Vec<usize>> {
+        self.exclusive.close(py, as_duration(Some(grace)).unwrap_or(Duration::MAX), after)
+    }
+
+    /// Tells the garbage collector which objects the pool keeps. The collector runs attached and may
+    /// run inside a call: then the objects count as used, which they are. The door is entered and
+    /// left by attached threads, so all visits of a collection see the same.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.exclusive.try_with_pool(|state| state.traverse(&visit)).unwrap_or(Ok(()))
+    }
+}
+
+/// The objects that rows keep in this process, from the objects of their shards.
+fn objects_by_row(
+    py: Python<'_>,
+    objects: Vec<Option<Vec<Py<PyList>>>>,
+    rows: usize,
+) -> PyResult<Vec<Option<Py<PyList>>>> {
+    let mut by_row = Vec::with_capacity(rows);
+    for objects in objects.into_iter().flatten() {
+        by_row.extend(objects.iter().map(|objects| Some(objects.clone_ref(py))));
+    }
+    match by_row.len() {
+        0 => Ok(std::iter::repeat_with(|| None).take(rows).collect()),
+        all if all == rows => Ok(by_row),
+        got => Err(PyValueError::new_err(format!("{got} lists of objects for {rows} rows"))),
+    }
+}
