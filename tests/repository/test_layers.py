@@ -34,7 +34,7 @@ BINDING = """
     value
     array channel
     error
-    descriptor interpreter known mode rules schedule space
+    convert descriptor interpreter known space
 """
 ENGINE = """
     lib
