@@ -143,7 +143,7 @@ class _Worker(Protocol):
     def close(self) -> None:
         """Closes the environments."""
 
-class _Link(Protocol):
+class _Callbacks(Protocol):
     """The Python methods that every pool calls."""
 
     def raise_faults(self, announced: list[_Fault], received: list[int] | None, /) -> None:
@@ -174,7 +174,7 @@ class _Link(Protocol):
     def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]], /) -> None:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
 
-class _NativeLink(_Link, Protocol):
+class _NativeCallbacks(_Callbacks, Protocol):
     """Further methods that a pool of native environments calls."""
 
     def post(self, messages: list[Any], /) -> None:
@@ -183,7 +183,7 @@ class _NativeLink(_Link, Protocol):
     def post_some(self, messages: list[Any], /) -> None:
         """Leaves messages for the shards that the messages name."""
 
-class _WorkersLink(_Link, Protocol):
+class _WorkerCallbacks(_Callbacks, Protocol):
     """Further methods that a pool of Python environments calls."""
 
     #: The keywords of the last reset that was sent to each row, or its state.
@@ -719,7 +719,7 @@ class Pool:
         pids: Sequence[int],
         objects: Sequence[Sequence[list[Any]] | None],
         channels: list[Any],
-        link: _WorkersLink | _NativeLink,
+        callbacks: _WorkerCallbacks | _NativeCallbacks,
         class_name: str,
         timeout: float | None,
         columnar: bool,
@@ -748,17 +748,18 @@ class Pool:
                 environments. Whoever restarts a worker replaces its entry. An end is a
                 :class:`Channel`, or has a function ``post`` in C, and its queue ``outbox``. Its
                 ``hang_up`` ends the waits of its worker.
-            link: Makes and receives messages outside of shared memory; a ``_WorkersLink`` if
-                ``shard`` is a :class:`Shard`.
+            callbacks: Makes and receives messages outside of shared memory; a
+                ``_WorkerCallbacks`` if ``shard`` is a :class:`Shard`.
             class_name: The name in errors.
             timeout: Seconds that a synchronous step may take.
             columnar: Whether infos may be batched without ``VectorEnv._add_info``.
             spin: Whether waiting threads may spin before they sleep.
             inline: Whether the calling thread steps ``shard`` itself.
-            restart: Whether ``link`` may restart dead workers.
+            restart: Whether ``callbacks`` may restart dead workers.
             hang_limit: Seconds without progress after which a worker process is killed and
                 replaced; ``None`` for never.
-            reminder: Seconds after which a waiting call calls ``link.still_waiting``, repeatedly.
+            reminder: Seconds after which a waiting call calls ``callbacks.still_waiting``,
+                repeatedly.
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
             maniskill_names: Whether final observations have ManiSkill's names, too.
@@ -862,10 +863,10 @@ class Pool:
     def give_up(self) -> None:
         """Allows a later reset to drop the pending call and the rows in flight."""
 
-    def is_late(self) -> bool:
+    def has_abandoned(self) -> bool:
         """Whether the last wait was given up, by a timeout or Ctrl-C, and not continued."""
 
-    def discard_late(self, timeout: float | None, calling: str) -> None:
+    def discard_abandoned(self, timeout: float | None, calling: str) -> None:
         """Waits for a call that timed out or was interrupted, and drops its result."""
 
     def keep_next_resets(
@@ -873,7 +874,7 @@ class Pool:
     ) -> None:
         """Keeps what rows get with their next step, for their next automatic reset.
 
-        The link's ``pack_next_resets`` makes messages of it. ``None`` takes back what was kept.
+        The callbacks' ``pack_next_resets`` makes messages of it. ``None`` takes back what was kept.
         """
 
     def send(self, actions: Any, rows: Any = None) -> None:

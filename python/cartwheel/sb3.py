@@ -125,7 +125,7 @@ class CartwheelVecEnv(VecEnv):
             self._rows = PythonRows(self.vector_env)
         space = self.vector_env.single_action_space
         self._pool = self.vector_env._pool
-        self._timeout = self.vector_env._link.timeout
+        self._timeout = self.vector_env._callbacks.timeout
         self._as_batch = batches_of(space, self.vector_env.num_envs)
         if self._is_monitored:
             self._pool.record_episodes()

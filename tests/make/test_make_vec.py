@@ -89,16 +89,16 @@ def patient():
 def test_a_name_in_vector_kwargs_and_as_a_keyword_reaches_both(patient):
     envs = make(patient, 2, timeout=7.0, vector_kwargs={"timeout": 3.0}, executor="inline")
     assert envs.get_attr("given") == ((7.0, None, "me"),) * 2
-    assert envs._link.timeout == 3.0
+    assert envs._callbacks.timeout == 3.0
     for rebuild in (cartwheel.make_vec, gym.make_vec):
         again = rebuild(envs.spec)
         assert again.spec == envs.spec
         assert again.get_attr("given") == ((7.0, None, "me"),) * 2
-        assert again._link.timeout == 3.0
+        assert again._callbacks.timeout == 3.0
         again.close()
     other = make(envs.spec, timeout=2.0, worker="you", copy=False)
     assert other.get_attr("given") == ((7.0, None, "you"),) * 2
-    assert (other._link.timeout, other.copy) == (2.0, False)
+    assert (other._callbacks.timeout, other.copy) == (2.0, False)
     other.close()
     envs.close()
 
@@ -106,7 +106,7 @@ def test_a_name_in_vector_kwargs_and_as_a_keyword_reaches_both(patient):
 def test_a_name_only_in_vector_kwargs_goes_to_the_vector_environment(patient):
     envs = make(patient, 2, vector_kwargs={"timeout": 3.0, "copy": False, "executor": "inline"})
     assert envs.get_attr("given") == ((1.0, None, "me"),) * 2
-    assert (envs._link.timeout, envs.copy, envs.executor) == (3.0, False, "inline")
+    assert (envs._callbacks.timeout, envs.copy, envs.executor) == (3.0, False, "inline")
     envs.close()
 
 
@@ -187,7 +187,7 @@ def test_the_spec_survives_json(rebuild):
         spec = EnvSpec.from_json(first.spec.to_json())
         second = rebuild(spec)
         assert type(second) is cartwheel.VectorEnv
-        assert (second.executor, second._link.timeout) == ("inline", 3.0)
+        assert (second.executor, second._callbacks.timeout) == ("inline", 3.0)
         first.close()
         env_fn = partial(gym.make, id_or_spec, sutton_barto_reward=True)
         assert_like(second, [env_fn] * 2, steps=20)

@@ -168,21 +168,21 @@ def test_a_panic_while_a_batch_is_assembled(executor):
         assert_can_be_closed(envs, shown)
 
 
-def panic_after_the_first_message(link, monkeypatch):
-    pack_reset = link.pack_reset
+def panic_after_the_first_message(callbacks, monkeypatch):
+    pack_reset = callbacks.pack_reset
 
     def messages(*arguments):
         yield pack_reset(*arguments)[0]
         panic()
 
-    monkeypatch.setattr(link, "pack_reset", messages)
+    monkeypatch.setattr(callbacks, "pack_reset", messages)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
 def test_a_panic_while_messages_are_sent_leaves_no_worker_waiting_for_them(executor, monkeypatch):
     with make(executor, transcripts(*[5] * ROWS)) as envs:
         shown, _ = envs.reset(seed=1)
-        panic_after_the_first_message(envs._link, monkeypatch)
+        panic_after_the_first_message(envs._callbacks, monkeypatch)
         with pytest.raises(cartwheel.BrokenPoolError, match=re.escape(WHY)):
             envs.reset()
         assert_broken(envs)
@@ -192,7 +192,7 @@ def test_a_panic_while_messages_are_sent_leaves_no_worker_waiting_for_them(execu
 def test_a_panic_while_a_broken_pool_is_closed_leaves_no_process(monkeypatch):
     with make(PROCESS, transcripts(*[5] * ROWS)) as envs:
         shown, _ = envs.reset(seed=1)
-        panic_after_the_first_message(envs._link, monkeypatch)
+        panic_after_the_first_message(envs._callbacks, monkeypatch)
         monkeypatch.setattr(envs._group.channels[0], "hang_up", panic)
         with pytest.raises(cartwheel.BrokenPoolError, match=re.escape(WHY)):
             envs.reset()

@@ -322,7 +322,7 @@ def test_the_timeout_of_the_constructor_applies_to_recv(build_workers, gates):
     envs.send_reset()
     rows = index(envs.recv()) + index(envs.recv())
     assert sorted(rows) == [0, 1]
-    envs._link.timeout = 0.05
+    envs._callbacks.timeout = 0.05
     envs.send([1], [0])
     with pytest.raises(TimeoutError):
         envs.recv()

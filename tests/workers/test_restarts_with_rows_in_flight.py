@@ -236,7 +236,7 @@ def test_workers_that_are_killed_at_any_moment_lose_nothing(seed, mode, batch_si
 
 def interrupt_the_restart_of_worker_1(envs, monkeypatch):
     """Ctrl-C comes in the first restart, of worker 1; returns the list of the restarted workers."""
-    group, starts = envs._link._group, []
+    group, starts = envs._callbacks._group, []
 
     def start_process(worker):
         starts.append(worker)

@@ -305,8 +305,8 @@ def test_actions_without_a_fixed_shape_may_be_lost_with_their_worker(build, kind
 def test_a_call_is_repeated_after_ctrl_c_interrupted_the_restart_of_its_worker(build, monkeypatch):
     envs = build(ROWS)
     envs.reset(seed=SEED)
-    link, restarted = envs._link, []
-    restart = link.restart
+    callbacks, restarted = envs._callbacks, []
+    restart = callbacks.restart
 
     def restart_or_raise(*arguments):
         restarted.append(restart(*arguments))
@@ -314,7 +314,7 @@ def test_a_call_is_repeated_after_ctrl_c_interrupted_the_restart_of_its_worker(b
             raise KeyboardInterrupt
         return restarted[-1]
 
-    monkeypatch.setattr(link, "restart", restart_or_raise)
+    monkeypatch.setattr(callbacks, "restart", restart_or_raise)
     pid = envs.processes[1].pid
     os.kill(pid, signal.SIGSTOP)
     envs.call_async("get_wrapper_attr", "row")

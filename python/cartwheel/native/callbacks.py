@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Stream = tuple[int, Any]
 
 
-class NativeLink:
+class NativeCallbacks:
     """The Python methods that the pool calls when its environments are native.
 
     Attributes:

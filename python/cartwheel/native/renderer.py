@@ -17,7 +17,7 @@ from cartwheel._internal.versions import rendering_spec
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.native.callbacks import NativeLink
+    from cartwheel.native.callbacks import NativeCallbacks
 
     Ask = Callable[[list[Any], Sequence[int] | None], tuple[Any, ...]]
 
@@ -37,12 +37,12 @@ class Renderer(Protocol):
     metadata: dict[str, Any]
     keeps: int | None
 
-    def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
+    def draw(self, rows: Sequence[int], callbacks: NativeCallbacks, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows.
 
         Args:
             rows: The rows to draw.
-            link: Makes messages to the environments.
+            callbacks: Makes messages to the environments.
             ask: Sends messages, and returns the answers of rows.
 
         Returns:
@@ -71,12 +71,12 @@ class OwnRenderer(Renderer):
         self.keeps = None if render_mode is None else modes.index(render_mode)
         self.metadata = {"render_modes": modes, "render_fps": _FPS}
 
-    def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
+    def draw(self, rows: Sequence[int], callbacks: NativeCallbacks, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows, see :meth:`Renderer.draw`; without a render mode, warns."""
         if self.keeps is None:
             warn_without_mode(self._env_id, self.metadata["render_modes"])
             return (None,) * len(rows)
-        return ask(link.pack_render(rows, self.keeps), rows)
+        return ask(callbacks.pack_render(rows, self.keeps), rows)
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:  # noqa: ARG002 - Renderer's signature
         """Returns the drawings that rows kept, see :meth:`Renderer.draw_kept`."""
@@ -198,15 +198,15 @@ class GymnasiumRenderer(Renderer):
             self._envs[place] = env
         return self._envs[place]
 
-    def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
+    def draw(self, rows: Sequence[int], callbacks: NativeCallbacks, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows, see :meth:`Renderer.draw`; sets the parameters that drawing changed.
 
         Raises:
             gymnasium.error.DependencyNotInstalled: pygame is missing.
             NotImplementedError: Gymnasium has no environment of this id.
         """
-        names = link.envs.parameters()
-        parameters = {name: ask(link.pack_request(name, rows), rows) for name in names}
+        names = callbacks.envs.parameters()
+        parameters = {name: ask(callbacks.pack_request(name, rows), rows) for name in names}
         frames: list[Any] = []
         changed: dict[str, dict[int, Any]] = {}
         for at, row in enumerate(rows):
@@ -218,7 +218,7 @@ class GymnasiumRenderer(Renderer):
                 if kept is not value:
                     changed.setdefault(name, {})[row] = kept
         for name, by_row in changed.items():
-            ask(link.pack_request(name, list(by_row), list(by_row.values())), None)
+            ask(callbacks.pack_request(name, list(by_row), list(by_row.values())), None)
         return tuple(frames)
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:

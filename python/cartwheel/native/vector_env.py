@@ -31,7 +31,7 @@ from cartwheel._internal.arguments import (
 from cartwheel._internal.literals import NativeExecutor, OnDone, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.suggestions import keywords_of, suggest
-from cartwheel.native.callbacks import NativeLink
+from cartwheel.native.callbacks import NativeCallbacks
 from cartwheel.native.ids import as_env_id
 from cartwheel.native.keywords import (
     as_json,
@@ -275,9 +275,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self.metadata = {**self._renderer.metadata, "autoreset_mode": self.autoreset_mode}
         envs.make()
 
-        link = NativeLink(self, self.env_id, envs, shards, timeout)
-        link.draw_kept = self._renderer.draw_kept
-        self._link = link
+        callbacks = NativeCallbacks(self, self.env_id, envs, shards, timeout)
+        callbacks.draw_kept = self._renderer.draw_kept
+        self._callbacks = callbacks
         self._pool = Pool(
             memory,
             plan["observations"],
@@ -286,7 +286,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             pids=[],
             objects=[None] * len(shards),
             channels=[],
-            link=link,
+            callbacks=callbacks,
             class_name=type(self).__name__,
             timeout=timeout,
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
@@ -296,7 +296,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             num_threads=self.num_workers,
             affinity_offset=affinity_offset,
             maniskill_names=self.final_names == "maniskill",
-            judge=None if self._judge is None else link.judge,
+            judge=None if self._judge is None else callbacks.judge,
         )
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
@@ -331,7 +331,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """
         self._pool.check("render", idle=True)
         rows = self._numbers(env_index)
-        fresh = [row for row in rows if not self._link.begun[row]]
+        fresh = [row for row in rows if not self._callbacks.begun[row]]
         if fresh:
             raise gym.error.ResetNeeded(
                 f"Cannot call `render()` before `reset()`: rows {fresh} have not been reset."
@@ -341,8 +341,10 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     def _draw(self, rows: Sequence[int] | None = None) -> tuple[Any, ...]:
         """Draws rows; by default every row that was ever reset."""
         if rows is None:
-            rows = np.flatnonzero(self._link.begun).tolist()
-        return self._renderer.draw(rows, self._link, functools.partial(self._control, "render"))
+            rows = np.flatnonzero(self._callbacks.begun).tolist()
+        return self._renderer.draw(
+            rows, self._callbacks, functools.partial(self._control, "render")
+        )
 
     def draw_final_frames(self, env_index: Any = None) -> None:
         """Like :meth:`cartwheel.VectorEnv.draw_final_frames`.
@@ -356,14 +358,14 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """
         self._pool.check("draw_final_frames", idle=True)
         rows = as_drawn_rows(env_index, self.num_envs, self.render_mode)
-        self._control("draw_final_frames", self._link.pack_keep(rows, self._renderer.keeps))
+        self._control("draw_final_frames", self._callbacks.pack_keep(rows, self._renderer.keeps))
 
     # Attributes
 
     @property
     def parameters(self) -> list[str]:
         """The names of the environment's parameters, for :meth:`get_attr` and :meth:`set_attr`."""
-        names = self._link.envs.parameters()
+        names = self._callbacks.envs.parameters()
         return [name for name in names if self._mujoco is None or name not in HIDDEN]
 
     @property  # type: ignore[misc]
@@ -503,31 +505,31 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
 
     def _streams(self, calling: str) -> tuple[Stream, ...]:
         """Returns every row's random number stream: seed, and ``state`` of its ``PCG64``."""
-        return self._control(calling, self._link.pack_streams(None))
+        return self._control(calling, self._callbacks.pack_streams(None))
 
     def _set_streams(self, streams: list[Stream]) -> None:
         """Sets every row's random number stream; only the ``state`` decides its numbers."""
-        self._control("set_attr", self._link.pack_streams(streams))
+        self._control("set_attr", self._callbacks.pack_streams(streams))
 
     def _ask(
         self, calling: str, name: str, rows: list[int] | None, values: Sequence[Any] | None = None
     ) -> tuple[Any, ...]:
         messages = self._packed(name, rows, values)
         answered = rows if values is None else None
-        return self._pool.call(messages, answered, calling, self._link.timeout)
+        return self._pool.call(messages, answered, calling, self._callbacks.timeout)
 
     def _packed(
         self, name: str, rows: list[int] | None, values: Sequence[Any] | None = None
     ) -> list[Any]:
         """Packs a request to read a parameter of rows, or to set it: refused rows answer that."""
-        if name not in self._link.envs.parameters():
+        if name not in self._callbacks.envs.parameters():
             names = self.parameters
             meant = suggest(name, names) if isinstance(name, str) else None
             rest = f"it has {', '.join(names) or 'none'}"
             if meant is not None:
                 rest = f"did you mean {meant!r}?"
             raise AttributeError(f"{self._shown_id} has no parameter {name!r}; {rest}")
-        messages: list[Any] = self._link.pack_request(name, rows, values)
+        messages: list[Any] = self._callbacks.pack_request(name, rows, values)
         return messages
 
     def _control(
@@ -535,7 +537,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     ) -> tuple[Any, ...]:
         """Makes a control call with one message for each shard; returns the answers of rows."""
         self._pool.check(calling, idle=True)
-        return self._pool.call(messages, rows, calling, self._link.timeout)
+        return self._pool.call(messages, rows, calling, self._callbacks.timeout)
 
 
 #: The keywords of every native vector environment.

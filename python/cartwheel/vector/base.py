@@ -83,8 +83,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     full_batch: bool = False
     #: The form of final observations.
     final_obs: FinalObs
-    #: A ``Link`` or a ``NativeLink``.
-    _link: Any
+    #: A ``WorkerCallbacks`` or a ``NativeCallbacks``.
+    _callbacks: Any
     #: Whether no reset staggers rows, see :func:`cartwheel.vector.episode_rules.whole_episodes`.
     _begins_whole = False
     #: Whether resets load states, see ``cartwheel.wrappers.CachedReset``.
@@ -181,9 +181,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         result: tuple[ObsType, dict[str, Any]]
         if prepared is None:
             rows = self._prepared_rows("reset", seed, options, alone=True)
-            result = self._pool.reset_rows(*rows, "reset", self._link.timeout)
+            result = self._pool.reset_rows(*rows, "reset", self._callbacks.timeout)
         else:
-            result = self._pool.reset(*prepared, "reset", self._link.timeout)
+            result = self._pool.reset(*prepared, "reset", self._callbacks.timeout)
         return result
 
     def reset_async(
@@ -226,9 +226,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             mask = as_reset_mask(options, self.num_envs)
         if mask is None and self._begins_whole:
             mask = np.ones(self.num_envs, np.bool_)  # a reset of some rows staggers none
-        self._pool.discard_late(self._link.timeout, calling)
+        self._pool.discard_abandoned(self._callbacks.timeout, calling)
         self._pool.check(calling, idle=True)
-        return self._link.pack_reset(seeds, mask, without_rows(options)), mask
+        return self._callbacks.pack_reset(seeds, mask, without_rows(options)), mask
 
     def next_reset(
         self,
@@ -289,7 +289,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         seeds = as_seeds(seed, rows, self.num_envs)
         how = "pass row numbers as `env_index` of `next_reset`"
         check_row_options(options, len(rows), self.num_envs, how)
-        self._link.keep_next_resets(self._pool, rows, seeds, options)
+        self._callbacks.keep_next_resets(self._pool, rows, seeds, options)
         for source in self._sources:
             source.keep_next_resets(rows, seeds, options)
 
@@ -457,7 +457,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 rows of the batch were stepped and can be sent again; the rows that raised must be
                 reset. A note names the rows of the batch.
         """
-        seconds = self._link.timeout if timeout is None else as_timeout(timeout)
+        seconds = self._callbacks.timeout if timeout is None else as_timeout(timeout)
         if min_rows is None and max_rows is None:
             result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.recv(seconds)
             return result
@@ -534,15 +534,15 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         seeds = as_seeds(seed, rows, self.num_envs)
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):
-            self._pool.discard_late(self._link.timeout, calling)
+            self._pool.discard_abandoned(self._callbacks.timeout, calling)
         if alone:
             self._pool.check(calling, idle=True)
-        return rows, self._link.pack_row_resets(rows, seeds, without_rows(options)), full
+        return rows, self._callbacks.pack_row_resets(rows, seeds, without_rows(options)), full
 
     @property
     def timeout(self) -> float | None:
         """Seconds that a reset, a step or a control call may take; ``None``: no limit."""
-        seconds: float | None = self._link.timeout
+        seconds: float | None = self._callbacks.timeout
         return seconds
 
     @property
@@ -590,12 +590,12 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
         """
         slab = self._pool.new_rollout(as_integer("num_steps", num_steps, 1, limit=65534))
-        self._link.attach_rollout(self._pool, slab)
+        self._callbacks.attach_rollout(self._pool, slab)
         arrays = self._pool.record(slab)
         # A reset of no row repeats every row's observation: this is the present batch.
         no_rows = np.zeros(self.num_envs, dtype=np.bool_)
-        messages = self._link.pack_reset([None] * self.num_envs, no_rows, None)
-        self._pool.reset(messages, no_rows, "rollout", self._link.timeout)
+        messages = self._callbacks.pack_reset([None] * self.num_envs, no_rows, None)
+        self._pool.reset(messages, no_rows, "rollout", self._callbacks.timeout)
         return RolloutArrays(*arrays)
 
     def end_rollout(self) -> None:
@@ -652,7 +652,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._pool.check("get_state", idle=True)
         numbers = self._numbers(env_index)
         self._check_states("get_state", numbers)
-        return saved(self._pool, self._link, numbers)
+        return saved(self._pool, self._callbacks, numbers)
 
     def set_state(self, env_index: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
         """Continues rows from states that :meth:`get_state` returned.
@@ -686,10 +686,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if len(states) != len(numbers):
             raise ValueError(f"{len(states)} states for {len(numbers)} rows")
         for state in states:
-            self._link.check_state(state)
+            self._callbacks.check_state(state)
         self._check_states("set_state", numbers)
         space = self.single_observation_space
-        return restored(self._pool, self._link, numbers, list(states), space)
+        return restored(self._pool, self._callbacks, numbers, list(states), space)
 
     def _check_states(self, calling: str, rows: list[int]) -> None:
         """Raises ``ValueError`` if states of a row would lack something that decides its steps."""
@@ -744,7 +744,7 @@ def _end(
 ) -> None:
     """Ends a pool; without ``grace`` this process ends, or nothing refers to the pool."""
     if grace is None:
-        grace = ABANDONED_GRACE if pool.is_late() else CLOSE_GRACE
+        grace = ABANDONED_GRACE if pool.has_abandoned() else CLOSE_GRACE
     shut_down(pool, *args, grace)
 
 

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from cartwheel._cartwheel import Pool
 
 
-def saved(pool: Pool, link: Any, rows: list[int], calling: str = "get_state") -> list[bytes]:
+def saved(pool: Pool, callbacks: Any, rows: list[int], calling: str = "get_state") -> list[bytes]:
     """Returns the states of rows, by a control call for the method ``calling``."""
-    return list(pool.call(link.pack_save(rows), rows, calling, link.timeout))
+    return list(pool.call(callbacks.pack_save(rows), rows, calling, callbacks.timeout))
 
 
 def restored(
-    pool: Pool, link: Any, rows: list[int], states: list[bytes], space: Space[Any]
+    pool: Pool, callbacks: Any, rows: list[int], states: list[bytes], space: Space[Any]
 ) -> tuple[Any, dict[str, Any]]:
     """Continues rows from checked states.
 
     Args:
         pool: An idle pool.
-        link: Its link.
+        callbacks: Its callbacks.
         rows: The rows.
         states: One state for each row.
         space: The observation space of one row.
@@ -38,12 +38,12 @@ def restored(
     Raises:
         Exception: The error of a row whose state was refused; no row has changed then.
     """
-    before = saved(pool, link, rows, "set_state")
-    batches, refused = _received(pool, link, rows, states)
+    before = saved(pool, callbacks, rows, "set_state")
+    batches, refused = _received(pool, callbacks, rows, states)
     if refused:
         # Frames of the tracebacks have both lists, and so each exception would have itself.
         try:
-            _, failed = _received(pool, link, rows, before)
+            _, failed = _received(pool, callbacks, rows, before)
             for why in map(repr, failed):
                 add_note(refused[0], f"the rows could not be restored to what they were: {why}")
             failed.clear()
@@ -54,16 +54,16 @@ def restored(
 
 
 def _received(
-    pool: Pool, link: Any, rows: list[int], states: list[bytes]
+    pool: Pool, callbacks: Any, rows: list[int], states: list[bytes]
 ) -> tuple[list[tuple[Any, dict[str, Any]]], list[Exception]]:
     """Restores rows; returns batches of all of them, and the errors of states that were refused."""
     batches, refused = [], []
-    messages = link.pack_row_states(rows, states)
+    messages = callbacks.pack_row_states(rows, states)
     try:
         pool.send_reset(rows, messages, False, "set_state")
         while pool.in_flight():
             try:
-                batches.append(pool.recv_resets(link.timeout, "set_state"))
+                batches.append(pool.recv_resets(callbacks.timeout, "set_state"))
             except Exception as error:  # noqa: PERF203 - the other batches are still received
                 if not is_raised_by_env(error):
                     raise
@@ -95,28 +95,28 @@ def _joined(
     return nested.take(space, observations, order), joined
 
 
-def sample_states(pool: Pool, link: Any, seeds: list[int | None]) -> list[bytes]:
+def sample_states(pool: Pool, callbacks: Any, seeds: list[int | None]) -> list[bytes]:
     """Resets rows with seeds, and returns their states, for :func:`use_cache`.
 
     The rows have to be reset afterwards.
 
     Args:
         pool: An idle pool.
-        link: Its link.
+        callbacks: Its callbacks.
         seeds: A seed for each row; ``None`` for rows that are left alone.
     """
-    states: list[bytes] = link.sampled(_answers(pool, link, link.pack_sample(seeds)))
+    states: list[bytes] = callbacks.sampled(_answers(pool, callbacks, callbacks.pack_sample(seeds)))
     return states
 
 
 def use_cache(
-    pool: Pool, link: Any, states: list[bytes], key: int, draws: list[tuple[int, int]]
+    pool: Pool, callbacks: Any, states: list[bytes], key: int, draws: list[tuple[int, int]]
 ) -> None:
     """From now on every reset loads a state.
 
     Args:
         pool: An idle pool.
-        link: Its link.
+        callbacks: Its callbacks.
         states: From :func:`sample`.
         key: Part of every draw that a seed decides.
         draws: For each row the key of its draws, and the number of draws so far.
@@ -124,13 +124,13 @@ def use_cache(
     Raises:
         ValueError: A state was changed, or is of another environment; nothing has changed then.
     """
-    _answers(pool, link, link.pack_cache(states, key, draws))
+    _answers(pool, callbacks, callbacks.pack_cache(states, key, draws))
 
 
-def cache_draws(pool: Pool, link: Any) -> list[tuple[int, int]]:
+def cache_draws(pool: Pool, callbacks: Any) -> list[tuple[int, int]]:
     """Returns for each row the key of its draws, and the number of draws so far."""
-    return list(_answers(pool, link, link.pack_draws()))
+    return list(_answers(pool, callbacks, callbacks.pack_draws()))
 
 
-def _answers(pool: Pool, link: Any, messages: list[Any]) -> tuple[Any, ...]:
-    return pool.call(messages, None, "CachedReset", link.timeout)
+def _answers(pool: Pool, callbacks: Any, messages: list[Any]) -> tuple[Any, ...]:
+    return pool.call(messages, None, "CachedReset", callbacks.timeout)

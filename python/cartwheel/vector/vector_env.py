@@ -37,7 +37,7 @@ from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
 from cartwheel.vector.memory_plan import plan_memory, spins
 from cartwheel.workers import launch
-from cartwheel.workers.callbacks import Link
+from cartwheel.workers.callbacks import WorkerCallbacks
 from cartwheel.workers.channels import Deadline
 from cartwheel.workers.one_env import check_distinct
 from cartwheel.workers.restart_policy import RestartPolicy
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.spaces import Space
 
-    from cartwheel._cartwheel import _WorkersLink
+    from cartwheel._cartwheel import _WorkerCallbacks
     from cartwheel._internal.arguments import EnvFn
     from cartwheel._internal.literals import (
         Executor,
@@ -383,10 +383,10 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             "dense_finals": plan["dense_finals"],
         }
         memory, own_shard = launch.set_up(self._group, plan, shard)
-        link: _WorkersLink = Link(
+        callbacks: _WorkerCallbacks = WorkerCallbacks(
             self, self._group, self.action_space, self.restart_policy.call_timeout
         )
-        self._link = link
+        self._callbacks = callbacks
         self._pool = Pool(
             memory,
             plan["observations"],
@@ -395,7 +395,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             pids=[process.pid for process in self._group.processes],
             objects=self._group.objects,
             channels=self._group.channels,
-            link=link,
+            callbacks=callbacks,
             class_name=type(self).__name__,
             timeout=self.restart_policy.call_timeout,
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
@@ -448,7 +448,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     ) -> tuple[Any, ...]:
         """Makes a call for the method ``calling``, which errors name."""
         prepared = self._prepared_call(calling, name, env_index, args, kwargs or {})
-        return self._pool.call(*prepared, calling, self._link.timeout)
+        return self._pool.call(*prepared, calling, self._callbacks.timeout)
 
     def _apply(
         self,
@@ -474,7 +474,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         """
         self._pool.check(calling, idle=True)
         messages = self._packed("apply", name, rows, [(function, args, kwargs)] * len(rows))
-        return list(self._pool.call(messages, rows, calling, self._link.timeout))
+        return list(self._pool.call(messages, rows, calling, self._callbacks.timeout))
 
     def call_async(self, name: str, /, *args: Any, env_index: Any = None, **kwargs: Any) -> None:
         """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""
@@ -499,8 +499,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         by_row: list[Any] = [None] * self.num_envs
         for row, part in zip(rows, parts, strict=True):
             by_row[row] = part
-        messages: list[Any] = self._link.pack(
-            [(task, name, part) for part in self._link.split(by_row)]
+        messages: list[Any] = self._callbacks.pack(
+            [(task, name, part) for part in self._callbacks.split(by_row)]
         )
         return messages
 
@@ -540,7 +540,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self._pool.check("set_attr", idle=True)
         rows = self._numbers(env_index)
         messages = self._packed("set_attr", name, rows, [(value,) for value in by_row])
-        self._pool.call(messages, rows, "set_attr", self._link.timeout)
+        self._pool.call(messages, rows, "set_attr", self._callbacks.timeout)
 
     def render(self, env_index: Any = None) -> tuple[Any, ...]:
         """Renders environments.
@@ -584,7 +584,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         rows = as_drawn_rows(env_index, self.num_envs, self.render_mode)
         self._group.drawn = rows
         messages = self._packed("draw_final_frames", "", rows, [True] * len(rows))
-        self._pool.call(messages, rows, "draw_final_frames", self._link.timeout)
+        self._pool.call(messages, rows, "draw_final_frames", self._callbacks.timeout)
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
@@ -618,7 +618,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
 
 def _shut_down(pool: Pool, group: WorkerGroup, grace: float) -> None:
     join = functools.partial(group.join, grace=min(grace, 1.0))
-    is_idle = pool.pending() is None and not pool.is_late()
+    is_idle = pool.pending() is None and not pool.has_abandoned()
     with contextlib.suppress(Exception):  # a pool that is broken names no rows
         is_idle = is_idle and not pool.in_flight()
     late = pool.close(grace, join)

@@ -33,7 +33,7 @@ RowMessage: TypeAlias = tuple[int, Any, dict[int, Any]]
 _ATTEMPTS = 3
 
 
-class Link:
+class WorkerCallbacks:
     """Sends messages to workers and receives the messages that they announce.
 
     Attributes:

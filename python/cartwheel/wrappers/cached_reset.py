@@ -91,7 +91,7 @@ class CachedReset(VectorWrapper):
         own, rest = seeds[: self.num_envs], seeds[self.num_envs :]
         self._inner = inner
         self._states = self._sample(rest)
-        use_cache(inner._pool, inner._link, self._states, self._key, [(0, 0)] * len(own))
+        use_cache(inner._pool, inner._callbacks, self._states, self._key, [(0, 0)] * len(own))
         inner._caches_resets = True
         inner.send_reset(seed=own)  # each row gets random numbers and draws of its own
         while inner.in_flight:
@@ -122,7 +122,7 @@ class CachedReset(VectorWrapper):
             for start in range(0, len(seeds), at_once):
                 part: list[int | None] = [*seeds[start : start + at_once]]
                 part += [None] * (at_once - len(part))
-                states += sample_states(self._inner._pool, self._inner._link, part)
+                states += sample_states(self._inner._pool, self._inner._callbacks, part)
                 progress.advance("initial states", min(at_once, len(seeds) - start))
         finally:
             progress.close()
@@ -146,7 +146,7 @@ class CachedReset(VectorWrapper):
         """
         inner = self._inner
         inner._pool.check("get_wrapper_state", idle=True)
-        draws = np.array(cache_draws(inner._pool, inner._link), np.uint64)
+        draws = np.array(cache_draws(inner._pool, inner._callbacks), np.uint64)
         return {
             "states": list(self._states),
             "key": self._key,
@@ -173,5 +173,5 @@ class CachedReset(VectorWrapper):
         if not 0 <= state["key"] < 2**64:
             raise ValueError(f"`state['key']` must be from 0 to 2**64 - 1, got {state['key']}")
         pairs = zip(state["draw_keys"].tolist(), state["draw_counts"].tolist(), strict=True)
-        use_cache(inner._pool, inner._link, state["states"], state["key"], list(pairs))
+        use_cache(inner._pool, inner._callbacks, state["states"], state["key"], list(pairs))
         self._states, self._key = list(state["states"]), state["key"]

@@ -12,7 +12,7 @@ from cartwheel.native.renderer import Renderer, check_render_mode, warn_without_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.native.callbacks import NativeLink
+    from cartwheel.native.callbacks import NativeCallbacks
     from cartwheel.native.mujoco.env import MujocoBackend
     from cartwheel.native.mujoco.rows import Row
     from cartwheel.native.renderer import Ask
@@ -44,7 +44,7 @@ class RowsRenderer(Renderer):
         #: Of each row that was drawn, the number of its simulation and its renderer.
         self._renderers: dict[int, tuple[int, Any]] = {}
 
-    def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
+    def draw(self, rows: Sequence[int], callbacks: NativeCallbacks, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows, see :meth:`Renderer.draw`; without a render mode, warns.
 
         Raises:
@@ -54,7 +54,7 @@ class RowsRenderer(Renderer):
         if self._render_mode is None:
             warn_without_mode(self._env_id, self.metadata["render_modes"])
             return (None,) * len(rows)
-        numbers = ask(link.pack_request("simulation", rows), rows)
+        numbers = ask(callbacks.pack_request("simulation", rows), rows)
         return tuple(map(self._draw, rows, numbers))
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:
