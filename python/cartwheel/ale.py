@@ -310,7 +310,7 @@ class AleVectorEnv(AtariVectorEnv):
             self._in_flight -= self.batch_size
 
     def _checked(self, actions: Any) -> NDArray[Any]:
-        """Returns the actions as ale-py needs them; it waits forever for those it cannot take."""
+        """Returns the actions as ale-py needs them; others would make it wait forever."""
         array = np.asarray(actions)
         shape = (self.batch_size, 3) if self.continuous else (self.batch_size,)
         if array.dtype.kind not in ("iuf" if self.continuous else "iu"):
@@ -349,7 +349,7 @@ class AleVectorEnv(AtariVectorEnv):
         if finals is None and not is_dense:
             return
         values: NDArray[Any]
-        if is_dense:  # rows that go on: the observation itself, in place of ale-py's old memory
+        if is_dense:  # rows that go on: the observation itself instead of ale-py's old memory
             values = observations.copy()
             if finals is not None:
                 values[over] = finals[over]
@@ -402,9 +402,9 @@ def _as_ale(seed: int | None) -> int:
     return -1 if seed is None else seed
 
 
-#: The keywords that :class:`~cartwheel.ale.AleVectorEnv` has beside ale-py's.
+#: The keywords that :class:`~cartwheel.ale.AleVectorEnv` has in addition to ale-py's.
 _OWN = {"final_obs"}
-#: What ale-py has in place of keywords of other vector environments.
+#: What ale-py has instead of the keywords of other vector environments.
 _INSTEAD = {
     "max_episode_steps": "`max_num_frames_per_episode` counts frames, `frameskip` of them a step",
     "num_workers": "threads are `num_threads`",

@@ -76,7 +76,7 @@ class CartwheelVecEnv(VecEnv):
     Observations, rewards, flags, infos, seeds and options are those of ``DummyVecEnv``, bit for
     bit, and so are the weights of a policy that is trained with them.
 
-    Arrays belong to the caller, as those of :class:`cartwheel.VectorEnv`: nobody overwrites them.
+    Arrays belong to the caller, as those of :class:`cartwheel.VectorEnv`, and are not overwritten.
     The list and the dictionaries of infos are new in every step. ``TimeLimit.truncated`` is there
     in every step, a Python ``bool``. In steps that end an episode, ``terminal_observation`` is the
     episode's last observation; the infos of the reset after it are in :attr:`reset_infos`.
@@ -393,7 +393,7 @@ def _check_space(space: Any) -> None:
             )
 
 
-#: What native environments have beside their parameters, and its name in the vector environment.
+#: Attributes of native environments other than parameters, by the vector environment's name.
 _SHARED = {
     "render_mode": "render_mode",
     "spec": "spec",

@@ -71,7 +71,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
     Raises:
         ValueError: ``envs`` is in another mode than ``DISABLED``, or ``wait_num`` does not fit.
         TypeError: Observations are tuples, which Tianshou does not take; ``envs`` is a vector
-            environment that is not cartwheel's; or there are keywords beside a vector environment.
+            environment that is not cartwheel's; or there are keywords next to a vector environment.
         gymnasium.error.ClosedEnvironmentError: The vector environment is closed.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """
@@ -102,7 +102,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
         #: Rows that can be stepped and reset, and rows that are being stepped.
         self.ready_id = list(range(self.env_num))
         self.waiting_id: list[int] = []
-        #: Steps that were done before resets that somebody waited for.
+        #: Steps that were done before resets whose results were awaited.
         self._early: list[tuple[list[int], Steps]] = []
         self._rows = list(range(self.env_num))
         self._has_array_actions = describe(vector.single_action_space)[0] == "leaf"
@@ -288,7 +288,7 @@ class CartwheelVectorEnv(BaseVectorEnv):
     def _receive(self) -> tuple[list[int], Steps]:
         try:
             *arrays, infos = self._envs.recv()
-        except Exception:  # the results of this batch are dropped, so nobody can wait for its rows
+        except Exception:  # the results of this batch are dropped, so its rows cannot be awaited
             done = [row for found, _ in self._early for row in found]
             self._end_waiting(set(self.waiting_id).difference(self._envs.in_flight, done))
             raise

@@ -355,7 +355,7 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
         (
             {"format": "minari", "trajectory_name": "a b"},
             ValueError,
-            "'a b' is no name of a Minari",
+            "'a b' is not the name of a Minari",
         ),
         ({"envs": text}, TypeError, "has no fixed shape and dtype"),
         ({"envs": envs.envs[0]}, TypeError, "needs a vector environment"),
@@ -375,7 +375,7 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
         TrajectoryDataset(tmp_path / "none.h5", load_count=-2)
     with pytest.raises(TypeError, match="`path` must be the path of a recording, got None"):
         TrajectoryDataset(None)
-    with pytest.raises(ValueError, match=r"file is no HDF5 file: give the `\.h5` file"):
+    with pytest.raises(ValueError, match=r"file is not an HDF5 file: give the `\.h5` file"):
         TrajectoryDataset(tmp_path / "file")
     with h5py.File(tmp_path / "foreign.h5", "w") as foreign:
         foreign["weights"] = [1.0]
@@ -387,9 +387,9 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
 def test_a_recording_without_episodes_can_be_read(tmp_path, form):
     record(tmp_path, format=form).close()
     (file,) = (path for path in tmp_path.rglob("*") if path.suffix in (".h5", ".hdf5"))
-    for beside in tmp_path.rglob("*.json"):
+    for sidecar in tmp_path.rglob("*.json"):
         assert len(TrajectoryDataset(file)) == 0
-        beside.unlink()
+        sidecar.unlink()
     dataset = TrajectoryDataset(file)
     assert repr(dataset) == f"<TrajectoryDataset, 0 transitions of 0 episodes in {file}>"
 

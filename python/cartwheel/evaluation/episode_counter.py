@@ -50,7 +50,7 @@ class Tally:
 
         Raises:
             RuntimeError: Episodes of an environment do nothing but fail.
-            TypeError: The infos are not a dictionary, or what they say of success is no flag.
+            TypeError: The infos are not a dictionary, or a report of success is not a flag.
         """
         rows = step.rows
         self._rewards[rows] += step.rewards

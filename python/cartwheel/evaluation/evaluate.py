@@ -160,7 +160,7 @@ def evaluate(
             step = playing.step(actions)
             over = tally.add(step)
             ended = tally.done - done
-            # Nobody has finished where no complete episode ended.
+            # No environment has finished where no complete episode ended.
             rows, finished = step.rows, np.zeros_like(over)
             if ended:
                 finished = tally.episodes[rows] == episodes_per_env
@@ -214,7 +214,7 @@ class Player:
 
         Raises:
             ValueError: The policy returned another number of actions.
-            TypeError: It returned something that has no length, or a tuple that is no batch.
+            TypeError: It returned something that has no length, or a tuple that is not a batch.
             Exception: Whatever it raises.
         """
         further = (rows.copy(), first.copy()) if self._recurrent else ()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Entries of the first chunk of an episode.
 FIRST = 32
 #: A chunk of all environments is not longer than this, so that a long episode of one environment
-#: does not ask for memory of all in one piece. Pages that nobody wrote cost nothing.
+#: does not ask for memory of all in one piece. Pages that were never written cost nothing.
 CHUNK_BYTES = 64 << 20
 
 
@@ -31,7 +31,7 @@ class Track:
     Attributes:
         shape: The shape of an entry.
         dtype: Its dtype.
-        fill: The value of entries that nobody reported.
+        fill: The value of entries that were not reported.
         first: 0 if the episode's first observation has an entry, 1 if only its steps have one.
         chunks: Arrays ``[num_envs, entries, *shape]``; together they hold every episode.
     """

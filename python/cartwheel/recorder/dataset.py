@@ -50,7 +50,7 @@ class TrajectoryDataset:
 
     Raises:
         FileNotFoundError: The file does not exist.
-        TypeError: ``path`` is no path.
+        TypeError: ``path`` is not a path.
         ValueError: The file has no trajectories; ``success_only``, but an episode does not say
             whether it succeeded; or ``load_count`` is wrong.
         ImportError: ``h5py`` is missing: ``pip install 'cartwheel[record]'``; or a ``device`` is
@@ -73,7 +73,7 @@ class TrajectoryDataset:
         is_minari = self.path.suffix == ".hdf5"
         if not h5py.is_hdf5(self.path):
             raise ValueError(
-                f"{self.path} is no HDF5 file: give the `.h5` file of a recording, or Minari's "
+                f"{self.path} is not an HDF5 file: give the `.h5` file of a recording, or Minari's "
                 "folder. The file of a recording that goes on can be read from 0.25 s after its "
                 "first episode on."
             )
@@ -195,8 +195,8 @@ def _file(path: FilePath) -> FilePath:
 
 def _metadata(path: FilePath, file: Any, *, is_minari: bool) -> dict[str, Any]:
     """The metadata; those of episodes from the file of arrays, if the JSON file lacks any."""
-    beside = path.with_name("metadata.json") if is_minari else path.with_suffix(".json")
-    known: dict[str, Any] = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
+    sidecar = path.with_name("metadata.json") if is_minari else path.with_suffix(".json")
+    known: dict[str, Any] = json.loads(sidecar.read_text("utf-8")) if sidecar.is_file() else {}
     prefix = "episode_" if is_minari else "traj_"
     numbers = sorted({int(name[len(prefix) :]) for name in file if name.startswith(prefix)})
     if not (known or numbers or is_minari or "about" in file.attrs):

@@ -65,7 +65,7 @@ class Camera:
         """Returns copies of frames ``[height, width, 3]``, by row.
 
         Raises:
-            TypeError: A frame is no image.
+            TypeError: A frame is not an image.
             ValueError: A frame has another shape than the others.
         """
         if not rows:
@@ -87,7 +87,7 @@ class Camera:
         """Returns a copy of a frame.
 
         Raises:
-            TypeError: It is no image.
+            TypeError: It is not an image.
             ValueError: It has another shape than the others.
         """
         frame = np.asarray(drawn)

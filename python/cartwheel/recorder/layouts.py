@@ -121,8 +121,8 @@ def as_dataset_id(name: str) -> str:
     dataset_id = name if re.search(r"-v\d+$", name) else f"{name}-v0"
     if not _ID.fullmatch(dataset_id):
         raise ValueError(
-            f"`trajectory_name`={name!r} is no name of a Minari dataset: it has letters, digits, "
-            "'-' and '_', perhaps '/', and ends with '-v' and a number."
+            f"`trajectory_name`={name!r} is not the name of a Minari dataset, which has letters, "
+            "digits, '-' and '_', perhaps '/', and ends with '-v' and a number."
         )
     return dataset_id
 

@@ -44,7 +44,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_json(path: Path, value: Any, **keywords: Any) -> None:
-    """Writes a JSON file at once: nobody sees a part of it."""
+    """Writes a JSON file atomically: readers see the old file or the new one."""
     part = path.with_name(f".{path.name}.part")
     part.write_text(to_json(value, **keywords) + "\n", encoding="utf-8")
     part.replace(path)

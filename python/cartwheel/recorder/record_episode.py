@@ -178,7 +178,7 @@ class RecordEpisode(VectorWrapper):
             self._files = make_files(self, folder, trajectory_name, format, source)
         flush = self._files.flush if self._files else lambda: None
         self._writer = Writer(int(queue_mb * 1e6), flush)
-        #: Ends the thread and the files, also when the program ends or nobody keeps the wrapper.
+        #: Ends the thread and the files, also at the end of the program or of the wrapper.
         self._finish = Finalizer(self, finish, self._writer, self._files)
         # At the end of the program before h5py's own end, which the thread would not survive.
         atexit.register(self._finish)

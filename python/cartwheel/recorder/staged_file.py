@@ -18,7 +18,7 @@ STEP = 4 << 20
 #: the tree that sorts them, and the tree before its leaves, which may have been split. Between two
 #: of these writes the file is whole, too; but for the names, if they are in two pieces.
 ORDER: Final = (b"HEAP", b"TREE", b"SNOD")
-#: What the header of a heap has in place of the first free byte.
+#: What the header of a heap has instead of the first free byte.
 NO_FREE_BYTES = (1).to_bytes(8, "little")
 
 

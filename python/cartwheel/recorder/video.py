@@ -76,7 +76,7 @@ class Video:
         self.frames += 1
 
     def end(self, *, keep: bool) -> None:
-        """Completes the video, or removes it; a single frame is no video."""
+        """Completes the video, or removes it; a single frame is not a video."""
         self._writer.put(self.file.finish if keep and self.frames > 1 else self.file.discard, 0)
 
 

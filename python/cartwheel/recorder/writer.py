@@ -48,7 +48,7 @@ class Writer:
         #: frames of the last one, and so the environments.
         self._fault: Fault | None = None
         self._changed = threading.Condition()
-        # Ends with the program even if nobody calls `close`; the recorder's finaliser calls it.
+        # Ends with the program even if `close` is never called; the recorder's finaliser calls it.
         self._thread = threading.Thread(target=self._run, name="cartwheel-recorder", daemon=True)
         self._thread.start()
 
@@ -148,7 +148,7 @@ def as_folder(output_dir: str | os.PathLike[str]) -> Path:
     """Makes a folder, if it does not exist.
 
     Raises:
-        TypeError: ``output_dir`` is no path.
+        TypeError: ``output_dir`` is not a path.
         OSError: It cannot be made, or nothing can be written into it.
     """
     try:
@@ -180,8 +180,8 @@ def make_files(
         source: Entries of the metadata.
 
     Raises:
-        TypeError: ``name`` is no string.
-        ValueError: It is no name of a file in the folder.
+        TypeError: ``name`` is not a string.
+        ValueError: It does not name a file in the folder.
         FileExistsError: There is a recording of this name.
         OSError: The files cannot be made.
         ImportError: ``h5py`` is missing.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def masked_mean(x: Array, valid: Array) -> float:
     """Returns the mean over the valid rows, summed in ``float64``.
 
-    Use it for every number that is reported or minimised: losses, entropy, explained variance.
+    Use it for every number that is reported or minimized: losses, entropy, explained variance.
 
     Args:
         x: Numbers of any shape, ``float32`` or ``float64``.

@@ -84,7 +84,7 @@ def check_states(kit: Kit) -> str:
         "number.",
     )
     player = kit.run(envs, steps=steps // 2)
-    # A row that is over may wait for its autoreset, which is no part of its state.
+    # A row that is over may wait for its autoreset, which is not part of its state.
     kept = [place for place, row in enumerate(rows) if not player.over[row]]
     rows, states = [rows[place] for place in kept], [states[place] for place in kept]
     if not rows:

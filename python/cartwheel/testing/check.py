@@ -111,7 +111,7 @@ def check_vector_env(
 
     Raises:
         EnvCheckError: The first check that fails. What the environment raised is its cause.
-        TypeError: ``envs`` is no vector environment, or one that is wrapped; or names are no list.
+        TypeError: ``envs`` is not a vector environment, or is wrapped; or names are not a list.
         ValueError: There is no check of a name in ``skip``, ``steps`` or ``seed`` is too small, or
             ``envs`` has ``staggered_reset=True``.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.

@@ -186,7 +186,7 @@ class Kit:
             player: The player.
             others: The other lives, by row.
             places: Where the player's values are from, and where the others, for the error.
-            remedy: How to mend a difference.
+            remedy: How to fix a difference.
             rows: The rows; by default all watched ones.
             strict_infos: Compare infos that have two types, too.
         """

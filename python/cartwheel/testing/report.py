@@ -37,13 +37,13 @@ class EnvCheckError(CartwheelError, AssertionError):
     """An environment breaks a promise of Gymnasium's interface or of cartwheel's.
 
     The message has two lines: what was seen, with environment, check, field, row and step; and how
-    to mend the environment. What the environment raised itself is the cause of this exception.
+    to fix the environment. What the environment raised itself is the cause of this exception.
 
     Attributes:
         check: The name of the check, for the argument ``skip`` of
             :func:`~cartwheel.testing.check_vector_env`.
         env: The id of the environment, or the name of its class.
-        remedy: How to mend the environment.
+        remedy: How to fix the environment.
     """
 
     __reduce__ = as_pickled

@@ -1,6 +1,6 @@
 """Checks ``rows``, ``num_envs``, ``executors``, ``modes`` and ``send_recv``.
 
-Who steps a row, when, and beside which other rows, changes nothing.
+Results do not depend on the worker of a row, on when it is stepped, or on the other rows.
 """
 
 from __future__ import annotations

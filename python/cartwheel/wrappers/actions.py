@@ -125,7 +125,7 @@ class ClipAction(ActionWrapper):
         env: A vector environment whose actions are of a ``Box`` space.
 
     Raises:
-        TypeError: The action space is no ``Box``.
+        TypeError: The action space is not a ``Box``.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
@@ -177,7 +177,7 @@ class FlattenAction(ActionWrapper):
             numbers (because another part needs them), indices and bits are rounded.
 
     Raises:
-        TypeError: A part of the action space is no array of fixed shape.
+        TypeError: A part of the action space is not an array of fixed shape.
         ValueError: ``discrete`` is neither. From ``step`` and ``send``: actions are not one array
             of ``D`` numbers for each row; nothing was stepped.
     """
@@ -308,7 +308,7 @@ class RescaleAction(ActionWrapper):
         max_action: The new upper bounds.
 
     Raises:
-        TypeError: The action space is no ``Box``, or a bound is neither a number nor an array.
+        TypeError: The action space is not a ``Box``, or a bound is neither a number nor an array.
         ValueError: Bounds have the wrong shape, ``min_action`` is above ``max_action``, or a bound
             is infinite where the old one is finite, or the other way round.
         gymnasium.error.InvalidBound: The bounds are equal somewhere, so that the rescaling has no

@@ -28,7 +28,7 @@ RESET: Final = 1
 #: or a finished one (``on_done="freeze"``).
 SHOWN: Final = 2
 #: The environment failed and was replaced; the episode was truncated by that. The observation is
-#: no new one.
+#: not a new one.
 FAILED: Final = 3
 #: A transition of an episode of which a step was lost, because a call raised or was given up. Its
 #: observation is new; its sums are incomplete. In the batch of a reset: a row that was left alone
@@ -282,7 +282,8 @@ def check_stats_key(envs: Any, key: Any) -> None:
     """Checks, without a step, that infos can have the key.
 
     Raises:
-        TypeError: The key is no string, or a wrapper inside makes infos that are no dictionary.
+        TypeError: The key is not a string, or a wrapper inside makes infos that are not a
+            dictionary.
         ValueError: A wrapper inside uses the key.
     """
     if not isinstance(key, str):

@@ -60,7 +60,7 @@ class CachedReset(VectorWrapper):
         seed: Decides the initial states and all draws; by default another one in each run.
 
     Raises:
-        TypeError: ``env`` is no vector environment of cartwheel.
+        TypeError: ``env`` is not a vector environment of cartwheel.
         ValueError: ``num_states`` is not positive, ``seed`` is negative, the environments cannot be
             saved, or their resets load states of a cache already.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.

@@ -19,7 +19,7 @@ _STEPPING = (
 
 
 class ConvertsArrays(VectorWrapper):
-    """A wrapper that converts NumPy's arrays, and that changes nothing else."""
+    """A wrapper that converts NumPy arrays, and that changes nothing else."""
 
     def _shown(self, observations: Any) -> Any:
         """Returns observations as the wrapper does."""
@@ -30,15 +30,15 @@ class ConvertsArrays(VectorWrapper):
         raise NotImplementedError
 
     def _as_arrays(self, actions: Any) -> Any:
-        """Returns actions, or actions and extras, as NumPy's arrays."""
+        """Returns actions, or actions and extras, as NumPy arrays."""
         raise NotImplementedError
 
     def _options_as_arrays(self, options: Any) -> Any:
-        """Returns the options of a reset with NumPy's arrays."""
+        """Returns the options of a reset with NumPy arrays."""
         raise NotImplementedError
 
     def _converted(self, policy: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns the policy as a function of NumPy's arrays, which returns such arrays."""
+        """Returns the policy as a function of NumPy arrays, which returns such arrays."""
 
         def act(observations: Any, *further: Any) -> Any:
             return self._as_arrays(policy(self._shown(observations), *further))
@@ -56,7 +56,7 @@ class ConvertsArrays(VectorWrapper):
 def without_conversion(envs: Any) -> tuple[Any, ConvertsArrays | None]:
     """Takes off the outermost wrapper if it converts arrays.
 
-    Evaluations and collectors index and keep NumPy's arrays; only the policy sees others.
+    Evaluations and collectors index and keep NumPy arrays; only the policy sees others.
 
     Returns:
         The environments inside, and the wrapper; or ``envs`` and ``None``.

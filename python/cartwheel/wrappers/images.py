@@ -45,7 +45,7 @@ class Images:
             scale: Images are ``float32`` from 0 to 1.
 
         Raises:
-            TypeError: ``space`` is no ``Box``.
+            TypeError: ``space`` is not a ``Box``.
             ValueError: It is not one of images ``uint8`` from 0 to 255, or has another number of
                 channels than 3 for grey ones; a size is out of range; or images would have no
                 channels to put first.
@@ -90,7 +90,7 @@ def _checked_shape(name: str, space: Space[Any], *, is_grey: bool) -> tuple[int,
     """The shape of a space of images.
 
     Raises:
-        TypeError: It is no ``Box``.
+        TypeError: It is not a ``Box``.
         ValueError: It has no images, or for grey ones no red, green and blue.
     """
     if not isinstance(space, Box):
@@ -120,7 +120,7 @@ def as_size(name: str, size: Any) -> tuple[int, int]:
     """Checks the height and the width of an image.
 
     Raises:
-        TypeError: ``size`` is no tuple or list of two integers.
+        TypeError: ``size`` is not a tuple or list of two integers.
         ValueError: It has another length, or a side is below 1.
     """
     if not isinstance(size, tuple | list):

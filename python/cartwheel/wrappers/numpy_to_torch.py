@@ -1,4 +1,4 @@
-"""Tensors of PyTorch in place of NumPy's arrays."""
+"""Tensors of PyTorch instead of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NumpyToTorch(ConvertsArrays):
     Actions are tensors of any device, arrays, or dictionaries and tuples of them. The options of a
     reset may have tensors, too, as ``"reset_mask"``.
 
-    :meth:`rollout` returns NumPy's arrays, and ``torch.from_numpy`` makes tensors of them without a
+    :meth:`rollout` returns NumPy arrays, and ``torch.from_numpy`` makes tensors of them without a
     copy. So does a :class:`~cartwheel.Collector`; its policy, and that of
     :func:`~cartwheel.evaluate`, get tensors and may return tensors of any device. Put this wrapper
     around all others.
@@ -170,7 +170,7 @@ class NumpyToTorch(ConvertsArrays):
         return tensor if self._device is None else tensor.to(self._device)
 
     def _options_as_arrays(self, options: Any) -> Any:
-        """Options of a reset with arrays in place of tensors."""
+        """Options of a reset with arrays instead of tensors."""
         if isinstance(options, list):
             return [self._as_arrays(own) for own in options]
         return self._as_arrays(options)

@@ -88,7 +88,7 @@ class DtypeObservation(ObservationWrapper):
 
     Raises:
         TypeError: Observations are not of a ``Box``, ``Discrete``, ``MultiDiscrete`` or
-            ``MultiBinary`` space, or ``dtype`` is no dtype of numbers.
+            ``MultiBinary`` space, or ``dtype`` is not a dtype of numbers.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], dtype: Any) -> None:
@@ -282,7 +282,7 @@ class RescaleObservation(ObservationWrapper):
         max_obs: The new upper bounds.
 
     Raises:
-        TypeError: The space is no ``Box``, or a bound is neither a number nor an array.
+        TypeError: The space is not a ``Box``, or a bound is neither a number nor an array.
         ValueError: Bounds have the wrong shape, ``min_obs`` is above ``max_obs``, or a bound is
             infinite where the old one is finite, or the other way round.
     """
@@ -309,7 +309,7 @@ class ReshapeObservation(ObservationWrapper):
         shape: The new shape of one observation, of as many numbers.
 
     Raises:
-        TypeError: The space is no ``Box``, or ``shape`` no tuple of integers.
+        TypeError: The space is not a ``Box``, or ``shape`` is not a tuple of integers.
         ValueError: The new shape has another number of elements.
     """
 
@@ -361,7 +361,7 @@ class ResizeObservation(ObservationWrapper):
         channel_first: Channels are the first axis of an image, ``[C, H, W]``.
 
     Raises:
-        TypeError: Observations are in no ``Box``, or ``shape`` is no tuple.
+        TypeError: Observations are in no ``Box``, or ``shape`` is not a tuple.
         ValueError: They are no such images, ``shape`` is not two sides of at least 1, or
             ``channel_first`` for images without channels.
     """
@@ -412,7 +412,7 @@ class GrayscaleObservation(ObservationWrapper):
         self,
         env: VectorEnv[Any, Any, Any],
         keep_dim: bool = False,  # noqa: FBT001 - Gymnasium's argument
-        channel_first: bool = False,  # noqa: FBT001 - beside it
+        channel_first: bool = False,  # noqa: FBT001 - as `keep_dim`
     ) -> None:
         """Checks the arguments; steps nothing."""
         super().__init__(env)
@@ -456,7 +456,7 @@ class Affine:
             rows: The most rows of a batch.
 
         Raises:
-            TypeError: A bound is no number or array.
+            TypeError: A bound is neither a number nor an array.
             ValueError: A bound has the wrong shape, is infinite where the old one is not or the
                 other way round, or the lower one is above the upper one.
         """

@@ -109,7 +109,7 @@ class ClipReward(TransformReward):
 
     Raises:
         gymnasium.error.InvalidBound: There is no limit, or ``min_reward`` is above ``max_reward``.
-        TypeError: A limit is no number, or NaN.
+        TypeError: A limit is not a number, or NaN.
     """
 
     def __init__(

@@ -31,8 +31,8 @@ _ENDED = ("window", "finished", "episode_count", "dropped")
 _SUCCESSES = ("success_once", "success_at_end")
 _FAILURES = ("fail_once", "fail_at_end")
 _REPORTS = frozenset((*SUCCESS, *FAIL))
-#: Nobody says anything of success and of failure.
-_SILENCE: tuple[None, None] = (None, None)
+#: Neither success nor failure is reported.
+_UNREPORTED: tuple[None, None] = (None, None)
 
 
 class RecordMetrics(KeepsState, VectorWrapper):
@@ -90,8 +90,8 @@ class RecordMetrics(KeepsState, VectorWrapper):
         stats_key: The key in the infos.
 
     Raises:
-        TypeError: ``stats_key`` is no string, or the infos are no dictionary, as behind
-            ``DictInfoToList``; or, in a step, a report is no flag.
+        TypeError: ``stats_key`` is not a string, or the infos are not a dictionary, as behind
+            ``DictInfoToList``; or, in a step, a report is not a flag.
         ValueError: ``buffer_length`` is below 1; the key is used by a wrapper inside; or, in a step
             or reset, infos have the key already.
     """
@@ -168,7 +168,7 @@ class RecordMetrics(KeepsState, VectorWrapper):
 
     def _transform(self, batch: Batch) -> None:
         infos = batch.infos
-        said = self._read(batch) if infos else _SILENCE
+        said = self._read(batch) if infos else _UNREPORTED
         if batch.rewards is None:
             self._episodes.begin(batch.rows, batch.kinds, batch.seeds)
             return
@@ -196,11 +196,11 @@ class RecordMetrics(KeepsState, VectorWrapper):
             refuse_taken(infos, key, mask_key)
             refuse_taken(infos["final_info"], key, mask_key)
         if _REPORTS.isdisjoint(infos) and _REPORTS.isdisjoint(finals):
-            return _SILENCE
+            return _UNREPORTED
         success, fail = has_outcomes(infos, SUCCESS), has_outcomes(infos, FAIL)
         self._reported = self._reported[0] or success, self._reported[1] or fail
         if batch.rewards is None:
-            return _SILENCE
+            return _UNREPORTED
         over = np.logical_or(batch.terminations, batch.truncations)
         successes = step_outcomes(infos, SUCCESS, over) if success else None
         failures = step_outcomes(infos, FAIL, over) if fail else None
@@ -269,7 +269,7 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
         stats_key: The key in the infos.
 
     Raises:
-        TypeError: ``stats_key`` is no string, or the infos are no dictionary, as behind
+        TypeError: ``stats_key`` is not a string, or the infos are not a dictionary, as behind
             ``DictInfoToList``.
         ValueError: ``buffer_length`` is below 1; the key is used by a wrapper inside; or, in a step
             or reset, infos have the key already.

@@ -29,7 +29,7 @@ class Background:
 
     The thread ends by :meth:`stop`, and by an exception, which the next :meth:`take` raises after
     the rollouts that were complete before. It refers to no :class:`~cartwheel.Collector`, so that
-    one that nobody refers to any more is collected as garbage and its thread ends.
+    one without references is collected as garbage and its thread ends.
 
     Args:
         collect: Returns the next rollout; in this thread it raises ``Stopped`` when ``actor`` says
@@ -45,7 +45,7 @@ class Background:
         self._error: BaseException | None = None
         self._lock = threading.Lock()
         #: Wakes the thread; the other side waits for `_news`. After a Ctrl-C in a condition, or in
-        #: its `with`, the lock could be held by nobody who knows.
+        #: its `with`, the lock could stay held without an owner.
         self._changed = threading.Condition(self._lock)
         self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._waiting = 0

@@ -1,4 +1,4 @@
-"""Collects while rows are in flight: the policy works beside the environments.
+"""Collects while rows are in flight: the policy and the environments work at the same time.
 
 A *column* is one row's next ``T`` steps, in order. Column ``k`` of row ``n`` is written to column
 ``n`` of block ``k``, so rows may be in different blocks, at different steps. A row is in one of
@@ -284,7 +284,7 @@ class Pipeline(abc.ABC):
         return rollout
 
     def _gathered(self, rows: NDArray[np.int64]) -> Block:
-        """Returns the oldest columns of rows, and frees blocks that nobody needs any more."""
+        """Returns the oldest columns of rows, and frees blocks that are not needed any more."""
         numbers = self._handed_out[rows]
         gathered = Block.gathered(
             [
