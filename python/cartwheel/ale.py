@@ -67,7 +67,7 @@ class AleVectorEnv(AtariVectorEnv):
       ``num_envs=0`` would end the program.)
     * Rewards are ``float64``. Every info has its mask (``_lives``).
     * In ``SAME_STEP`` final observations are in the forms of
-      :class:`~cartwheel.VectorEnv`, with masks. (ale-py leaves uninitialised memory in rows that go
+      :class:`~cartwheel.VectorEnv`, with masks. (ale-py leaves uninitialized memory in rows that go
       on.) ``final_info`` has no entries, because ale-py reports nothing of a row's last step there.
     * ``DISABLED`` works; ale-py does not have it.
     * ``metadata`` is the object's own. (ale-py writes into the dictionary of Gymnasium's class,
@@ -272,7 +272,7 @@ class AleVectorEnv(AtariVectorEnv):
         """Raises ``NotImplementedError``: the threads of ale-py draw nothing but observations."""
         raise NotImplementedError(
             "ale-py's vector environment draws no frames: use its observations (with "
-            "`grayscale=False` in colour), or executor='process' with render_mode='rgb_array'."
+            "`grayscale=False` in color), or executor='process' with render_mode='rgb_array'."
         )
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -120,7 +120,7 @@ def test_a_row_that_has_finished_is_not_stepped(build_with, executor, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_short_episodes_are_not_favoured(build_with, mode):
+def test_short_episodes_are_not_favored(build_with, mode):
     envs = build_with(INLINE, transcripts(1, 100, 3), autoreset_mode=mode)
     evaluation = cartwheel.evaluate(envs, lambda t: np.ones(len(t), int), episodes_per_env=2)
     assert evaluation.returns.tolist() == [[1, 1], [100, 100], [3, 3]]

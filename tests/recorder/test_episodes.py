@@ -6,7 +6,7 @@ import pytest
 from cartwheel.recorder import RecordEpisode
 from tests.support.comparison import assert_identical
 from tests.support.recordings import assert_recorded, expected_episodes, recorded_episodes
-from tests.support.wrapping import N, S, Script, alone, assert_lives, build, drive, settings_of
+from tests.support.wrapping import N, S, Script, alone, assert_traces, build, drive, settings_of
 
 SCRIPT = Script(steps=12, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
 
@@ -27,13 +27,13 @@ def settings(environment):
 
 @pytest.mark.parametrize("environment", ["one step", "pendulum", "nested", "images"])
 def test_files_have_the_true_episodes_of_every_row(environment, tmp_path):
-    lives = alone(environment, SCRIPT)
+    traces = alone(environment, SCRIPT)
     for number, (kind, mode, way, keywords) in enumerate(settings(environment)):
         folder = tmp_path / str(number)
         envs = build(kind, environment, mode, **keywords)
         space = envs.single_action_space
         driven = drive(record(envs, folder), SCRIPT, way)
-        assert_lives(driven, lives)
+        assert_traces(driven, traces)
         rows = recorded_episodes(folder, 3)
         assert_recorded(rows, expected_episodes(driven, SCRIPT, space))
 

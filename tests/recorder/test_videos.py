@@ -43,7 +43,7 @@ def painters(num_envs=3, executor="inline", mode=N, lengths=(3, 2, 4), **keyword
     return cartwheel.VectorEnv(env_fns, executor=executor, autoreset_mode=mode, **keywords)
 
 
-def colours(image, size=(6, 10)):
+def colors(image, size=(6, 10)):
     """The tiles of an image, each as row, episode and step."""
     tiles = []
     for top in range(0, image.shape[0], size[0]):
@@ -147,7 +147,7 @@ def test_tiles_show_all_rows_with_terminal_frames(tmp_path, reel, mode):
     envs.close()
     ((name, frames),) = reel
     assert name == "0.mp4"
-    shown = [colours(image) for image in frames]
+    shown = [colors(image) for image in frames]
     by_step = {
         N: [[0, 0, 0], [1, 1, 1], [2, 2, 2], [3, 0, 3], [0, 1, 4]],
         S: [[0, 0, 0], [1, 1, 1], [2, 2, 2], [3, 1, 3], [1, 2, 4]],
@@ -169,7 +169,7 @@ def test_tiles_are_in_a_square_row_by_row(tmp_path, reel, num_envs, grid):
     image = reel[0][1][0]
     assert image.shape == (6 * grid[0], 10 * grid[1], 3)
     blank = grid[0] * grid[1] - num_envs
-    assert colours(image) == [*((row, 0, 0) for row in range(num_envs)), *([BLACK] * blank)]
+    assert colors(image) == [*((row, 0, 0) for row in range(num_envs)), *([BLACK] * blank)]
 
 
 def test_videos_are_cut_after_a_number_of_steps(tmp_path, reel):
@@ -179,7 +179,7 @@ def test_videos_are_cut_after_a_number_of_steps(tmp_path, reel):
     for _ in range(8):
         envs.step(np.zeros(3, int))
     envs.close()
-    steps = [[colours(image)[0][2] for image in frames] for _, frames in reel]
+    steps = [[colors(image)[0][2] for image in frames] for _, frames in reel]
     assert steps == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8]]
     assert [name for name, _ in reel] == ["0.mp4", "1.mp4", "2.mp4"]
 
@@ -194,7 +194,7 @@ def test_only_filmed_rows_are_drawn_and_only_their_resets_count(tmp_path, reel):
     drawn = [env.drawn for env in envs.envs]
     recorder.close()
     ((_, frames),) = reel
-    assert [colours(image)[0] for image in frames] == [(1, 0, steps) for steps in range(5)]
+    assert [colors(image)[0] for image in frames] == [(1, 0, steps) for steps in range(5)]
     assert drawn == [0, 5, 0]
 
 
@@ -209,7 +209,7 @@ def test_steps_without_the_trigger_are_not_drawn(tmp_path, reel):
         recorder.step(np.zeros(3, int))
     drawn = envs.envs[0].drawn
     recorder.close()
-    assert [colours(image)[0][2] for _, frames in reel for image in frames] == [0, 2, 4]
+    assert [colors(image)[0][2] for _, frames in reel for image in frames] == [0, 2, 4]
     assert (steps, drawn) == ([0, 1, 2, 3, 4, 5], 3)
 
 

@@ -37,10 +37,10 @@ class GoalEnv(gym.Env):
 ENVIRONMENTS["goal"] = GoalEnv
 
 
-def complete_episodes(life):
-    """The complete episodes of a life, in order, each a dictionary."""
+def complete_episodes(trace):
+    """The complete episodes of a trace, in order, each a dictionary."""
     episodes, present = [], None
-    for moment in life:
+    for moment in trace:
         if moment.what == "reset":
             present = new_episode()
         elif moment.what == "failed":

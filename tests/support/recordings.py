@@ -1,4 +1,4 @@
-"""What a recorder should have written, from the lives of the environments; and what it wrote."""
+"""What a recorder should have written, from the traces of the environments; and what it wrote."""
 
 import json
 from pathlib import Path
@@ -9,23 +9,23 @@ import numpy as np
 from tests.support.comparison import assert_identical
 
 
-def expected_episodes(lives, script, action_space):
+def expected_episodes(traces, script, action_space):
     """The episodes of each row, from what the vector environment returned.
 
     Args:
-        lives: Of `tests.support.wrapping.drive`.
+        traces: Of `tests.support.wrapping.drive`.
         script: What it drove.
         action_space: Of one environment.
 
     Returns:
         For each row a list of dictionaries with the arrays of a file.
     """
-    return [_episodes(life, row, script, action_space) for row, life in enumerate(lives)]
+    return [_episodes(trace, row, script, action_space) for row, trace in enumerate(traces)]
 
 
-def _episodes(life, row, script, action_space):
+def _episodes(trace, row, script, action_space):
     found, moments, number = [], [], 0
-    for moment in life:
+    for moment in trace:
         if moment.what == "reset":
             found, moments = [*found, moments], [moment]
         elif moment.what == "failed":
@@ -88,8 +88,8 @@ def recorded_episodes(folder, num_envs, name="demo"):
 def assert_recorded(rows, expected):
     """Fails unless the episodes of all rows are the expected ones, to the bit.
 
-    A life ends with the script. A row that went on while others had steps left has more in its file
-    than in its last episode there, and perhaps more episodes.
+    A trace ends with the script. A row that went on while others had steps left has more in its
+    file than in its last episode there, and perhaps more episodes.
     """
     for row, (found, wanted) in enumerate(zip(rows, expected, strict=True)):
         assert len(found) >= len(wanted), f"row {row}"

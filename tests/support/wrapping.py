@@ -1,17 +1,17 @@
-"""Vector environments of every kind under wrappers, and the life of each of their environments.
+"""Vector environments of every kind under wrappers, and the trace of each environment.
 
-The *life* of an environment is what happened to it, step by step, whatever happened to the others:
-the same in every kind of vector environment, in every autoreset mode, and in every order of calls.
-So the life in a wrapped vector environment is compared with that of a single environment in a
-wrapper of its own (:func:`alone`), or with the life in another mode.
+The *trace* of an environment is the list of its events, whatever happened to the others: the same
+in every kind of vector environment, in every autoreset mode, and in every order of calls. So the
+trace in a wrapped vector environment is compared with that of a single environment in a wrapper of
+its own (:func:`alone`), or with the trace in another mode.
 
 This file is above 500 lines because all ways to step a vector environment share one driver.
 
 Example:
     script = Script(steps=30, resets={(1, 5): 77})
     envs = RescaleObservation(build("process", "pendulum", S), 0, 1)
-    lives = drive(envs, script, way="send")
-    assert_lives(lives, alone("pendulum", script, lambda env: Rescale(env, 0, 1)))
+    traces = drive(envs, script, way="send")
+    assert_traces(traces, alone("pendulum", script, lambda env: Rescale(env, 0, 1)))
 """
 
 import copy
@@ -143,7 +143,7 @@ def _is_name(environment):
 
 
 class Moment(NamedTuple):
-    """One event in the life of an environment.
+    """One event in the trace of an environment.
 
     Attributes:
         what: ``"reset"``, ``"step"`` or ``"failed"``.
@@ -226,11 +226,11 @@ def info_of(infos, place):
     return found
 
 
-# The life of an environment alone
+# The trace of a single environment
 
 
 def alone(environment, script, wrap=lambda env: env, num_envs=3, action_space=None):
-    """The lives of single environments, each in a wrapper of its own.
+    """The traces of single environments, each in a wrapper of its own.
 
     Args:
         environment: As for :func:`build`.
@@ -248,14 +248,14 @@ def _alone(env_fn, script, wrap, row, action_space):
         warnings.simplefilter("ignore")
         env = wrap(env_fn())
     space = env.observation_space
-    seed, replaced, life = script.seed + row, 0, []
-    life.append(_began(space, env.reset(seed=seed)))
+    seed, replaced, trace = script.seed + row, 0, []
+    trace.append(_began(space, env.reset(seed=seed)))
     for number in range(script.steps):
-        if life[-1].terminated or life[-1].truncated:
-            life.append(_began(space, env.reset()))
+        if trace[-1].terminated or trace[-1].truncated:
+            trace.append(_began(space, env.reset()))
         if (row, number) in script.resets:
             seed, replaced = script.resets[row, number], 0
-            life.append(_began(space, env.reset(seed=seed)))
+            trace.append(_began(space, env.reset(seed=seed)))
         action = script.action(action_space or env.action_space, row, number)
         try:
             observation, reward, terminated, truncated, info = env.step(action)
@@ -263,13 +263,13 @@ def _alone(env_fn, script, wrap, row, action_space):
             # As `on_error="restart"` does, with the seed of `workers/restart_policy.py`.
             env, replaced = wrap(env_fn()), replaced + 1
             env.reset(seed=int(np.random.SeedSequence([seed, replaced]).generate_state(1)[0]))
-            life.append(Moment("failed", life[-1].observation, 0.0, False, True, {}))
+            trace.append(Moment("failed", trace[-1].observation, 0.0, False, True, {}))
             continue
         shown = batch_of(space, [observation])
         flags = bool(terminated), bool(truncated)
-        life.append(Moment("step", shown, float(reward), *flags, info_of(batched([info]), 0)))
+        trace.append(Moment("step", shown, float(reward), *flags, info_of(batched([info]), 0)))
     env.close()
-    return _tidy(life)
+    return _tidy(trace)
 
 
 def _began(space, result):
@@ -277,24 +277,24 @@ def _began(space, result):
     return Moment("reset", batch_of(space, [result[0]]), 0.0, False, False, info)
 
 
-def _tidy(life):
+def _tidy(trace):
     """Leaves out resets that another reset follows at once: some modes need fewer of them."""
-    pairs = zip(life, [*life[1:], None], strict=True)
+    pairs = zip(trace, [*trace[1:], None], strict=True)
     return [one for one, after in pairs if one.what != "reset" or (after and after.what != "reset")]
 
 
-def assert_lives(lives, expected, *, infos=True):
-    """Fails unless all lives are the same, to the bit.
+def assert_traces(traces, expected, *, infos=True):
+    """Fails unless all traces are the same, to the bit.
 
     Args:
-        lives: From :func:`drive`.
+        traces: From :func:`drive`.
         expected: From :func:`alone` or :func:`drive`.
         infos: Whether infos are compared.
     """
-    assert len(lives) == len(expected)
-    for row, (life, other) in enumerate(zip(lives, expected, strict=True)):
-        assert [one.what for one in life] == [one.what for one in other], f"row {row}"
-        for number, (moment, wanted) in enumerate(zip(life, other, strict=True)):
+    assert len(traces) == len(expected)
+    for row, (trace, other) in enumerate(zip(traces, expected, strict=True)):
+        assert [one.what for one in trace] == [one.what for one in other], f"row {row}"
+        for number, (moment, wanted) in enumerate(zip(trace, other, strict=True)):
             if not infos:
                 moment, wanted = moment._replace(info={}), wanted._replace(info={})
             if moment.what == "failed":  # the text of the exception is there
@@ -302,7 +302,7 @@ def assert_lives(lives, expected, *, infos=True):
             assert_identical(moment, wanted, f"row {row}, moment {number}")
 
 
-# The lives in a vector environment
+# The traces in a vector environment
 
 
 def drive(envs, script, way="mask", *, check=None, close=True):
@@ -323,7 +323,7 @@ def drive(envs, script, way="mask", *, check=None, close=True):
         close: Whether ``envs`` are closed at the end.
 
     Returns:
-        The life of each row.
+        The trace of each row.
     """
     driver = _DRIVERS[way](envs, script, check)
     try:
@@ -331,7 +331,7 @@ def drive(envs, script, way="mask", *, check=None, close=True):
     finally:
         if close:
             envs.close()
-    return [_tidy(life) for life in driver.lives]
+    return [_tidy(trace) for trace in driver.traces]
 
 
 class _Driver:
@@ -344,7 +344,7 @@ class _Driver:
         self.envs, self.script, self.check = envs, script, check
         self.mode = envs.metadata["autoreset_mode"]
         self.num_envs = envs.num_envs
-        self.lives = [[] for _ in range(self.num_envs)]
+        self.traces = [[] for _ in range(self.num_envs)]
         self.counts = np.zeros(self.num_envs, int)
         self.over = np.zeros(self.num_envs, bool)
         #: What each row last showed, and how long it has been over.
@@ -437,7 +437,7 @@ class _Driver:
             self.check(result, np.array(places))
 
     def begin(self, row, shown, info):
-        self.lives[row].append(Moment("reset", shown, 0.0, False, False, info))
+        self.traces[row].append(Moment("reset", shown, 0.0, False, False, info))
         self.over[row], self.waited[row], self.shown[row] = False, 0, shown
         self.flags[row] = (False, False)
 
@@ -474,7 +474,7 @@ class _Driver:
         if self.counts[row] < self.script.steps:
             final, info = self.true(shown, place, flags, infos)
             what = "failed" if failed else "step"
-            self.lives[row].append(Moment(what, final, reward, *flags, info))
+            self.traces[row].append(Moment(what, final, reward, *flags, info))
             if failed:
                 assert_identical(final, self.shown[row], f"row {row}, which failed,")
             self.counts[row] += 1

@@ -17,7 +17,7 @@ from tests.support.wrapping import (
     S,
     Script,
     alone,
-    assert_lives,
+    assert_traces,
     build,
     drive,
     kinds_of,
@@ -102,11 +102,11 @@ def test_lives_are_those_of_single_environments_around_wrappers_and_inside(mode)
                     keywords = {} if on_done == "raise" else {"on_done": on_done}
                     bare = build(kind, "pole", D, **keywords)
                     inside = AutoresetAdapter(TransformReward(bare, lambda r: r * 2), mode)
-                    assert_lives(drive(inside, script, way, close=False), expected)
+                    assert_traces(drive(inside, script, way, close=False), expected)
                     around = TransformReward(AutoresetAdapter(bare, mode), lambda r: r * 2)
                     assert around.metadata["autoreset_mode"] is mode
                     assert around.autoreset_mode is mode
-                    assert_lives(drive(around, script, way, close=False), expected)
+                    assert_traces(drive(around, script, way, close=False), expected)
 
 
 def test_final_observations_are_copies():

@@ -14,7 +14,7 @@ from tests.support.wrapping import (
     S,
     Script,
     alone,
-    assert_lives,
+    assert_traces,
     build,
     drive,
     kinds_of,
@@ -44,9 +44,9 @@ def test_both_orders_give_the_same_lives(mode):
             moment._replace(
                 observation=moment.observation * np.float32(0.5), reward=moment.reward / 2
             )
-            for moment in life
+            for moment in trace
         ]
-        for life in bare
+        for trace in bare
     ]
     with Builds() as build:
         for kind in kinds_of("pole"):
@@ -56,13 +56,13 @@ def test_both_orders_give_the_same_lives(mode):
             kept += [inside, around]
             for wrapped in (inside, around):
                 assert wrapped.metadata["autoreset_mode"] is mode
-                assert_lives(drive(wrapped, SCRIPT, close=False), expected)
+                assert_traces(drive(wrapped, SCRIPT, close=False), expected)
             if mode is not S:
                 inside = HALVED[0](SMALLER[1](envs))
                 around = SMALLER[1](HALVED[0](envs))
                 kept += [inside, around]
                 for wrapped in (inside, around):
-                    assert_lives(drive(wrapped, SCRIPT, close=False), expected)
+                    assert_traces(drive(wrapped, SCRIPT, close=False), expected)
 
 
 @pytest.mark.parametrize("mode", [N, S])

@@ -187,13 +187,13 @@ def test_the_seed_decides_states_and_draws_in_every_executor():
 )
 def test_episodes_from_the_same_state_have_random_numbers_of_their_own(executor, env_fn):
     envs = CachedReset(executor([env_fn] * 3, autoreset_mode=D, on_done="freeze"), 1, seed=3)
-    lives, firsts = set(), set()
+    traces, firsts = set(), set()
     for _ in range(6):
         firsts.update(str(row) for row in _rows(envs.reset()[0]))
         steps = [_rows(envs.step(np.ones(3, int))[0]) for _ in range(3)]
-        lives.update(map(str, zip(*steps, strict=True)))
+        traces.update(map(str, zip(*steps, strict=True)))
     assert len(firsts) == 1
-    assert len(lives) > 6
+    assert len(traces) > 6
     envs.close()
 
 

@@ -16,7 +16,7 @@ from tests.support.wrapping import (
     Builds,
     Script,
     alone,
-    assert_lives,
+    assert_traces,
     build,
     drive,
     settings_of,
@@ -46,15 +46,15 @@ def test_stacks_are_those_of_single_environments(environment):
                 keywords["on_error"] = "restart"
             padding = ("reset", "zero")[number % 2]
             envs = FrameStack(built(kind, environment, mode, **keywords), 3, padding_type=padding)
-            lives = drive(envs, script, way, close=False)
-            assert_lives(lives, expected[padding])
+            traces = drive(envs, script, way, close=False)
+            assert_traces(traces, expected[padding])
 
 
 def test_a_stack_may_have_one_frame_or_be_longer_than_an_episode():
     for k in (1, 20):
         expected = alone("pole", SCRIPT, lambda env, k=k: FrameStackObservation(env, k))
         envs = FrameStack(build("native", "pole", num_envs=3), k)
-        assert_lives(drive(envs, SCRIPT), expected)
+        assert_traces(drive(envs, SCRIPT), expected)
 
 
 SPACES: dict[str, gym.Space] = {
@@ -102,7 +102,7 @@ def test_every_space_of_fixed_shape_is_stacked_as_by_gymnasium(name, padding):
     expected = alone(
         make, script, lambda env: FrameStackObservation(env, 4, padding_type=padding), 2
     )
-    assert_lives(drive(envs, script), expected)
+    assert_traces(drive(envs, script), expected)
 
 
 def test_a_space_without_fixed_shape_is_refused():

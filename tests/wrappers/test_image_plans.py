@@ -64,18 +64,18 @@ def grey_plan(height, width, **keywords):
     return ImagePlan(height, width, 3, **keywords)
 
 
-def test_every_colour_has_the_grey_level_of_gymnasium():
+def test_every_color_has_the_grey_level_of_gymnasium():
     """Also those whose weighted levels add up to a little less than a whole number."""
     plan = grey_plan(256, 256)
     two = np.stack(np.meshgrid(np.arange(256), np.arange(256), indexing="ij"), axis=-1)
-    colours = np.empty((1, 256, 256, 3), np.uint8)
-    colours[0, ..., 1:] = two
+    colors = np.empty((1, 256, 256, 3), np.uint8)
+    colors[0, ..., 1:] = two
     below = 0
     for red in range(256):
-        colours[..., 0] = red
-        expected = gymnasium_grey(colours)
-        np.testing.assert_array_equal(plan.run(colours), expected)
-        exact = (colours.astype(np.int64) @ np.array([2125, 7154, 721])) // 10000
+        colors[..., 0] = red
+        expected = gymnasium_grey(colors)
+        np.testing.assert_array_equal(plan.run(colors), expected)
+        exact = (colors.astype(np.int64) @ np.array([2125, 7154, 721])) // 10000
         below += np.count_nonzero(exact != expected)
     assert below == 63
 
@@ -121,9 +121,9 @@ def test_the_maximum_and_the_grey_come_before_the_size():
             larger = first if second_frames is None else np.maximum(first, second)
             expected = means(gymnasium_grey(larger)[..., None], height, width)[..., 0]
             np.testing.assert_array_equal(plan.run(first, second_frames), expected)
-        coloured = ImagePlan(42, 32, 3, out_height=height, out_width=width, grey=False)
+        colored = ImagePlan(42, 32, 3, out_height=height, out_width=width, grey=False)
         expected = means(np.maximum(first, second), height, width)
-        np.testing.assert_array_equal(coloured.run(first, second), expected)
+        np.testing.assert_array_equal(colored.run(first, second), expected)
 
 
 def test_the_number_of_threads_changes_no_bit():

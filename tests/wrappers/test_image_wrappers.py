@@ -25,7 +25,7 @@ from tests.support.wrapping import (
     S,
     Script,
     alone,
-    assert_lives,
+    assert_traces,
     build,
     drive,
     ways_of,
@@ -85,15 +85,15 @@ class Preprocessed(gym.Wrapper):
     """One environment, preprocessed in NumPy."""
 
     def __init__(
-        self, env, *, frame_skip=4, max_pool=True, size=(10, 8), colours=False, scale=False,
+        self, env, *, frame_skip=4, max_pool=True, size=(10, 8), colors=False, scale=False,
         newaxis=False, stack=None, channel_first=False,
     ):  # fmt: skip
         super().__init__(env)
-        self.frame_skip, self.max_pool, self.size, self.colours = (
+        self.frame_skip, self.max_pool, self.size, self.colors = (
             frame_skip,
             max_pool,
             size,
-            colours,
+            colors,
         )
         self.scale, self.newaxis, self.channel_first = scale, newaxis, channel_first
         self.frames = None if stack is None else deque(maxlen=stack)
@@ -102,10 +102,10 @@ class Preprocessed(gym.Wrapper):
         self.observation_space = Box(0, 1 if scale else 255, shape, image.dtype.type)
 
     def image(self, frame):
-        image = resized(frame if self.colours else grey(frame), *self.size)
+        image = resized(frame if self.colors else grey(frame), *self.size)
         if self.scale:
             image = image.astype(np.float32) / np.float32(255)
-        if self.newaxis and not self.colours:
+        if self.newaxis and not self.colors:
             image = image[..., None]
         return np.moveaxis(image, -1, 0) if self.channel_first else image
 
@@ -164,9 +164,9 @@ SKIPPING = {
         {"frame_skip": 2, "scale_obs": True, "grayscale_newaxis": True, "channel_first": True},
         {"frame_skip": 2, "scale": True, "newaxis": True, "channel_first": True},
     ),
-    "colours, no maximum": (
+    "colors, no maximum": (
         {"max_pool": False, "grayscale_obs": False, "channel_first": True},
-        {"max_pool": False, "colours": True, "channel_first": True},
+        {"max_pool": False, "colors": True, "channel_first": True},
     ),
 }
 
@@ -183,7 +183,7 @@ def test_images_are_those_of_single_environments(name):
                     if way == "send":
                         keywords["batch_size"] = 2
                     envs = wrap(build(kind, ScreenEnv, mode, **keywords))
-                    assert_lives(drive(envs, SCRIPT, way, close=False), expected)
+                    assert_traces(drive(envs, SCRIPT, way, close=False), expected)
 
 
 @pytest.mark.parametrize("env_fn", [ScreenEnv, ShortEnv])
@@ -201,7 +201,7 @@ def test_skipped_frames_are_those_of_single_environments(name, env_fn):
                     frozen = {"on_done": "freeze"} if way == "freeze" else {}
                     envs = build(kind, env_fn, mode, **frozen)
                     envs = AtariPreprocessing(envs, screen_size=(10, 8), **keywords)
-                    assert_lives(drive(envs, SCRIPT, way, close=False), expected)
+                    assert_traces(drive(envs, SCRIPT, way, close=False), expected)
 
 
 @pytest.mark.parametrize("final_obs", ["object", "dense"])
@@ -211,7 +211,7 @@ def test_one_row_and_seven_have_the_images_of_single_environments(final_obs):
         envs = AtariPreprocessing(envs, screen_size=(10, 8))
         script = SCRIPT if num_envs > 1 else Script(12, actions=SCRIPT.actions)
         expected = alone(ScreenEnv, script, lambda env: Preprocessed(env), num_envs)
-        assert_lives(drive(envs, script, "mask"), expected)
+        assert_traces(drive(envs, script, "mask"), expected)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -220,11 +220,11 @@ def test_a_row_that_fails_within_a_step_shows_its_last_image_again(mode, stack):
     actions = SCRIPT.actions
     script = Script(10, fails={(1, 2): 3, (0, 5): 3}, actions=actions)
     expected = alone(ScreenEnv, script, lambda env: Preprocessed(env, stack=stack))
-    assert any(moment.what == "failed" for life in expected for moment in life)
+    assert any(moment.what == "failed" for trace in expected for moment in trace)
     for way in ("mask", "rows"):
         envs = build("inline", ScreenEnv, mode, on_error="restart")
         envs = AtariPreprocessing(envs, screen_size=(10, 8), stack_size=stack)
-        assert_lives(drive(envs, script, way), expected)
+        assert_traces(drive(envs, script, way), expected)
 
 
 def test_a_rollout_has_what_steps_return():
@@ -251,11 +251,11 @@ def test_a_rollout_has_what_steps_return():
 @pytest.mark.parametrize("mode", MODES)
 def test_other_wrappers_and_evaluations_see_steps_and_not_frames(mode):
     expected = [[] for _ in range(3)]
-    for episodes, life in zip(
+    for episodes, trace in zip(
         expected, alone(ScreenEnv, SCRIPT, lambda env: Preprocessed(env)), strict=True
     ):
         total, length = 0.0, 0
-        for moment in life:
+        for moment in trace:
             total, length = (0.0, 0) if moment.what == "reset" else (total, length + 1)
             total += moment.reward
             if moment.terminated or moment.truncated:

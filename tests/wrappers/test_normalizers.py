@@ -45,11 +45,11 @@ def test_every_new_number_counts_once_and_rows_left_alone_stay(name):
 
 @pytest.mark.parametrize("kind", ["process", "inline", "native", "sync"])
 def test_returns_are_those_of_single_environments_in_every_mode(kind):
-    lives = drive(build(kind, "pendulum", N), SCRIPT)
+    traces = drive(build(kind, "pendulum", N), SCRIPT)
     returns = []
-    for life in lives:
+    for trace in traces:
         total = 0.0
-        for moment in life:
+        for moment in trace:
             total = 0.0 if moment.what == "reset" else 0.9 * total + moment.reward
             returns += [total] if moment.what == "step" else []
     for mode in MODES:

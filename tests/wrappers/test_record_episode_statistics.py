@@ -25,7 +25,7 @@ from tests.support.wrapping import (
     S,
     Script,
     alone,
-    assert_lives,
+    assert_traces,
     drive,
     settings_of,
 )
@@ -61,13 +61,13 @@ class Collected:
             self.in_order.append((*episode, float(values["t"][place])))
 
 
-def without_statistics(lives):
+def without_statistics(traces):
     return [
         [
             one._replace(info={key: part for key, part in one.info.items() if key != "episode"})
-            for one in life
+            for one in trace
         ]
-        for life in lives
+        for trace in traces
     ]
 
 
@@ -80,10 +80,10 @@ def check_every_setting(environment, script, **settings):
                 continue
             inner = build(kind, environment, mode, **keywords, **settings)
             envs, seen = RecordEpisodeStatistics(inner, buffer_length=3), Collected()
-            lives = drive(envs, script, way, check=seen, close=False)
-            assert_lives(without_statistics(lives), expected, infos=False)
-            for row, life in enumerate(expected):
-                wanted = [(one["return"], one["episode_len"]) for one in complete_episodes(life)]
+            traces = drive(envs, script, way, check=seen, close=False)
+            assert_traces(without_statistics(traces), expected, infos=False)
+            for row, trace in enumerate(expected):
+                wanted = [(one["return"], one["episode_len"]) for one in complete_episodes(trace)]
                 assert seen.by_row[row][: len(wanted)] == wanted, (kind, mode, way, row)
             last = seen.in_order[-3:]
             queues = envs.return_queue, envs.length_queue, envs.time_queue

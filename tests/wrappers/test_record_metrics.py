@@ -26,7 +26,7 @@ from tests.support.wrapping import (
     S,
     Script,
     alone,
-    assert_lives,
+    assert_traces,
     drive,
     info_of,
     settings_of,
@@ -98,13 +98,13 @@ class Watched:
         assert {name: array[place].item() for name, array in finals["episode"].items()} == found
 
 
-def without_metrics(lives):
+def without_metrics(traces):
     return [
         [
             one._replace(info={key: part for key, part in one.info.items() if key != "episode"})
-            for one in life
+            for one in trace
         ]
-        for life in lives
+        for trace in traces
     ]
 
 
@@ -132,8 +132,8 @@ def test_every_step_and_every_episode_is_that_of_a_count_by_hand(environment, sc
                     envs.get_wrapper_state() | {"reports_success": True, "reports_fail": True}
                 )
             watched = Watched(kinds, reported)
-            lives = drive(envs, script, way, check=watched, close=False)
-            assert_lives(without_metrics(lives), expected, infos=True)
+            traces = drive(envs, script, way, check=watched, close=False)
+            assert_traces(without_metrics(traces), expected, infos=True)
             check_finished(envs, watched, expected, reported)
 
 
@@ -150,10 +150,10 @@ def check_finished(envs, watched, expected, reported):
     by_row = defaultdict(list)
     for number, row in enumerate(columns["env_index"].tolist()):
         by_row[row].append({name: column[number].item() for name, column in columns.items()})
-    for row, life in enumerate(expected):
+    for row, trace in enumerate(expected):
         shown = watched.ended[row]
         assert [{name: one[name] for name in shown[0]} for one in by_row[row]] == shown
-        wanted = complete_episodes(life)
+        wanted = complete_episodes(trace)
         names = ["return", "episode_len", *reported, "terminated", "truncated"]
         assert [{name: one[name] for name in names} for one in shown[: len(wanted)]] == [
             {name: one[name] for name in names} for one in wanted

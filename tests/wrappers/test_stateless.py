@@ -11,7 +11,7 @@ from tests.support.wrapping import (
     Builds,
     Script,
     alone,
-    assert_lives,
+    assert_traces,
     build,
     drive,
     settings_of,
@@ -109,8 +109,8 @@ def test_every_row_lives_as_in_a_wrapper_of_its_own(environment):
                 ways = {"process": ("send",), "native": ("rows", "send", "freeze")}.get(kind)
                 if number and ways is not None and way not in ways:
                     continue  # what these kinds do is shown with the first wrapper
-                lives = drive(wrap(bare), script, way, close=False)
-                assert_lives(lives, expected[name])
+                traces = drive(wrap(bare), script, way, close=False)
+                assert_traces(traces, expected[name])
 
 
 @pytest.mark.parametrize("environment", TABLE)

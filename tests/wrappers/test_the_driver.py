@@ -1,4 +1,4 @@
-"""The driver of the tests of wrappers gives the lives of single environments, without wrappers."""
+"""The driver of the tests of wrappers gives the traces of single environments, without wrappers."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tests.support.wrapping import (
     S,
     Script,
     alone,
-    assert_lives,
+    assert_traces,
     build,
     drive,
     settings_of,
@@ -27,7 +27,7 @@ def test_lives_are_those_of_single_environments(environment, wrap):
     with Builds() as build:
         for kind, mode, way, keywords in settings_of(environment):
             envs = wrap(build(kind, environment, mode, **keywords))
-            assert_lives(drive(envs, SCRIPT, way, close=False), expected)
+            assert_traces(drive(envs, SCRIPT, way, close=False), expected)
 
 
 @pytest.mark.parametrize("wrap", WRAPS, ids=["bare", "wrapped"])
@@ -36,12 +36,12 @@ def test_lives_with_failures_are_those_of_single_environments(wrap):
         steps=14, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3}
     )
     expected = alone("failing", script)
-    assert sum(moment.what == "failed" for life in expected for moment in life) == 3
+    assert sum(moment.what == "failed" for trace in expected for moment in trace) == 3
     with Builds() as build:
         for kind, mode, way, keywords in settings_of("failing"):
             if kind != "sync":
                 envs = wrap(build(kind, "failing", mode, on_error="restart", **keywords))
-                assert_lives(drive(envs, script, way, close=False), expected)
+                assert_traces(drive(envs, script, way, close=False), expected)
 
 
 class Overwriting(VectorWrapper):

@@ -27,7 +27,7 @@ SEEDS = (1, 77)
 N, S, D = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
 
 
-class Tally:
+class EpisodeCounter:
     """What was compared."""
 
     def __init__(self):
@@ -42,7 +42,7 @@ class Tally:
 
 def compare_vectors(envs, oracle, steps):
     """Resets and steps both; returns what was compared."""
-    tally = Tally()
+    tally = EpisodeCounter()
 
     def reset(seed=None, mask=None):
         both = (None if mask is None else {"reset_mask": mask.copy()} for _ in range(2))
@@ -79,7 +79,7 @@ def vectors(case, mode, *, alike=False, **keywords):
 
 def compare_frames(case):
     """The same frames from ``render`` after a reset and after a step."""
-    tally = Tally()
+    tally = EpisodeCounter()
     envs, oracle = vectors(case, N, render_mode="rgb_array")
     for each in (envs, oracle):
         each.reset(seed=4)
@@ -169,7 +169,7 @@ def refusal_of_players(case, mode):
 
 def compare_players(case, mode, steps):
     """Batches of a pool, with the players of environments that are stepped one by one."""
-    tally = Tally()
+    tally = EpisodeCounter()
     seeds = [2, 30, 31]
     envs = make_players(case, mode, seed=seeds)
     alone = [Alone(case) for _ in seeds]

@@ -1,6 +1,6 @@
-"""Evaluation by a quota of episodes: ``evaluate → player → stepping → tally → Evaluation``.
+"""Evaluation by a quota of episodes: ``Player → Stepping → EpisodeCounter → Evaluation``.
 
-Averaging the episodes that happen to end within a number of steps favours short ones. Here every
+Averaging the episodes that happen to end within a number of steps favors short ones. Here every
 environment plays the same number of complete episodes, and a row that has played them rests.
 """
 

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from cartwheel.evaluation.stepping import Step
     from cartwheel.vector.infos import Outcomes
 
-#: Failures in a row after which an environment is given up, if its own budget has not ended it.
-MOST_FAILURES = 100
+#: Consecutive failures after which an environment raises, if ``max_restarts`` allows so many.
+MAX_FAILURES = 100
 
 
-class Tally:
+class EpisodeCounter:
     """Counts rewards and steps of running episodes, and keeps those of complete ones."""
 
     def __init__(self, num_envs: int, episodes_per_env: int) -> None:
-        """Nothing was played yet."""
+        """Starts at zero."""
         size = num_envs * episodes_per_env
         #: Complete episodes of each environment.
         self.episodes = np.zeros(num_envs, np.int64)
-        #: Their sum.
+        #: The number of complete episodes.
         self.done = 0
         self._failures = np.zeros(num_envs, np.int64)
         #: Failures since the last complete episode.
@@ -46,10 +46,10 @@ class Tally:
         self._succeeded = np.zeros(num_envs, np.bool_)
 
     def add(self, step: Step) -> NDArray[np.bool_]:
-        """Adds a step of some rows and returns whose episode is over, completely or by a failure.
+        """Adds a step of some rows and returns which episodes are over, complete or failed.
 
         Raises:
-            RuntimeError: Episodes of an environment do nothing but fail.
+            RuntimeError: An environment failed in :data:`MAX_FAILURES` episodes in a row.
             TypeError: The infos are not a dictionary, or a report of success is not a flag.
         """
         rows = step.rows
@@ -74,11 +74,11 @@ class Tally:
         return over
 
     def _complete(self, step: Step, over: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whose episode is over and was not cut short by a failure; counts those that were.
+        """Returns which episodes are over and were not cut short by a failure; counts the others.
 
         A failed step truncates. An episode that was terminated ended by itself, and it was its
-        autoreset that failed (in ``SAME_STEP``). Where it truncated itself in such a step, nobody
-        can tell, and it is dropped; so it is where infos were lost, which may tell of success.
+        autoreset that failed (in ``SAME_STEP``). Where it truncated itself in such a step, the two
+        cannot be told apart, and it is dropped, as an episode whose last infos were lost.
         """
         rows = step.rows
         failed = failed_rows(step.infos) if step.infos else None
@@ -89,13 +89,13 @@ class Tally:
             cut |= over & step.infos[LOST][step.places]
         self._failures[rows[cut]] += 1
         self._in_a_row[rows[cut]] += 1
-        given_up = cut & (self._in_a_row[rows] >= MOST_FAILURES)
+        given_up = cut & (self._in_a_row[rows] >= MAX_FAILURES)
         if given_up.any():
             at = int(given_up.argmax())
             errors = step.infos.get("env_error")
             last = errors[step.places[at]] if errors is not None else None
             raise RuntimeError(
-                f"the environment of row {rows[at]} failed in {MOST_FAILURES} episodes in a row, "
+                f"the environment of row {rows[at]} failed in {MAX_FAILURES} episodes in a row, "
                 f"the last time by {last or 'the death of its worker'}"
             )
         return over & ~cut
@@ -121,7 +121,7 @@ class Tally:
         self.done += len(ended)
 
     def evaluation(self, seed: Any, confidence: float) -> Evaluation:
-        """All episodes, which must be complete."""
+        """Returns the result, once all episodes are complete."""
         successes, once = self._successes, self._once
         return Evaluation(
             self._returns.reshape(self._shape),

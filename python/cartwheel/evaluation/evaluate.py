@@ -1,4 +1,4 @@
-"""Plays a number of episodes of every environment, with a policy whose answers are checked."""
+"""``evaluate``: plays a number of episodes of every environment, and checks the policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cartwheel._internal.literals import EvaluateOrder, check_choice
 from cartwheel._internal.policy import actions_and_extras, as_function
 from cartwheel._internal.progress import Progress
 from cartwheel._internal.suggestions import shown
-from cartwheel.evaluation.episode_counter import Tally
+from cartwheel.evaluation.episode_counter import EpisodeCounter
 from cartwheel.evaluation.frozen import frozen
 from cartwheel.evaluation.stepping import stepping
 from cartwheel.vector.calls import Calls
@@ -57,8 +57,8 @@ def evaluate(
         >>> envs.close()
 
     Every environment counts the same, however long its episodes are: short episodes, which end
-    first, are not favoured. A row that has played its episodes is neither stepped nor shown to the
-    policy, so the last row of many costs what one row costs.
+    first, are not favored. A row that has played its episodes is neither stepped nor shown to the
+    policy, so the last row that plays costs as much as a single row.
 
     The same seed and policy give the same bits, whatever the executor, the number of workers and
     the autoreset mode: in every mode a row begins its next episode right after the last one, and
@@ -74,11 +74,11 @@ def evaluate(
     nothing is in flight, and the episodes of some rows are over: call ``reset`` before anything
     else. (A :class:`~cartwheel.Collector` does so itself.)
 
-    What wrappers of vector environments know of the training stays as it is: the moments of
+    The training statistics of wrappers of vector environments stay as they are: the moments of
     ``NormalizeObservation`` and ``NormalizeReward`` do not change, and the queues, counts and
     finished episodes of ``RecordEpisodeStatistics`` and ``RecordMetrics`` are those from before,
     also for Gymnasium's wrappers of these names. Wrappers within ``env_fns`` belong to their
-    environments, and go on.
+    environments, and are updated.
 
     With ``order="free"`` no row waits for another: rows are sent and received one by one, and those
     that are done are shown to the policy while the others are still at work. A slow step or reset
@@ -130,7 +130,8 @@ def evaluate(
             ``options`` choose rows, ``envs`` cannot be evaluated, or the number of actions differs
             from the number of observations. That call has stepped nothing.
         TypeError: ``envs`` cannot send rows, which ``order="free"`` needs; nothing was reset.
-            ``policy`` cannot be called, or returned no batch or a recurrent state. Infos are not a
+            ``policy`` cannot be called, or returned a recurrent state or something without a
+            length. Infos are not a
             dictionary, as behind the wrapper ``DictInfoToList``; or ``is_success`` or ``success``
             of an episode is neither a flag, a number nor an array of them.
         RuntimeError: An environment failed in 100 episodes in a row.
@@ -144,7 +145,7 @@ def evaluate(
         options = conversion._options_as_arrays(options)
     space = envs.single_action_space
     asked = Player(policy, space, recurrent=recurrent, conversion=conversion)
-    tally = Tally(envs.num_envs, int(episodes_per_env))
+    counter = EpisodeCounter(envs.num_envs, int(episodes_per_env))
     total = envs.num_envs * int(episodes_per_env)
     with contextlib.ExitStack() as stack:
         Calls(envs).note()
@@ -153,23 +154,23 @@ def evaluate(
         playing = stack.enter_context(stepping(envs, order, seed, options))
         if progress is True:
             bar = stack.enter_context(contextlib.closing(Progress(total)))
-        while tally.done < total:
-            done, actions = tally.done, None
+        while counter.done < total:
+            done, actions = counter.done, None
             if playing.rows.size:
                 actions = asked(playing.observations, playing.rows, playing.first)
             step = playing.step(actions)
-            over = tally.add(step)
-            ended = tally.done - done
+            over = counter.add(step)
+            ended = counter.done - done
             # No environment has finished where no complete episode ended.
             rows, finished = step.rows, np.zeros_like(over)
             if ended:
-                finished = tally.episodes[rows] == episodes_per_env
+                finished = counter.episodes[rows] == episodes_per_env
             playing.go_on(over, finished)
             if ended and progress is True:
                 bar.advance("episodes", ended)
             elif ended and callable(progress):
-                progress(tally.done, total)
-    return tally.evaluation(seed, confidence)
+                progress(counter.done, total)
+    return counter.evaluation(seed, confidence)
 
 
 def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, progress: Any) -> None:
@@ -185,7 +186,7 @@ def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, prog
 
 
 class Player:
-    """Asks a policy for actions and counts them before anything is stepped.
+    """Calls a policy and checks the number of its actions before anything is stepped.
 
     Args:
         policy: A function, or an object with a method ``predict``.
@@ -210,12 +211,12 @@ class Player:
         self._recurrent = recurrent
 
     def __call__(self, observations: Any, rows: NDArray[np.intp], first: NDArray[np.bool_]) -> Any:
-        """One action for each of ``rows``.
+        """Returns one action for each of ``rows``.
 
         Raises:
             ValueError: The policy returned another number of actions.
             TypeError: It returned something that has no length, or a tuple that is not a batch.
-            Exception: Whatever it raises.
+            Exception: As raised by the policy.
         """
         further = (rows.copy(), first.copy()) if self._recurrent else ()
         answer = self._function(observations, *further)
@@ -239,7 +240,7 @@ def batches(space: Space[Any], actions: Any, name: str = "") -> Iterator[tuple[s
     """The parts of a batch of actions that have one entry an environment, and their names."""
     if isinstance(space, Dict) and isinstance(actions, dict):
         for key, part in space.spaces.items():
-            if key in actions:  # one that is missing is the environments' to refuse
+            if key in actions:  # the environments refuse missing ones
                 yield from batches(part, actions[key], f"{name} under {key!r}")
     elif isinstance(space, Tuple) and isinstance(actions, tuple):
         for place, (part, batch) in enumerate(zip(space.spaces, actions, strict=False)):

@@ -1,4 +1,4 @@
-"""Statistics of wrappers, which an evaluation leaves as they were."""
+"""Keeps the statistics of wrappers unchanged during an evaluation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cartwheel.wrappers.base import VectorWrapper
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What Gymnasium's RecordEpisodeStatistics knows of episodes that have ended.
+#: The queues of Gymnasium's RecordEpisodeStatistics.
 _QUEUES = ("return_queue", "length_queue", "time_queue")
 
 

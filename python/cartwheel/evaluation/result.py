@@ -23,31 +23,31 @@ class Evaluation:
     Means are over all episodes, which is the mean over the environments of each one's mean.
     Intervals are for that mean, at the level ``confidence``; each property names the formula.
 
-    Where environments failed, all this is about the episodes that were not cut by a failure. If
-    failing goes with how an episode goes (the long ones fail more often, say), their mean is not
-    that of all episodes, and no interval makes up for it: look at ``failures``.
+    Episodes that a failure cut short are not included. If failures depend on the course of an
+    episode (long ones may fail more often), the mean is biased, and no interval corrects that: look
+    at ``failures``.
 
-    There are two numbers of success. *At the end* (``successes``, ``success_rate``) an episode
-    succeeded if its last step said so. *Once* (``success_once``, ``success_once_rate``) it did if
-    any of its steps said so. They are the same where success ends the episode, and differ where it
-    goes on, as with ``ignore_terminations=True``: what was reached may be lost again.
+    Success is measured in two ways: *at the end* (``successes``, ``success_rate``), if the last
+    step of an episode reported it, and *once* (``success_once``, ``success_once_rate``), if any of
+    its steps did. They are equal where success ends the episode, and may differ where it goes on,
+    as with ``ignore_terminations=True``.
 
     Attributes:
         returns: Sums of rewards, ``float64``, not discounted.
         lengths: Steps, ``int64``.
         terminated: ``bool``: whether the last step was a termination.
         truncated: ``bool``: whether it was a truncation; both may be true.
-        successes: ``bool``: what ``is_success``, or else ``success``, said in the info of the last
-            step of this very episode; an array says that all of it is true, and ``None`` says
-            nothing. Where an episode did not say, false. ``None`` if no episode did. It is success
-            at the end, also called :attr:`success_at_end`.
+        successes: ``bool``: ``is_success``, or else ``success``, in the info of the last step of
+            the episode; an array counts as true if all of it is true, ``None`` as not reported.
+            False where an episode did not report. ``None`` if no episode did. It is success at the
+            end, also called :attr:`success_at_end`.
         failures: Episodes of each environment that a failure cut short, ``int64`` of shape
-            ``(num_envs,)``. They are in none of the other arrays: another episode was played in the
-            place of each.
+            ``(num_envs,)``. They are not in the other arrays: another episode was played instead of
+            each.
         seed: The seed of the first episodes, as it was given.
         confidence: The level of the intervals.
-        success_once: ``bool``: whether any step of this very episode said so, read as
-            ``successes``. ``None`` if no step of any episode said anything.
+        success_once: ``bool``: whether any step of the episode reported success, read as
+            ``successes``. ``None`` if no step of any episode reported.
     """
 
     returns: NDArray[np.float64]
@@ -61,7 +61,7 @@ class Evaluation:
     success_once: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        """Makes the arrays read-only, so that all properties speak of the same episodes."""
+        """Makes the arrays read-only, so that all properties agree."""
         arrays = (self.returns, self.lengths, self.terminated, self.truncated, self.failures)
         for array in (*arrays, self.successes, self.success_once):
             if array is not None:
@@ -120,12 +120,12 @@ class Evaluation:
 
     @property
     def success_at_end(self) -> NDArray[np.bool_] | None:
-        """The same as ``successes``: what the last step of each episode said."""
+        """The same as ``successes``: the report of the last step of each episode."""
         return self.successes
 
     @property
     def success_rate(self) -> float | None:
-        """Part of the episodes that succeeded at the end; ``None`` if no last step said."""
+        """Fraction of the episodes that succeeded at the end; ``None`` if none reported."""
         return _rate(self.successes)
 
     @property
@@ -135,7 +135,7 @@ class Evaluation:
 
     @property
     def success_once_rate(self) -> float | None:
-        """Part of the episodes that succeeded in any step; ``None`` if no step said."""
+        """Fraction of the episodes that succeeded in any step; ``None`` if none reported."""
         return _rate(self.success_once)
 
     @property
@@ -144,7 +144,7 @@ class Evaluation:
         return _interval(self.success_once, self.confidence)
 
     def summary(self) -> str:
-        """A few lines for people: how many episodes, mean, spread and interval of each figure.
+        """Returns a readable summary: the episodes, and mean, spread and interval of each figure.
 
         Success is that at the end; the line ``once`` is about success in any step.
 
@@ -209,8 +209,8 @@ def mean_interval(values: NDArray[np.float64], confidence: float) -> tuple[float
 
     Every environment ``i`` of ``N`` is a stratum with ``E`` episodes, mean ``m_i`` and sample
     variance ``s_i²``. The half width is ``t · sqrt(Σ s_i² / E) / N``, with ``t`` from Student's
-    distribution with ``(E - 1) · (Σ s_i²)² / Σ s_i⁴`` degrees of freedom. How much environments
-    differ from each other makes it no wider. Source: W. G. Cochran, Sampling Techniques, 3rd
+    distribution with ``(E - 1) · (Σ s_i²)² / Σ s_i⁴`` degrees of freedom. Differences between
+    environments do not widen it. Source: W. G. Cochran, Sampling Techniques, 3rd
     edition (1977), sections 5.4 and 5.6; the degrees of freedom are F. E. Satterthwaite's (1946).
 
     With ``E = 1`` an environment's own variance cannot be estimated. The rows then count as one
@@ -253,9 +253,9 @@ def rate_interval(successes: int, episodes: int, confidence: float) -> tuple[flo
     rate = successes / episodes
     z = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
     weight = z * z / episodes
-    centre = rate + weight / 2
+    center = rate + weight / 2
     half = z * math.sqrt(rate * (1 - rate) / episodes + weight / (4 * episodes))
-    return (centre - half) / (1 + weight), (centre + half) / (1 + weight)
+    return (center - half) / (1 + weight), (center + half) / (1 + weight)
 
 
 def student_t(probability: float, freedom: float) -> float:

@@ -1,4 +1,4 @@
-"""Steps of the rows that still play, in batches or in free order."""
+"""Steps the rows that still play, in batches or in free order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Stepping(Protocol):
-    """A vector environment of which some rows play and the others are left alone.
+    """A vector environment of which some rows play and the others rest.
 
     Attributes:
         rows: The next actions are for these rows, which play: all of them, ascending, or those that
@@ -37,10 +37,10 @@ class Stepping(Protocol):
     first: NDArray[np.bool_]
 
     def step(self, actions: Any) -> Step:
-        """Steps ``rows`` and returns what they did, or those that are done first."""
+        """Steps ``rows`` and returns their results, or those of the rows that are done first."""
 
     def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
-        """Lets rows of the step begin another episode if theirs is over, or rest if finished."""
+        """Begins another episode of rows that are over; rows that have finished rest."""
 
 
 @contextlib.contextmanager
@@ -51,7 +51,7 @@ def stepping(
 
     Raises:
         ValueError: The autoreset mode is not known, or batches are smaller than ``num_envs``.
-        TypeError: The order needs rows that can be sent. Infos of the reset are no dictionary.
+        TypeError: The order needs rows that can be sent. Infos of the reset are not a dictionary.
     """
     # Wrappers of Gymnasium have no `batch_size`, though what they wrap may have one.
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
@@ -60,7 +60,7 @@ def stepping(
             f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: "
             "evaluation steps whole batches"
         )
-    # In wrappers of Gymnasium rows cannot be stepped apart, and rows that are judged never can.
+    # In wrappers of Gymnasium rows cannot be stepped apart, nor rows with external rewards.
     by_row = getattr(envs, "steps_rows", False) and getattr(envs.unwrapped, "sends_rows", False)
     if order == "free":
         check_sends_rows(envs, order)
@@ -74,11 +74,11 @@ def stepping(
 
 
 class RowStepping:
-    """For cartwheel's own, in wrappers of cartwheel or without: rows that rest are not stepped.
+    """For cartwheel's environments, with or without its wrappers: rows at rest are not stepped.
 
     A row begins its next episode right after the last, in every mode: in the modes that leave it to
-    a later step, or to the caller, by a reset of these rows. So a policy is asked the very same
-    questions in every mode.
+    a later step, or to the caller, by a reset of these rows. So the policy sees the same
+    observations in every mode.
     """
 
     def __init__(self, envs: Any, seed: Any, options: Any) -> None:
@@ -125,7 +125,7 @@ class RowStepping:
 class BatchStepping:
     """For other vector environments, which only step all rows at once.
 
-    Rows that have finished go on with their last action; their results are not looked at.
+    Rows that have finished go on with their last action; their results are ignored.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class BatchStepping:
         self._finished = np.zeros(envs.num_envs, np.bool_)
         #: The actions of all rows.
         self._actions: Any = None
-        #: Of the last step: all observations, and whose episode it ended.
+        #: All observations of the last step, and the episodes that it ended.
         self._batch: Any = None
         self._over = np.zeros(envs.num_envs, np.bool_)
 
     def step(self, actions: Any) -> Step:
-        """Steps all rows and returns what happened to those that play."""
+        """Steps all rows and returns the results of those that play."""
         if len(self.rows) < self._envs.num_envs:
             space = self._envs.single_action_space
             actions = nested.put(space, self._actions, self.rows, actions)
@@ -165,7 +165,7 @@ class BatchStepping:
         return rewards, terminations, truncations, infos
 
     def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
-        """Waits for resets of the next step, or makes them; what the mode asks for."""
+        """Waits for the resets of the next step, or makes them, as the mode requires."""
         self._finished[self.rows[finished]] = True
         done = bool(self._finished.all())
         began = np.zeros(self._envs.num_envs, np.bool_)
@@ -190,7 +190,7 @@ class BatchStepping:
 
 
 class FreeStepping:
-    """For cartwheel's own that send rows, in wrappers of cartwheel or without.
+    """For cartwheel's vector environments that send rows, with or without its wrappers.
 
     A batch has the rows that are done, in the order in which they are. Those whose episode goes on,
     or begins, are the next ``rows``. Where the mode leaves a reset to a later step or to the
@@ -208,7 +208,7 @@ class FreeStepping:
         self._resetting = np.zeros(envs.num_envs, np.bool_)
         #: Of the last batch: which rows were reset.
         self._begun = self._resetting
-        #: What was stepped of it, and where that is in the batch.
+        #: The rows that were stepped, and their places in the batch.
         self._stepped = self._places = self.rows
 
     def step(self, actions: Any) -> Step:

@@ -166,7 +166,7 @@ def space_form(space: Space[Any]) -> dict[str, Any]:
 
 
 def _env_spec(envs: Any) -> dict[str, str]:
-    """The specification of one environment; nothing if it cannot be serialised."""
+    """The specification of one environment; nothing if it cannot be serialized."""
     spec = single_spec(envs)
     if spec is None:
         return {}

@@ -382,7 +382,7 @@ class VideoFile:
                 f"{self._shape}."
             )
         height, width = frame.shape[:2]
-        if height % 2 or width % 2:  # yuv420p has one colour for two by two pixels
+        if height % 2 or width % 2:  # yuv420p has one color for two by two pixels
             frame = np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)))
         picture = load_library("av").VideoFrame.from_ndarray(
             np.ascontiguousarray(frame), format="rgb24"

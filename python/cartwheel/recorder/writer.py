@@ -48,7 +48,7 @@ class Writer:
         #: frames of the last one, and so the environments.
         self._fault: Fault | None = None
         self._changed = threading.Condition()
-        # Ends with the program even if `close` is never called; the recorder's finaliser calls it.
+        # Ends with the program even if `close` is never called; the recorder's finalizer calls it.
         self._thread = threading.Thread(target=self._run, name="cartwheel-recorder", daemon=True)
         self._thread.start()
 

@@ -1,4 +1,4 @@
-"""Generalised advantage estimation."""
+"""Generalized advantage estimation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gae(
     num_threads: int | None = None,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Computes generalised advantages, and the returns to which values are fitted.
+    """Computes generalized advantages, and the returns to which values are fitted.
 
     .. code-block:: text
 

@@ -1,4 +1,4 @@
-"""Arrays of a rollout while it is recorded: steps, final observations, and what is carried on."""
+"""Arrays of a rollout while it is recorded: steps, final observations and carried state."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Carry:
             lengths=np.zeros(num_envs, np.int64),
         )
 
-    def of(self, rows: NDArray[np.int64]) -> Carry:
+    def take(self, rows: NDArray[np.int64]) -> Carry:
         """Returns the state of some rows."""
         return Carry(**{name: part[rows] for name, part in vars(self).items()})
 

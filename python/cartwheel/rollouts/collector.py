@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Collector:
-    """Runs a policy in vector environments and returns what happened as :class:`Rollout`.
+    """Runs a policy in vector environments and returns :class:`Rollout` objects.
 
     Example:
         >>> import cartwheel
@@ -67,7 +67,7 @@ class Collector:
     * ``num_episodes``: this number of episodes in all, at least one of each environment. They are
       dealt evenly; if the number does not divide, rows of low numbers play one more. Every rollout
       begins with a reset, and rows that have played theirs rest. (Taking the first episodes to end
-      instead would favour short episodes.)
+      instead would favor short episodes.)
 
     With the last two, ``num_steps`` is an upper bound, and ``DISABLED`` with ``on_done="freeze"``
     is the cheapest mode, because resting rows cost nothing there. In any other mode the
@@ -135,7 +135,7 @@ class Collector:
     between two calls of :meth:`collect`. With more, rows that have their steps begin the next
     rollouts. With ``columns=B`` a rollout has the first ``B`` rows to have their steps
     (:attr:`Rollout.env_index`), and no row is more than ``run_ahead + 1`` columns in front of the
-    slowest. Nothing is dropped, so fast rows are not favoured. With ``background=True`` a thread
+    slowest. Nothing is dropped, so fast rows are not favored. With ``background=True`` a thread
     collects, at most ``queue`` rollouts ahead. :attr:`Rollout.policy_version` says which policy
     made each action. With one :meth:`update` after each rollout and without ``columns``, an action
     is at most ``run_ahead`` updates old, and in the background ``run_ahead + queue + 1``.
@@ -262,7 +262,7 @@ class Collector:
 
     @property
     def policy(self) -> Policy:
-        """What acts; the next call is for a policy that was set.
+        """The policy; one that was set acts from the next call on.
 
         Raises:
             TypeError: What was set cannot be called; the policy stays.
@@ -371,7 +371,7 @@ class Collector:
             return rollout
 
     def update(self, change: Callable[[], Any] | None = None) -> int:
-        """Changes what acts, between two calls of the policy.
+        """Changes the policy between two of its calls.
 
         It waits for the call that is in progress, calls ``change``, and counts a version. So every
         call of the policy sees one version. What acts must be no module that a learner changes in
@@ -408,7 +408,7 @@ class Collector:
             self._session.source.rest()
 
     def close(self) -> None:
-        """Ends the thread of the background and drops what is unfinished; may be called again.
+        """Ends the background thread and drops unfinished rollouts; may be called again.
 
         It does not close the environments, in which nothing is in flight afterwards.
 

@@ -1,4 +1,4 @@
-"""Records a rollout: restarts finished rows, keeps final observations, knows when it is done."""
+"""Records a rollout: restarts finished rows and keeps final observations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     #: the next row does not show.
     Marks = tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]
 
-#: What ``step`` returns.
+#: The result of ``step``.
 Step: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]
 
 #: The most steps of a rollout slab.
@@ -164,7 +164,7 @@ class Recording:
             self.finals.add_infos(segment.steps - 1, step[4])
         elif self.mode == AutoresetMode.DISABLED:
             over = step[2] | step[3]
-            rows = np.flatnonzero(over)  # by which NumPy takes few of many rows faster
+            rows = np.flatnonzero(over)  # faster than a mask for few of many rows
             if len(rows):
                 self.finals.add(nested.at(self.shown, rows))
                 self.shown, _ = self.envs.reset(options={"reset_mask": over})
@@ -254,7 +254,7 @@ class EpisodeRecording(Recording):
         """Lets rows rest after their last episode, and restarts the others."""
         after, resting = segment.steps, self.resting
         flags = segment.terminated[after - 1], segment.truncated[after - 1]
-        over = flags[0] | flags[1]  # as the environments see it
+        over = flags[0] | flags[1]  # in the environments
         if resting.any():
             before = nested.at(segment.observations, after - 1)
             segment.show(resting, nested.at(before, resting))

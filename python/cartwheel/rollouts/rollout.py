@@ -129,7 +129,9 @@ class Rollout(Estimators):
             ValueError: ``order`` or ``bootstrap`` is unknown, ``n_step`` is below 1 or needs
                 ``gamma``, or ``gamma`` is outside [0, 1].
         """
-        return Transitions.of(self, order=order, n_step=n_step, gamma=gamma, bootstrap=bootstrap)
+        return Transitions.from_rollout(
+            self, order=order, n_step=n_step, gamma=gamma, bootstrap=bootstrap
+        )
 
     def flatten(self, *, valid_only: bool = True) -> Rows:
         """Returns the rows without their time axis, time-major.
@@ -140,7 +142,7 @@ class Rollout(Estimators):
         Returns:
             Copies, or views of this rollout if no row is left out.
         """
-        return Rows.of(self, valid_only=valid_only)
+        return Rows.from_rollout(self, valid_only=valid_only)
 
     def minibatches(
         self,
@@ -180,7 +182,7 @@ class Rollout(Estimators):
             length = (
                 self.num_steps if length is None else as_integer("length", length, 1, limit=1 << 32)
             )
-            places = Places.of(self, length, length, stop_at_done=False)
+            places = Places.from_rollout(self, length, length, stop_at_done=False)
             count = len(places.starts)
         order = np.arange(count)
         if shuffle:
@@ -203,7 +205,7 @@ class Rollout(Estimators):
         Args:
             complete_only: Only episodes that end in this rollout; they may begin in an earlier one.
         """
-        return Episodes.of(self, complete_only=complete_only)
+        return Episodes.from_rollout(self, complete_only=complete_only)
 
     def windows(
         self, length: int, stride: int | None = None, *, stop_at_done: bool = True
@@ -221,7 +223,9 @@ class Rollout(Estimators):
         """
         length = as_integer("length", length, 1, limit=1 << 32)
         stride = length if stride is None else as_integer("stride", stride, 1, limit=1 << 32)
-        return Places.of(self, length, stride, stop_at_done=stop_at_done).windows(self, length)
+        return Places.from_rollout(self, length, stride, stop_at_done=stop_at_done).windows(
+            self, length
+        )
 
     def tail(self, n: int) -> Rollout:
         """Returns the last ``n`` steps as a rollout of views.

@@ -79,7 +79,7 @@ class Transitions:
         return one_line("Transitions", f"{len(self)} transitions{steps}", self.extras)
 
     @classmethod
-    def of(
+    def from_rollout(
         cls,
         rollout: Record,
         *,
@@ -186,7 +186,7 @@ class Rows:
         return Rows(**{name: nested.at(part, index) for name, part in vars(self).items()})
 
     @classmethod
-    def of(cls, rollout: Record, *, valid_only: bool = True) -> Rows:
+    def from_rollout(cls, rollout: Record, *, valid_only: bool = True) -> Rows:
         """Returns the rows of a rollout: copies, or views if no row is left out."""
         num_steps, num_envs = rollout.valid.shape
         parts = {
@@ -267,7 +267,9 @@ class Places:
         return Places(self.starts[index], self.columns[index], self.lengths[index])
 
     @classmethod
-    def of(cls, rollout: Record, length: int, stride: int, *, stop_at_done: bool) -> Places:
+    def from_rollout(
+        cls, rollout: Record, length: int, stride: int, *, stop_at_done: bool
+    ) -> Places:
         """Returns the places of all windows of a rollout."""
         num_steps, num_envs = rollout.valid.shape
         if stop_at_done:
@@ -366,7 +368,7 @@ class Episodes:
         return (Episode(*row) for row in zip(*columns, strict=True))
 
     @classmethod
-    def of(cls, rollout: Record, *, complete_only: bool = False) -> Episodes:
+    def from_rollout(cls, rollout: Record, *, complete_only: bool = False) -> Episodes:
         """Finds the episodes of a rollout; with ``complete_only``, only those that end in it."""
         steps, rows, stops = runs(rollout, complete_only=complete_only)
         carry = rollout.carry

@@ -1,4 +1,4 @@
-"""A test kit for authors of environments: one call that says whether an environment behaves.
+"""A test kit for authors of environments: one call checks an environment.
 
 Example:
     >>> import gymnasium as gym, cartwheel

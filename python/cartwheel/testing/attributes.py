@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_parameters(kit: Kit) -> str:
-    """Reading a parameter changes nothing, and setting it to its own value neither."""
+    """Reading a parameter, or setting it to its own value, changes nothing."""
     envs = kit.envs
     names = getattr(envs, "parameters", None)
     if names is None:
@@ -46,14 +46,14 @@ def _write_back(kit: Kit, name: str) -> None:
 
 
 def _assert_no_effect(kit: Kit, do: Callable[[], object], text: str, remedy: str) -> None:
-    """Fails if rows go on in another way when ``do`` is called in the middle."""
+    """Fails if rows go on differently after a call of ``do`` in the middle of a run."""
     steps = max(1, kit.steps // 4)
     plain = kit.run(kit.envs, steps=2 * steps)
     player = kit.run(kit.envs, steps=steps)
     do()
     player.run(steps)
     places = f"after {text} in step {steps}", "without it"
-    kit.assert_same(player, plain.lives, places, remedy, strict_infos=True)
+    kit.assert_same(player, plain.traces, places, remedy, strict_infos=True)
 
 
 def check_states(kit: Kit) -> str:
@@ -63,11 +63,11 @@ def check_states(kit: Kit) -> str:
         raise Unchecked("the vector environment has no `get_state` and `set_state`")
     steps = max(1, kit.steps // 4)
     player = kit.run(envs, steps=steps)
-    rows = [row for row in player.lives if not player.over[row]]
+    rows = [row for row in player.traces if not player.over[row]]
     if not rows:
         raise Unchecked(f"all rows are over after {steps} steps")
-    turns = player.turns.copy()
-    begun = {row: len(player.lives[row]) for row in rows}
+    step_counts = player.step_counts.copy()
+    begun = {row: len(player.traces[row]) for row in rows}
     try:
         states = envs.get_state(rows)
     except ValueError as error:
@@ -75,7 +75,7 @@ def check_states(kit: Kit) -> str:
             raise
         raise Unchecked("the environment cannot be saved") from error
     player.run(steps)
-    before = {row: player.lives[row][at:] for row, at in begun.items()}
+    before = {row: player.traces[row][at:] for row, at in begun.items()}
     _assert_no_effect(
         kit,
         lambda: envs.get_state(rows),
@@ -90,9 +90,9 @@ def check_states(kit: Kit) -> str:
     if not rows:
         raise Unchecked("all rows are over where their states should be set")
     envs.set_state(rows, states)
-    player.turns[rows] = turns[rows]
+    player.step_counts[rows] = step_counts[rows]
     for row in rows:
-        player.lives[row] = []
+        player.traces[row] = []
     player.run(steps)
     kit.assert_same(
         player,

@@ -1,4 +1,4 @@
-"""The test kit's one call: every check in turn, and a report."""
+"""``check_vector_env``: runs every check in turn and reports."""
 
 from __future__ import annotations
 
@@ -95,19 +95,20 @@ def check_vector_env(
 
     Environments of the same kind are made from the ``spec`` or the functions of ``envs``, and
     closed again. Where no episode ends within ``steps``, they get a limit of steps. A vector
-    environment that cannot be made again is checked alone, and the report says what was left out.
+    environment that cannot be made again is checked alone, and the report names the checks that
+    were left out.
 
     Args:
         envs: A vector environment of cartwheel, or of Gymnasium. It is reset with the seed in the
             end, and stays open. After a failure, close it: rows may be in flight.
         seed: Row ``i`` gets the seed ``seed + i``; the actions are always the same.
-        steps: Steps of each run. With too few steps, no episode ends by nature.
+        steps: Steps of each run. With too few steps, no episode ends.
         skip: Names of checks that are left out, of :data:`CHECKS`.
         ignore_infos: Keys of infos that are not compared, because they show times or count
             episodes, such as ``"episode"`` of ``RecordEpisodeStatistics``.
 
     Returns:
-        What was checked, and what was not, and why.
+        The checks that passed, and those that were skipped, with the reason.
 
     Raises:
         EnvCheckError: The first check that fails. What the environment raised is its cause.

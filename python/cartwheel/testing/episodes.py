@@ -1,4 +1,4 @@
-"""Checks of episodes: how they begin and end, and what their seeds decide.
+"""Checks of episodes: their beginnings, their ends and their seeds.
 
 The checks are ``masked_reset``, ``frozen_rows``, ``time_limit``, ``same_seed`` and ``other_seeds``.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel.testing.compare import first_difference
-from cartwheel.testing.kit import WATCHED
+from cartwheel.testing.kit import MAX_TRACED
 from cartwheel.testing.report import Unchecked
 from cartwheel.testing.traces import STREAMS, compare, row_of
 
@@ -29,24 +29,24 @@ _FROZEN = (
 
 
 def check_masked_reset(kit: Kit) -> str:
-    """A reset of some rows begins their episodes, and the other rows do not notice."""
+    """A reset of some rows begins their episodes and leaves the other rows as they are."""
     with kit.several() as envs:
         steps = max(1, kit.steps // 2)
         whole = kit.run(envs, steps=2 * steps)
         player = kit.run(envs, steps=steps)
         before = player.observations
         mask = np.arange(envs.num_envs) % 2 == 0
-        others = [row for row in player.lives if not mask[row]]
+        others = [row for row in player.traces if not mask[row]]
         player.reset(mask, seed=kit.seed)
         for row in others:
             _assert_shown(kit, envs, before, player.observations, row, steps)
         player.run(steps)
         places = "after a reset of other rows", "without it"
-        kit.assert_same(player, whole.lives, places, _MASKED, rows=others)
+        kit.assert_same(player, whole.traces, places, _MASKED, rows=others)
         places = "after a reset of these rows", "after a reset of all"
-        again = [row for row in player.lives if mask[row]]
-        kit.assert_same(player, whole.lives, places, _MASKED, rows=again)
-        return f"{len(again)} of {len(player.lives)} rows reset after {steps} steps"
+        again = [row for row in player.traces if mask[row]]
+        kit.assert_same(player, whole.traces, places, _MASKED, rows=again)
+        return f"{len(again)} of {len(player.traces)} rows reset after {steps} steps"
 
 
 def _assert_shown(kit: Kit, envs: Any, before: Any, now: Any, row: int, step: int) -> None:
@@ -62,7 +62,7 @@ def _assert_shown(kit: Kit, envs: Any, before: Any, now: Any, row: int, step: in
 
 
 def check_frozen_rows(kit: Kit) -> str:
-    """Rows that are over repeat themselves, and a reset thaws them."""
+    """Rows that are over repeat their last result until they are reset."""
     given = kit.given
     freezes = getattr(given, "on_done", None) == "freeze" and kit.mode is AutoresetMode.DISABLED
     if freezes and kit.envs is given:
@@ -83,7 +83,7 @@ def _freeze(kit: Kit, envs: Any) -> int:
     frozen: dict[int, tuple[Any, ...]] = {}
     for step in range(1, kit.steps + 1):
         result = player.step()
-        for row in player.lives:
+        for row in player.traces:
             observation = row_of(envs.single_observation_space, result[0], row)
             shown = (observation, *(each[row] for each in result[1:4]))
             if row in frozen:
@@ -96,7 +96,7 @@ def _freeze(kit: Kit, envs: Any) -> int:
         fresh = kit.player(envs, restarts=False)
         fresh.reset(seed=kit.seed)
         places = "when a frozen row is reset", "at a reset of all rows"
-        kit.assert_same(player, fresh.lives, places, _FROZEN, rows=frozen)
+        kit.assert_same(player, fresh.traces, places, _FROZEN, rows=frozen)
     return len(frozen)
 
 
@@ -117,24 +117,26 @@ def _assert_frozen(
 
 def check_time_limit(kit: Kit) -> str:
     """No episode is longer than the declared limit, and one that reaches it is truncated."""
-    declared = kit.twins.single_limit()
+    declared = kit.variants.single_limit()
     checked = []
     for limit, made in ((declared, None), (3, 3)):
         if limit is None or limit > 16 * kit.steps:
             continue
         with kit.made(3, limit=made) as envs:
             player = kit.run(envs, steps=max(limit + 1, kit.steps))
-        reached = sum(_assert_limited(kit, limit, row, life) for row, life in player.lives.items())
+        reached = sum(
+            _assert_limited(kit, limit, row, trace) for row, trace in player.traces.items()
+        )
         checked.append(f"{limit} (reached {reached} times)")
     if declared is None:
         kit.notes.append("the environment declares no `max_episode_steps`")
     return f"limits of {' and '.join(checked)} steps"
 
 
-def _assert_limited(kit: Kit, limit: int, row: int, life: list[Any]) -> int:
+def _assert_limited(kit: Kit, limit: int, row: int, trace: list[Any]) -> int:
     """Fails if an episode is too long; returns how many reached the limit."""
     length = reached = 0
-    for event in life:
+    for event in trace:
         length = 0 if event.is_reset else length + 1
         if length == limit and not event.is_reset:
             reached += 1
@@ -162,18 +164,18 @@ def check_same_seed(kit: Kit) -> str:
     """The same seed gives the same transcript, again and in a new vector environment."""
     first, again = kit.run(kit.envs), kit.run(kit.envs)
     places = "in the second run of one object", "in the first"
-    kit.assert_same(again, first.lives, places, _REMEDY, strict_infos=True)
-    text = f"2 runs of {len(first.lives)} rows × {kit.steps} steps"
-    num_envs = min(kit.envs.num_envs, WATCHED)
+    kit.assert_same(again, first.traces, places, _REMEDY, strict_infos=True)
+    text = f"2 runs of {len(first.traces)} rows × {kit.steps} steps"
+    num_envs = min(kit.envs.num_envs, MAX_TRACED)
     try:
         with kit.made(num_envs, mode=kit.mode) as envs:
             new = kit.run(envs)
     except Unchecked:
         return text
-    rows = sorted(first.lives.keys() & new.lives.keys() - {num_envs - 1})
+    rows = sorted(first.traces.keys() & new.traces.keys() - {num_envs - 1})
     rows = [0] if num_envs == 1 else rows
     places = "in a new vector environment", "in the given one"
-    kit.assert_same(new, first.lives, places, _REMEDY, rows=rows)
+    kit.assert_same(new, first.traces, places, _REMEDY, rows=rows)
     return f"{text}, and 1 of a new object"
 
 
@@ -186,19 +188,19 @@ def check_other_seeds(kit: Kit) -> str:
     with kit.several() as envs:
         seeds = [kit.seed + number * _APART for number in range(_SEEDS)]
         steps = max(8, kit.steps // 4)
-        lives = [kit.run(envs, seed=seed, steps=steps).lives[0] for seed in seeds]
-        if any(compare(life, lives[0]) is not None for life in lives):
+        traces = [kit.run(envs, seed=seed, steps=steps).traces[0] for seed in seeds]
+        if any(compare(trace, traces[0]) is not None for trace in traces):
             return f"{_SEEDS} seeds × {steps} steps"
         player = kit.player(envs)
         player.reset(seed=kit.seed)
         player.run(steps)
-        begun = len(player.lives[0])
+        begun = len(player.traces[0])
         player.reset()
-        player.turns[:] = 0
+        player.step_counts[:] = 0
         player.run(steps)
-        life = player.lives[0]
-    infos = {key for event in life for key in event.info}
-    if compare(life[:begun], life[begun:], infos) is None:
+        trace = player.traces[0]
+    infos = {key for event in trace for key in event.info}
+    if compare(trace[:begun], trace[begun:], infos) is None:
         raise Unchecked("deterministic: episodes with the same actions are alike")
     kit.fail(
         f"{_SEEDS} seeds from {seeds[0]} to {seeds[-1]} give row 0 the same {steps} steps, but "

@@ -1,4 +1,4 @@
-"""What all checks need: the environment, others like it, and the lives of single environments."""
+"""The state that all checks share: the environment, its variants and reference traces."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.testing.player import Player
 from cartwheel.testing.report import EnvCheckError, Unchecked
 from cartwheel.testing.traces import Actions, compare, field_of, moment
-from cartwheel.testing.variants import twins_of
+from cartwheel.testing.variants import variants_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gymnasium.vector import AutoresetMode, VectorEnv
 
-    from cartwheel.testing.traces import Life
+    from cartwheel.testing.traces import Trace
 
-#: The most rows of a vector environment whose lives are recorded.
-WATCHED = 17
+#: The most rows of a vector environment whose traces are recorded.
+MAX_TRACED = 17
 
 
 class Kit:
-    """The environment under test, and what checks compare it with.
+    """The environment under test, and the references that checks compare it with.
 
     Attributes:
         envs: The vector environment under test.
-        twins: Makes vector environments like it.
+        variants: Makes vector environments like it.
         name: Its id, or the name of its class, for errors.
         seed: The seed of row 0; row ``i`` gets ``seed + i``.
         steps: Steps of each run.
-        ignored: Keys of infos that are compared nowhere.
-        actions: What rows do.
+        ignored: Keys of infos that are not compared.
+        actions: The actions of the rows.
         check: The name of the check that runs.
         notes: Remarks for the report.
     """
@@ -44,9 +44,9 @@ class Kit:
     def __init__(
         self, envs: VectorEnv[Any, Any, Any], seed: int, steps: int, ignored: Iterable[str]
     ) -> None:
-        """Takes the vector environment under test."""
+        """Keeps the vector environment under test; resets nothing."""
         self.given = envs
-        self.twins = twins_of(envs)
+        self.variants = variants_of(envs)
         self.seed = seed
         self.steps = steps
         self.ignored = frozenset(ignored)
@@ -63,7 +63,7 @@ class Kit:
         spec = self.given.spec
         if env_id is not None or spec is not None:
             return str(env_id if spec is None else spec.id)
-        env = self.twins.make_single()
+        env = self.variants.make_single()
         if env is None:
             return type(self.given).__name__
         name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
@@ -78,7 +78,7 @@ class Kit:
         if getattr(self.given, "batch_size", self.given.num_envs) == self.given.num_envs:
             return self.given
         if self._whole is None:
-            self._whole = self.twins.make(min(self.given.num_envs, WATCHED), mode=self.mode)
+            self._whole = self.variants.make(min(self.given.num_envs, MAX_TRACED), mode=self.mode)
         return self._whole
 
     @property
@@ -90,7 +90,7 @@ class Kit:
     @contextlib.contextmanager
     def made(self, num_envs: int, **keywords: Any) -> Iterator[Any]:
         """A vector environment like the given one, for the time of the block."""
-        envs = self.twins.make(num_envs, **keywords)
+        envs = self.variants.make(num_envs, **keywords)
         try:
             yield envs
         finally:
@@ -106,7 +106,7 @@ class Kit:
                 yield envs
 
     def close(self) -> None:
-        """Closes what was made, and drops what refers to this kit."""
+        """Closes the environments that this kit made, and drops its traces."""
         self._singles.clear()
         if self._whole is not None:
             self._whole.close()
@@ -114,10 +114,10 @@ class Kit:
     # Runs
 
     def player(self, envs: Any, *, seed: int | None = None, **keywords: Any) -> Player:
-        """A player of ``envs``, which were not reset, with up to 17 watched rows."""
-        watched = sorted({*range(min(envs.num_envs, WATCHED - 1)), envs.num_envs - 1})
+        """A player of ``envs``, which were not reset, with up to 17 traced rows."""
+        traced = sorted({*range(min(envs.num_envs, MAX_TRACED - 1)), envs.num_envs - 1})
         seed = self.seed if seed is None else seed
-        return Player(envs, seed, self.actions, watched, **keywords)
+        return Player(envs, seed, self.actions, traced, **keywords)
 
     def run(self, envs: Any, *, seed: int | None = None, steps: int | None = None) -> Player:
         """Resets with the seed and plays; returns the player."""
@@ -127,7 +127,7 @@ class Kit:
         return player.run(self.steps if steps is None else steps)
 
     def singles(self, *, ending: bool = False) -> Singles:
-        """The lives of single environments; ``ending``: with the limit :attr:`short`."""
+        """The traces of single environments; ``ending``: with the limit :attr:`short`."""
         limit = self.short if ending else None
         if limit not in self._singles:
             self._singles[limit] = Singles(self, limit)
@@ -135,9 +135,9 @@ class Kit:
 
     @property
     def short(self) -> int | None:
-        """A limit of episodes with which some end in a run; ``None`` if they do so by nature."""
-        lives = (self.singles().life(row) for row in range(3))
-        ends = any(event.is_end for life in lives for event in life)
+        """A step limit with which episodes end in a run; ``None`` if some end without one."""
+        traces = (self.singles().trace(row) for row in range(3))
+        ends = any(event.is_end for trace in traces for event in trace)
         return None if ends else max(1, self.steps // 8)
 
     def note_mixed(self) -> None:
@@ -153,12 +153,12 @@ class Kit:
         """Info keys with one type at resets (``True``) and another in steps (``False``).
 
         Gymnasium gives a batch the type of its first row, so in batches with both kinds of rows
-        these values are rounded. They are compared nowhere.
+        these values are rounded. They are not compared.
         """
         kinds: defaultdict[str, dict[bool, str]] = defaultdict(dict)
         with contextlib.suppress(Unchecked):
             for row in range(3):
-                for event in self.singles().life(row):
+                for event in self.singles().trace(row):
                     for key, value in event.info.items():
                         kinds[key].setdefault(event.is_reset, type_of(value))
         mixed = {key: kind for key, kind in kinds.items() if len(set(kind.values())) > 1}
@@ -173,28 +173,28 @@ class Kit:
     def assert_same(
         self,
         player: Player,
-        others: dict[int, Life] | Singles,
+        others: dict[int, Trace] | Singles,
         places: tuple[str, str],
         remedy: str,
         *,
         rows: Iterable[int] | None = None,
         strict_infos: bool = False,
     ) -> None:
-        """Fails unless rows of a player have the same lives as others.
+        """Fails unless rows of a player have the same traces as others.
 
         Args:
             player: The player.
-            others: The other lives, by row.
+            others: The other traces, by row.
             places: Where the player's values are from, and where the others, for the error.
             remedy: How to fix a difference.
-            rows: The rows; by default all watched ones.
+            rows: The rows; by default all traced ones.
             strict_infos: Compare infos that have two types, too.
         """
         without = self.ignored if strict_infos else self.ignored | self.mixed.keys()
-        for row in player.lives if rows is None else rows:
-            life = player.lives[row]
-            other = others.life(row) if isinstance(others, Singles) else others[row]
-            found = compare(life, other, without)
+        for row in player.traces if rows is None else rows:
+            trace = player.traces[row]
+            other = others.trace(row) if isinstance(others, Singles) else others[row]
+            found = compare(trace, other, without)
             if found is not None:
                 number, (path, one, two) = found
                 path = field_of(path)
@@ -205,27 +205,27 @@ class Kit:
                         f"`ignore_infos=[{key}]`."
                     )
                 self.fail(
-                    f"{path} of row {row} {moment(life, number)} is {one} {places[0]} and "
+                    f"{path} of row {row} {moment(trace, number)} is {one} {places[0]} and "
                     f"{two} {places[1]} (seed {self.seed + row})",
                     remedy,
                 )
 
 
 class Singles:
-    """The lives of single environments: of row ``i`` alone, with the seed ``seed + i``."""
+    """Traces of single environments: row ``i`` alone, with the seed ``seed + i``."""
 
     def __init__(self, kit: Kit, limit: int | None) -> None:
-        """Takes the kit, whose twins it makes, and the limit of their episodes."""
+        """Keeps the kit and the step limit of the environments that it makes."""
         self._kit = kit
         self._limit = limit
-        self._lives: dict[int, Life] = {}
+        self._traces: dict[int, Trace] = {}
 
-    def life(self, row: int) -> Life:
-        """The life of one row, as many steps as a run has."""
-        if row not in self._lives:
+    def trace(self, row: int) -> Trace:
+        """Returns the trace of one row, as long as a run."""
+        if row not in self._traces:
             with self._kit.made(1, first=row, limit=self._limit) as envs:
-                self._lives[row] = self._kit.run(envs, seed=self._kit.seed + row).lives[0]
-        return self._lives[row]
+                self._traces[row] = self._kit.run(envs, seed=self._kit.seed + row).traces[0]
+        return self._traces[row]
 
 
 def type_of(value: Any) -> str:

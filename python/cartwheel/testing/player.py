@@ -1,4 +1,4 @@
-"""Steps a vector environment and records the lives of its rows."""
+"""Steps a vector environment and records the traces of its rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel.testing.traces import Actions, Life
+    from cartwheel.testing.traces import Actions, Trace
 
 Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
 
@@ -25,13 +25,13 @@ Batch = tuple[Any, Any, Any, Any, dict[str, Any]]
 class Player:
     """Steps a vector environment, all rows at once, with actions that depend on the row's seed.
 
-    Rows that are over are reset as the autoreset mode wants it.
+    Rows that are over are reset as the autoreset mode requires.
 
     Attributes:
-        lives: For each watched row, its life since its last seed.
+        traces: For each traced row, its trace since its last seed.
         observations: The last batch of observations.
         over: Rows that are over and have not been reset, ``bool`` of shape ``(num_envs,)``.
-        turns: The number of steps of each row since its last seed, ``int64``.
+        step_counts: The number of steps of each row since its last seed, ``int64``.
     """
 
     def __init__(
@@ -39,18 +39,18 @@ class Player:
         envs: VectorEnv[Any, Any, Any],
         seed: int,
         actions: Actions,
-        watched: Iterable[int] | None = None,
+        traced: Iterable[int] | None = None,
         *,
         restarts: bool = True,
         inspect: Callable[[int, Batch], None] | None = None,
     ) -> None:
-        """Takes the environments; :meth:`reset` begins.
+        """Keeps the environments; :meth:`reset` begins.
 
         Args:
             envs: The vector environment.
             seed: Row ``i`` gets the seed ``seed + i``.
-            actions: What the rows do.
-            watched: The rows whose lives are recorded; by default all.
+            actions: The actions of the rows.
+            traced: The rows whose traces are recorded; by default all.
             restarts: Whether rows that are over are reset in the mode ``DISABLED``.
             inspect: Called with the number of the call and its result.
         """
@@ -59,11 +59,11 @@ class Player:
         self.actions = actions
         self.restarts = restarts
         self.inspect = inspect
-        self.lives: dict[int, Life] = {
-            row: [] for row in (range(envs.num_envs) if watched is None else watched)
+        self.traces: dict[int, Trace] = {
+            row: [] for row in (range(envs.num_envs) if traced is None else traced)
         }
         self.over = np.zeros(envs.num_envs, np.bool_)
-        self.turns = np.zeros(envs.num_envs, np.int64)
+        self.step_counts = np.zeros(envs.num_envs, np.int64)
         self.seeds = seed + np.arange(envs.num_envs)
         self.observations: Any = None
         self.calls = 0
@@ -71,7 +71,7 @@ class Player:
     def reset(
         self, mask: NDArray[np.bool_] | None = None, *, seed: int | None = None
     ) -> dict[str, Any]:
-        """Resets all rows or some; a row that gets a seed begins a new life.
+        """Resets all rows or some; a row that gets a seed begins a new trace.
 
         Args:
             mask: The rows; ``None`` for all.
@@ -86,21 +86,21 @@ class Player:
         rows = np.ones(self.envs.num_envs, np.bool_) if mask is None else mask
         self.over &= ~rows
         if seed is not None:
-            self.turns[rows] = 0
+            self.step_counts[rows] = 0
             self.seeds[rows] = seed + np.flatnonzero(rows)
         flags = np.zeros(self.envs.num_envs, np.bool_)
         result = self.observations, flags * 0.0, flags, flags, infos
-        for row in self.lives:
+        for row in self.traces:
             if rows[row]:
                 if seed is not None:
-                    self.lives[row] = []
-                self.lives[row].append(self._event(result, row, is_reset=True))
+                    self.traces[row] = []
+                self.traces[row].append(self._event(result, row, is_reset=True))
         self._inspect(result)
         return infos
 
     def step(self) -> Batch:
         """Steps every row, and resets rows that are over in the mode ``DISABLED``."""
-        actions = self.actions.batch(self.seeds, self.turns)
+        actions = self.actions.batch(self.seeds, self.step_counts)
         with _Noted(f"in step {self.calls}, all rows"):
             result: Batch = self.envs.step(actions)
         self._inspect(result)
@@ -143,7 +143,7 @@ class Player:
                 again &= ~over
             if again.any():
                 chosen = rows[again]
-                envs.send(self.actions.batch(self.seeds[chosen], self.turns[chosen]), chosen)
+                envs.send(self.actions.batch(self.seeds[chosen], self.step_counts[chosen]), chosen)
 
     def _inspect(self, result: Batch) -> None:
         if self.inspect is not None:
@@ -153,8 +153,8 @@ class Player:
     def _record(self, rows: NDArray[np.int64], result: Batch, resetting: NDArray[np.bool_]) -> None:
         """Appends the events of a batch; rows that are ``resetting`` ignored their action."""
         infos = result[4]
-        for place in np.flatnonzero(np.isin(rows, list(self.lives))).tolist():
-            life = self.lives[int(rows[place])]
+        for place in np.flatnonzero(np.isin(rows, list(self.traces))).tolist():
+            trace = self.traces[int(rows[place])]
             over = result[2][place] or result[3][place]
             if self.mode is AutoresetMode.SAME_STEP and over and not resetting[rows[place]]:
                 reward, terminated, truncated = (each[place] for each in result[1:4])
@@ -162,12 +162,12 @@ class Player:
                 space = self.envs.single_observation_space
                 final = final_of(space, infos["final_obs"][place])
                 ending = bool(terminated), bool(truncated)
-                life.append(Event(False, final, float(reward), *ending, final_info))
+                trace.append(Event(False, final, float(reward), *ending, final_info))
                 observation = row_of(space, result[0], place)
-                life.append(Event(True, observation, 0.0, False, False, info_of(infos, place)))
+                trace.append(Event(True, observation, 0.0, False, False, info_of(infos, place)))
             else:
-                life.append(self._event(result, place, is_reset=bool(resetting[rows[place]])))
-        self.turns[rows] += ~resetting[rows]
+                trace.append(self._event(result, place, is_reset=bool(resetting[rows[place]])))
+        self.step_counts[rows] += ~resetting[rows]
 
     def _event(self, result: Batch, place: int, *, is_reset: bool) -> Event:
         observations, rewards, terminations, truncations, infos = result

@@ -1,4 +1,4 @@
-"""Check ``rendering``: frames have the form that their mode promises, and drawing has no effect."""
+"""Checks ``rendering``: frames have the form of their render mode; drawing has no effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def check_rendering(kit: Kit) -> str:
     """Renders two rows after every step of a run, in every mode but ``"human"``."""
-    modes = kit.twins.render_modes
+    modes = kit.variants.render_modes
     if not modes:
         raise Unchecked("there is no render mode, or only 'human', which opens windows")
     steps = min(kit.steps, 12)

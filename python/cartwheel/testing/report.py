@@ -15,7 +15,7 @@ class EnvCheckReport:
         env: The id of the environment, or the name of its class.
         passed: For each check that passed, by name, what it compared.
         skipped: For each check that did not run, by name, the reason.
-        notes: Remarks about things that are allowed and surprise users.
+        notes: Remarks about behavior that is allowed but may surprise users.
     """
 
     env: str

@@ -27,23 +27,23 @@ def check_rows(kit: Kit) -> str:
     """Row ``i`` with the seed ``s + i`` equals the single environment."""
     player = kit.run(kit.envs)
     _assert_single(kit, player, f"among {kit.envs.num_envs} rows")
-    return f"{len(player.lives)} rows and single environments × {kit.steps} steps"
+    return f"{len(player.traces)} rows and single environments × {kit.steps} steps"
 
 
 def check_num_envs(kit: Kit) -> str:
-    """A row does not depend on the number of rows, nor on how they make up blocks."""
-    for num_envs in kit.twins.sizes:
+    """A row does not depend on the number of rows, nor on their division into blocks."""
+    for num_envs in kit.variants.sizes:
         with kit.made(num_envs, mode=kit.mode, limit=kit.short) as envs:
             _assert_single(kit, kit.run(envs), f"among {num_envs} rows", ending=True)
-    _refuse_nothing(kit.twins.sizes)
-    return f"num_envs = {', '.join(map(str, kit.twins.sizes))}"
+    _refuse_nothing(kit.variants.sizes)
+    return f"num_envs = {', '.join(map(str, kit.variants.sizes))}"
 
 
 def check_executors(kit: Kit) -> str:
     """A row does not depend on the executor, nor on the number of workers and their shards."""
-    _refuse_nothing(kit.twins.executors)
-    num_envs, tried = max(kit.twins.sizes), []
-    for keywords in kit.twins.executors:
+    _refuse_nothing(kit.variants.executors)
+    num_envs, tried = max(kit.variants.sizes), []
+    for keywords in kit.variants.executors:
         if keywords["executor"] == "process" and multiprocessing.current_process().daemon:
             continue  # a daemonic process can have no workers
         text = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
@@ -60,7 +60,7 @@ def check_modes(kit: Kit) -> str:
         with kit.made(3, mode=mode, limit=limit) as envs:
             player = kit.run(envs)
         _assert_single(kit, player, f"in the mode {mode.name}", ending=True)
-    ends = sum(event.is_end for life in player.lives.values() for event in life)
+    ends = sum(event.is_end for trace in player.traces.values() for event in trace)
     limited = "" if limit is None else f", by a limit of {limit} steps"
     if not ends:
         raise Unchecked(f"no episode ended in {kit.steps} steps: pass more `steps`")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Spaces whose values are arrays.
 _ARRAYS = (Box, MultiBinary, MultiDiscrete)
 #: Entries of the infos that are not the environment's.
-_OF_THE_POOL = ("final_obs", "final_info", "env_index")
+_POOL_KEYS = ("final_obs", "final_info", "env_index")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Event:
 
     Attributes:
         is_reset: Whether this is a reset.
-        observation: What the row shows after it; at the end of an episode the final observation.
+        observation: The observation after it; at the end of an episode the final observation.
         reward: The reward.
         terminated: The flag of the step.
         truncated: The flag of the step.
@@ -57,7 +57,7 @@ class Event:
         return self.terminated or self.truncated
 
 
-Life = list[Event]
+Trace = list[Event]
 
 
 def row_of(space: Space[Any], batch: Any, place: int) -> Any:
@@ -82,7 +82,7 @@ def info_of(infos: dict[str, Any], place: int) -> dict[str, Any]:
     for key, values in infos.items():
         mask = infos.get(f"_{key}")
         is_mask = isinstance(key, str) and key[:1] == "_" and key[1:] in infos
-        if key in _OF_THE_POOL or is_mask or (mask is not None and not mask[place]):
+        if key in _POOL_KEYS or is_mask or (mask is not None and not mask[place]):
             continue
         is_nested = isinstance(values, dict)
         info[key] = info_of(values, place) if is_nested else copy.deepcopy(values[place])
@@ -90,13 +90,13 @@ def info_of(infos: dict[str, Any], place: int) -> dict[str, Any]:
 
 
 def compare(
-    one: Life, other: Life, without: AbstractSet[str] = frozenset()
+    one: Trace, other: Trace, without: AbstractSet[str] = frozenset()
 ) -> tuple[int, Difference] | None:
-    """Compares two lives as far as both go.
+    """Compares two traces as far as both go.
 
     Args:
-        one: A life.
-        other: The life to compare with.
+        one: A trace.
+        other: The trace to compare with.
         without: Keys of the infos that are not compared.
 
     Returns:
@@ -110,7 +110,7 @@ def compare(
 
 
 def _values(event: Event, without: AbstractSet[str]) -> dict[str, Any]:
-    """What an event shows, by the names that errors have for it."""
+    """The values of an event, by their names in errors."""
     info = {key: value for key, value in event.info.items() if key not in without}
     return {
         "is_reset": event.is_reset,
@@ -128,10 +128,10 @@ def field_of(path: str) -> str:
     return first + rest
 
 
-def moment(life: Sequence[Event], number: int) -> str:
-    """When an event happened, for errors: steps are counted from the reset that had a seed."""
-    steps = sum(not event.is_reset for event in life[: number + 1])
-    if not life[number].is_reset:
+def moment(trace: Sequence[Event], number: int) -> str:
+    """The time of an event, for errors: steps are counted from the reset that had a seed."""
+    steps = sum(not event.is_reset for event in trace[: number + 1])
+    if not trace[number].is_reset:
         return f"in step {steps}"
     return f"at the reset after step {steps}" if steps else "at the reset with the seed"
 
@@ -141,20 +141,20 @@ STREAMS = 8
 
 
 class Actions:
-    """Samples of an action space, in a few streams."""
+    """Samples of an action space, in :data:`STREAMS` streams."""
 
     def __init__(self, space: Space[Any]) -> None:
-        """Takes the action space of one environment."""
+        """Copies the action space of one environment, which keeps its own random numbers."""
         self._space = copy.deepcopy(space)
         self._made = 0
         self._table: Any = None
 
-    def batch(self, seeds: NDArray[np.int64], turns: NDArray[np.int64]) -> Any:
-        """The actions of rows with these seeds in their turns; a turn is a number of steps."""
-        last = int(turns.max(initial=0))
+    def batch(self, seeds: NDArray[np.int64], step_counts: NDArray[np.int64]) -> Any:
+        """Returns the next actions of rows with these seeds that made these numbers of steps."""
+        last = int(step_counts.max(initial=0))
         if last >= self._made:
             self._make(2 * last + 64)
-        return nested.take(self._space, self._table, seeds % STREAMS * self._made + turns)
+        return nested.take(self._space, self._table, seeds % STREAMS * self._made + step_counts)
 
     def _make(self, count: int) -> None:
         samples = []

@@ -50,8 +50,8 @@ def check_spaces(kit: Kit) -> str:
 
 
 def _check_single(kit: Kit) -> None:
-    """Plays an environment written in Python alone: vector environments convert its values."""
-    env = kit.twins.make_single()
+    """Plays one Python environment without a vector environment, which would convert values."""
+    env = kit.variants.make_single()
     if env is None:
         return
     where = "in `reset`"
@@ -212,9 +212,9 @@ def check_infos(kit: Kit) -> str:
     """A key has one type in all steps, and one at all resets."""
     seen: dict[tuple[str, bool], tuple[str, str]] = {}
     for row in range(min(kit.envs.num_envs, 3)):
-        life = kit.singles(ending=True).life(row)
-        for number, event in enumerate(life):
-            when = f"{moment(life, number)} of row {row}"
+        trace = kit.singles(ending=True).trace(row)
+        for number, event in enumerate(trace):
+            when = f"{moment(trace, number)} of row {row}"
             for path, value in _entries(event.info, "info"):
                 kind = type_of(value)
                 before, then = seen.setdefault((path, event.is_reset), (kind, when))

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Twins:
+class Variants:
     """Makes vector environments like a given one.
 
-    This class makes none: the given vector environment has no known recipe.
+    This base class makes none: it stands for a vector environment that cannot be made again.
 
     Attributes:
         executors: For each executor that rows of this kind can have, its keywords.
@@ -64,7 +64,7 @@ class Twins:
         return None
 
 
-class NativeTwins(Twins):
+class NativeVariants(Variants):
     """Makes native vector environments from the spec of a given one."""
 
     executors = (
@@ -75,7 +75,7 @@ class NativeTwins(Twins):
     sizes = (1, 3, 7, 16, 17)
 
     def __init__(self, envs: NativeVectorEnv) -> None:
-        """Takes the spec of the given vector environment."""
+        """Copies the spec of the given vector environment."""
         assert envs.spec is not None
         self._spec = copy.deepcopy(envs.spec)
         self._spec.kwargs.pop("num_envs", None)
@@ -107,7 +107,7 @@ class NativeTwins(Twins):
         return None if limit == -1 else limit
 
 
-class PythonTwins(Twins):
+class PythonVariants(Variants):
     """Makes :class:`~cartwheel.VectorEnv` from the functions of a given one."""
 
     executors: tuple[dict[str, Any], ...] = (
@@ -118,7 +118,7 @@ class PythonTwins(Twins):
     sizes = (1, 3, 7)
 
     def __init__(self, envs: VectorEnv) -> None:
-        """Takes the functions, and what the workers need to start."""
+        """Keeps the functions and the keywords of the workers."""
         self._env_fns = envs.env_fns
         self._keywords = {
             "observation_mode": envs.observation_mode,
@@ -138,7 +138,7 @@ class PythonTwins(Twins):
         limit: int | None = None,
         **keywords: Any,
     ) -> Any:
-        """Makes a vector environment; the functions begin again after the last one."""
+        """Makes a vector environment; the functions repeat after the last one."""
         known = self._env_fns
         fns = [known[(first + row) % len(known)] for row in range(num_envs)]
         if limit is not None:
@@ -156,13 +156,13 @@ class PythonTwins(Twins):
         return env
 
 
-class GymnasiumTwins(PythonTwins):
+class GymnasiumVariants(PythonVariants):
     """Makes Gymnasium's vector environments from the functions of a given one."""
 
     executors = ()
 
     def __init__(self, envs: SyncVectorEnv | AsyncVectorEnv) -> None:
-        """Takes the class and the functions."""
+        """Keeps the class and the functions."""
         self._class = type(envs)
         self._env_fns = list(envs.env_fns)
         mode = envs.render_mode
@@ -174,15 +174,15 @@ class GymnasiumTwins(PythonTwins):
         return self._class(fns, autoreset_mode=mode)
 
 
-def twins_of(envs: gym.vector.VectorEnv[Any, Any, Any]) -> Twins:
-    """Returns the recipe of a vector environment."""
+def variants_of(envs: gym.vector.VectorEnv[Any, Any, Any]) -> Variants:
+    """Returns the factory of variants for the class of a vector environment."""
     if isinstance(envs, NativeVectorEnv):
-        return Twins() if envs.spec is None else NativeTwins(envs)
+        return Variants() if envs.spec is None else NativeVariants(envs)
     if isinstance(envs, VectorEnv):
-        return PythonTwins(envs)
+        return PythonVariants(envs)
     if isinstance(envs, SyncVectorEnv | AsyncVectorEnv):
-        return GymnasiumTwins(envs)
-    return Twins()
+        return GymnasiumVariants(envs)
+    return Variants()
 
 
 def _limited(fn: Callable[[], gym.Env[Any, Any]], limit: int) -> gym.Env[Any, Any]:

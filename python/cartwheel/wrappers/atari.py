@@ -301,7 +301,7 @@ def _rows(array: Any, places: NDArray[np.intp]) -> Any:
 
 
 class AtariPreprocessing(KeepsState, VectorWrapper):
-    """Repeats actions, and shows the maximum of the last two frames, grey, smaller and stacked.
+    """Repeats actions, and shows the maximum of the last two frames, gray, smaller and stacked.
 
     A step repeats the action of each row ``frame_skip`` times, or until the episode of the row
     ends. Its reward is their sum, and everything else is that of the last frame. Its observation is
@@ -309,12 +309,12 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
     as after a reset or with ``frame_skip=1``, an image of this frame. ``final_obs`` has the image
     of the terminal frame. A row that ``NEXT_STEP`` resets takes no further frame in that step.
 
-    Maximum, grey and size are one native call for all rows. Grey is that of
+    Maximum, gray and size are one native call for all rows. Gray is that of
     :class:`~cartwheel.wrappers.GrayscaleObservation`, the size that of
     :class:`~cartwheel.wrappers.ResizeObservation`, the stack is a
     :class:`~cartwheel.wrappers.FrameStack`.
 
-    Unlike Gymnasium's wrapper, which needs ALE, it works with any images, greys after the maximum
+    Unlike Gymnasium's wrapper, which needs ALE, it works with any images, grays after the maximum
     and by the weights of Gymnasium's ``GrayscaleObservation``, shows the frame in which an episode
     ends, and takes ``screen_size`` as height and width. Random no-ops and lives are left to the
     environment.
@@ -332,8 +332,8 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
         max_pool: Take the maximum of the last two frames, against sprites that are drawn in every
             second one.
         screen_size: Side of the square image, or its height and width.
-        grayscale_obs: Make one grey level of three channels.
-        grayscale_newaxis: Grey images keep an axis for their one channel.
+        grayscale_obs: Make one gray level of three channels.
+        grayscale_newaxis: Gray images keep an axis for their one channel.
         scale_obs: Images are ``float32`` from 0 to 1.
         stack_size: The number of images, ``[stack_size, ...]``, oldest first; ``None``: one,
             without that axis.
@@ -377,7 +377,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
             "AtariPreprocessing",
             bare.single_observation_space,
             size=size,
-            is_grey=grayscale_obs,
+            is_gray=grayscale_obs,
             keep_dim=grayscale_newaxis,
             channel_first=channel_first,
             scale=scale_obs,

@@ -117,7 +117,7 @@ class Batch:
             the infos at the end.
         """
         if self._finals is None and self.infos and any(name in self.infos for name in NAMES):
-            self._finals, self.infos = Finals.of(space, self.infos)
+            self._finals, self.infos = Finals.from_infos(space, self.infos)
         return self._finals
 
     def catch_up(self, number: int) -> None:
@@ -211,7 +211,7 @@ class Finals:
         self._names, self._is_dense = names, is_dense
 
     @classmethod
-    def of(cls, space: Space[Any], infos: dict[str, Any]) -> tuple[Finals, dict[str, Any]]:
+    def from_infos(cls, space: Space[Any], infos: dict[str, Any]) -> tuple[Finals, dict[str, Any]]:
         """Takes the final observations out of infos.
 
         Args:

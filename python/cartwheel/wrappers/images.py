@@ -1,4 +1,4 @@
-"""Frames of a batch turned into images: the maximum of two, grey, another size."""
+"""Frames of a batch turned into images: the maximum of two, gray, another size."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Images:
         space: Space[Any],
         *,
         size: tuple[int, int] | None = None,
-        is_grey: bool = False,
+        is_gray: bool = False,
         keep_dim: bool = True,
         channel_first: bool = False,
         scale: bool = False,
@@ -39,21 +39,21 @@ class Images:
             name: The wrapper, for errors.
             space: The space of a frame.
             size: Height and width of an image; ``None``: those of a frame.
-            is_grey: Make one level of red, green and blue.
-            keep_dim: Grey images have an axis for their one channel.
+            is_gray: Make one level of red, green and blue.
+            keep_dim: Gray images have an axis for their one channel.
             channel_first: The channels are the first axis of an image, not the last.
             scale: Images are ``float32`` from 0 to 1.
 
         Raises:
             TypeError: ``space`` is not a ``Box``.
             ValueError: It is not one of images ``uint8`` from 0 to 255, or has another number of
-                channels than 3 for grey ones; a size is out of range; or images would have no
+                channels than 3 for gray ones; a size is out of range; or images would have no
                 channels to put first.
         """
-        shape = _checked_shape(name, space, is_grey=is_grey)
+        shape = _checked_shape(name, space, is_gray=is_gray)
         height, width = shape[:2] if size is None else size
         channels = shape[2] if len(shape) == 3 else None
-        has_channels = keep_dim if is_grey else channels is not None
+        has_channels = keep_dim if is_gray else channels is not None
         if channel_first and not has_channels:
             raise ValueError(
                 f"{name} got channel_first=True, but its images have no channels: their shape is "
@@ -65,13 +65,13 @@ class Images:
             channels,
             out_height=height,
             out_width=width,
-            grey=is_grey,
+            grey=is_gray,
             channel_first=channel_first,
         )
-        levels = 1 if is_grey else channels
+        levels = 1 if is_gray else channels
         axes = (height, width) if not has_channels else _with(levels, height, width, channel_first)
-        #: Where grey images get an axis for their channel.
-        self._axis = (1 if channel_first else -1) if is_grey and keep_dim else None
+        #: Where gray images get an axis for their channel.
+        self._axis = (1 if channel_first else -1) if is_gray and keep_dim else None
         self._scale = scale
         high, dtype = (1, np.float32) if scale else (255, np.uint8)
         self.space = Box(0, high, axes, dtype)
@@ -86,16 +86,16 @@ class Images:
         return images if self._axis is None else np.expand_dims(images, self._axis)
 
 
-def _checked_shape(name: str, space: Space[Any], *, is_grey: bool) -> tuple[int, ...]:
+def _checked_shape(name: str, space: Space[Any], *, is_gray: bool) -> tuple[int, ...]:
     """The shape of a space of images.
 
     Raises:
         TypeError: It is not a ``Box``.
-        ValueError: It has no images, or for grey ones no red, green and blue.
+        ValueError: It has no images, or for gray ones no red, green and blue.
     """
     if not isinstance(space, Box):
         raise TypeError(f"{name} needs observations in a Box, got {space}")
-    if is_grey and (len(space.shape) != 3 or space.shape[-1] != 3):
+    if is_gray and (len(space.shape) != 3 or space.shape[-1] != 3):
         raise ValueError(
             f"{name} needs images with 3 channels, shape (height, width, 3), got {space.shape}"
         )

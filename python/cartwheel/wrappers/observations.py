@@ -388,7 +388,7 @@ class ResizeObservation(ObservationWrapper):
 
 
 class GrayscaleObservation(ObservationWrapper):
-    """Makes one grey level of red, green and blue, bit for bit as Gymnasium does.
+    """Makes one gray level of red, green and blue, bit for bit as Gymnasium does.
 
     The level is ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. All rows of a batch are one
     native call, on several threads if there is enough to do.
@@ -419,7 +419,7 @@ class GrayscaleObservation(ObservationWrapper):
         self._images = Images(
             "GrayscaleObservation",
             self._space_before,
-            is_grey=True,
+            is_gray=True,
             keep_dim=keep_dim,
             channel_first=channel_first,
         )

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.collecting.source import Source
     from cartwheel.rollouts.rollout import Rollout
 
-#: Environments that step all rows in less are not worth a try: a call of the other orders costs as
-#: much.
+#: Seconds. Environments that step all rows in less are not worth a trial: a call of another order
+#: costs as much.
 SHORTEST_STEP = 300e-6
-#: The part of the time that must be there to be hidden.
+#: The least fraction of the time that another order could hide.
 LEAST_SHARE = 0.1
 #: How much faster than lockstep another order must be.
 LEAST_GAIN = 1.05
-#: Rollouts of a try: the first brings rows to where they stay.
+#: Rollouts of a trial: during the first, rows reach a steady state.
 TRY = 2
 
 
@@ -68,7 +68,7 @@ class Auto:
         """The order of the next rollout."""
         return self._source
 
-    # What a collector asks of an order
+    # The interface of an order
 
     #: Whether a rollout has a number of whole episodes.
     counts_episodes = False
@@ -127,11 +127,11 @@ class Auto:
         self._source.begin(carry, shown)
 
     def rest(self) -> None:
-        """Receives all that flies and sends nothing."""
+        """Receives all rows in flight and sends nothing."""
         self._source.rest()
 
     def drop(self) -> None:
-        """Drops what is unfinished; a reset comes next."""
+        """Drops unfinished rollouts; a reset comes next."""
         self._source.drop()
 
     def collect(self) -> Rollout:

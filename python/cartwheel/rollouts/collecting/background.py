@@ -1,4 +1,4 @@
-"""A thread that collects, and the rollouts that it is ahead."""
+"""A thread that collects ahead of the caller, and its queue of rollouts."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Background:
         self._error = None
 
     def end(self) -> None:
-        """Ends the thread, and says it where that is not possible: for the end of the program."""
+        """Ends the thread at the end of the program, with a warning where that is not possible."""
         try:
             self.close()
         except RuntimeError:
@@ -163,7 +163,7 @@ class Background:
                 self._thread.start()
 
     def _tell(self) -> None:
-        """Wakes who waits for the thread; the caller has the lock."""
+        """Wakes the thread that waits for this one; the caller has the lock."""
         for _ in range(self._waiting):
             self._news.put(None)
         self._waiting = 0

@@ -199,7 +199,7 @@ def _zeros(like: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
 
 
 class Resets(NamedTuple):
-    """What the ends of episodes lead to.
+    """The consequences of the ends of episodes.
 
     Attributes:
         envs: Environments to reset,
@@ -219,7 +219,7 @@ class Resets(NamedTuple):
 
 
 class Standby:
-    """Which environment plays which row, and which is reset for whose next episode.
+    """The assignment of environments to rows, and of spares to their next episodes.
 
     Episode ``k`` of row ``n`` is reset with a seed that depends on ``seed``, ``n`` and ``k`` only.
     So no result tells which environment played.

@@ -93,7 +93,7 @@ class Lockstep:
         self._recording, self.carry, self.shown = None, carry, shown
 
     def rest(self) -> None:
-        """Leaves the environments to others; an unfinished rollout stays."""
+        """Releases the environments; an unfinished rollout stays."""
 
     def drop(self) -> None:
         """Drops an unfinished rollout; a reset comes next."""

@@ -66,7 +66,7 @@ class Pipeline(abc.ABC):
 
     #: Whether a rollout has a number of whole episodes.
     counts_episodes = False
-    #: In which order the vector environment hands out rows.
+    #: The order in which the vector environment returns rows.
     _recv_order: str
 
     def __init__(
@@ -93,7 +93,7 @@ class Pipeline(abc.ABC):
         self._finals = FinalsOfInfos(self._space)
         self._own_order: str | None = None
         self._is_begun = False
-        #: Whether what was sent, received or handed out has been noted.
+        #: Whether the last send or receive has been recorded.
         self._is_whole = True
 
     # Beginning and ending
@@ -183,7 +183,7 @@ class Pipeline(abc.ABC):
         return nested.apply(np.copy, nested.at(self._block(self._rollouts).observations, 0))
 
     def rest(self) -> None:
-        """Receives all that flies and sends nothing, so that others can use the environments."""
+        """Receives all rows in flight and sends none, so that others can use the environments."""
         if self.needs_reset:
             self.drop()
             return
@@ -203,13 +203,13 @@ class Pipeline(abc.ABC):
         self._give_order_back()
 
     def _give_order_back(self) -> None:
-        """The vector environment hands out rows as it did before."""
+        """Restores the order in which the vector environment returns rows."""
         if self._own_order is not None:
             self._envs.unwrapped.recv_order = self._own_order
             self._own_order = None
 
     def _is_consistent(self) -> bool:
-        """Whether everything that was sent has arrived or is in flight.
+        """Whether every row that was sent has arrived or is in flight.
 
         It is not after an exception of an environment, whose batch is lost, or after a Ctrl-C in
         the wrong moment.
@@ -243,7 +243,7 @@ class Pipeline(abc.ABC):
         """Asks the policy once, or receives rows once."""
 
     def _permitted(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows may go on with their column: pace is the bound, nothing is dropped."""
+        """Which rows may go on with their column, as far as ``run_ahead`` allows."""
         ahead = self.run_ahead
         slowest = self._rollouts if self._columns is None else int(self._settled.min()) + 1
         permitted: NDArray[np.bool_] = self._column[rows] <= slowest + ahead
@@ -274,7 +274,7 @@ class Pipeline(abc.ABC):
             for row in chosen:
                 self._complete.remove(row)
             rows = np.array(chosen)
-            block, carry = self._gathered(rows), self._carry.of(rows)
+            block, carry = self._gathered(rows), self._carry.take(rows)
         block.expect(forms)
         rollout = block.rollout(self._mode, carry, rows)
         self._rollouts += 1
@@ -386,7 +386,7 @@ class Pipeline(abc.ABC):
         while True:
             try:
                 return self._envs.recv(GLANCE, **wanted)
-            except multiprocessing.TimeoutError:  # noqa: PERF203 - that is what is waited for
+            except multiprocessing.TimeoutError:  # noqa: PERF203 - expected
                 if self._actor.is_stopping:
                     raise Stopped from None
                 if limit is not None and time.monotonic() - began > limit:
@@ -400,7 +400,7 @@ class Pipeline(abc.ABC):
         truncated: NDArray[np.bool_],
         infos: dict[str, Any],
     ) -> None:
-        """Writes what was received to the blocks, and brings rows to their next state."""
+        """Writes the received batch to the blocks, and moves rows to their next state."""
         check_infos(infos)
         envs = np.asarray(infos["env_index"], np.int64)
         self._flying -= len(envs)
@@ -540,7 +540,7 @@ class Pipeline(abc.ABC):
             yield self._block(number), np.flatnonzero(numbers == number)
 
     def _observations(self, rows: NDArray[np.int64]) -> Any:
-        """Returns what rows show, in their order."""
+        """Returns the present observations of rows, in their order."""
         if self._fresh is not None and np.array_equal(self._fresh[0], rows):
             return self._fresh[1]
         parts, order = [], []

@@ -1,4 +1,4 @@
-"""The arguments that say in which order a collector collects, checked."""
+"""The checked arguments for the order of a collector."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Plan:
             check_sends_rows(envs, self.order)
 
     def _check_together(self, rows: int, mode: AutoresetMode, *, counts_episodes: bool) -> None:
-        """Checks which arguments go together."""
+        """Checks that the arguments go together."""
         if self.order == "groups" and rows % self.groups:
             raise ValueError(
                 f"`groups` must divide the number of rows, {rows}, got {self.groups}: all groups "
@@ -106,7 +106,7 @@ class Plan:
         num_steps: int | None,
         episodes_per_env: NDArray[Any] | None,
     ) -> tuple[Source, Standby | None]:
-        """Makes what collects in this order, and its spares."""
+        """Makes the source of this order, and its spares."""
         standby = Standby(envs.num_envs, self.standby) if self.standby else None
         rows = envs.num_envs - self.standby
         where = (envs, mode, actor, calls, num_steps)

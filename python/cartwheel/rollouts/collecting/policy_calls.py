@@ -1,4 +1,4 @@
-"""Calls of the policy: one at a time, with a version and a clock, and checks of what it returns."""
+"""Calls of the policy: one at a time, versioned, timed and checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stopped(BaseException):
 
 
 class Actor:
-    """Calls the policy for some rows, and counts the updates of what acts.
+    """Calls the policy for some rows, and counts its updates.
 
     Attributes:
         recurrent: Whether the policy gets row numbers and beginnings of episodes.

@@ -133,7 +133,7 @@ class Session:
         self._max_staleness = max(self._max_staleness, now - int(versions.min(initial=now)))
 
     def stats(self) -> CollectorStats:
-        """Returns what was measured so far."""
+        """Returns the measurements so far."""
         source, name, reason = self.source, self._order, ""
         if isinstance(source, Auto):
             name, reason = source.name, source.reason

@@ -1,4 +1,4 @@
-"""What a collector asks of an order."""
+"""The interface of an order."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Source(Protocol):
         """Collects the next rollout."""
 
     def rest(self) -> None:
-        """Receives all that flies and sends nothing."""
+        """Receives all rows in flight and sends nothing."""
 
     def drop(self) -> None:
-        """Drops what is unfinished; a reset comes next."""
+        """Drops unfinished rollouts; a reset comes next."""
