@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import signal
@@ -358,6 +359,25 @@ class Play:
             if one.step is not None:
                 one.step.told = True
                 one.step.shown |= one.now is one.step or self.mode == SAME
+
+
+def staggered(num_envs):
+    """Keywords of a vector environment whose rows begin at different elapsed steps, and limits."""
+    rules = {"staggered_reset": True, "max_episode_steps": 5}
+    return {**rules, "limits": [(first, 5) for first in _first_limits(num_envs)]}
+
+
+@functools.cache
+def _first_limits(num_envs):
+    """The steps of the first episodes of the rows."""
+    make = functools.partial(PlainEnv, endless=True)
+    envs = cartwheel.VectorEnv(
+        [make] * num_envs, executor="inline", staggered_reset=True, max_episode_steps=5
+    )
+    envs.reset(seed=SEED)
+    truncations = np.array([envs.step(np.zeros((num_envs, 1)))[3] for _ in range(5)])
+    envs.close()
+    return (truncations.argmax(axis=0) + 1).tolist()
 
 
 def _arguments(function):

@@ -260,6 +260,13 @@ class Collector:
             parts.append("background=True")
         return f"Collector({', '.join(parts)})"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuses to be pickled or copied, because environments cannot be."""
+        raise TypeError(
+            f"{type(self).__name__} cannot be pickled or copied: make it anew with the vector "
+            "environment and the policy."
+        )
+
     @property
     def policy(self) -> Policy:
         """The policy; one that was set acts from the next call on.

@@ -55,7 +55,7 @@ class Recording:
     ) -> None:
         """Begins at the present observations ``shown``, after the step of ``carry``."""
         self.envs, self.mode, self.carry = envs, mode, carry
-        self._answers = answers
+        self._answers, self._capacity = answers, capacity
         segment = Segment(envs, capacity, shown, answers)
         self.segments = [segment]
         # A slab has its own copy of the first observations. Those of the last step may be a view of
@@ -78,15 +78,20 @@ class Recording:
     @property
     def is_first(self) -> NDArray[np.bool_]:
         """Which of the observations that are shown begin an episode, ``[N]``."""
-        segment = self.segments[-1]
         # NEXT_STEP shows the final observation once more before the first one.
-        ended = segment.steps - (2 if self.mode == AutoresetMode.NEXT_STEP else 1)
-        if segment.steps == 0:
-            return self.carry.is_first
-        if ended < 0:
-            return self.carry.done
-        over: NDArray[np.bool_] = segment.terminated[ended] | segment.truncated[ended]
-        return over
+        back = 2 if self.mode == AutoresetMode.NEXT_STEP else 1
+        for segment in reversed(self.segments):
+            if segment.steps >= back:
+                ended = segment.steps - back
+                over: NDArray[np.bool_] = segment.terminated[ended] | segment.truncated[ended]
+                return over
+            back -= segment.steps
+        return self.carry.done if self.has_steps else self.carry.is_first
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether any step is recorded."""
+        return bool(self._versions)
 
     @property
     def done(self) -> int:
@@ -117,6 +122,8 @@ class Recording:
             return self.is_first.copy()
 
         while not self.is_complete:
+            if self.segments[-1].is_full:
+                self._grow()
             segment = self.segments[-1]
             answer, version = actor.ask(self.shown, self._rows, first)
             actions = segment.act(answer)
@@ -151,6 +158,15 @@ class Recording:
                 return refused
         return False
 
+    def pause(self) -> None:
+        """Ends the rollout slab of the environments; the next step begins another one."""
+        segment = self.segments[-1]
+        self.end()
+        if not segment.copies:
+            segment.capacity = segment.steps
+            if segment.steps == 0 and len(self.segments) > 1:
+                self.segments.pop()
+
     def end(self) -> None:
         """Ends the rollout slab of the environments if it has room for more steps."""
         segment, envs = self.segments[-1], cast("Any", self.envs)
@@ -161,7 +177,7 @@ class Recording:
         """Restarts finished rows if the mode is ``DISABLED``, and keeps final observations."""
         self.shown = step[0]
         if self.mode == AutoresetMode.SAME_STEP:
-            self.finals.add_infos(segment.steps - 1, step[4])
+            self.finals.add_infos(len(self._versions) - 1, step[4])
         elif self.mode == AutoresetMode.DISABLED:
             over = step[2] | step[3]
             rows = np.flatnonzero(over)  # faster than a mask for few of many rows
@@ -172,7 +188,18 @@ class Recording:
                 # Only these rows: the others keep the result of their step, even if their worker
                 # died in the reset.
                 segment.show(rows, nested.at(self.shown, rows))
-        self.is_complete = segment.is_full
+        self.is_complete = len(self._versions) == self._capacity
+
+    def _grow(self) -> None:
+        """Makes room for the rest of the steps."""
+        self._append(self._capacity - len(self._versions))
+
+    def _append(self, capacity: int) -> None:
+        segment = Segment(self.envs, capacity, self.shown, self._answers)
+        nested.assign(segment.observations, 0, self.shown)  # resting rows repeat their last frame
+        self._own += 1
+        self.segments.append(segment)
+        self.shown = nested.at(segment.observations, 0)
 
     def rollout(self) -> Rollout:
         """Returns the complete rollout.
@@ -279,8 +306,6 @@ class EpisodeRecording(Recording):
             if over.any():
                 self._restart(segment, step[4], ended, restarting, over)
         self.shown = nested.at(segment.observations, after)
-        if segment.is_full and not self.is_complete:
-            self._grow()
 
     def _restart(
         self,
@@ -311,11 +336,7 @@ class EpisodeRecording(Recording):
         """Doubles the room for steps, up to the upper bound."""
         steps = len(self._valid)
         most = steps if self.num_steps is None else self.num_steps - steps
-        segment = Segment(self.envs, min(steps, most, MAX_STEPS), self.shown, self._answers)
-        nested.assign(segment.observations, 0, self.shown)  # resting rows repeat their last frame
-        self._own += 1
-        self.segments.append(segment)
-        self.shown = nested.at(segment.observations, 0)
+        self._append(min(steps, most, MAX_STEPS))
 
     def _marks(self, terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> Marks:
         del terminated, truncated

@@ -94,6 +94,11 @@ class Lockstep:
 
     def rest(self) -> None:
         """Releases the environments; an unfinished rollout stays."""
+        if self._recording is not None and self._recording.has_steps:
+            self._recording.pause()
+        elif self._recording is not None:  # it begins again at the same observations
+            self._recording.end()
+            self._recording = None
 
     def drop(self) -> None:
         """Drops an unfinished rollout; a reset comes next."""
