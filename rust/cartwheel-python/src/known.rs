@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 83] = [
+const NAMES: [&str; 82] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
@@ -89,7 +89,6 @@ const NAMES: [&str; 83] = [
     "take_reset",
     "terminal_observation",
     "tolist",
-    "view",
 ];
 
 /// Modules and what is used of them.

@@ -6,17 +6,12 @@
 //! checked first.
 
 use numpy::{
-    PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray,
-    PyUntypedArrayMethods,
+    PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::Number;
-use super::dtype::{descr, is};
-use cartwheel_engine::space::DType;
-
-use crate::known::intern;
+use super::{Number, flags_as_bytes};
 
 /// An array that is read.
 pub(crate) struct Borrowed<'py, T: Number>(PyReadonlyArrayDyn<'py, T>);
@@ -24,7 +19,7 @@ pub(crate) struct Borrowed<'py, T: Number>(PyReadonlyArrayDyn<'py, T>);
 impl<'py, T: Number> Borrowed<'py, T> {
     /// Borrows a C-contiguous array of `ndim` dimensions, which `what` names in errors.
     pub(crate) fn new(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        Ok(Self(typed(what, array, ndim)?.try_readonly()?))
+        Ok(Self(of_numbers(what, array, ndim)?.try_readonly()?))
     }
 
     /// Its shape.
@@ -41,7 +36,7 @@ impl<'py, T: Number> Borrowed<'py, T> {
 impl<'py> Borrowed<'py, u8> {
     /// The same for an array of flags, as bytes: NumPy takes every byte but zero for true.
     pub(crate) fn flags(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        Self::new(what, &bytes(what, array)?, ndim)
+        Ok(Self(of_flags(what, array, ndim)?.try_readonly()?))
     }
 }
 
@@ -51,7 +46,7 @@ pub(crate) struct BorrowedMut<'py, T: Number>(PyReadwriteArrayDyn<'py, T>);
 impl<'py, T: Number> BorrowedMut<'py, T> {
     /// Borrows a writable C-contiguous array of `ndim` dimensions, which `what` names in errors.
     pub(crate) fn new(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        Ok(Self(typed(what, array, ndim)?.try_readwrite()?))
+        Ok(Self(of_numbers(what, array, ndim)?.try_readwrite()?))
     }
 
     /// Its elements, row-major.
@@ -63,27 +58,32 @@ impl<'py, T: Number> BorrowedMut<'py, T> {
 impl<'py> BorrowedMut<'py, u8> {
     /// The same for an array of flags, as bytes.
     pub(crate) fn flags(what: &str, array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
-        Self::new(what, &bytes(what, array)?, ndim)
+        Ok(Self(of_flags(what, array, ndim)?.try_readwrite()?))
     }
 }
 
-/// The bytes of an array of flags, a view.
-fn bytes<'py>(what: &str, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = array.py();
-    match array.cast::<PyUntypedArray>() {
-        Ok(flags) if is(&flags.dtype(), DType::Bool) => {
-            array.call_method1(intern!(py, "view"), (descr(py, DType::U8)?,))
-        }
-        _ => Err(wrong(what)),
-    }
-}
-
-fn typed<'a, 'py, T: Number>(
+fn of_numbers<'a, 'py, T: Number>(
     what: &str,
     array: &'a Bound<'py, PyAny>,
     ndim: usize,
 ) -> PyResult<&'a Bound<'py, PyArrayDyn<T>>> {
-    let array = array.cast::<PyArrayDyn<T>>().map_err(|_| wrong(what))?;
+    checked(what, array.cast().map_err(|_| wrong(what))?, ndim)
+}
+
+fn of_flags<'a, 'py>(
+    what: &str,
+    array: &'a Bound<'py, PyAny>,
+    ndim: usize,
+) -> PyResult<&'a Bound<'py, PyArrayDyn<u8>>> {
+    let flags = array.cast().map_err(|_| wrong(what))?;
+    checked(what, flags_as_bytes(flags), ndim)
+}
+
+fn checked<'a, 'py, T: Number>(
+    what: &str,
+    array: &'a Bound<'py, PyArrayDyn<T>>,
+    ndim: usize,
+) -> PyResult<&'a Bound<'py, PyArrayDyn<T>>> {
     if array.ndim() != ndim {
         return Err(wrong(what));
     }

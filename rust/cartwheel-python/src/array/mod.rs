@@ -36,8 +36,8 @@ use std::ptr::NonNull;
 use cartwheel_engine::space::DType;
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object};
 use numpy::{
-    Element, PY_ARRAY_API, PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray,
-    PyUntypedArrayMethods, npyffi::npy_intp,
+    Element, PY_ARRAY_API, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods,
+    PyUntypedArray, PyUntypedArrayMethods, npyffi::npy_intp,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -162,6 +162,16 @@ pub(crate) fn copied_flags(array: &Bound<'_, PyUntypedArray>) -> Vec<u8> {
     copy_bytes(array, 0, &mut flags);
     as_flags(&mut flags);
     flags
+}
+
+/// An array of flags as an array of bytes, of which every one but zero is true. It is the same object:
+/// `array.view("u1")` would be a call of Python for each array of an estimator.
+pub(crate) fn flags_as_bytes<'a, 'py>(
+    flags: &'a Bound<'py, PyArrayDyn<bool>>,
+) -> &'a Bound<'py, PyArrayDyn<u8>> {
+    // SAFETY: `PyArrayDyn` is NumPy's array object for each type of elements; these have one byte,
+    // of which every pattern is a `u8`.
+    unsafe { flags.cast_unchecked() }
 }
 
 /// Makes 1 of every byte but zero.
