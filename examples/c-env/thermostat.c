@@ -71,7 +71,6 @@ static uint32_t run(void *rows, struct cartwheel_batch *batch) {
         const size_t row = batch->next;
         const uint8_t command = batch->commands[row];
         struct room *room = (struct room *)rows + batch->first + row;
-        if (cartwheel_should_stop(batch)) return CARTWHEEL_STOPPED;
         if (command == CARTWHEEL_LEAVE) continue;
         if (command == CARTWHEEL_RESET) {
             room->inside = 15 + 10 * cartwheel_random(&batch->streams[row]);

@@ -8,10 +8,10 @@
 #include <string.h>
 
 // Changes when a table changes in a way that older programs cannot read.
-#define CARTWHEEL_MAJOR 1
+#define CARTWHEEL_MAJOR 2
 
 // Counts the fields, commands and codes that were appended.
-#define CARTWHEEL_MINOR 1
+#define CARTWHEEL_MINOR 0
 
 // The call succeeded.
 #define CARTWHEEL_OK 0
@@ -21,9 +21,6 @@
 
 // The author's code panicked; the error sink has the message.
 #define CARTWHEEL_PANICKED 2
-
-// [`Batch::stop`] was set, and the call returned before the last row.
-#define CARTWHEEL_STOPPED 3
 
 // Step the row: write reward, flags, observation and info.
 #define CARTWHEEL_STEP 0
@@ -183,10 +180,10 @@ struct cartwheel_batch {
     size_t first;
     // Number of rows.
     size_t rows;
-    // In: the row to begin with. Out: `rows` after [`OK`], else the row that failed or panicked,
-    // or before which the call stopped. The first call that steps begins with 0; the calls that
-    // continue it follow, with only resets and shows of single rows in between. So a plugin that
-    // steps rows in blocks may keep the rest of a block from one call to the next.
+    // In: the row to begin with. Out: `rows` after [`OK`], else the row that failed or panicked.
+    // The first call that steps begins with 0; the calls that continue it follow, with only resets
+    // and shows of single rows in between. So a plugin that steps rows in blocks may keep the rest
+    // of a block from one call to the next.
     size_t next;
     // What each row does: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     const uint8_t *commands;
@@ -213,9 +210,7 @@ struct cartwheel_batch {
     struct cartwheel_sink *infos;
     // The reason of a failure, as text.
     struct cartwheel_sink *error;
-    // Not 0 when the call should return soon; written by other threads, read as an atomic.
-    const uint32_t *stop;
-    // Since minor version 1. The dtype of each leaf of the actions: that of its space, except where
+    // The dtype of each leaf of the actions: that of its space, except where
     // [`Description::action_floats`] allows another one. Null where no row steps.
     const uint32_t *action_dtypes;
 };
@@ -265,7 +260,7 @@ struct cartwheel_env {
     void *(*rows_new)(const void *kind, size_t count, struct cartwheel_sink *error);
     // Frees environments.
     void (*rows_free)(void *rows);
-    // Steps, resets and shows rows: [`OK`], [`FAILED`], [`PANICKED`] or [`STOPPED`].
+    // Steps, resets and shows rows: [`OK`], [`FAILED`] or [`PANICKED`].
     uint32_t (*run)(void *rows, struct cartwheel_batch *batch);
     // Optional. Parses options of a reset: a JSON object of `len` bytes. Without it, a reset has
     // no options.
@@ -364,11 +359,6 @@ static inline void cartwheel_append(struct cartwheel_sink *sink, const void *byt
 static inline uint32_t cartwheel_fail(struct cartwheel_sink *error, const char *text) {
     cartwheel_append(error, text, strlen(text));
     return CARTWHEEL_FAILED;
-}
-
-/* Whether `run` should return CARTWHEEL_STOPPED; asked before each row. */
-static inline int cartwheel_should_stop(const struct cartwheel_batch *batch) {
-    return __atomic_load_n(batch->stop, __ATOMIC_RELAXED) != 0;
 }
 
 /* 64 random bits: the same as `numpy.random.Generator(PCG64(seed))` draws. */

@@ -20,8 +20,7 @@
 //! 4. **Threads.** One `rows` is used by one thread at a time, by any thread; a kind by several at
 //!    once. A plugin does not call Python, and leaves floating-point modes as it found them.
 //! 5. **Fork.** A child calls nothing that was made before the fork, not even a `…_free` function.
-//! 6. **Stop.** [`Env::run`] looks at [`Batch::stop`] between rows.
-//! 7. **Text** is UTF-8. Static text ends with a zero byte; other text has a length.
+//! 6. **Text** is UTF-8. Static text ends with a zero byte; other text has a length.
 //!
 //! `include/cartwheel.h` has the same tables for C and C++; a test compares it with this file.
 #![no_std]
@@ -30,10 +29,10 @@
 use core::ffi::{c_char, c_void};
 
 /// Changes when a table changes in a way that older programs cannot read.
-pub const MAJOR: u32 = 1;
+pub const MAJOR: u32 = 2;
 
 /// Counts the fields, commands and codes that were appended.
-pub const MINOR: u32 = 1;
+pub const MINOR: u32 = 0;
 
 /// The call succeeded.
 pub const OK: u32 = 0;
@@ -41,8 +40,6 @@ pub const OK: u32 = 0;
 pub const FAILED: u32 = 1;
 /// The author's code panicked; the error sink has the message.
 pub const PANICKED: u32 = 2;
-/// [`Batch::stop`] was set, and the call returned before the last row.
-pub const STOPPED: u32 = 3;
 
 /// Step the row: write reward, flags, observation and info.
 pub const STEP: u8 = 0;
@@ -194,10 +191,10 @@ pub struct Batch {
     pub first: usize,
     /// Number of rows.
     pub rows: usize,
-    /// In: the row to begin with. Out: `rows` after [`OK`], else the row that failed or panicked,
-    /// or before which the call stopped. The first call that steps begins with 0; the calls that
-    /// continue it follow, with only resets and shows of single rows in between. So a plugin that
-    /// steps rows in blocks may keep the rest of a block from one call to the next.
+    /// In: the row to begin with. Out: `rows` after [`OK`], else the row that failed or panicked.
+    /// The first call that steps begins with 0; the calls that continue it follow, with only resets
+    /// and shows of single rows in between. So a plugin that steps rows in blocks may keep the rest
+    /// of a block from one call to the next.
     pub next: usize,
     /// What each row does: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     pub commands: *const u8,
@@ -224,9 +221,7 @@ pub struct Batch {
     pub infos: *mut Sink,
     /// The reason of a failure, as text.
     pub error: *mut Sink,
-    /// Not 0 when the call should return soon; written by other threads, read as an atomic.
-    pub stop: *const u32,
-    /// Since minor version 1. The dtype of each leaf of the actions: that of its space, except where
+    /// The dtype of each leaf of the actions: that of its space, except where
     /// [`Description::action_floats`] allows another one. Null where no row steps.
     pub action_dtypes: *const u32,
 }
@@ -287,7 +282,7 @@ pub struct Env {
     >,
     /// Frees environments.
     pub rows_free: Option<unsafe extern "C" fn(rows: *mut c_void)>,
-    /// Steps, resets and shows rows: [`OK`], [`FAILED`], [`PANICKED`] or [`STOPPED`].
+    /// Steps, resets and shows rows: [`OK`], [`FAILED`] or [`PANICKED`].
     pub run: Option<unsafe extern "C" fn(rows: *mut c_void, batch: *mut Batch) -> u32>,
 
     /// Optional. Parses options of a reset: a JSON object of `len` bytes. Without it, a reset has

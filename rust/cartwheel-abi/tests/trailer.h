@@ -29,11 +29,6 @@ static inline uint32_t cartwheel_fail(struct cartwheel_sink *error, const char *
     return CARTWHEEL_FAILED;
 }
 
-/* Whether `run` should return CARTWHEEL_STOPPED; asked before each row. */
-static inline int cartwheel_should_stop(const struct cartwheel_batch *batch) {
-    return __atomic_load_n(batch->stop, __ATOMIC_RELAXED) != 0;
-}
-
 /* 64 random bits: the same as `numpy.random.Generator(PCG64(seed))` draws. */
 static inline uint64_t cartwheel_next_u64(struct cartwheel_random_stream *stream) {
     const unsigned __int128 multiplier =

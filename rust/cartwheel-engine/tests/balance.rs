@@ -10,7 +10,7 @@ use cartwheel_engine::memory::Plan;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard, Report, Shard, Task};
+use cartwheel_engine::worker::{Crew, CrewSettings, Report, Shard, Task};
 use cartwheel_engine::{Call, PhaseTag, Transition};
 
 const ROWS: usize = 16;
@@ -65,7 +65,7 @@ fn while_one_thread_is_busy_with_a_row_the_other_takes_all_other_rows() {
     assert_eq!(plan.shards.len(), ROWS, "a shard for each row");
     let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
     let shared = Arc::new((Mutex::new(Batch::default()), Condvar::new()));
-    let shards = (0..ROWS).map(|_| Box::new(Row(Arc::clone(&shared))) as Box<dyn OwnShard>);
+    let shards = (0..ROWS).map(|_| Box::new(Row(Arc::clone(&shared))) as Box<dyn Shard>);
     let settings = CrewSettings { threads: 2, spin: true, affinity_offset: None };
     let crew = Crew::new(tokens.workers, shards.collect(), settings).unwrap();
     let policy = Policy {

@@ -14,7 +14,7 @@ use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, Workers};
 use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use cartwheel_engine::wake::{Op, Scope};
-use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard, Report, Shard, Task, serve};
+use cartwheel_engine::worker::{Crew, CrewSettings, Report, Shard, Task, serve};
 use cartwheel_engine::{Call, Error, PhaseTag, Transition};
 
 /// Rows that count their steps: observation `[row, steps, last action]`, over after three steps.
@@ -117,7 +117,7 @@ impl Fixture {
             dense_finals: false,
         };
         let (memory, tokens) = Memory::new(plan, Scope::Private).unwrap();
-        let shard = |rows: &std::ops::Range<usize>| -> Box<dyn OwnShard> {
+        let shard = |rows: &std::ops::Range<usize>| -> Box<dyn Shard> {
             Box::new(Counting { steps: vec![0; rows.len()], gate: None })
         };
         let shards = memory.plan().shards.iter().map(shard).collect();
@@ -432,7 +432,7 @@ fn tokens_of_a_crew() -> Tokens {
 fn no_thread_is_woken_before_a_step_was_measured_and_long_steps_are_shared() {
     let tokens = tokens_of_a_crew();
     let (tell, stepped) = channel();
-    let slow = || Box::new(Slow(Duration::from_millis(2), tell.clone())) as Box<dyn OwnShard>;
+    let slow = || Box::new(Slow(Duration::from_millis(2), tell.clone())) as Box<dyn Shard>;
     let shards = (0..16).map(|_| slow()).collect();
     let settings = CrewSettings { threads: 2, spin: true, affinity_offset: None };
     let crew = Crew::new(tokens.workers, shards, settings).unwrap();
@@ -479,7 +479,7 @@ fn a_thread_that_is_late_at_the_close_of_its_crew_finishes_its_shard_and_begins_
     let shards = (0..16).map(|_| {
         let (open, gate) = channel();
         gates.push(open);
-        Box::new(Heavy { enter: enter.clone(), gate }) as Box<dyn OwnShard>
+        Box::new(Heavy { enter: enter.clone(), gate }) as Box<dyn Shard>
     });
     let shards = shards.collect();
     drop(enter);
@@ -529,7 +529,7 @@ fn a_panic_fails_its_rows_and_hangs_no_call_with_any_kind_of_workers() {
         let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let mut serving = Vec::new();
         let workers = if let Some(threads) = threads {
-            let own = (0..4).map(|_| Box::new(Broken) as Box<dyn OwnShard>).collect();
+            let own = (0..4).map(|_| Box::new(Broken) as Box<dyn Shard>).collect();
             let settings = CrewSettings { threads, spin: false, affinity_offset: None };
             Workers::Crew(Crew::new(tokens.workers, own, settings).unwrap())
         } else {

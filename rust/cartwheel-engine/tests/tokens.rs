@@ -16,9 +16,7 @@ use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
 use cartwheel_engine::space::{DType, Leaf};
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{
-    Crew, CrewSettings, OwnShard, ProcessHandle, Report, Shard, Task, serve,
-};
+use cartwheel_engine::worker::{Crew, CrewSettings, ProcessHandle, Report, Shard, Task, serve};
 use cartwheel_engine::{Call, Error, PhaseTag, Transition};
 use worker_process::attach;
 
@@ -70,7 +68,7 @@ fn pool(mut tokens: Tokens) -> Pool {
 }
 
 fn crew(tokens: Vec<WorkerToken>) -> Result<Crew, Error> {
-    let own = tokens.iter().map(|_| Box::new(Numbered) as Box<dyn OwnShard>).collect();
+    let own = tokens.iter().map(|_| Box::new(Numbered) as Box<dyn Shard>).collect();
     let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
     Crew::new(tokens, own, settings)
 }
@@ -161,7 +159,7 @@ impl Shard for Held {
 fn a_crew_that_is_refused_is_ended() {
     let (own, other) = (private(2), private(2));
     let held = Arc::new(());
-    let shards = [(); 2].map(|()| Box::new(Held(Arc::clone(&held))) as Box<dyn OwnShard>);
+    let shards = [(); 2].map(|()| Box::new(Held(Arc::clone(&held))) as Box<dyn Shard>);
     let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
     let crew = Crew::new(own.workers, shards.into(), settings).unwrap();
     assert_eq!(Arc::strong_count(&held), 3);

@@ -12,9 +12,7 @@ use cartwheel_engine::memory::Plan;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{
-    Crew, CrewSettings, OwnShard, ProcessHandle, Report, Shard, Task, serve,
-};
+use cartwheel_engine::worker::{Crew, CrewSettings, ProcessHandle, Report, Shard, Task, serve};
 use cartwheel_engine::{Call, Error, PhaseTag, Transition};
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -66,7 +64,7 @@ struct Running {
 }
 
 impl Running {
-    fn inline(batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
+    fn inline(batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
         let (_, mut tokens) = Memory::new(plan(1, batch_size), Scope::Private).unwrap();
         let workers = Workers::Inline(tokens.workers.remove(0), make());
         let pool = Pool::new(tokens.pool, workers, POLICY).unwrap();
@@ -74,7 +72,7 @@ impl Running {
     }
 
     /// A crew of the calling thread and `others`.
-    fn crew(others: usize, batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
+    fn crew(others: usize, batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
         let (_, tokens) = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
         let settings = CrewSettings { threads: 1 + others, spin: false, affinity_offset: None };
         let own = (0..3).map(|_| make()).collect();
@@ -83,7 +81,7 @@ impl Running {
         Self { pool, threads: Vec::new() }
     }
 
-    fn threads(batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
+    fn threads(batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
         let (_, tokens) = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
         let threads = tokens.workers.into_iter().map(|token| {
             let mut shard = make();
@@ -126,7 +124,7 @@ fn poll(pool: &mut Pool) -> usize {
 
 #[test]
 fn polling_with_a_zero_timeout_eventually_receives_every_row() {
-    let plain = || Box::new(Plain) as Box<dyn OwnShard>;
+    let plain = || Box::new(Plain) as Box<dyn Shard>;
     for batch_size in [1, 4, ROWS] {
         for (mut running, alone) in [
             (Running::inline(batch_size, plain), true),
@@ -169,7 +167,7 @@ impl Shard for Unsendable {
 fn a_panic_while_a_message_is_sent_is_answered_and_hangs_no_call() {
     for executor in 0..4 {
         let (answer, answered) = channel();
-        let make = || Box::new(Unsendable(answer.clone())) as Box<dyn OwnShard>;
+        let make = || Box::new(Unsendable(answer.clone())) as Box<dyn Shard>;
         let mut running = match executor {
             0 => Running::inline(ROWS, make),
             1 => Running::threads(ROWS, make),

@@ -407,20 +407,6 @@ fn commands_are_mixed_within_a_block() {
 }
 
 #[test]
-fn a_call_that_is_asked_to_stop_returns_before_the_next_row_or_block() {
-    for id in IDS {
-        let kind = kind(id, "").unwrap();
-        let mut rows = HostRows::new(&kind, 9).unwrap();
-        *rows.stop.get_mut() = 1;
-        rows.commands.fill(abi::RESET);
-        assert_eq!(rows.run_some((0, 9), 0, None), (abi::STOPPED, 0, String::new()));
-        assert_eq!(rows.run_some((0, 9), 4, None), (abi::STOPPED, 4, String::new()));
-        *rows.stop.get_mut() = 0;
-        assert_eq!(rows.run_some((0, 9), 4, None), (abi::OK, 9, String::new()));
-    }
-}
-
-#[test]
 fn an_unknown_command_is_an_error() {
     let kind = kind(IDS[0], "").unwrap();
     let mut rows = HostRows::new(&kind, 2).unwrap();

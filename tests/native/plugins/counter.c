@@ -139,7 +139,6 @@ static uint32_t run(void *of, struct cartwheel_batch *batch) {
     float *observations = (float *)batch->observations[0];
     for (; batch->next < batch->rows; batch->next++) {
         const size_t row = batch->next, own = batch->first + row;
-        if (cartwheel_should_stop(batch)) return CARTWHEEL_STOPPED;
         const uint8_t command = batch->commands[row];
         if (command == CARTWHEEL_LEAVE) continue;
         if (command == CARTWHEEL_STEP) {

@@ -126,7 +126,6 @@ impl NativeRows {
         while next < count {
             match envs.run(&mut call, next..count, infos.plugin())? {
                 Ended::Done => break,
-                Ended::Stopped(row) => next = row,
                 Ended::Failed { row, .. } => {
                     kept[row] = false; // it shows what it can when it is asked
                     next = row + 1;

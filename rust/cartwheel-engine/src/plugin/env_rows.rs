@@ -6,7 +6,6 @@ use std::fmt;
 use std::ops::Range;
 use std::ptr::{NonNull, null};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 use cartwheel_abi::{self as abi, Batch, RandomStream, Sink};
 use cartwheel_core::rng::Rng;
@@ -20,9 +19,6 @@ use super::sink::{Bytes, with_message};
 use crate::autoreset::Outcomes;
 use crate::error::Error;
 use crate::memory::{ActionColumns, LeafColumns};
-
-/// Read by plugins between rows; never set, since a call of the pool waits for a whole shard.
-static NEVER: AtomicU32 = AtomicU32::new(0);
 
 /// Environments of one kind.
 pub(crate) struct EnvRows {
@@ -67,8 +63,6 @@ pub(crate) enum Ended {
     Done,
     /// This row failed, or panicked; rows before it were carried out, rows after it were not.
     Failed { row: usize, panicked: bool, message: String },
-    /// Rows before this one were carried out.
-    Stopped(usize),
 }
 
 /// A drawing of a row.
@@ -157,7 +151,6 @@ impl EnvRows {
             info_row: u32::try_from(call.info_row).expect("a pool has fewer than 2^32 rows"),
             infos: std::ptr::null_mut(),
             error: std::ptr::null_mut(),
-            stop: NEVER.as_ptr(),
             action_dtypes: call.actions.dtypes(),
         };
         let (batch_ref, layout) = (&mut batch, call.observations.layout());
@@ -196,7 +189,6 @@ impl EnvRows {
                 let (panicked, message) = (status == abi::PANICKED, self.error.text());
                 (Ended::Failed { row: next, panicked, message }, next)
             }
-            abi::STOPPED if rows.start < next && next < rows.end => (Ended::Stopped(next), next),
             _ => {
                 let what = format!(
                     "`run` of rows {rows:?} returned the status {status} and the row {next}"

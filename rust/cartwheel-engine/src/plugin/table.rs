@@ -250,7 +250,7 @@ unsafe fn read_env(
     }
     // SAFETY: the table has `size` bytes; zeros are null pointers and absent functions.
     let functions = unsafe { copied(table, size) };
-    // SAFETY: texts of tables are static (abi 2 and 7).
+    // SAFETY: texts of tables are static (abi 2 and 6).
     let id = unsafe { text(functions.id, "id for one of its environments") }?.to_owned();
     // SAFETY: as for the id.
     let defaults = unsafe { text(functions.default_options, &format!("default options of {id}")) }?;

@@ -57,7 +57,7 @@ use crate::memory::SlabPool;
 use crate::protocol::{Memory, PoolToken};
 use crate::transition::PhaseTag;
 use crate::wake::Patience;
-use crate::worker::OwnShard;
+use crate::worker::Shard;
 use broken::Broken;
 use dropped::Dropped;
 pub use dropped::DroppedRow;
@@ -201,7 +201,7 @@ impl Pool {
     /// The shard that the calling thread steps, where it steps all rows by itself.
     pub fn inline_shard(&self) -> Option<&dyn Any> {
         let Workers::Inline(_, shard) = &self.workers else { return None };
-        let shard: &dyn OwnShard = &**shard;
+        let shard: &dyn Shard = &**shard;
         Some(shard)
     }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::protocol::{Memory, WorkerToken};
 use crate::wake::TaskWord;
-use crate::worker::{Crew, OwnShard, ProcessHandle, close};
+use crate::worker::{Crew, ProcessHandle, Shard, close};
 
 /// What steps the rows of a pool.
 #[derive(Debug)]
 pub enum Workers {
     /// The calling thread.
-    Inline(WorkerToken, Box<dyn OwnShard>),
+    Inline(WorkerToken, Box<dyn Shard>),
     /// One thread for each shard, running [`crate::worker::serve`].
     Threads,
     /// One process for each shard, running [`crate::worker::serve`].
@@ -96,7 +96,7 @@ mod tests {
         let (memory, tokens) = Memory::new(plan, Scope::Private).expect("a little memory");
         let shards = memory.plan().shards.len();
         assert!(shards > 2);
-        let own = (0..shards).map(|_| Box::new(Idle) as Box<dyn OwnShard>).collect();
+        let own = (0..shards).map(|_| Box::new(Idle) as Box<dyn Shard>).collect();
         let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
         let mut crew = Crew::new(tokens.workers, own, settings).expect("a thread");
         assert_eq!(crew.threads(), 2);

@@ -38,7 +38,7 @@ use cartwheel_core::schedule::{shards as deal, usable_cpus};
 use super::own_thread::OwnThread;
 use super::share::Share;
 use super::threads::{Line, Shared};
-use super::{Limit, OwnShard, close};
+use super::{Limit, Shard, close};
 use crate::error::Error;
 use crate::platform::pin_to_cpu;
 use crate::protocol::{Memory, WorkerToken};
@@ -100,7 +100,7 @@ impl Crew {
     /// thread cannot be started.
     pub fn new(
         tokens: Vec<WorkerToken>,
-        shards: Vec<Box<dyn OwnShard>>,
+        shards: Vec<Box<dyn Shard>>,
         settings: CrewSettings,
     ) -> Result<Self, Error> {
         let Some(first) = tokens.first() else {

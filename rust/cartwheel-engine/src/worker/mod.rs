@@ -47,5 +47,5 @@ pub(crate) use perform::perform;
 pub use process::{ProcessHandle, exit_with_parent};
 pub(crate) use sent::perform_sent;
 pub use serve::serve;
-pub use shard::{OwnShard, Report, Shard};
+pub use shard::{Report, Shard};
 pub use task::Task;

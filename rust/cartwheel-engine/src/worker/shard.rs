@@ -27,7 +27,7 @@ impl Report {
 }
 
 /// The environments of one worker.
-pub trait Shard {
+pub trait Shard: Any + Send + std::fmt::Debug {
     /// Carries out one task on its rows.
     fn run(&mut self, task: &mut Task<'_>) -> Report;
 
@@ -87,8 +87,3 @@ pub trait Shard {
     /// Ends the environments.
     fn close(&mut self);
 }
-
-/// A [`Shard`] that the calling thread steps itself.
-pub trait OwnShard: Any + Shard + Send + std::fmt::Debug {}
-
-impl<S: Any + Shard + Send + std::fmt::Debug> OwnShard for S {}

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::handover::empty_queue;
 use super::serve::next_task;
 use super::share::Share;
-use super::{Limit, OwnShard, flush, perform, perform_sent};
+use super::{Limit, Shard, flush, perform, perform_sent};
 use crate::protocol::{Memory, WorkerToken};
 use crate::sync::Mutex;
 use crate::wake::{
@@ -24,7 +24,7 @@ const NEWEST: f64 = 0.125;
 pub(super) struct Line<T>(pub(super) T);
 
 /// A worker that a crew serves, with its rows.
-pub(super) type Served = (WorkerToken, Box<dyn OwnShard>);
+pub(super) type Served = (WorkerToken, Box<dyn Shard>);
 
 /// What the threads of a crew share, the calling thread included.
 pub(super) struct Shared {

@@ -13,7 +13,7 @@ use std::slice::from_raw_parts;
 
 use cartwheel_abi::{
     BOX, Batch, DICT, DISCRETE, Description, Env, FAILED, FLOAT32, INT64, LEAVE, MAJOR, MINOR, OK,
-    PANICKED, Plugin, STOPPED, Sink, Space, TUPLE,
+    PANICKED, Plugin, Sink, Space, TUPLE,
 };
 
 /// A static table.
@@ -63,8 +63,6 @@ const FAULTS: &[&str] = &[
     "kind",
     "length",
     "sink",
-    "stop",
-    "spin",
     "failed",
     "panicked",
     "outside",
@@ -198,14 +196,6 @@ unsafe extern "C" fn run(rows: *mut c_void, batch: *mut Batch) -> u32 {
         "length" => infos(&record(0, row, 1000)),
         // SAFETY: the host's sink.
         "sink" => unsafe { (*batch.infos).len = usize::MAX },
-        "stop" if start == 0 => {
-            batch.next = 1;
-            return STOPPED;
-        }
-        "spin" => {
-            batch.next = start;
-            return STOPPED;
-        }
         "failed" | "panicked" if start == 0 => {
             batch.next = 1;
             // SAFETY: the host's sink.

@@ -168,7 +168,6 @@ fn a_call_that_breaks_the_contract_fails_its_rows_and_the_pool_can_be_closed() {
     for (fault, expected) in [
         ("next", "`run` of rows 0..3 returned the status 0 and the row 4"),
         ("status", "`run` of rows 0..3 returned the status 77 and the row 3"),
-        ("spin", "`run` of rows 0..3 returned the status 3 and the row 0"),
         ("row", "an info record of row 1000 at byte 0, expected 0..3"),
         ("order", "an info record of row 0 at byte 11, expected 2..3"),
         ("kind", "an info record of kind Opaque at byte 0"),
@@ -193,15 +192,6 @@ fn a_call_that_breaks_the_contract_fails_its_rows_and_the_pool_can_be_closed() {
             assert!(envs.seed(0).faults.is_empty());
         }
     }
-}
-
-#[test]
-fn a_call_that_stops_early_is_continued() {
-    let mut envs = Envs::new(&kind("stop").unwrap(), 3, 0, settings(AutoresetMode::NextStep));
-    envs.seed(0);
-    let batch = envs.step(&[0; 3]).unwrap();
-    assert!(batch.faults.is_empty());
-    assert_eq!((batch.integers(0), batch.rewards()), (vec![0, 1, 2], vec![1.0; 3]));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use cartwheel_engine::pool::{Event, OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard, serve};
+use cartwheel_engine::worker::{Crew, CrewSettings, Shard, serve};
 use cartwheel_engine::{Call, Error};
 
 /// The kind of an environment in a table, with these options.
@@ -153,7 +153,7 @@ impl Envs {
             info_bytes: 1 << 12,
             dense_finals: settings.dense_finals,
         };
-        let (mut mailboxes, mut own): (_, Vec<Box<dyn OwnShard>>) = (Vec::new(), Vec::new());
+        let (mut mailboxes, mut own): (_, Vec<Box<dyn Shard>>) = (Vec::new(), Vec::new());
         for shard in &plan.shards {
             let (shard, mailbox) = NativeShard::new(kind, shard.len(), settings).unwrap();
             mailboxes.push(mailbox);

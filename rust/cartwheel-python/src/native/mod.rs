@@ -23,7 +23,7 @@ use cartwheel_engine::native::{
 };
 use cartwheel_engine::plugin::{EnvKind, find};
 use cartwheel_engine::space::{ActionTag, DType};
-use cartwheel_engine::worker::OwnShard;
+use cartwheel_engine::worker::Shard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -47,7 +47,7 @@ const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
 pub(crate) struct PyNativeEnvs {
     kind: Arc<EnvKind>,
     /// The shards, from `make` on, until a pool takes them.
-    shards: Mutex<Vec<Box<dyn OwnShard>>>,
+    shards: Mutex<Vec<Box<dyn Shard>>>,
     /// The rows of each shard.
     rows: Vec<Range<usize>>,
     /// One for each shard, from `make` on.
@@ -103,7 +103,7 @@ impl PyNativeEnvs {
         for rows in &self.rows {
             let shard = py.detach(|| NativeShard::new(&self.kind, rows.len(), self.settings));
             let (shard, mailbox) = shard.map_err(to_py_err)?;
-            made.push(Box::new(shard) as Box<dyn OwnShard>);
+            made.push(Box::new(shard) as Box<dyn Shard>);
             mailboxes.push(mailbox);
             py.check_signals()?;
         }
@@ -375,7 +375,7 @@ impl PyNativeEnvs {
 
 impl PyNativeEnvs {
     /// Moves the environments to the pool that steps them.
-    pub(crate) fn take_shards(&self) -> PyResult<Vec<Box<dyn OwnShard>>> {
+    pub(crate) fn take_shards(&self) -> PyResult<Vec<Box<dyn Shard>>> {
         let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::take(&mut *shards) {
             taken if !taken.is_empty() => Ok(taken),

@@ -11,7 +11,6 @@
 
 use std::mem::MaybeUninit;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
-use std::sync::atomic::AtomicU32;
 
 use cartwheel_abi::{Batch, STEP};
 use cartwheel_core::info::InfoWriter;
@@ -37,7 +36,6 @@ pub(super) struct BatchCall<'a, E: Env> {
     /// The number of the first row in the records of infos.
     pub(super) info_row: usize,
     pub(super) infos: InfoWriter<SinkBuffer<'a>>,
-    pub(super) stop: &'a AtomicU32,
 }
 
 impl<'a, E: Env> BatchCall<'a, E> {
@@ -85,8 +83,6 @@ impl<'a, E: Env> BatchCall<'a, E> {
             info_row: batch.info_row as usize,
             // SAFETY: a sink of the host (invariant 1).
             infos: InfoWriter::over(unsafe { SinkBuffer::new(batch.infos) }),
-            // SAFETY: the host writes it as an atomic (invariant 1).
-            stop: unsafe { AtomicU32::from_ptr(batch.stop.cast_mut()) },
         }
     }
 }

@@ -215,8 +215,7 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
     // SAFETY: the host's batch (invariant 1).
     unsafe { (*batch).next = progress.next.get() };
     let refusal = match ended {
-        Ok(Ok(true)) => return abi::OK,
-        Ok(Ok(false)) => return abi::STOPPED,
+        Ok(Ok(())) => return abi::OK,
         Ok(Err(failure)) => Refusal::from(failure),
         Err(payload) => Refusal::panicked(payload),
     };

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use cartwheel_abi as abi;
 use cartwheel_core::Transition;
@@ -74,8 +73,7 @@ impl<E: Env> TypedRows<E> {
         })
     }
 
-    /// Carries out a call from row `progress.next` on. Returns whether it was completed: if not, it
-    /// was asked to stop before row `progress.next`.
+    /// Carries out a call from row `progress.next` on.
     ///
     /// # Errors
     ///
@@ -84,7 +82,7 @@ impl<E: Env> TypedRows<E> {
         &mut self,
         call: &mut BatchCall<'_, E>,
         progress: &Progress,
-    ) -> Result<bool, Failure> {
+    ) -> Result<(), Failure> {
         let start = progress.next.get();
         // The rest of a block that was stepped belongs to a call that continues another one. A call
         // without steps may come between the two, to reset the row that failed.
@@ -100,9 +98,6 @@ impl<E: Env> TypedRows<E> {
                 continue;
             }
             progress.next.set(at);
-            if call.stop.load(Relaxed) != 0 {
-                return Ok(false);
-            }
             let end = if blocks { self.step_ahead(call, at) } else { at + 1 };
             while at < end {
                 at = self.write_stepped(call, at..end, progress);
@@ -123,7 +118,7 @@ impl<E: Env> TypedRows<E> {
         if blocks {
             self.ahead.rows = 0..0;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Steps the block that begins at row `at`, unless that row was stepped with an earlier block.

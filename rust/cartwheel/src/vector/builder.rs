@@ -12,7 +12,7 @@ use cartwheel_engine::plugin::EnvKind;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard};
+use cartwheel_engine::worker::{Crew, CrewSettings, Shard};
 
 use super::border;
 use super::error::VectorError;
@@ -219,7 +219,7 @@ impl<E: Env> Builder<E> {
         let (mut own, mut mailboxes) = (Vec::new(), Vec::new());
         for shard in &plan.shards {
             let (shard, mailbox) = NativeShard::new(&kind, shard.len(), self.settings)?;
-            own.push(Box::new(shard) as Box<dyn OwnShard>);
+            own.push(Box::new(shard) as Box<dyn Shard>);
             mailboxes.push(mailbox);
         }
         let (_, mut tokens) = Memory::new(plan, Scope::Private)?;

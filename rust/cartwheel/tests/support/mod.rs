@@ -12,7 +12,6 @@ mod sink;
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null;
-use std::sync::atomic::AtomicU32;
 
 use cartwheel_abi as abi;
 use cartwheel_core::DType;
@@ -216,7 +215,6 @@ pub struct HostRows<'a> {
     pub rngs: Vec<Rng>,
     pub infos: Box<Sink>,
     error: Box<Sink>,
-    pub stop: AtomicU32,
     /// The dtype of each leaf of the actions; empty for those of the spaces.
     pub action_dtypes: Vec<u32>,
     /// Size of the batches: less for a host of an older version.
@@ -247,7 +245,6 @@ impl<'a> HostRows<'a> {
             rngs: (0..count as u64).map(Rng::from_seed).collect(),
             infos: Sink::new(),
             error,
-            stop: AtomicU32::new(0),
             action_dtypes: Vec::new(),
             batch_size: size_of::<abi::Batch>(),
         })
@@ -415,7 +412,6 @@ impl Batch {
             info_row: u32::try_from(first).expect("few rows"),
             infos: of.infos.pointer(),
             error: of.error.pointer(),
-            stop: of.stop.as_ptr(),
             action_dtypes: if of.action_dtypes.is_empty() {
                 null()
             } else {

@@ -104,7 +104,7 @@ impl NativeRows {
         &mut self,
         seeds: Vec<(usize, Seed)>,
     ) -> Result<Vec<Vec<u8>>, Error> {
-        let (count, kind) = (self.envs.len(), Arc::clone(self.envs.kind()));
+        let count = self.envs.len();
         let mut memory = Scratch::new(&self.observations, count)?;
         let (mut streams, mut commands) = (self.streams.clone(), vec![LEAVE; count]);
         let mut states = Vec::new();
@@ -129,7 +129,6 @@ impl NativeRows {
             self.infos.clear();
             match self.envs.run(&mut call, row..row + 1, self.infos.plugin())? {
                 Ended::Done => {}
-                Ended::Stopped(_) => return Err(kind.broken("a reset did nothing".to_owned())),
                 Ended::Failed { message, .. } => return Err(Error::Failed { row, message }),
             }
             commands[row] = LEAVE;

@@ -75,7 +75,6 @@ impl NativeRows {
         while next < rows.end {
             match self.call(place, actions, next..rows.end, options)? {
                 Ended::Done => break,
-                Ended::Stopped(at) => next = at,
                 Ended::Failed { row: at, panicked, message } => {
                     if !self.replace(place, actions, at, &message, options)? {
                         self.fail(place, actions, at, panicked, message)?;
