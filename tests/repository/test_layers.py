@@ -74,13 +74,37 @@ KERNELS = """
     image returns wrappers
     threads
 """
+ENVS = """
+    lib
+    table
+    continuous_mountain_car
+    acrobot cart_pole mountain_car pendulum
+    lanes
+    cliff_walking frozen_lake power sine taxi
+    blackjack interval libm null numeric plain_loop toy_text vectors
+"""
+MUJOCO = """
+    lib
+    table
+    hopper walker2d
+    ant half_cheetah humanoid humanoid_standup inverted_double_pendulum inverted_pendulum
+    planar pusher reacher simulation swimmer
+    body_observation env
+    stepper
+    parameters registry
+    model
+    guard options scalar
+    clock field library numeric observation python_number
+"""
 PACKAGES = {
     "python/cartwheel": (python_imports, PYTHON),
     "rust/cartwheel-python/src": (rust_imports, BINDING),
     "rust/cartwheel/src": (rust_imports, AUTHOR),
     "rust/cartwheel-core/src": (rust_imports, CORE),
     "rust/cartwheel-engine/src": (rust_imports, ENGINE),
+    "rust/cartwheel-envs/src": (rust_imports, ENVS),
     "rust/cartwheel-kernels/src": (rust_imports, KERNELS),
+    "rust/cartwheel-mujoco/src": (rust_imports, MUJOCO),
 }
 
 #: A package and one above it, whose names it shows when they are used; the import is for types.

@@ -2,8 +2,17 @@
 
 use cartwheel::Error;
 
-use crate as envs;
+use crate::acrobot::Acrobot;
+use crate::blackjack::Blackjack;
+use crate::cart_pole::CartPole;
+use crate::cliff_walking::CliffWalking;
+use crate::continuous_mountain_car::ContinuousMountainCar;
+use crate::frozen_lake::FrozenLake;
+use crate::mountain_car::MountainCar;
+use crate::null::Null;
+use crate::pendulum::Pendulum;
 use crate::plain_loop::{PlainLoops, run};
+use crate::taxi::Taxi;
 
 macro_rules! environments {
     ($($id:literal => $env:ty { $($setting:tt)* },)+) => {
@@ -33,28 +42,28 @@ macro_rules! environments {
 }
 
 environments! {
-    "CartPole-v0" => envs::CartPole { max_episode_steps: 200, reward_threshold: 195.0 },
-    "CartPole-v1" => envs::CartPole { max_episode_steps: 500, reward_threshold: 475.0 },
-    "MountainCar-v0" => envs::MountainCar { max_episode_steps: 200, reward_threshold: -110.0 },
-    "MountainCarContinuous-v0" => envs::ContinuousMountainCar {
+    "CartPole-v0" => CartPole { max_episode_steps: 200, reward_threshold: 195.0 },
+    "CartPole-v1" => CartPole { max_episode_steps: 500, reward_threshold: 475.0 },
+    "MountainCar-v0" => MountainCar { max_episode_steps: 200, reward_threshold: -110.0 },
+    "MountainCarContinuous-v0" => ContinuousMountainCar {
         max_episode_steps: 999,
         reward_threshold: 90.0,
     },
-    "Pendulum-v1" => envs::Pendulum { max_episode_steps: 200 },
-    "Acrobot-v1" => envs::Acrobot { max_episode_steps: 500, reward_threshold: -100.0 },
-    "Blackjack-v1" => envs::Blackjack { default_options: r#"{"sab": true, "natural": false}"# },
-    "FrozenLake-v1" => envs::FrozenLake {
+    "Pendulum-v1" => Pendulum { max_episode_steps: 200 },
+    "Acrobot-v1" => Acrobot { max_episode_steps: 500, reward_threshold: -100.0 },
+    "Blackjack-v1" => Blackjack { default_options: r#"{"sab": true, "natural": false}"# },
+    "FrozenLake-v1" => FrozenLake {
         default_options: r#"{"map_name": "4x4"}"#,
         max_episode_steps: 100,
         reward_threshold: 0.7,
     },
-    "FrozenLake8x8-v1" => envs::FrozenLake {
+    "FrozenLake8x8-v1" => FrozenLake {
         default_options: r#"{"map_name": "8x8"}"#,
         max_episode_steps: 200,
         reward_threshold: 0.85,
     },
-    "CliffWalking-v1" => envs::CliffWalking {},
-    "CliffWalkingSlippery-v1" => envs::CliffWalking { default_options: r#"{"is_slippery": true}"# },
-    "Taxi-v4" => envs::Taxi { max_episode_steps: 200, reward_threshold: 8.0 },
-    "Null-v0" => envs::Null {},
+    "CliffWalking-v1" => CliffWalking {},
+    "CliffWalkingSlippery-v1" => CliffWalking { default_options: r#"{"is_slippery": true}"# },
+    "Taxi-v4" => Taxi { max_episode_steps: 200, reward_threshold: 8.0 },
+    "Null-v0" => Null {},
 }

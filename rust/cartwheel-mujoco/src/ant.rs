@@ -17,7 +17,8 @@ use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::numeric::sum_of_squares_of;
 use crate::observation::Observation;
-use crate::options::{Fixed, NoiseScale, PythonNumber, Range, options};
+use crate::options::{Fixed, NoiseScale, Range, options};
+use crate::python_number::PythonNumber;
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 

@@ -3,24 +3,22 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use crate::model::{Model, Observed, Sizes};
+use crate::observation::Observation;
+use crate::options::RobotOptions;
+use crate::registry::SharedModel;
+use crate::stepper::{Stepper, VelocityNoise};
 use cartwheel::{
     Bounds, DType, Env, Error, Failure, Flat, Floats, FloatsRef, Info, NoOptions, Parameter, Rng,
     Space, Spaces, State, Transition,
 };
-use serde::de::DeserializeOwned;
-
-use crate::model::{Model, Sizes};
-use crate::observation::Observation;
-use crate::registry::{NamesModel, SharedModel};
-use crate::simulation::Observed;
-use crate::stepper::{Stepper, VelocityNoise};
 
 /// What differs between the environments: observations, rewards, resets and infos.
 pub trait Robot: Debug + Sized + Send + 'static {
     /// Keywords.
-    type Options: DeserializeOwned + Default + Debug + Send + Sync + NamesModel + Weights + Clone;
+    type Options: RobotOptions;
     /// The info.
-    type Info: Info + Warned + State + Default + Clone + Debug + Send;
+    type Info: RobotInfo;
 
     /// How many of the first positions an observation is without.
     fn hidden(options: &Self::Options) -> usize {
@@ -109,32 +107,10 @@ pub struct Step<I> {
     pub info: I,
 }
 
-/// Infos that say what MuJoCo warned of.
-pub trait Warned {
-    /// Says it.
-    fn warn(&mut self, warning: Option<String>);
-}
-
-/// Options whose weights are saved with a state, and are parameters.
-pub trait Weights {
-    /// The names of all parameters, those of the simulation included.
-    const PARAMETERS: &'static [&'static str];
-
-    /// The weight that is this parameter.
-    fn parameter(&self, name: &str) -> Option<&dyn Parameter>;
-
-    /// The weight that is this parameter, for setting it.
-    fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter>;
-
-    /// Appends them.
-    fn save(&self, state: &mut Vec<u8>);
-
-    /// Takes them off the front.
-    ///
-    /// # Errors
-    ///
-    /// A [`Failure`] for bytes that are none.
-    fn load(&mut self, state: &mut &[u8]) -> Result<(), Failure>;
+/// The info of a robot, which also says what MuJoCo warned of.
+pub trait RobotInfo: Info + State + Default + Clone + Debug + Send {
+    /// Sets the warning.
+    fn set_warning(&mut self, warning: Option<String>);
 }
 
 /// An environment of MuJoCo.
@@ -178,7 +154,7 @@ impl<R: Robot> Env for MujocoEnv<R> {
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.robot.reset(&self.options, &mut self.stepper, rng)?;
         self.info = self.robot.reset_info(&self.stepper);
-        self.info.warn(self.stepper.take_warning());
+        self.info.set_warning(self.stepper.take_warning());
         Ok(())
     }
 
@@ -187,7 +163,7 @@ impl<R: Robot> Env for MujocoEnv<R> {
         let stepped = self.robot.step(&self.options, &mut self.stepper, action)?;
         let Step { reward, terminated, info } = stepped;
         self.info = info;
-        self.info.warn(self.stepper.take_warning());
+        self.info.set_warning(self.stepper.take_warning());
         Ok(Transition { reward, terminated, truncated: false })
     }
 
@@ -251,8 +227,8 @@ macro_rules! info {
             }
         }
 
-        impl $crate::env::Warned for $info {
-            fn warn(&mut self, warning: Option<String>) {
+        impl $crate::env::RobotInfo for $info {
+            fn set_warning(&mut self, warning: Option<String>) {
                 self.mujoco_warning = warning;
             }
         }

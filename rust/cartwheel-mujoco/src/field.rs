@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. **Arrays** are `len` numbers that stay where they are as long as their row lives
-//!    ([`MakeRow`](crate::MakeRow)), and nobody else accesses them during a call to the row.
+//!    ([`RowParts::new`](crate::RowParts::new)), and nobody else accesses them during a call to the row.
 #![expect(unsafe_code, reason = "arrays of a C library, see the invariants")]
 
 use std::collections::BTreeMap;

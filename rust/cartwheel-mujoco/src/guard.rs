@@ -19,7 +19,7 @@
 //! 3. **Pointers** in MuJoCo's variables are its handlers' addresses, or null.
 #![expect(unsafe_code, reason = "handlers that C calls, see the invariants")]
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
 use std::io::Write;
 use std::mem::transmute;
@@ -31,20 +31,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel::{Error, Failure};
 
-use crate::clock;
+use crate::clock::{self, IS_GUARDED};
 use crate::library::Library;
 
 thread_local! {
-    /// Whether this thread is within a guarded call.
-    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
     /// What MuJoCo warned of in the guarded call.
     static WARNING: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// Whether this thread is within a guarded call.
-#[inline]
-pub(crate) fn is_guarded() -> bool {
-    IS_GUARDED.get()
 }
 
 /// An error of MuJoCo, on its way to the guard.

@@ -16,7 +16,8 @@ use cartwheel_envs::libm::square;
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::observation::Observation;
-use crate::options::{NoiseScale, PythonNumber, options};
+use crate::options::{NoiseScale, options};
+use crate::python_number::PythonNumber;
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 

@@ -3,13 +3,13 @@
 //!
 //! The crate links nothing. Whoever makes environments gives it the addresses of MuJoCo's functions
 //! ([`Library`]), numbers that describe a model ([`Model`]), and a way to make the simulation of a
-//! row ([`MakeRow`]); it gets a number, which is the option `_simulation` of the environments.
+//! row ([`RowParts`]); it gets a number, which is the option `_simulation` of the environments.
 //!
 //! | noun | what it is |
 //! |---|---|
 //! | [`Library`] | MuJoCo's functions |
 //! | [`Model`], [`Registered`] | what the rows of a vector environment share, and its number |
-//! | [`RowParts`], [`MakeRow`] | the simulation of a row, by addresses, and how one is made |
+//! | [`RowParts`] | the simulation of a row, by addresses |
 //! | [`Stepper`] | that simulation, in the order of calls of Gymnasium's `MujocoEnv` |
 //! | [`Robot`] | what differs between the environments: observations, rewards, resets, infos |
 //!
@@ -38,6 +38,7 @@ mod options;
 mod parameters;
 mod planar;
 pub mod pusher;
+mod python_number;
 pub mod reacher;
 mod registry;
 mod scalar;
@@ -48,7 +49,7 @@ mod table;
 pub mod walker2d;
 
 pub use ant::Ant;
-pub use env::{MujocoEnv, Robot, Step, Warned, Weights};
+pub use env::{MujocoEnv, Robot, RobotInfo, Step};
 pub use half_cheetah::HalfCheetah;
 pub use hopper::Hopper;
 pub use humanoid::Humanoid;
@@ -56,13 +57,14 @@ pub use humanoid_standup::HumanoidStandup;
 pub use inverted_double_pendulum::InvertedDoublePendulum;
 pub use inverted_pendulum::InvertedPendulum;
 pub use library::Library;
-pub use model::{MakeRow, Model, RowParts, Sizes};
+pub use model::{Model, RowParts, Sizes};
 pub use observation::Observation;
-pub use options::{Fixed, NoiseScale, PythonNumber, Range};
+pub use options::{Fixed, NoiseScale, Range, RobotOptions};
 pub use planar::{Health, Planar, PlanarInfo, PlanarOptions};
 pub use pusher::Pusher;
+pub use python_number::PythonNumber;
 pub use reacher::Reacher;
-pub use registry::{NamesModel, Registered, SharedModel};
+pub use registry::{Registered, SharedModel};
 pub use scalar::Scalar;
 pub use simulation::Simulation;
 pub use stepper::{Stepper, VelocityNoise};

@@ -2,14 +2,15 @@
 //!
 //! # Invariants
 //!
-//! 1. **Rows** are as [`MakeRow`] promises.
-#![expect(unsafe_code, reason = "a trait whose implementer promises the invariant")]
+//! 1. **Rows** are as [`RowParts::new`] requires.
+#![expect(unsafe_code, reason = "a constructor whose caller promises the invariant")]
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use cartwheel::Error;
+use serde::Deserialize;
 
 use crate::guard::Handlers;
 use crate::library::Library;
@@ -50,17 +51,33 @@ impl Sizes {
 
 /// A simulation of one row, by addresses.
 pub struct RowParts {
-    /// Number by which the caller knows the row.
-    pub number: u64,
-    /// Address of the `mjModel`.
-    pub model: usize,
-    /// Address of the `mjData`.
-    pub data: usize,
-    /// Arrays of `f64` in the data and the model, by MuJoCo's names: address, and number of
-    /// elements.
-    pub fields: BTreeMap<String, (usize, usize)>,
-    /// What keeps the model and the data alive; dropped with the row, on any thread.
-    pub keep_alive: Box<dyn Any + Send>,
+    pub(crate) number: u64,
+    pub(crate) model: usize,
+    pub(crate) data: usize,
+    pub(crate) fields: BTreeMap<String, (usize, usize)>,
+    pub(crate) keep_alive: Box<dyn Any + Send>,
+}
+
+impl RowParts {
+    /// The simulation of the row that the caller knows by `number`: the addresses of its `mjModel`
+    /// and its `mjData`, and of arrays of `f64` in both, by MuJoCo's names and with their numbers of
+    /// elements. `keep_alive` is dropped with the row, on any thread.
+    ///
+    /// # Safety
+    ///
+    /// The addresses are those of a model and of a data that was made from it by the library of the
+    /// [`Model`], and of their arrays. They stay valid until the row has dropped `keep_alive`.
+    /// Nothing else uses the data, or changes the model, during a call to the row (invariant 1 of
+    /// the file).
+    pub unsafe fn new(
+        number: u64,
+        model: usize,
+        data: usize,
+        fields: BTreeMap<String, (usize, usize)>,
+        keep_alive: Box<dyn Any + Send>,
+    ) -> Self {
+        Self { number, model, data, fields, keep_alive }
+    }
 }
 
 impl fmt::Debug for RowParts {
@@ -69,21 +86,9 @@ impl fmt::Debug for RowParts {
     }
 }
 
-/// Makes simulations of rows, on any thread.
-///
-/// # Safety
-///
-/// The addresses are those of a model and of a data that was made from it by the library of the
-/// [`Model`], and of their arrays. They stay valid until the row has dropped `keep_alive`. Nobody else
-/// uses the data, or changes the model, during a call to the row (invariant 1 of the file).
-pub unsafe trait MakeRow: Send + Sync {
-    /// A new simulation.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadOptions`] when there is none.
-    fn make_row(&self) -> Result<RowParts, Error>;
-}
+/// An array of a simulation that is observed, and its number of elements.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Observed(pub(crate) String, pub(crate) usize);
 
 /// A model of MuJoCo, and how its rows are made.
 pub struct Model {
@@ -109,8 +114,8 @@ pub struct Model {
     pub fused_norms: bool,
     /// The arrays of a row that frames are drawn from.
     pub scene: Vec<String>,
-    /// Makes simulations of rows.
-    pub make_row: Box<dyn MakeRow>,
+    /// Makes the simulation of a row, on any thread.
+    pub make_row: Box<dyn Fn() -> Result<RowParts, Error> + Send + Sync>,
 }
 
 impl Model {

@@ -1,123 +1,13 @@
 //! Keywords: weights, ranges and switches, as Gymnasium takes them.
 
-use std::fmt;
+use std::fmt::Debug;
 use std::ops::Deref;
 
 use cartwheel::{Error, Failure, Parameter, ParameterValue, State, wrong};
-use serde::de::{Error as _, Visitor};
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
-use crate::scalar::Scalar;
-
-/// One of Python's own numbers. An integer stays one, as an attribute and in infos. JSON has no
-/// infinity, so numbers that are not finite are the texts `inf`, `-inf` and `nan`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PythonNumber {
-    value: f64,
-    /// The same, if it is an integer.
-    integer: Option<i64>,
-}
-
-impl PythonNumber {
-    /// The product with one of NumPy's truth values.
-    #[inline]
-    pub(crate) fn if_numpy(self, flag: bool) -> Scalar {
-        match self.integer {
-            Some(integer) => Scalar::I64(i64::from(flag) * integer),
-            None => Scalar::F64(f64::from(flag) * self.value),
-        }
-    }
-
-    /// The product with one of Python's own truth values.
-    #[inline]
-    pub(crate) fn if_python(self, flag: bool) -> Scalar {
-        match self.integer {
-            Some(integer) => Scalar::Int(i64::from(flag) * integer),
-            None => Scalar::Float(f64::from(flag) * self.value),
-        }
-    }
-}
-
-impl Deref for PythonNumber {
-    type Target = f64;
-
-    #[inline]
-    fn deref(&self) -> &f64 {
-        &self.value
-    }
-}
-
-impl From<f64> for PythonNumber {
-    fn from(value: f64) -> Self {
-        Self { value, integer: None }
-    }
-}
-
-impl From<i64> for PythonNumber {
-    #[expect(clippy::cast_precision_loss, reason = "as in Python's own arithmetic")]
-    fn from(integer: i64) -> Self {
-        Self { value: integer as f64, integer: Some(integer) }
-    }
-}
-
-impl<'de> Deserialize<'de> for PythonNumber {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Number;
-
-        impl Visitor<'_> for Number {
-            type Value = PythonNumber;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number")
-            }
-
-            fn visit_f64<E>(self, value: f64) -> Result<PythonNumber, E> {
-                Ok(value.into())
-            }
-
-            fn visit_i64<E>(self, value: i64) -> Result<PythonNumber, E> {
-                Ok(value.into())
-            }
-
-            #[expect(clippy::cast_precision_loss, reason = "too large for an integer of NumPy's")]
-            fn visit_u64<E>(self, value: u64) -> Result<PythonNumber, E> {
-                Ok(i64::try_from(value)
-                    .map_or_else(|_| PythonNumber::from(value as f64), PythonNumber::from))
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<PythonNumber, E> {
-                let value = match text {
-                    "inf" => f64::INFINITY,
-                    "-inf" => f64::NEG_INFINITY,
-                    "nan" => f64::NAN,
-                    _ => return Err(E::invalid_type(serde::de::Unexpected::Str(text), &self)),
-                };
-                Ok(value.into())
-            }
-        }
-
-        from.deserialize_any(Number)
-    }
-}
-
-impl Parameter for PythonNumber {
-    fn get(&self) -> ParameterValue {
-        self.integer.map_or(ParameterValue::Float(self.value), ParameterValue::Int)
-    }
-
-    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        if let ParameterValue::Int(integer) = value {
-            *self = integer.into();
-            return Ok(());
-        }
-        let mut float = 0.0;
-        f64::set(&mut float, value)?;
-        *self = float.into();
-        Ok(())
-    }
-}
-
-cartwheel::state! { impl State for PythonNumber { value, integer } }
+use crate::python_number::PythonNumber;
 
 /// The two ends of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -260,6 +150,31 @@ impl<T: State> State for Fixed<T> {
     }
 }
 
+/// The keywords of a robot. Weights are saved with a state, and are parameters.
+pub trait RobotOptions: DeserializeOwned + Default + Debug + Clone + Send + Sync + 'static {
+    /// The names of all parameters, those of the simulation included.
+    const PARAMETERS: &'static [&'static str];
+
+    /// The number of the model.
+    fn simulation(&self) -> u64;
+
+    /// The weight that is this parameter.
+    fn parameter(&self, name: &str) -> Option<&dyn Parameter>;
+
+    /// The weight that is this parameter, for setting it.
+    fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter>;
+
+    /// Appends the weights.
+    fn save(&self, state: &mut Vec<u8>);
+
+    /// Takes the weights off the front.
+    ///
+    /// # Errors
+    ///
+    /// A [`Failure`] for bytes that are not weights.
+    fn load(&mut self, state: &mut &[u8]) -> Result<(), Failure>;
+}
+
 /// Makes the keywords of an environment: `cartwheel::options!`, with what names the model. Each is a
 /// parameter too, by Gymnasium's name of the attribute. Those behind a semicolon are none, and have the
 /// defaults of their types.
@@ -282,18 +197,16 @@ macro_rules! options {
             }
         }
 
-        impl $crate::registry::NamesModel for Options {
-            fn simulation(&self) -> u64 {
-                self.simulation
-            }
-        }
-
-        impl $crate::env::Weights for Options {
+        impl $crate::options::RobotOptions for Options {
             const PARAMETERS: &'static [&'static str] = &[
                 $(stringify!($attribute),)+
                 "simulation", "frame_skip", "timestep", "init_qpos", "init_qvel", "qpos", "qvel",
                 "state_vector", "ctrl", "scene",
             ];
+
+            fn simulation(&self) -> u64 {
+                self.simulation
+            }
 
             fn parameter(&self, name: &str) -> Option<&dyn cartwheel::Parameter> {
                 Some(match name {
@@ -326,25 +239,6 @@ pub(crate) use options;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn real(json: &str) -> Result<PythonNumber, String> {
-        serde_json::from_str(json).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn numbers_keep_pythons_type_and_may_be_infinite() {
-        assert_eq!(real("2").unwrap().get(), ParameterValue::Int(2));
-        assert_eq!(real("2.0").unwrap().get(), ParameterValue::Float(2.0));
-        assert_eq!(
-            real("18446744073709551615").unwrap().get(),
-            ParameterValue::Float(2_f64.powi(64))
-        );
-        assert_eq!(real(r#""-inf""#).unwrap().to_bits(), f64::NEG_INFINITY.to_bits());
-        assert!(real(r#""nan""#).unwrap().is_nan());
-        for wrong in [r#""infinite""#, "true", "null", "[1.0]"] {
-            assert!(real(wrong).unwrap_err().contains("expected a number"), "{wrong}");
-        }
-    }
 
     #[test]
     fn ranges_are_tuples_of_two() {

@@ -4,13 +4,12 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use cartwheel::{Error, Failure, FloatsRef};
-use serde::de::DeserializeOwned;
 
-use crate::env::{Robot, Step, Weights, info};
+use crate::env::{Robot, Step, info};
 use crate::model::Model;
 use crate::observation::Observation;
-use crate::options::PythonNumber;
-use crate::registry::NamesModel;
+use crate::options::RobotOptions;
+use crate::python_number::PythonNumber;
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 
@@ -43,9 +42,7 @@ pub struct Health {
 }
 
 /// The keywords of a flat robot, and what it is healthy by.
-pub trait PlanarOptions:
-    DeserializeOwned + Default + Debug + Send + Sync + NamesModel + Weights + Clone + 'static
-{
+pub trait PlanarOptions: RobotOptions {
     /// The weights of the velocity and of the controls.
     fn weights(&self) -> [PythonNumber; 2];
 

@@ -15,7 +15,8 @@ use crate::env::{Robot, Step, info};
 use crate::model::{Model, Sizes};
 use crate::numeric::difference;
 use crate::observation::Observation;
-use crate::options::{PythonNumber, options};
+use crate::options::options;
+use crate::python_number::PythonNumber;
 use crate::scalar::{Scalar, float64};
 use crate::stepper::Stepper;
 

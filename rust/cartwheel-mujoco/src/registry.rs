@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cartwheel::{Error, Shared};
 
 use crate::model::{Guarded, Model};
+use crate::options::RobotOptions;
 
 #[derive(Debug)]
 struct Registry {
@@ -53,17 +54,11 @@ impl Drop for Registered {
     }
 }
 
-/// Options that name a model.
-pub trait NamesModel {
-    /// The number of the model.
-    fn simulation(&self) -> u64;
-}
-
 /// The model that all rows share.
 #[derive(Debug)]
 pub struct SharedModel(pub(crate) Arc<Guarded>);
 
-impl<O: NamesModel> Shared<O> for SharedModel {
+impl<O: RobotOptions> Shared<O> for SharedModel {
     fn prepare(options: &O) -> Result<Self, Error> {
         let number = options.simulation();
         let model = registry().models.get(&number).cloned();

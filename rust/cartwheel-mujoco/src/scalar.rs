@@ -5,7 +5,7 @@ use std::ops::Neg;
 use cartwheel::{Buffer, DType, Failure, FloatsRef, InfoValue, InfoWriter, State};
 
 use crate::numeric::sum_of_squares;
-use crate::options::PythonNumber;
+use crate::python_number::PythonNumber;
 
 /// A number.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +50,26 @@ impl Scalar {
             Self::F32(value) => value.into(),
             Self::F64(value) | Self::Float(value) => value,
             Self::I64(value) | Self::Int(value) => value as f64,
+        }
+    }
+}
+
+impl PythonNumber {
+    /// The product with one of NumPy's truth values.
+    #[inline]
+    pub(crate) fn if_numpy(self, flag: bool) -> Scalar {
+        match self.integer() {
+            Some(integer) => Scalar::I64(i64::from(flag) * integer),
+            None => Scalar::F64(f64::from(flag) * *self),
+        }
+    }
+
+    /// The product with one of Python's own truth values.
+    #[inline]
+    pub(crate) fn if_python(self, flag: bool) -> Scalar {
+        match self.integer() {
+            Some(integer) => Scalar::Int(i64::from(flag) * integer),
+            None => Scalar::Float(f64::from(flag) * *self),
         }
     }
 }

@@ -9,17 +9,12 @@
 //! | terminates | never |
 
 use cartwheel::{Error, Failure, FloatsRef};
-use serde::Deserialize;
 
 use crate::env::{Robot, Step, info};
-use crate::model::{Model, Sizes};
+use crate::model::{Model, Observed, Sizes};
 use crate::observation::Observation;
 use crate::options::{NoiseScale, options};
 use crate::stepper::{Stepper, VelocityNoise};
-
-/// An array of a simulation that is observed, and its number of elements.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Observed(pub(crate) String, pub(crate) usize);
 
 options! {
     /// Scale of the noise of initial positions (uniform) and velocities.

@@ -4,8 +4,8 @@
 //!
 //! # Invariants
 //!
-//! 1. **Rows** are as [`MakeRow`](crate::MakeRow) promises. `keep_alive` is dropped last.
-#![expect(unsafe_code, reason = "takes addresses from a `MakeRow`, see the invariants")]
+//! 1. **Rows** are as [`RowParts::new`](crate::RowParts::new) requires. `keep_alive` is dropped last.
+#![expect(unsafe_code, reason = "takes addresses from `RowParts`, see the invariants")]
 
 use std::any::Any;
 use std::fmt;
@@ -16,10 +16,9 @@ use cartwheel::{Error, Failure, FloatsRef, Parameter, Rng, State};
 use crate::field::Field;
 use crate::guard::guarded;
 use crate::library::Physics;
-use crate::model::{Guarded, RowParts, Sizes, check_frame_skip, check_timestep};
+use crate::model::{Guarded, Observed, RowParts, Sizes, check_frame_skip, check_timestep};
 use crate::numeric::{difference, norm};
 use crate::parameters::{Coordinates, FrameSkip, Number, Numbers, Scene, Timestep};
-use crate::simulation::Observed;
 
 /// The simulation of one row.
 pub struct Stepper {
@@ -88,7 +87,7 @@ impl Stepper {
     ///
     /// [`Error::BadOptions`] when there is none, or when its arrays do not fit the model's sizes.
     pub(crate) fn new(model: &Arc<Guarded>, observed: &[Observed]) -> Result<Self, Error> {
-        let row = model.make_row.make_row()?;
+        let row = (model.make_row)()?;
         let RowParts { number, model: model_address, data, fields, keep_alive } = row;
         let Sizes { nq, nv, nu, nbody, nsite, ntendon } = model.sizes;
         // SAFETY: invariant 1.

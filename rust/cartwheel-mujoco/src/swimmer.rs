@@ -13,7 +13,8 @@ use cartwheel::{Error, Failure, FloatsRef};
 
 use crate::env::{Robot, Step, info};
 use crate::model::Model;
-use crate::options::{Fixed, NoiseScale, PythonNumber, options};
+use crate::options::{Fixed, NoiseScale, options};
+use crate::python_number::PythonNumber;
 use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 

@@ -9,8 +9,9 @@
 //! | reward | (forward velocity + 1 if healthy) − 0.001 × the sum of squared actions |
 //! | terminates | outside the healthy ranges of the height and the angle |
 
-use crate::options::{Fixed, NoiseScale, PythonNumber, Range, options};
+use crate::options::{Fixed, NoiseScale, Range, options};
 use crate::planar::{Health, Planar, PlanarOptions};
+use crate::python_number::PythonNumber;
 use crate::stepper::Stepper;
 
 options! {

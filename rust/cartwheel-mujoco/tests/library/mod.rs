@@ -7,8 +7,7 @@ use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 
-use cartwheel::Error;
-use cartwheel_mujoco::{Library, MakeRow, Model, RowParts, Sizes};
+use cartwheel_mujoco::{Library, Model, RowParts, Sizes};
 
 /// A control above this is an error, below its negative a warning.
 pub(crate) const LIMIT: f64 = 100.0;
@@ -129,37 +128,31 @@ pub(crate) fn addresses(other: bool) -> BTreeMap<String, usize> {
     addresses.map(|(name, address)| (name.to_owned(), address)).into()
 }
 
-/// Makes rows; the length of `qpos` may be a lie.
-struct Rows {
-    qpos: usize,
-}
-
-// SAFETY: each row owns its data, which does not move.
-unsafe impl MakeRow for Rows {
-    fn make_row(&self) -> Result<RowParts, Error> {
-        let mut data = Box::new(EMPTY);
-        let start = (&raw mut *data).expose_provenance();
-        let of = |at: usize, len: usize| (start + 8 * at, len);
-        let zeros = ["cinert", "cvel", "cfrc_ext"].map(|name| (name, of(4, 10).0));
-        let mut fields = BTreeMap::from([
-            ("qpos", of(0, self.qpos)),
-            ("qvel", of(1, 1)),
-            ("ctrl", of(2, 1)),
-            ("xpos", of(4, 3)),
-            ("xipos", of(4, 3)),
-            ("qfrc_actuator", of(4, 1)),
-            ("qfrc_constraint", of(4, 1)),
-            ("site_xpos", (0, 0)),
-            ("ten_length", (0, 0)),
-            ("ten_velocity", (0, 0)),
-            ("body_mass", of(4, 1)),
-        ]);
-        for ((name, address), len) in zeros.into_iter().zip([10, 6, 6]) {
-            fields.insert(name, (address, len));
-        }
-        let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
-        Ok(RowParts { number: 7, model: start, data: start, fields, keep_alive: Box::new(data) })
+/// A row whose length of `qpos` may be wrong.
+fn row(qpos: usize) -> RowParts {
+    let mut data = Box::new(EMPTY);
+    let start = (&raw mut *data).expose_provenance();
+    let of = |at: usize, len: usize| (start + 8 * at, len);
+    let zeros = ["cinert", "cvel", "cfrc_ext"].map(|name| (name, of(4, 10).0));
+    let mut fields = BTreeMap::from([
+        ("qpos", of(0, qpos)),
+        ("qvel", of(1, 1)),
+        ("ctrl", of(2, 1)),
+        ("xpos", of(4, 3)),
+        ("xipos", of(4, 3)),
+        ("qfrc_actuator", of(4, 1)),
+        ("qfrc_constraint", of(4, 1)),
+        ("site_xpos", (0, 0)),
+        ("ten_length", (0, 0)),
+        ("ten_velocity", (0, 0)),
+        ("body_mass", of(4, 1)),
+    ]);
+    for ((name, address), len) in zeros.into_iter().zip([10, 6, 6]) {
+        fields.insert(name, (address, len));
     }
+    let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
+    // SAFETY: the row owns its data, which does not move.
+    unsafe { RowParts::new(7, start, start, fields, Box::new(data)) }
 }
 
 /// A model whose rows have `qpos` positions where there should be one.
@@ -176,7 +169,7 @@ pub(crate) fn model(library: Library, qpos: usize) -> Model {
         state_spec: 1,
         fused_norms: false,
         scene: vec!["xpos".to_owned()],
-        make_row: Box::new(Rows { qpos }),
+        make_row: Box::new(move || Ok(row(qpos))),
     }
 }
 

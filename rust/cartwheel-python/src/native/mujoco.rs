@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use cartwheel_core::Error;
-use cartwheel_mujoco::{Library, MakeRow, Model, Registered, RowParts, Sizes};
+use cartwheel_mujoco::{Library, Model, Registered, RowParts, Sizes};
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;
@@ -61,7 +61,7 @@ impl PyMujocoModel {
             state_spec,
             fused_norms,
             scene,
-            make_row: Box::new(Rows(make_row)),
+            make_row: Box::new(move || row_parts(&make_row)),
         };
         Ok(Self { registered: Registered::new(model).map_err(to_py_err)? })
     }
@@ -73,20 +73,16 @@ impl PyMujocoModel {
     }
 }
 
-/// A callable of Python that makes the simulation of a row.
-struct Rows(Py<PyAny>);
-
 type Fields = BTreeMap<String, (usize, usize)>;
 
-// SAFETY: invariant 1.
-unsafe impl MakeRow for Rows {
-    fn make_row(&self) -> Result<RowParts, Error> {
-        attach(|py| {
-            let row = self.0.call0(py)?;
-            let (number, model, data, fields, keep_alive) =
-                row.extract::<(u64, usize, usize, Fields, Py<PyAny>)>(py)?;
-            Ok(RowParts { number, model, data, fields, keep_alive: Box::new(keep_alive) })
-        })
-        .map_err(|error: PyErr| Error::bad_options(format!("the simulation of a row: {error}")))
-    }
+/// The simulation of a row that a callable of Python makes.
+fn row_parts(make_row: &Py<PyAny>) -> Result<RowParts, Error> {
+    attach(|py| {
+        let row = make_row.call0(py)?;
+        let (number, model, data, fields, keep_alive) =
+            row.extract::<(u64, usize, usize, Fields, Py<PyAny>)>(py)?;
+        // SAFETY: addresses of a row that `cartwheel.native.mujoco` made (invariant 1).
+        Ok(unsafe { RowParts::new(number, model, data, fields, Box::new(keep_alive)) })
+    })
+    .map_err(|error: PyErr| Error::bad_options(format!("the simulation of a row: {error}")))
 }
