@@ -1,6 +1,6 @@
-"""CartPole-v1 in worker processes, beside Gymnasium's two vector environments and the ceilings.
+"""CartPole-v1 in worker processes and in the calling thread, against Gymnasium and ceilings.
 
-A ceiling of loops that are never synchronised is above what a `step` of all rows can reach, because
+A ceiling of loops that are never synchronized is above what a `step` of all rows can reach, because
 cores drift; loops in lockstep, which spin until each has stepped its share, are its fair limit.
 """
 
@@ -14,7 +14,7 @@ from benchmarks.harness.claim import Claim, check
 from cartwheel.bench.ceiling import Ceiling
 from cartwheel.bench.contenders import ASYNC, CEILING, SYNC, Contender, cartwheel_with
 
-PROCESS = cartwheel_with("process")
+PROCESS, INLINE = cartwheel_with("process"), cartwheel_with("inline")
 LOCKSTEP = Contender("ceiling in lockstep", functools.partial(Ceiling, lockstep=True))
 
 if __name__ == "__main__":
@@ -22,7 +22,8 @@ if __name__ == "__main__":
         "CartPole-v1",
         functools.partial(gym.make, "CartPole-v1"),
         {
-            8: [Claim(PROCESS, ASYNC, 6), Claim(PROCESS, SYNC, 1.2)],
+            1: [Claim(INLINE, SYNC, 1.15)],
+            8: [Claim(PROCESS, ASYNC, 6), Claim(PROCESS, SYNC, 1.2), Claim(INLINE, SYNC, 1.15)],
             32: [
                 Claim(PROCESS, ASYNC, 10),
                 Claim(PROCESS, SYNC, 1.2),
