@@ -2,7 +2,7 @@
 
 Example:
     >>> import numpy as np
-    >>> from cartwheel import envpool  # in place of: import envpool
+    >>> from cartwheel import envpool  # instead of: import envpool
     >>> envs = envpool.make("CartPole-v1", env_type="gymnasium", num_envs=3, seed=7)
     >>> observations, info = envs.reset()
     >>> actions = np.zeros(envs.num_envs, np.int32)
@@ -25,7 +25,7 @@ These things differ on purpose:
   random, because EnvPool's 42 makes the runs of several programs equal. ``reset(seed=...)`` and
   ``seed(...)`` have an effect; EnvPool ignores them. If ``seed`` is a list, ``config["seed"]`` is
   the list; EnvPool shows 0.
-* flags: ``terminated`` and ``truncated`` may both be true. EnvPool then loses the termination.
+* flags: ``terminated`` and ``truncated`` may both be true. EnvPool drops the termination then.
 * discounts: The discount of a truncation is 1. EnvPool's 0 looks like a termination.
 * bounds: Spaces that have no bounds in EnvPool, such as LunarLander-v3's, have Gymnasium's bounds.
   EnvPool's spaces exclude their own observations.
@@ -39,8 +39,8 @@ These things differ on purpose:
   environment in Python does not declare them.
 * masks: ``reset(options={"reset_mask": ...})`` returns all environments, which Gymnasium's vector
   wrappers expect. EnvPool returns the environments of the mask.
-* misuse: Actions of a wrong kind, number or range raise exceptions, and so does a ``recv`` without
-  results. EnvPool casts or ignores them, hangs, or ends the program.
+* misuse: Actions of a wrong kind, number or range raise exceptions, as does a ``recv`` without
+  results. EnvPool casts or ignores them, hangs, or terminates the program.
 * closing: ``close`` ends the workers, and later calls raise. EnvPool's pools go on.
 * options: The options of environments are Gymnasium's (``map_name`` of FrozenLake-v1 is ``size`` in
   EnvPool). EnvPool's ``base_path``, ``from_pixels`` and keywords of ``render`` do not exist,

@@ -1,4 +1,4 @@
-"""Checks of ``env_id``, EnvPool's numbers of environments, and the error for busy ones."""
+"""Checks of ``env_id``, EnvPool's numbers of environments, and the error for busy environments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def as_env_ids(env_id: Any, num_envs: int) -> NDArray[np.intp]:
     """Returns an array of environment numbers, from an array or a list of integers.
 
-    The caller must check that no id is there twice.
+    The caller must check that the ids are distinct.
 
     Raises:
         TypeError: ``env_id`` is not a one-dimensional collection of integers.
@@ -45,7 +45,7 @@ def check_distinct(ids: NDArray[Any]) -> None:
 
 
 class EnvBusyError(CartwheelError, gym.error.AlreadyPendingCallError, ValueError):
-    """A send or reset of environments whose last results were not received yet.
+    """Environments were sent or reset before their last results were received.
 
     Nothing was sent. Receive these results first.
 

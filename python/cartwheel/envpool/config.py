@@ -56,7 +56,7 @@ class Config:
 
     @classmethod
     def from_keywords(cls, task: Task, env_type: EnvType, keywords: dict[str, Any]) -> Config:
-        """Returns the configuration for a task, with the defaults of the registry.
+        """Makes the configuration for a task, with the defaults of the registry.
 
         Raises:
             ValueError: A keyword has an invalid value.
@@ -154,7 +154,7 @@ class Config:
         return {**own, **self.options}
 
 
-#: The keywords of ``make`` that it does not pass to the environment.
+#: The keywords of ``make`` that are not passed to the environment.
 KEYWORDS = tuple(
     one.name for one in fields(Config) if one.name not in ("env_type", "seeds", "options")
 )

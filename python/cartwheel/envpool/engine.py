@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def start(task: Task, config: Config) -> NativeVectorEnv[Any, Any] | VectorEnv[Any, Any]:
-    """Starts the environments of a pool: native ones on threads, others as ``executor`` says."""
+    """Starts the environments of a pool: native ones on threads, others with ``executor``."""
     shared: dict[str, Any] = {
         "autoreset_mode": config.autoreset_mode,
         "num_workers": min(config.num_threads, config.num_envs) or None,
@@ -68,7 +68,7 @@ def make_one(task: Task, config: Config) -> gym.Env[Any, Any]:
 def pin(workers: list[int], offset: int) -> None:
     """Pins workers to consecutive processors of this program, from ``offset`` on.
 
-    Does nothing on systems that place threads by themselves, as macOS does.
+    Does nothing on systems without CPU affinity, such as macOS.
 
     Args:
         workers: Process ids, or native ids of threads: for Linux, both are thread ids.

@@ -54,8 +54,8 @@ def read_actions(space: Space[Any], action: dict[str, Any]) -> Addressed:
     expected = space.spaces.keys() if isinstance(space, Dict) else {ACTION_KEY}
     if entries.keys() != set(expected):
         raise ValueError(
-            f"the action must have the keys {sorted(expected)}, beside env_id and players.env_id, "
-            f"got {sorted(map(str, entries))}"
+            f"the action must have the keys {sorted(expected)}, and optionally env_id and "
+            f"players.env_id, got {sorted(map(str, entries))}"
         )
     batch = entries if isinstance(space, Dict) else entries[ACTION_KEY]
     return Addressed(batch, env_id, players_env_id)
@@ -156,7 +156,7 @@ def _cast(space: Space[Any], array: NDArray[Any], ids: NDArray[Any], key: str) -
 
 
 def _bounds(space: Space[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Returns the least and the greatest action of an integer space."""
+    """Returns the minimum and the maximum action of an integer space."""
     if isinstance(space, Discrete):
         return int(space.start), int(space.start) + int(space.n) - 1
     if isinstance(space, MultiDiscrete):

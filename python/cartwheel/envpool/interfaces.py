@@ -28,12 +28,12 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
     As in EnvPool, the pool is a ``gymnasium.vector.VectorEnv`` and a ``gymnasium.Env``, so vector
     wrappers and subclasses of ``gymnasium.Wrapper`` can wrap it.
 
-    In every batch, ``info`` has three entries beside the infos of the environments, which are
-    batched with ``_key`` masks as in Gymnasium. ``env_id`` (``int32``) is the environment of each
-    row. ``players`` is a dictionary whose ``env_id`` (``int32``) is the environment of each row of
-    observations and rewards. ``elapsed_step`` (``int32``) is the number of steps of the episode to
-    which the reward and flags of the row belong; 0 if the row is the result of a reset. After
-    2,147,483,647 steps it stays at that number.
+    In every batch, ``info`` has three entries in addition to the infos of the environments, which
+    are batched with ``_key`` masks as in Gymnasium. ``env_id`` (``int32``) is the environment of
+    each row. ``players`` is a dictionary whose ``env_id`` (``int32``) is the environment of each
+    row of observations and rewards. ``elapsed_step`` (``int32``) is the number of steps of the
+    episode to which the reward and flags of the row belong; 0 if the row is the result of a reset.
+    After 2,147,483,647 steps it stays at that number.
 
     With several players, observations and rewards have one row for each player: first all players
     of the first environment of the batch, then all of the second, and so on. ``players`` also has
@@ -65,7 +65,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
             env_id: The environments; all by default.
             seed: As for :meth:`async_reset`. (EnvPool ignores the seed.)
             options: Passed to the environments. The entry ``"reset_mask"``, ``bool`` of shape
-                ``(num_envs,)``, selects the environments in place of ``env_id``. Then all
+                ``(num_envs,)``, selects the environments instead of ``env_id``. Then all
                 environments are returned, the others with their last observation. (EnvPool returns
                 only the environments of the mask.)
 
@@ -109,7 +109,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
             Exception: An environment raised it. The whole batch is lost: its environments begin a
                 new episode with their next step.
         """
-        if self._ready_made and not reset:
+        if self._has_form and not reset:
             seconds = self._timeout if timeout is None else as_timeout(timeout)
             return self._pool.recv(seconds)  # like `_receive`, without its overhead
         batch = self._receive(timeout)
@@ -209,7 +209,7 @@ except ImportError:
         LAST = 2
 
     class Environment:  # type: ignore[no-redef]
-        """The base class of pools without ``dm_env``; it adds nothing."""
+        """An empty base class of pools if ``dm_env`` is not installed."""
 
 
 #: Fields of every observation, which must not be keys of a ``Dict`` space.
@@ -240,16 +240,16 @@ def merged(observations: Any, infos: dict[str, Any]) -> Any:
     """Merges observation and infos into one named tuple.
 
     Its fields are ``env_id`` and ``players``; then the keys of a ``Dict`` space, or ``obs`` if the
-    space is no ``Dict`` or a key cannot be a field; then ``elapsed_step`` and the further infos
-    whose keys can be fields and are free; and ``info``, the dictionary of all infos.
+    space is not a ``Dict`` or a key cannot be a field; then ``elapsed_step`` and the other infos
+    whose keys can be fields and are not used yet; and ``info``, the dictionary of all infos.
     """
-    apart = (
+    has_fields = (
         isinstance(observations, dict)
         and all(map(_is_field, observations))
         and _OWN_FIELDS.isdisjoint(observations)
     )
     fields = {"env_id": infos["env_id"], "players": _nested(infos["players"])}
-    fields |= observations if apart else {"obs": observations}
+    fields |= observations if has_fields else {"obs": observations}
     further = {key: value for key, value in infos.items() if key not in fields}
     fields |= {key: _nested(value) for key, value in further.items() if _is_field(key)}
     fields["info"] = infos
@@ -264,7 +264,7 @@ def _nested(value: Any) -> Any:
 
 
 def _is_field(key: Any) -> bool:
-    """Whether a named tuple can have this field."""
+    """Whether a named tuple can have this key as a field."""
     return (
         isinstance(key, str)
         and key.isidentifier()

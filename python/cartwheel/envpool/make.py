@@ -1,4 +1,4 @@
-"""Makes pools by task id, and refuses options that do not exist."""
+"""Construction of pools by task id, and errors for options that do not exist."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def make(
         reward_threshold: Stored in ``spec.reward_threshold``; by default the task's threshold.
         gym_reset_return_info: False, with ``env_type="gym"``, for the interface of gym before 0.26:
             ``reset`` returns observations only, and a step returns four values.
-        max_num_players: The most players of an environment of several players; by default the
-            number of its possible agents.
+        max_num_players: The maximum number of players of an environment; by default the number of
+            its possible agents.
         autoreset_mode: When a finished environment restarts: a
             ``gymnasium.vector.AutoresetMode`` or its name. The default is ``"next_step"``, as in
             EnvPool. ``"same_step"`` does not work with ``env_type="dm"`` or several players.
@@ -85,7 +85,7 @@ def make(
             :class:`~cartwheel.VectorEnv`.
         executor: As for :class:`~cartwheel.VectorEnv` or :class:`~cartwheel.NativeVectorEnv`.
         max_batches: As for :class:`~cartwheel.VectorEnv`.
-        timeout: The most seconds that ``recv`` waits; by default no limit.
+        timeout: The maximum number of seconds that ``recv`` waits; by default no limit.
         render_mode: The kind of result of ``render``: ``"rgb_array"``, or another mode of the
             environments.
 
@@ -151,7 +151,7 @@ def make_spec(task_id: str, **keywords: Any) -> EnvSpec:
 
 @contextlib.contextmanager
 def naming_unknown(task: Task, config: Config) -> Iterator[None]:
-    """Makes the error of a constructor for an unknown option name the options that exist.
+    """Adds the options that exist to the error of a constructor for an unknown option.
 
     Constructors may pass options on, so only the constructor's own error shows that an option is
     unknown.
@@ -161,7 +161,7 @@ def naming_unknown(task: Task, config: Config) -> Iterator[None]:
         config: The configuration.
 
     Raises:
-        TypeError: The constructor does not have an option.
+        TypeError: The constructor does not have one of the options.
     """
     try:
         yield

@@ -37,7 +37,7 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
     lists them.
 
     Its ``metadata`` has the entry ``players``: observation space and action space of one player,
-    and the most players.
+    and the maximum number of players.
     """
 
     def __init__(self, env: Any, max_num_players: int | None = None) -> None:
@@ -45,7 +45,7 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
 
         Args:
             env: A ``pettingzoo.ParallelEnv``, or any object with its methods.
-            max_num_players: The most agents that it may have.
+            max_num_players: The maximum number of its agents.
 
         Raises:
             ValueError: The environment may have more agents.
@@ -159,13 +159,13 @@ class Players:
     Attributes:
         observation_space: The observation space of one player.
         action_space: The action space of one player.
-        places: The most players of an environment.
+        places: The maximum number of players of an environment.
     """
 
     def __init__(
         self, observation_space: Space[Any], action_space: Space[Any], places: int, num_envs: int
     ) -> None:
-        """Begins without present players; the first results show which players are present."""
+        """Begins without present players; the first results mark those that are present."""
         self.observation_space = observation_space
         self.action_space = action_space
         self.places = places
@@ -180,7 +180,7 @@ class Players:
         Args:
             ids: The environments.
             batch: Observations of :class:`PlayersEnv`.
-            truncations: Truncations of the environments, which truncate all of their players.
+            truncations: Truncations of the environments, which truncate all their players.
 
         Returns:
             Observations, rewards (``float32``) and the entry ``players`` of infos: ``env_id`` and

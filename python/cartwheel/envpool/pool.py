@@ -1,4 +1,4 @@
-"""The methods of every pool: send, receive, reset, close. Subclasses give results their form."""
+"""The methods of all pools: send, receive, reset, close. Subclasses convert the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
 
 
-#: The exceptions with which the core refuses a send, before it sends anything.
+#: The exceptions with which the core refuses a send before anything is sent.
 _REFUSALS = (TypeError, ValueError, gym.error.ResetNeeded, gym.error.AlreadyPendingCallError)
 
 
@@ -84,16 +84,16 @@ class EnvPool:
         self.action_space = self.single_action_space = action
         self._convert = form.convert
         self._info_dtypes = info_dtypes(task.task_id)
-        #: Whether batches of the core already have the form of EnvPool.
-        self._ready_made = not (self._players or self._convert or self._info_dtypes)
+        #: Whether batches of the core already have EnvPool's form.
+        self._has_form = not (self._players or self._convert or self._info_dtypes)
         self.spec: Any = EnvSpec(task, config, form.space, action)
         self._rows = np.arange(self.num_envs)
         #: The native pool, which also counts the steps of episodes and makes EnvPool's infos.
         self._pool = self._envs._pool
         self._pool.count_episodes(self.autoreset_mode.value)
         alone = self._native and self._players is None
-        #: Dtypes of actions that are sent unchecked, because the core casts and checks them.
-        self._ready = safe_dtypes(self.single_action_space) if alone else frozenset()
+        #: Dtypes of actions that the core casts and checks itself.
+        self._core_dtypes = safe_dtypes(self.single_action_space) if alone else frozenset()
         #: The seed of each environment's next reset, until it has been reset.
         self._seeds: list[int | None] = list(config.seeds)
         self._timeout = as_timeout(config.timeout)
@@ -120,10 +120,10 @@ class EnvPool:
 
         An environment that was never reset is reset instead, with its own seed, and its action is
         dropped, because EnvPool's environments begin in the state "done". The same holds for
-        environments whose result was lost by an exception of :meth:`recv`. In the mode
+        environments whose result was lost to an exception of :meth:`recv`. In the mode
         ``DISABLED``, both raise instead.
 
-        If anything is wrong, nothing is sent. Actions are copied.
+        If an argument is invalid, nothing is sent. Actions are copied.
 
         Args:
             action: One action for each environment, or for each player that was received last: an
@@ -147,17 +147,21 @@ class EnvPool:
                 was lost; and the mode is ``DISABLED``, or they have several players.
         """
         is_array = type(action) is np.ndarray
-        if is_array and action.dtype in self._ready and (env_id is not None or not self.is_async):
+        if (
+            is_array
+            and action.dtype in self._core_dtypes
+            and (env_id is not None or not self.is_async)
+        ):
             try:
                 self._pool.send(action, env_id)
             except _REFUSALS:
                 pass  # nothing was sent; the code below raises the error, or sends resets
             else:
                 return
-        self._send_with_care(action, env_id)
+        self._send_checked(action, env_id)
 
-    def _send_with_care(self, action: Any, env_id: Any) -> None:
-        """Sends actions after all checks, or raises the fitting error."""
+    def _send_checked(self, action: Any, env_id: Any) -> None:
+        """Sends actions after all checks."""
         owners = None
         if isinstance(action, dict):
             action, named, owners = read_actions(self.single_action_space, action)
@@ -192,10 +196,10 @@ class EnvPool:
 
     def _checked(self, actions: Any, ids: NDArray[Any], *, everything: bool) -> Any:
         """Returns the actions, checked and cast, unless the core does both."""
-        if not everything and self._ready:
+        if not everything and self._core_dtypes:
             array = np.asarray(actions)
             check_length(array, len(ids))
-            if array.dtype in self._ready:
+            if array.dtype in self._core_dtypes:
                 return array
         return checked(self.single_action_space, actions, ids)
 
@@ -234,8 +238,8 @@ class EnvPool:
         Raises:
             IndexError, TypeError, ValueError: As for :meth:`send`.
             EnvBusyError: The last results of some of these environments were not received yet.
-                After a :meth:`recv` that timed out, there is no error: all outstanding results are
-                waited for and dropped.
+                After a :meth:`recv` that timed out, this error is not raised: the method waits for
+                all outstanding results and drops them.
         """
         self._begin_reset("async_reset", env_id, seed, options)
 
@@ -287,8 +291,8 @@ class EnvPool:
     def _refuse_busy(self, calling: str, ids: NDArray[Any]) -> None:
         """Raises if results of some of these environments are outstanding."""
         # A step of all rows is one pending call; `in_flight` does not list its rows.
-        everyone = self._pool.pending() == "step"
-        busy = ids if everyone else ids[np.isin(ids, self._pool.in_flight())]
+        all_busy = self._pool.pending() == "step"
+        busy = ids if all_busy else ids[np.isin(ids, self._pool.in_flight())]
         if busy.size:
             raise EnvBusyError(calling, busy.tolist())
 
@@ -297,7 +301,7 @@ class EnvPool:
     def _receive(self, timeout: float | None) -> Batch:
         """Receives the next batch in EnvPool's form."""
         batch = Batch(*self._pool.recv(self._timeout if timeout is None else as_timeout(timeout)))
-        return batch if self._ready_made else self._formed(batch)
+        return batch if self._has_form else self._formed(batch)
 
     def _formed(self, batch: Batch) -> Batch:
         """Returns a batch of the core in EnvPool's form."""
@@ -383,10 +387,10 @@ class EnvPool:
                 "render_mode='rgb_array' gives frames"
             )
         ids = self._rows if env_ids is None else as_env_ids(env_ids, self.num_envs)
-        every = self._envs.render()
+        all_frames = self._envs.render()
         if self.render_mode == "human":
             return None
-        frames = [every[row] for row in ids.tolist()]
+        frames = [all_frames[row] for row in ids.tolist()]
         return np.stack(frames) if isinstance(frames[0], np.ndarray) else frames
 
     def __repr__(self) -> str:
@@ -402,7 +406,7 @@ class EnvPool:
         raise TypeError(f"{type(self).__name__} cannot be pickled or copied: make another one")
 
     def xla(self) -> NoReturn:
-        """Raises: there is no XLA interface.
+        """Raises: cartwheel has no XLA interface.
 
         Raises:
             RuntimeError: Always.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """A task id, and how its environments are made.
+    """A task id and the construction of its environments.
 
     Attributes:
         task_id: The id.
@@ -50,8 +50,8 @@ class Task:
 
 
 _REGISTERED: dict[str, Task] = {}
-#: Gymnasium's ids that need a MuJoCo older than any that cartwheel supports.
-_NEVER = ("Pusher-v4",)
+#: Gymnasium's ids that need a version of MuJoCo older than those that cartwheel supports.
+_UNSUPPORTED = ("Pusher-v4",)
 #: Dtypes of infos for which EnvPool and Gymnasium differ, by task.
 _INFO_DTYPES = {
     "CliffWalking-v1": {"prob": np.float32},
@@ -76,7 +76,7 @@ def register(
         entry_point: Makes one environment: a function or class, or its name as
             ``"module:attribute"``, which is imported when the first environment is made.
         aliases: Further ids of the same task.
-        parallel: The environment is a PettingZoo parallel environment: batches get a player
+        parallel: Whether the environment is a PettingZoo parallel environment: batches get a player
             dimension. All its agents must have the same spaces, of arrays of fixed shape.
         max_episode_steps: Steps after which an episode is truncated.
         reward_threshold: The reward at which it counts as solved.
@@ -120,8 +120,8 @@ def _finding(entry_point: Callable[..., Any] | str) -> Callable[[], Callable[...
 def list_all_envs() -> list[str]:
     """Returns every task id, sorted: native, registered, and from Gymnasium's registry.
 
-    Ids that cannot be made here are left out: their library is not installed, or Gymnasium has only
-    an error for them. To find out, the first call imports the libraries, which takes a moment.
+    Ids that cannot be made here are left out: their library is not installed, or Gymnasium only
+    raises an error for them. The first call imports the libraries to check, which takes a moment.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the libraries
@@ -133,10 +133,10 @@ def list_all_envs() -> list[str]:
 def _can_be_made(spec: EnvSpec) -> bool:
     """Whether environments of a spec that is not native can be made here."""
     creator = spec.entry_point
-    if creator is None or spec.id in _NEVER or spec.vector_entry_point == NATIVE_ENTRY_POINT:
+    if creator is None or spec.id in _UNSUPPORTED or spec.vector_entry_point == NATIVE_ENTRY_POINT:
         return False
     if callable(creator):
-        # Functions of this module raise an error that says where the environments are today.
+        # Functions of this module raise an error with the present place of the environments.
         return getattr(creator, "__module__", None) != "gymnasium.envs"
     return _loads(creator.partition(":")[0])
 

@@ -1,4 +1,4 @@
-"""Spaces and configuration of a task, which need no pool."""
+"""Spaces and configuration of a task, without a pool."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Specs:
-    """What has the spaces of a task, and gives their specs in the types of ``dm_env.specs``."""
+    """Base class of objects with the spaces of a task, whose specs have the types of ``dm_env``."""
 
     observation_space: Space[Any]
     action_space: Space[Any]
@@ -37,8 +37,8 @@ class Specs:
             ImportError: ``dm_env`` is not installed.
             TypeError: No type of ``dm_env`` fits the space.
         """
-        least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
-        env_id = _specs().BoundedArray((), np.int32, least, most, "env_id")
+        low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+        env_id = _specs().BoundedArray((), np.int32, low, high, "env_id")
         players = record("players", {"env_id": env_id})
         obs = as_dm_spec(self.observation_space, "obs")
         return record("State", {"env_id": env_id, "players": players, "obs": obs})
@@ -135,7 +135,7 @@ def _specs() -> Any:
 def as_dm_spec(space: Space[Any], name: str) -> Any:
     """Converts a space to the types of ``dm_env.specs``, in dictionaries and tuples if nested.
 
-    Specs of ``Discrete`` spaces have the dtype ``int32``, if it has space for all values.
+    Specs of ``Discrete`` spaces have the dtype ``int32``, if all values fit.
 
     Raises:
         ImportError: ``dm_env`` is not installed.

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class ExternalRewards:
-    """Calls the functions after each step, and checks what they return.
+    """Calls the functions after each step, and checks their results.
 
-    It refers to no vector environment, since the pool owns it.
+    The pool owns it, so it does not refer to a vector environment.
     """
 
     def __init__(
@@ -66,7 +66,9 @@ class ExternalRewards:
             Exception: As a function raised it, with a note that names the function.
         """
         after = after.view()
-        actions.flags.writeable = after.flags.writeable = False  # one function may spoil the next
+        actions.flags.writeable = after.flags.writeable = (
+            False  # a function must not change the arguments of the next one
+        )
         split = self._fields.split
         given = (split(np.frombuffer(before).reshape(after.shape)), actions, split(after))
         return (
@@ -94,7 +96,7 @@ class ExternalRewards:
         return np.ascontiguousarray(flags)
 
     def _called(self, name: str, *given: Any) -> NDArray[Any]:
-        """Returns what a function of the caller returned, an array of one entry for each row."""
+        """Calls a function of the caller; returns an array with one entry for each row."""
         function = self._functions[name]
         assert function is not None
         try:
@@ -127,7 +129,7 @@ class Fields:
             names: Names of arrays of ``MjData``, such as ``"qpos"`` and ``"sensordata"``.
 
         Raises:
-            TypeError: ``names`` is a text, or a name is none.
+            TypeError: ``names`` is a string, or an entry is not a string.
             ValueError: The array does not exist, it is named twice, its elements are not
                 ``float64``, or MuJoCo moves it in each step, as it does with contacts and
                 constraints.

@@ -33,7 +33,7 @@ _ID = "_Simulation-v0"
 class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
     """Steps simulations of one model natively, and rewards them by functions; see :func:`make`."""
 
-    #: Rows are judged together, so they are neither sent nor stepped apart.
+    #: The functions reward all rows together, so rows cannot be sent or stepped separately.
     sends_rows = False
 
     def __init__(
@@ -62,7 +62,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
         if keywords.get("action_repeat", 1) != 1:
             raise ValueError("`action_repeat` is 1 here: `frame_skip` repeats controls.")
         if keywords.get("batch_size") not in (None, num_envs):
-            raise ValueError("`batch_size` is `num_envs` here: rows are judged together.")
+            raise ValueError("`batch_size` is `num_envs` here: all rows are rewarded together.")
         self._own = OwnModel(
             model,
             frame_skip=frame_skip,
@@ -127,13 +127,13 @@ def make(
     functions are called once for all rows; time limits, automatic resets and final observations
     are those of any vector environment of cartwheel. A step calls MuJoCo as
     Gymnasium's ``MujocoEnv.do_simulation`` does, and a reset as its ``reset_model`` with noise: an
-    environment that was written for it has the same bits.
+    environment that was written for it gives the same bits.
 
     The functions get three arguments:
 
     * ``before`` and ``after``: dictionaries with the arrays named by ``observation``, before the
       step and after it: ``after["qpos"]`` has the shape ``(num_envs, nq)``, ``after["xpos"]``
-      ``(num_envs, nbody, 3)``, all ``float64``. They are read-only views; keep copies only.
+      ``(num_envs, nbody, 3)``, all ``float64``. They are read-only views: copy what you keep.
     * ``actions``: a read-only copy of the actions, ``(num_envs, nu)``, ``float32`` or ``float64``
       as they were passed.
 
@@ -166,7 +166,8 @@ def make(
             * ``max_episode_steps``, ``autoreset_mode``, ``render_mode``, ``executor``,
               ``num_workers``, ``final_obs`` and other keywords of
               :class:`~cartwheel.NativeVectorEnv`. ``action_repeat`` and ``batch_size`` cannot be
-              used, nor ``send``, nor steps of rows by ``env_index``: rows are judged together.
+              used, nor ``send``, nor steps of rows by ``env_index``: all rows are rewarded
+              together.
 
     Raises:
         ImportError: MuJoCo is not installed, or is too old.
@@ -187,8 +188,7 @@ class OwnModel(MujocoBackend):
     """The model and the simulations of a vector environment without an id.
 
     Attributes:
-        name: What it is called in errors.
-        fields: What is observed.
+        fields: The observed arrays.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class OwnModel(MujocoBackend):
         self.visual_options = None
         seconds = loaded.opt.timestep * frame_skip
         modes = ["human", "rgb_array", "depth_array", "rgbd_tuple"]
-        self.env = SimpleNamespace(  # what Gymnasium's environments have
+        self.env = SimpleNamespace(  # the attributes of Gymnasium's environments
             metadata={"render_modes": modes, "render_fps": round(1 / seconds)},
             mujoco_renderer=SimpleNamespace(default_cam_config=None, max_geom=1000),
             width=width,

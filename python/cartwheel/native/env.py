@@ -42,7 +42,7 @@ class NativeEnv(gym.Env[Any, Any]):
     ``gymnasium.make("cartwheel/CartPole-v1")`` makes it, inside Gymnasium's usual wrappers.
     Observations, rewards, flags and infos have the same bits and types as in Gymnasium. The
     parameters of the environment, such as ``gravity`` and ``state``, are attributes, which can be
-    read and set. Actions are checked as by :class:`NativeVectorEnv`, which steps many environments
+    read and set. Actions are checked as in :class:`NativeVectorEnv`, which steps many environments
     at once.
 
     Args:
@@ -107,17 +107,17 @@ class NativeEnv(gym.Env[Any, Any]):
             ValueError: The environment cannot use the value of an option.
             gymnasium.error.Error: The seed is negative or not an integer.
         """
-        goes_on = seed is None and self._generator is not None
-        if goes_on:
-            self._follow_generator()
+        keeps_generator = seed is None and self._generator is not None
+        if keeps_generator:
+            self._write_generator()
         check_dictionary("options", options)
         if options is not None:  # a single environment has no rows to select
             options = options_of_reset(self._envs.env_id, options)
         observations, info = self._envs.reset(seed=[seed], options=options)
-        if goes_on:
-            self._lead_generator()
+        if keeps_generator:
+            self._read_generator()
         else:
-            self._generator = None  # it keeps the old stream; the environment has a new one
+            self._generator = None  # it keeps the old stream, and the environment gets a new one
         return _row(self.observation_space, observations), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -129,7 +129,7 @@ class NativeEnv(gym.Env[Any, Any]):
             TypeError: The kind of the action's dtype differs from its space's.
         """
         if self._generator is not None:
-            self._follow_generator()
+            self._write_generator()
         try:
             result = self._envs.step(_batch(self.action_space, action))
         except EpisodeOverError:
@@ -137,7 +137,7 @@ class NativeEnv(gym.Env[Any, Any]):
                 "The episode is over: call `reset()` before the next `step()`."
             ) from None
         if self._generator is not None:
-            self._lead_generator()
+            self._read_generator()
         observations, rewards, terminations, truncations, info = result
         return (
             _row(self.observation_space, observations),
@@ -156,7 +156,7 @@ class NativeEnv(gym.Env[Any, Any]):
         self._envs.close()
 
     def __reduce__(self) -> NoReturn:
-        """Raises, because the environment cannot be copied or pickled.
+        """Raises: the environment cannot be copied or pickled.
 
         Raises:
             TypeError: Always: Python cannot read the whole state of the environment.
@@ -204,12 +204,12 @@ class NativeEnv(gym.Env[Any, Any]):
         """The generator, under the name that Gymnasium's checks read."""
         return self.np_random
 
-    def _follow_generator(self) -> None:
+    def _write_generator(self) -> None:
         """Copies the state of the generator to the environment."""
         assert self._generator is not None
         self._envs.stream = (self.np_random_seed, self._generator.bit_generator.state)
 
-    def _lead_generator(self) -> None:
+    def _read_generator(self) -> None:
         """Copies the state of the environment to the generator."""
         assert self._generator is not None
         _, self._generator.bit_generator.state = self._envs.stream
@@ -244,7 +244,7 @@ class NativeEnv(gym.Env[Any, Any]):
 
 
 class _OneRow(NativeVectorEnv):
-    """A vector environment of one row, whose infos are the infos of the row, not batched."""
+    """A vector environment of one row, whose infos are those of the row and are not batched."""
 
     @property
     def stream(self) -> Stream:
@@ -256,7 +256,7 @@ class _OneRow(NativeVectorEnv):
         self._set_streams([value])
 
     def is_mujoco_attribute(self, name: str) -> bool:
-        """Whether an attribute is MuJoCo's, such as ``model`` and ``data``."""
+        """Whether an attribute belongs to MuJoCo, such as ``model`` and ``data``."""
         return self._mujoco is not None and self._mujoco.has(name)
 
     def _add_info(

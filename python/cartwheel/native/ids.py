@@ -1,4 +1,4 @@
-"""Ids of native environments, as users write them."""
+"""Ids of native environments in the forms that users may pass."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def as_env_id(env_id: Any) -> str:
             import first: ``"my_game:my_game/Maze-v0"``.
 
     Raises:
-        TypeError: ``env_id`` is no text.
+        TypeError: ``env_id`` is not a string.
         ValueError: The environment does not exist.
         ModuleNotFoundError: The module does not exist.
     """
@@ -42,7 +42,7 @@ def as_env_id(env_id: Any) -> str:
 
 
 def _hint(env_id: str, name: str) -> str:
-    """Returns what was probably meant by an id that does not exist."""
+    """Returns a suggestion for an id that does not exist."""
     name, names = name.removeprefix(NAMESPACE), [known for known, *_ in native_envs()]
     newest = [known for known in names if known.rpartition("-")[0] == name]
     meant = newest[-1] if newest else suggest(name, names)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from gymnasium.envs.registration import EnvSpec
 
-#: The most rows that an error names.
+#: The maximum number of rows that an error names.
 _MAX_NAMED = 17
-#: Keywords of :class:`~cartwheel.VectorEnv` that change nothing for native environments.
-_IDLE = ("shared_memory", "copy", "context", "daemon")
-#: Keywords of :class:`~cartwheel.VectorEnv` that can have only one value here, and the reason.
+#: Keywords of :class:`~cartwheel.VectorEnv` without an effect on native environments.
+_IGNORED = ("shared_memory", "copy", "context", "daemon")
+#: Keywords of :class:`~cartwheel.VectorEnv` with only one possible value, and the reason.
 _FIXED = {
     "worker": (None, "the loop of their workers cannot be replaced"),
     "observation_mode": ("same", "their observation spaces are always equal"),
@@ -44,7 +44,7 @@ def environment_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(
                 f"`{name}` of native environments must be {only!r}, got {keywords[name]!r}: {why}."
             )
-    return {name: value for name, value in keywords.items() if name not in (*_IDLE, *_FIXED)}
+    return {name: value for name, value in keywords.items() if name not in (*_IGNORED, *_FIXED)}
 
 
 def names_of_keywords(env_id: str) -> list[str] | None:
@@ -68,18 +68,18 @@ def check_keywords(
 ) -> None:
     """Refuses keywords that a native environment does not have.
 
-    A plugin that does not list its keywords gets them all, and refuses what it does not have.
+    A plugin that does not list its keywords gets all of them, and refuses unknown ones itself.
 
     Args:
         env_id: The environment, without ``cartwheel/``.
         keywords: The keywords and their values.
-        owner: The class that the caller makes, for the error.
-        others: The keywords that this class has itself.
-        attribute: How an attribute is set, with the places ``{name}`` and ``{value}``.
+        owner: The class that is constructed, for the error.
+        others: The keywords of this class itself.
+        attribute: The code that sets an attribute, with ``{name}`` and ``{value}``.
 
     Raises:
         ImportError: The environment needs MuJoCo, which is not installed or too old.
-        TypeError: The error says what was meant, or which keywords exist.
+        TypeError: A keyword does not exist; the error has a suggestion, or names those that exist.
     """
     own = names_of_keywords(env_id)
     for name, value in keywords.items():
@@ -167,8 +167,8 @@ def as_json(options: Mapping[str, Any]) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
-#: Names that mean rows elsewhere, and cartwheel's name.
-_ROWS_ELSEWHERE = {
+#: Names of options that select rows in other libraries, and cartwheel's names.
+_ROW_SYNONYMS = {
     "mask": "reset_mask",
     "env_mask": "reset_mask",
     **dict.fromkeys(
@@ -181,13 +181,13 @@ _ROWS_ELSEWHERE = {
 def reset_as_json(env_id: str, options: Mapping[str, Any], shown_id: str | None = None) -> str:
     """Returns the environment's own options of a reset as a JSON object.
 
-    Options that only other native environments have are left out: environments may share one
-    dictionary. A plugin that does not name its options gets them all, and refuses what it does not
-    have. ``shown_id`` is the id in errors, if it is another one.
+    Options that only other native environments have are left out, so that environments may share
+    one dictionary. A plugin that does not name its options gets all of them, and refuses unknown
+    ones itself. ``shown_id`` is the id in errors, if it differs.
 
     Raises:
-        ValueError: No native environment has an option of this name, or a value is no number. (For
-            a plugin: JSON has no form for the value.)
+        ValueError: No native environment has an option of this name, or a value is not a number.
+            (For a plugin: JSON has no form for the value.)
     """
     own = reset_option_names(env_id)
     if own is None:
@@ -205,16 +205,16 @@ def reset_as_json(env_id: str, options: Mapping[str, Any], shown_id: str | None 
 
 
 def options_of_reset(env_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options that the environment has, for a reset that ignores all others."""
+    """Returns the options that the environment has, for a reset that ignores the others."""
     own = reset_option_names(env_id)
     return {name: options[name] for name in (options if own is None else own) if name in options}
 
 
 def _no_such_option(env_id: str, name: Any, own: list[str]) -> str:
     start = f"{env_id} has no option {name!r} of a reset"
-    meant = _ROWS_ELSEWHERE.get(name) or suggest(str(name), (*own, *ROW_OPTIONS, *_ROWS_ELSEWHERE))
+    meant = _ROW_SYNONYMS.get(name) or suggest(str(name), (*own, *ROW_OPTIONS, *_ROW_SYNONYMS))
     if meant is not None:
-        return f"{start}: did you mean {_ROWS_ELSEWHERE.get(meant, meant)!r}?"
+        return f"{start}: did you mean {_ROW_SYNONYMS.get(meant, meant)!r}?"
     has = f"only {' and '.join(map(repr, own))}" if own else "and no others"
     return f"{start}, {has}; 'reset_mask' and 'env_index' select rows."
 

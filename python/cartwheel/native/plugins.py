@@ -1,4 +1,4 @@
-"""Environments from other packages: extension modules and shared libraries with a table."""
+"""Environments of plugins: extension modules and shared libraries with a table of environments."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cartwheel.native.registration import enter
 if TYPE_CHECKING:
     from types import ModuleType
 
-#: The attribute of an extension module that has its table.
+#: The attribute of an extension module with its table of environments.
 _ATTRIBUTE = "__cartwheel__"
 
 
 def register(module: ModuleType | str | object) -> list[str]:
-    """Makes the environments of an extension module known to cartwheel and Gymnasium.
+    """Registers the environments of an extension module with cartwheel and Gymnasium.
 
     A package of environments calls it when it is imported, in its ``__init__.py``::
 
@@ -33,19 +33,19 @@ def register(module: ModuleType | str | object) -> list[str]:
     :class:`~cartwheel.NativeVectorEnv` and ``cartwheel.envpool.make``. All of them import the
     package themselves if the id names it: ``"my_game:my_game/Maze-v0"``.
 
-    To register the same module again changes nothing. Two plugins may have the same name if their
-    ids differ. An id that is in Gymnasium's registry already keeps its entry there.
+    Registering the same module again has no effect. Two plugins may have the same name if their ids
+    differ. An id that is in Gymnasium's registry already keeps its entry there.
 
     Args:
         module: The module, or its name, which is imported. Its attribute ``__cartwheel__`` is a
             ``PyCapsule`` named ``cartwheel.plugin``; the macro ``cartwheel::plugin!`` of the Rust
-            crate makes both. Or the capsule itself.
+            crate makes both. The capsule itself is accepted, too.
 
     Returns:
         The ids of its environments.
 
     Raises:
-        TypeError: The attribute does not exist, or it is no such capsule.
+        TypeError: The attribute does not exist, or is not such a capsule.
         ImportError: The plugin does not fit this version of cartwheel, or its table is incomplete.
             The message names the plugin, both versions and the remedy. Or there is no such module.
         ValueError: Another plugin has one of the ids, or an id has no namespace of its own.
@@ -62,20 +62,20 @@ def load_plugin(path: str | os.PathLike[str]) -> list[str]:
     """Loads environments from a shared library, written in C, C++ or another language.
 
     The library has a symbol ``cartwheel_plugin``, a table that ``cartwheel.h`` describes.
-    The library stays loaded until the program ends. To load it again changes nothing.
+    The library stays loaded until the program ends. Loading it again has no effect.
 
-    Worker processes that do not begin as a fork of this process have to load it themselves.
+    Worker processes that are not forked from this process have to load it themselves.
 
     Args:
         path: The file, such as ``"./libmaze.so"``.
 
     Returns:
-        The ids of its environments, which work as those of :func:`register`.
+        The ids of its environments, which work like those of :func:`register`.
 
     Raises:
         FileNotFoundError: The file does not exist.
-        ImportError: It is no shared library for this machine, has no such symbol, does not fit this
-            version of cartwheel, or its table is incomplete.
+        ImportError: It is not a shared library for this machine, lacks the symbol, does not fit
+            this version of cartwheel, or its table is incomplete.
         ValueError: As for :func:`register`.
     """
     path = Path(path).absolute()  # the loader would look for a bare name elsewhere

@@ -29,11 +29,11 @@ def registered_id(env_id: str) -> str:
 
 
 def enter(env_ids: Collection[str], module: str | None = None) -> None:
-    """Enters native environments into Gymnasium's registry, unless their ids are there.
+    """Enters native environments into Gymnasium's registry, unless their ids are there already.
 
     Args:
         env_ids: Ids of :func:`~cartwheel._cartwheel.native_envs`.
-        module: The module that makes the ids known. It becomes a part of the specs, so that another
+        module: The module that registers the ids. It becomes a part of the specs, so that another
             process can make the environments of a pickled spec.
     """
     for env_id, limit, threshold, _ in native_envs():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Ask = Callable[[list[Any], Sequence[int] | None], tuple[Any, ...]]
 
-#: Frames per second of environments that draw themselves, where a video is made of them.
+#: Frames per second in videos of environments that draw themselves.
 _FPS = 30
 
 
@@ -30,8 +30,8 @@ class Renderer(Protocol):
 
     Attributes:
         metadata: The metadata of the environment, with its render modes.
-        keeps: What rows keep of terminal states: the number of a render mode for drawings, ``None``
-            for parameters.
+        keeps: The form in which rows keep terminal states: the number of a render mode for frames,
+            ``None`` for parameters.
     """
 
     metadata: dict[str, Any]
@@ -50,14 +50,14 @@ class Renderer(Protocol):
         """
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:
-        """Returns frames of terminal states from what rows kept."""
+        """Returns frames of the terminal states that rows kept."""
 
     def close(self) -> None:
         """Closes windows."""
 
 
 class OwnRenderer(Renderer):
-    """Asks the environments for their frames: those of plugins draw themselves."""
+    """Gets frames from the environments themselves, as those of plugins draw them."""
 
     def __init__(self, env_id: str, modes: list[str], render_mode: str | None) -> None:
         """Keeps the render modes of a kind of environment.
@@ -79,7 +79,7 @@ class OwnRenderer(Renderer):
         return ask(callbacks.pack_render(rows, self.keeps), rows)
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:  # noqa: ARG002 - Renderer's signature
-        """Returns the drawings that rows kept, see :meth:`Renderer.draw_kept`."""
+        """Returns the frames that rows kept, see :meth:`Renderer.draw_kept`."""
         return kept
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class OwnRenderer(Renderer):
 
 
 def warn_without_mode(env_id: str, modes: list[str]) -> None:
-    """Warns that nothing is drawn, since no render mode was passed."""
+    """Warns that nothing is drawn, because no render mode was passed."""
     logger.warn(
         f"render() of {env_id} does nothing without a render mode: pass `render_mode`, one of "
         f"{modes}."
@@ -138,12 +138,12 @@ class WindowedPool:
 
 
 class GymnasiumRenderer(Renderer):
-    """Draws rows of a native environment by Gymnasium's environment of the same id.
+    """Draws rows of a native environment with Gymnasium's environment of the same id.
 
     The parameters of a native environment are attributes of Gymnasium's environment. So one
     environment of Gymnasium draws all rows: for each row, its attributes are set to the row's
-    parameters, and it renders. It is made with the same keywords at the first frame, and it is
-    never stepped.
+    parameters, and it renders. It is made with the same keywords for the first frame, and never
+    stepped.
 
     Attributes:
         metadata: The metadata of Gymnasium's environment, with its render modes; no render modes if
@@ -199,7 +199,7 @@ class GymnasiumRenderer(Renderer):
         return self._envs[place]
 
     def draw(self, rows: Sequence[int], callbacks: NativeCallbacks, ask: Ask) -> tuple[Any, ...]:
-        """Draws some rows, see :meth:`Renderer.draw`; sets the parameters that drawing changed.
+        """Draws some rows, see :meth:`Renderer.draw`; copies parameters back that drawing changed.
 
         Raises:
             gymnasium.error.DependencyNotInstalled: pygame is missing.
@@ -247,5 +247,5 @@ class GymnasiumRenderer(Renderer):
 
 def as_attribute(value: Any) -> Any:
     """Converts a parameter to Gymnasium's form, where lines of text are an array of characters."""
-    is_text = isinstance(value, list) and any(isinstance(line, str) for line in value)
-    return np.asarray(value, "c") if is_text else value
+    is_text = isinstance(value, list) and any(isinstance(line, str) for line in value) return
+    np.asarray(value, "c") if is_text else value

@@ -49,7 +49,7 @@ def vector_spec(
 
     Args:
         constructor: The constructor, whose defaults the spec leaves out.
-        arguments: What the constructor was called with.
+        arguments: The arguments of the constructor.
         native_id: The id in Gymnasium's registry.
 
     Returns:

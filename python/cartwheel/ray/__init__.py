@@ -2,8 +2,8 @@
 
 ``pip install 'cartwheel[ray]'``. :class:`RolloutWorkers` has the interface of
 :class:`~cartwheel.Collector`: a training loop changes the line that makes it. Ray starts the
-processes, moves the arrays and restarts what died (https://docs.ray.io); cartwheel steps the
-environments in each.
+processes, moves the arrays and restarts processes that died (https://docs.ray.io); cartwheel steps
+the environments in each.
 """
 
 from cartwheel._internal.versions import load

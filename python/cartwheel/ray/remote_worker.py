@@ -1,4 +1,4 @@
-"""The caller's side of one worker: what it was asked for, and what happens when it dies."""
+"""The caller's side of one worker: its requests, and its restarts."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from cartwheel.ray.worker_rollout import WorkerRollout
     from cartwheel.vector.stats import Stats
 
-#: How often in a row a worker may die without a rollout; the next death is raised.
+#: The number of consecutive deaths without a rollout after which the next one is raised.
 MAX_DEATHS = 3
 
 
 class RemoteWorker:
-    """One actor, which Ray restarts, and the references to what it was asked for.
+    """One actor, which Ray restarts, and the references to its pending results.
 
-    An actor answers in the order of the calls, so only the first reference need be waited for.
+    An actor answers in the order of the calls, so it is enough to wait for the first reference.
 
     Attributes:
-        starting: While it starts, and is asked for no rollout: the reference to its description,
-            or after a death, first to Ray's answer that there is a process again.
-        calls: The rollouts that it was asked for: the version of each, by reference, in order.
-        description: What it has made; set when it has started.
+        starting: While it starts and gets no requests: the reference to its description, or after
+            a death, first to Ray's answer that a process exists again.
+        calls: The requested rollouts: the version of each, by reference, in order.
+        description: The description of its environments and policy; set when it has started.
         restarts: How often it was restarted.
-        deaths: How often in a row it died without a rollout.
+        deaths: Consecutive deaths without a rollout.
         rollouts: Rollouts that arrived; ``steps`` and ``nbytes`` are their transitions and bytes.
         staleness: How many versions older than the newest the last rollout was.
-        dropped: Rollouts of older versions that were left out.
-        envs: The counts of its environments after the last rollout, if they are cartwheel's.
+        dropped: Rollouts of older versions that were dropped.
+        envs: The stats of its environments after the last rollout, if they are cartwheel's.
     """
 
     def __init__(self, index: int, plan: Any, options: dict[str, Any]) -> None:
@@ -58,7 +58,7 @@ class RemoteWorker:
 
     @property
     def awaited(self) -> Any:
-        """The reference that is answered next; ``None`` if the worker was asked for nothing."""
+        """The reference that is answered next; ``None`` if nothing was requested."""
         return self.starting or next(iter(self.calls), None)
 
     def finish_start(self) -> None:
@@ -81,12 +81,12 @@ class RemoteWorker:
 
     @uninterrupted()
     def ask(self, version: int, weights: tuple[Any, ...]) -> None:
-        """Asks for a rollout, unless the worker is starting."""
+        """Requests a rollout, unless the worker is starting."""
         if self.starting is None:
             self.calls[self._call("collect").remote(version, weights)] = version
 
     def receive(self) -> WorkerRollout | None:
-        """Takes the answer to the first call, which is there; ``None`` if it is no rollout.
+        """Takes the answer to the first call, which has arrived; ``None`` if it is not a rollout.
 
         Raises:
             ray.exceptions.RayActorError: The worker has died too often without a rollout.
@@ -107,13 +107,13 @@ class RemoteWorker:
                 self.deaths = 0
                 raise
             return None
-        if answer is True:  # the process is back, and has made nothing yet
+        if answer is True:  # the process is back, without environments
             self._start()
             return None
         if self.starting is not None:
             self.starting, self.description = None, answer
             return None
-        if answer is None:  # the process ended and was restarted while nobody looked
+        if answer is None:  # the process ended and was restarted in between
             self._restart("its process ended")
             return None
         del self.calls[reference]
@@ -126,13 +126,13 @@ class RemoteWorker:
         return rollout
 
     def _restart(self, reason: str, *, for_good: bool = False) -> None:
-        """Forgets what the worker was asked for, and starts it after its process ended."""
+        """Drops the requests of the worker, and starts it after its process ended."""
         self.calls.clear()
         self.restarts += 1
         self.deaths += 1
         if for_good:  # by `ray.kill`
             self._actor = self._make()
-        # Ray repeats this call until there is a process: on another node, if this one is gone.
+        # Ray repeats this call until a process exists, on another node if this one is gone.
         self.starting = self._actor.__ray_ready__.remote()
         LOGGER.warning("rollout worker %d died and is restarted: %s", self.index, reason)
 
@@ -142,7 +142,7 @@ class RemoteWorker:
     def _call(self, method: str) -> Any:
         """Returns a method of the actor whose calls fail when the process ends during them.
 
-        Ray would repeat them as they are, and forever.
+        Ray would repeat them unchanged, and forever.
         """
         return getattr(self._actor, method).options(max_task_retries=0)
 

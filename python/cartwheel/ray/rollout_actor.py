@@ -1,4 +1,4 @@
-"""What runs in an actor: vector environments, a policy, and a collector of its own."""
+"""The actor: vector environments, a policy and a collector in a process of Ray."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class WorkerInfo:
-    """What ``make_env`` and ``policy`` may ask about their worker, by :func:`worker_info`.
+    """Facts about a worker for its ``make_env`` and ``policy``, from :func:`worker_info`.
 
     Attributes:
         index: The number of the worker, from 0 on.
         num_workers: The number of workers.
         num_cpus: The processors that Ray has assigned to the worker, at least 1.
-        seed: A seed for random numbers of the policy, another one in every worker: ``seed + index``
+        seed: A seed for random numbers of the policy, different in every worker: ``seed + index``
             with the ``seed`` of :class:`RolloutWorkers`, or ``None`` if that is ``None``. A worker
             that was restarted ``k`` times has that of worker ``index + k * num_workers``. Libraries
-            with a fixed default seed, such as torch, would explore alike in every worker.
+            with a fixed default seed, such as torch, would explore identically in every worker.
     """
 
     index: int
@@ -45,13 +45,13 @@ _info: WorkerInfo | None = None
 
 
 def worker_info() -> WorkerInfo | None:
-    """Returns what the worker is in whose process this is called; ``None`` in any other process."""
+    """Returns facts about the worker of this process; ``None`` in other processes."""
     return _info
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What every worker makes, as :class:`RolloutWorkers` documents it."""
+    """The arguments from which every worker is made, documented in :class:`RolloutWorkers`."""
 
     make_env: Callable[[], Any]
     policy: Callable[[], Any]
@@ -65,14 +65,14 @@ class Plan:
         Args:
             place: ``index + restarts * num_workers``: no two workers share a seed, nor does a
                 worker before and after a restart.
-            num_envs: Seeds of each place.
+            num_envs: The number of seeds of each place.
         """
         return None if self.seed is None else self.seed + place * num_envs
 
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What a worker has made; the same for all workers, but for where it is."""
+    """Description of a worker; the same for all workers except for process and node."""
 
     envs: str
     num_envs: int
@@ -83,16 +83,16 @@ class Description:
 
 
 class RolloutActor:
-    """One worker. Its methods are called one after the other, in the order of the calls."""
+    """One worker. Its methods run one after the other, in the order of the calls."""
 
     def __init__(self, plan: bytes, index: int) -> None:
-        """Makes nothing yet: Ray hides the class of an exception that is raised here."""
+        """Keeps the arguments: Ray hides the class of exceptions that are raised here."""
         self._plan, self._index = plan, index
         self._collector: Collector | None = None
         self._version = 0
 
     def start(self, restarts: int) -> Description:
-        """Makes the environments and the policy, after so many ``restarts`` of the worker.
+        """Makes the environments and the policy, after ``restarts`` restarts of the worker.
 
         Raises:
             TypeError: ``make_env`` returned no vector environment, or ``policy`` no policy.
@@ -101,7 +101,7 @@ class RolloutActor:
         global _info
         cpus = ray.get_runtime_context().get_assigned_resources().get("CPU", 1)
         num_cpus = max(1, int(cpus))
-        # Defaults of cartwheel's environments, here and in the processes that they start.
+        # The default number of workers of cartwheel's environments, here and in child processes.
         os.environ["CARTWHEEL_CPUS"] = str(num_cpus)
         plan: Plan = pickle.loads(self._plan)
         place = self._index + restarts * plan.num_workers
@@ -140,12 +140,12 @@ class RolloutActor:
 
         Args:
             version: The number of the version.
-            weights: A reference to the weights, in a tuple: Ray would load them for every call,
-                here it is done once a version. Empty for version 0.
+            weights: A reference to the weights, in a tuple, so that they are loaded once a version
+                and not by Ray for every call. Empty for version 0.
 
         Returns:
-            The rollout and the counts of the environments; ``None`` if this process was restarted
-            and has made nothing since.
+            The rollout and the stats of the environments; ``None`` if this process was restarted
+            and has no environments yet.
         """
         collector = self._collector
         if collector is None:

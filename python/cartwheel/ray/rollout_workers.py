@@ -1,4 +1,4 @@
-"""Collectors in actors of Ray, as one collector."""
+"""Collectors in actors of Ray with the interface of one collector."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from cartwheel._internal.policy import Policy
     from cartwheel.ray.worker_rollout import WorkerRollout
 
-#: Options of actors that belong to cartwheel, and why.
-_OWN_OPTIONS = {
+#: Options of actors that users cannot set, and the reason.
+_FIXED_OPTIONS = {
     "num_cpus": "pass num_cpus= to RolloutWorkers",
     "max_restarts": "workers are restarted forever",
-    "max_task_retries": "a rollout is asked for again, with the newest weights",
+    "max_task_retries": "a rollout is requested again, with the newest weights",
     "max_concurrency": "a worker makes one rollout after the other",
 }
 
@@ -59,18 +59,18 @@ class RolloutWorkers:
         ((17, 16, 4), (16, 16))
 
     Each worker is an actor with vector environments, a policy and a :class:`~cartwheel.Collector`.
-    Actions do not travel: a worker is asked for a rollout and sends it as arrays, through Ray's
-    object store.
+    Actions are not sent: a worker gets requests for rollouts and returns them as arrays, through
+    Ray's object store.
 
-    **In place of a Collector.** :meth:`collect` returns one rollout of all workers, whose rows are
+    **As a Collector.** :meth:`collect` returns one rollout of all workers, whose rows are
     the environments of worker 0, then those of worker 1, and so on. With ``weights``, a function
-    that returns the learner's weights, it publishes them first, so all rows are of these weights
-    and a training loop changes the line that makes its collector. The rows of worker ``w`` equal,
-    to the bit, those of a ``Collector`` with the same environments, policy and calls, and the seed
-    of the worker.
+    that returns the learner's weights, it publishes them first, so that all rows are made with
+    these weights and a training loop only changes the line that makes its collector. The rows of
+    worker ``w`` equal, to the bit, those of a ``Collector`` with the same environments, policy and
+    calls, and the seed of the worker.
 
-    **Asynchronously.** :meth:`rollouts` yields the rollout of whichever worker is done, without a
-    copy, and the workers go on meanwhile: see there. :meth:`update` publishes weights.
+    **Asynchronously.** :meth:`rollouts` yields rollouts in the order of completion, without a copy,
+    while the workers continue. :meth:`update` publishes weights.
 
     **The policy.** ``policy()`` is called in each worker and returns what a ``Collector`` takes: a
     callable, or an object with ``predict``. If weights are published, it needs a method
@@ -81,12 +81,12 @@ class RolloutWorkers:
 
     **The environments.** ``make_env()`` is called in each worker. It is pickled by cloudpickle,
     like ``policy``: by reference if it can be imported in the workers, otherwise by value with all
-    that it refers to. A worker is another process, maybe on another machine. Ids that the program
-    registered do not exist there: import or register them in ``make_env``. All workers must have
-    the same number of environments, spaces and autoreset mode. A worker has as many threads or
-    processes for its environments, by default, as Ray has assigned processors to it
-    (``num_cpus``), whatever the machine has. :func:`~cartwheel.ray.worker_info` says in both
-    functions which worker it is.
+    objects that it refers to. A worker is another process, possibly on another machine. Ids that
+    the program registered do not exist there: import or register them in ``make_env``. All workers
+    must have the same number of environments, spaces and autoreset mode. A worker has as many
+    threads or processes for its environments, by default, as Ray has assigned processors to it
+    (``num_cpus``), regardless of the machine. In both functions, :func:`~cartwheel.ray.worker_info`
+    returns facts about the worker.
 
     **Seeds.** Row ``i`` of worker ``w`` is reset with ``seed + w * num_envs + i``, where
     ``num_envs`` is that of one worker: the seeds of one ``Collector`` with all rows. After its
@@ -95,16 +95,16 @@ class RolloutWorkers:
 
     **Failures.** If a worker dies, only its rollouts in flight are lost; Ray restarts it
     (``max_restarts=-1``), on another node if its node is gone, as soon as there are resources. It
-    makes new environments and a new policy, gets the newest weights, and is asked again. The others
-    go on. An actor that was ended by ``ray.kill`` is replaced. Within an actor, the environments'
-    own policies hold (``on_error``, ``on_worker_death``, ``timeout`` of
+    makes new environments and a new policy, and gets the newest weights and new requests. The other
+    workers continue. An actor that was ended by ``ray.kill`` is replaced. Within an actor, the
+    environments' own policies apply (``on_error``, ``on_worker_death``, ``timeout`` of
     :class:`~cartwheel.VectorEnv`). An exception of the policy or of the environments is raised by
-    :meth:`collect` or :meth:`rollouts`, with the worker in a note. The worker goes on as its
+    :meth:`collect` or :meth:`rollouts`, with the worker in a note. The worker continues as its
     ``Collector`` does: after an error of the policy with the same rollout, after an error of the
-    environments with a reset. Call again to go on; rollouts of other workers are kept. The same
+    environments with a reset. Call again to continue; rollouts of other workers are kept. The same
     holds after Ctrl-C.
 
-    If Ray is not initialised, ``ray.init()`` is called, as Ray does by itself: it uses the cluster
+    If Ray is not initialized, ``ray.init()`` is called, as Ray does by itself: it uses the cluster
     of ``RAY_ADDRESS``, or starts one on this machine that lives as long as the program. One thread
     may use the workers. Leave the ``with`` block, or :meth:`close`, to end them.
 
@@ -121,9 +121,9 @@ class RolloutWorkers:
         weights: A function without arguments that returns the present weights;
             :meth:`collect` calls it before each rollout.
         num_cpus: Processors of each actor; 0.5 for two actors on one.
-        in_flight: The rollouts that a worker is asked for ahead of :meth:`rollouts`. With 1, it
-            collects one while the loop uses others, and then rests until that is taken. With 2, it
-            rests only when two wait, and its weights are older.
+        in_flight: The number of rollouts that :meth:`rollouts` requests ahead from each worker.
+            With 1, a worker collects one while the loop uses others, and pauses until it is taken.
+            With 2, it pauses only when two are waiting, and its weights are older.
         actor_options: Other options of the actors, as for Ray's ``.options(…)``: ``num_gpus``,
             ``resources``, ``runtime_env``, ``scheduling_strategy`` (by default ``"SPREAD"``: over
             the nodes).
@@ -131,11 +131,12 @@ class RolloutWorkers:
             such as for nodes to come.
 
     Raises:
-        TypeError: ``make_env``, ``policy`` or ``weights`` is no function without arguments,
-            ``make_env`` returned no vector environment, there are ``weights`` and the policy has
-            no ``set_weights``, ``actor_options`` is no dictionary, or ``start_timeout`` no number.
-        ValueError: A number is out of range, an option belongs to cartwheel, or the environments of
-            workers differ.
+        TypeError: ``make_env``, ``policy`` or ``weights`` is not a function without arguments,
+            ``make_env`` did not return a vector environment, ``weights`` are given and the policy
+            has no ``set_weights``, ``actor_options`` is not a dictionary, or ``start_timeout`` is
+            not a number.
+        ValueError: A number is out of range, an option of actors cannot be set, or the environments
+            of workers differ.
         TimeoutError: Actors have not started in time, mostly because the cluster has too few
             resources; the message has both.
         RuntimeError: An actor's process ended while it made its environments or policy.
@@ -228,12 +229,12 @@ class RolloutWorkers:
         return self.num_workers * self._workers[0].description.num_envs
 
     def update(self, weights: Any) -> int:
-        """Publishes weights: rollouts that workers are asked for from now on are made with them.
+        """Publishes weights, with which all rollouts are made that are requested from now on.
 
-        They are copied into the object store, once. No worker is waited for.
+        They are copied into the object store once. The method does not wait for workers.
 
         Args:
-            weights: What ``set_weights`` of the policy takes.
+            weights: The argument of ``set_weights`` of the policy.
 
         Returns:
             The number of the version, one more than before.
@@ -251,9 +252,9 @@ class RolloutWorkers:
     def collect(self) -> WorkerRollout:
         """Collects a rollout in each worker, all with the newest weights, and joins them.
 
-        With the argument ``weights``, the newest weights are those that it returns now. Rollouts
-        that :meth:`rollouts` has asked for are used if they are of this version, and dropped if
-        they are older.
+        If ``weights`` was passed to the constructor, it is called for the newest weights. Rollouts
+        that :meth:`rollouts` has requested are used if they have this version, and dropped if they
+        are older.
 
         After an exception or Ctrl-C, the next call continues the same rollout, unless
         :meth:`update` was called.
@@ -300,17 +301,17 @@ class RolloutWorkers:
     def rollouts(self) -> Iterator[WorkerRollout]:
         """Yields rollouts forever, each of one worker, in the order in which they are done.
 
-        Each worker is asked for ``in_flight`` rollouts ahead, with the weights that are the newest
-        when it is asked, and asked again as soon as one of its rollouts is taken. So no worker
-        waits for another, and a slow loop slows them down instead of filling the object store. If
-        one update follows each rollout, and workers are equally fast, a rollout is made by weights
-        that are at most ``num_workers * in_flight`` versions old. If several rollouts are done,
-        that of the worker with the fewest rollouts comes first; none is dropped.
+        From each worker, ``in_flight`` rollouts are requested ahead, with the newest weights at
+        that time, and another one as soon as one is taken. So no worker waits for another, and a
+        slow loop slows them down instead of filling the object store. If one update follows each
+        rollout, and workers are equally fast, a rollout is made with weights that are at most
+        ``num_workers * in_flight`` versions old. If several rollouts are done, that of the worker
+        with the fewest rollouts comes first; none is dropped.
 
-        The arrays lie in the object store: they are read-only, not copied, and their memory is
-        free when the rollout and its arrays have no reference left.
+        The arrays are in the object store: they are read-only, not copied, and their memory is
+        freed when the rollout and its arrays have no reference left.
 
-        Rollouts in flight stay so when the loop is left: the next loop yields them.
+        Rollouts in flight stay in flight when the loop ends: the next loop yields them.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: The workers are closed.
@@ -326,7 +327,7 @@ class RolloutWorkers:
             self._ask_ahead()
             rollout = self._receive(self._await(self._workers))
             if rollout is not None:
-                self._ask_ahead()  # the worker goes on while the loop uses the rollout
+                self._ask_ahead()  # the worker continues while the loop uses the rollout
                 yield rollout
 
     def _ask_ahead(self) -> None:
@@ -335,7 +336,7 @@ class RolloutWorkers:
                 worker.ask(self.policy_version, self._weights)
 
     def stats(self) -> WorkerStats:
-        """Returns the counts of all workers. No worker is asked: they come with the rollouts."""
+        """Returns the counts of all workers, as of their last rollouts."""
         workers = self._workers
 
         def counts(name: str) -> Any:
@@ -362,7 +363,7 @@ class RolloutWorkers:
 
         Args:
             grace: Seconds in which workers may complete a rollout in flight and close their
-                environments; then they are killed. ``None``: no limit.
+                environments before they are killed. ``None``: no limit.
 
         Raises:
             TypeError: ``grace`` is not a number; nothing was closed.
@@ -383,7 +384,7 @@ class RolloutWorkers:
                 worker.kill()
 
     def _wait_for_start(self, timeout: float | None) -> None:
-        """Waits until all workers have started, or raises what the first of them raised."""
+        """Waits until all workers have started, or raises the first exception of a worker."""
         waiting = {worker.starting: worker for worker in self._workers}
         deadline = None if timeout is None else time.monotonic() + timeout
         while waiting:
@@ -394,9 +395,9 @@ class RolloutWorkers:
             waiting.pop(ready[0]).finish_start()
 
     def _take_errors(self) -> None:
-        """Takes what workers have raised that were killed while they started.
+        """Takes the exceptions of workers that were killed while they started.
 
-        Ray prints errors that nobody takes, which would hide the one that is raised.
+        Ray prints errors that are not taken, which would hide the one that is raised.
         """
         starting = [worker.starting for worker in self._workers if worker.starting is not None]
         ended, _ = ray.wait(starting, num_returns=len(starting), timeout=1) if starting else ([], 0)
@@ -457,7 +458,7 @@ class RolloutWorkers:
         return awaited[ready[0]]
 
     def _receive(self, worker: RemoteWorker) -> WorkerRollout | None:
-        """Takes the answer of a worker, which is there; ``None`` if it is no rollout."""
+        """Takes the answer of a worker, which has arrived; ``None`` if it is not a rollout."""
         rollout = worker.receive()
         if rollout is not None:
             worker.staleness = self.policy_version - rollout.version
@@ -465,7 +466,7 @@ class RolloutWorkers:
 
 
 def _session() -> str | None:
-    """Returns what this program is in Ray's cluster; another one after each ``ray.init``."""
+    """Returns the id of this program in Ray's cluster, which changes with each ``ray.init``."""
     return ray.get_runtime_context().get_worker_id() if ray.is_initialized() else None
 
 
@@ -483,14 +484,14 @@ def _as_options(num_cpus: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Returns the options of an actor.
 
     Raises:
-        ValueError: ``num_cpus`` is no number of processors, or an option is cartwheel's own.
+        ValueError: ``num_cpus`` is not a number of processors, or an option cannot be set.
     """
     is_number = isinstance(num_cpus, int | float) and not isinstance(num_cpus, bool)
     if not is_number or not 0 <= num_cpus < float("inf"):
         raise ValueError(f"`num_cpus` must be a number of processors from 0 on, got {num_cpus!r}.")
     for name in options:
-        if name in _OWN_OPTIONS:
-            raise ValueError(f"`{name}` cannot be in `actor_options`: {_OWN_OPTIONS[name]}.")
+        if name in _FIXED_OPTIONS:
+            raise ValueError(f"`{name}` cannot be in `actor_options`: {_FIXED_OPTIONS[name]}.")
     return {
         "scheduling_strategy": "SPREAD",
         **options,

@@ -1,4 +1,4 @@
-"""Rollouts that know which workers and which weights made them, and rollouts joined to one."""
+"""Rollouts with their workers and the version of their weights, and joined rollouts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Record))
-#: Fields with a row more than there are steps.
+#: Fields with one more row than steps.
 _WITH_LAST = ("observations", "is_first")
 #: Fields with a time axis.
 _TIMED = (
@@ -30,13 +30,13 @@ _TIMED = (
 class WorkerRollout(Rollout):
     """A :class:`~cartwheel.Rollout` of one worker, or of all workers, of one version of weights.
 
-    Rollouts of one worker lie in Ray's object store, which is shared by the processes of a machine:
-    their arrays are read-only and are not copied. (``torch.from_numpy`` warns of such arrays,
+    Rollouts of one worker are in Ray's object store, which the processes of a machine share: their
+    arrays are read-only and are not copied. (``torch.from_numpy`` warns of such arrays,
     ``torch.tensor`` copies.) Rollouts of all workers are copies, into which the caller may write.
 
     Attributes:
         version: The version of the weights, as :meth:`RolloutWorkers.update` counts them;
-            ``policy_version`` has it for every action.
+            it is also in ``policy_version``, for every action.
         workers: The workers whose environments these are, in the order of the rows.
     """
 
@@ -60,8 +60,8 @@ class WorkerRollout(Rollout):
 def joined(rollouts: Sequence[WorkerRollout]) -> WorkerRollout:
     """Joins the rollouts of several workers and one version along the axis of environments.
 
-    Rollouts with fewer steps than others (``until``, ``num_episodes``) get rows that rest, as a
-    :class:`~cartwheel.Collector` adds them to environments that finish early.
+    Rollouts with fewer steps than others (``until``, ``num_episodes``) are padded, as a
+    :class:`~cartwheel.Collector` pads environments that finish early.
 
     Raises:
         ValueError: The extras of the policies have different names.
@@ -73,7 +73,7 @@ def joined(rollouts: Sequence[WorkerRollout]) -> WorkerRollout:
     fields: dict[str, Any] = {}
     for name in _TIMED:
         length = num_steps + (name in _WITH_LAST)
-        parts = [_lengthened(rollout, name, length) for rollout in rollouts]
+        parts = [_padded(rollout, name, length) for rollout in rollouts]
         fields[name] = nested.concat(parts, axis=1)
     carries = [vars(rollout.carry) for rollout in rollouts]
     before = {name: np.concatenate([carry[name] for carry in carries]) for name in carries[0]}
@@ -94,8 +94,8 @@ def joined(rollouts: Sequence[WorkerRollout]) -> WorkerRollout:
     )
 
 
-def _lengthened(rollout: WorkerRollout, name: str, length: int) -> Any:
-    """Returns a field with ``length`` rows: its last row is repeated, as for a row that rests."""
+def _padded(rollout: WorkerRollout, name: str, length: int) -> Any:
+    """Returns a field padded to ``length`` rows by repeating the last row."""
 
     def repeated(array: NDArray[Any]) -> NDArray[Any]:
         more = length - len(array)

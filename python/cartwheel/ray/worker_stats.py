@@ -25,15 +25,15 @@ class WorkerStats:
         rollouts: Rollouts that arrived.
         steps: Transitions in them, of all environments of the worker.
         bytes: Bytes of their arrays.
-        in_flight: Rollouts that are asked for and have not been handed out.
+        in_flight: Requested rollouts that have not been returned yet.
         staleness: How many versions older than the newest the worker's last rollout was.
-        dropped: Rollouts of older versions that :meth:`~cartwheel.ray.RolloutWorkers.collect` left
-            out.
+        dropped: Rollouts of older versions that :meth:`~cartwheel.ray.RolloutWorkers.collect`
+            dropped.
         restarts: How often the worker died and was restarted.
         pids: The process id of each worker; on its own machine.
         nodes: The id of the node of Ray that each worker is on.
-        envs: The counts of each worker's environments after its last rollout; ``None`` if there is
-            no rollout yet, or the environments are not cartwheel's.
+        envs: The stats of each worker's environments after its last rollout; ``None`` before the
+            first rollout, or if the environments are not cartwheel's.
     """
 
     elapsed: float

@@ -1,4 +1,4 @@
-"""Several agents as one row: what a worker does with a multi-agent environment of RLlib."""
+"""Multi-agent environments of RLlib as rows, in workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The key of infos under which a row has everything that is not an observation.
+#: The key of infos with everything of a row except observations.
 REST = "agents"
 #: Agents with an observation, rewards, terminateds, truncateds and infos, the last four by agent.
 Rest: TypeAlias = "tuple[list[Any], dict[Any, Any], dict[Any, Any], dict[Any, Any], dict[Any, Any]]"
@@ -24,8 +24,8 @@ class AgentsEnv(gym.Wrapper[Any, Any, Any, Any]):
     """A multi-agent environment as an environment of Gymnasium.
 
     Its observation is a tuple with the observation of each possible agent, so that large ones are
-    written into shared memory; an agent that has none has zeros. Everything else is in the info
-    ``REST``, as the environment returned it. Its action is the dictionary of actions.
+    written into shared memory; it is zeros for agents without one. Everything else is in the info
+    ``REST``, as returned by the environment. Its action is the dictionary of actions.
     """
 
     def __init__(self, env: Any) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def register(
     name: str, env: str | EnvSpec | Callable[[dict[str, Any]], gym.Env[Any, Any]], **keywords: Any
 ) -> None:
-    """Registers an environment with RLlib under a name; its runners step it by cartwheel.
+    """Registers an environment with RLlib under a name; its runners step it with cartwheel.
 
     Example:
         >>> from ray.rllib.algorithms.ppo import PPOConfig
@@ -58,7 +58,7 @@ def register(
             keyword that is given for a function.
         ValueError: ``autoreset_mode`` is not ``"next_step"``, the only mode that RLlib's runners
             understand, or ``batch_size`` is given. In the runner: ``gym_env_vectorize_mode`` is not
-            ``"vector_entry_point"``. For a function: there is no such ``executor``.
+            ``"vector_entry_point"``. For a function: the ``executor`` does not exist.
     """
     _check(keywords)
     make: Callable[..., VectorEnv | NativeVectorEnv]
@@ -82,7 +82,7 @@ def register(
 def _check_function(function: Callable[..., Any]) -> None:
     """Raises ``TypeError`` unless a function can be called with the ``env_config``.
 
-    What a function makes is known to the workers only; a class says that it has several agents.
+    Only workers know the environment of a function, but a class shows that it has several agents.
     """
     if isinstance(function, type) and issubclass(function, MultiAgentEnv):
         raise TypeError(

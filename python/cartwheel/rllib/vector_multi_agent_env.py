@@ -50,13 +50,14 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
 
     Its results are those of RLlib's ``SyncVectorMultiAgentEnv``: lists with one dictionary by agent
     for each row. Each row resets in the step after the end of its episode (``NEXT_STEP``), whatever
-    its action is. Observations have the dtypes of their spaces. Nobody overwrites what is returned.
+    its action is. Observations have the dtypes of their spaces. Returned arrays are never
+    overwritten.
 
-    ``envs[i]`` knows agents and spaces of row ``i``, as RLlib needs them, and nothing else: read
+    ``envs[i]`` has the agents and spaces of row ``i``, as RLlib needs them, and nothing else: read
     attributes and call methods by :meth:`get_attr` and :meth:`call`.
     """
 
-    #: Whether there is nothing to close, before environments are made and after ``close``.
+    #: Whether there are no environments: before they are made and after ``close``.
     closed = True
 
     @checks_keywords
@@ -157,9 +158,9 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
             For each row observations, rewards, terminateds, truncateds and infos by agent.
 
         Raises:
-            TypeError: ``actions`` are no list of dictionaries; nothing was stepped.
+            TypeError: ``actions`` are not a list of dictionaries; nothing was stepped.
             ValueError: The number of actions is not ``num_envs``; nothing was stepped.
-            Exception: What an environment raises, with its row in a note.
+            Exception: An environment raised it; a note has its row.
         """
         is_list = isinstance(actions, list | tuple)
         if not is_list or not all(isinstance(by_agent, dict) for by_agent in actions):

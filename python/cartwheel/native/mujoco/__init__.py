@@ -1,4 +1,4 @@
-"""MuJoCo as it is installed: the addresses of its library, models, and the rows of a simulation.
+"""The installed MuJoCo: addresses in its library, models, and the simulations of rows.
 
-Nothing here is imported before a vector environment of MuJoCo is made, and nothing here steps.
+Nothing here imports MuJoCo before a vector environment of MuJoCo is made, and nothing here steps.
 """

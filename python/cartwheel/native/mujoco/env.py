@@ -1,7 +1,7 @@
-"""What of a native vector environment is MuJoCo's: the model, the rows and their attributes.
+"""The MuJoCo part of a native vector environment: the model, the rows and their attributes.
 
-MuJoCo's objects belong to Python, and Rust steps them. So what Rust has no form for, such as a
-model or an image, is read from the objects, while the pool is idle.
+MuJoCo's objects belong to Python, and Rust steps them. Values without a form in Rust, such as a
+model or an image, are read from the objects while the pool is idle.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from cartwheel.native.mujoco.rows import Row
 
-#: Keywords of an environment in Rust that users do not have: the number of its model, and what
-#: tells whether a saved state is one of such a model.
+#: Internal keywords of an environment in Rust: the number of its model, and the digest by which
+#: saved states of other models are refused.
 _NUMBER, _DIGEST = "_simulation", "model"
-#: Parameters in Rust that only cartwheel reads: the number of a row, and what frames show.
+#: Parameters in Rust that only cartwheel reads: the number of a row, and the scene of frames.
 HIDDEN = ("simulation", "scene")
 #: The keyword that names a body.
 _BODY = "main_body"
-#: The seconds of a step of MuJoCo: a parameter in Rust, which divides by it, and MuJoCo's own.
+#: The seconds of a step of MuJoCo: the parameter in Rust, which divides by it, and MuJoCo's field.
 _TIMESTEP, _TIMESTEP_OF_MODEL = "timestep", "model.opt.timestep"
 #: The keyword of vector environments of MuJoCo that Gymnasium does not have.
 _MODEL_PER_ROW = "model_per_row"
-#: Attributes that Gymnasium's environments have, and that never change here.
+#: Attributes of Gymnasium's environments that never change here.
 _CONSTANTS = (
     "fullpath",
     "width",
@@ -73,7 +73,7 @@ class MujocoBackend:
 
         Args:
             env_id: The environment, without ``cartwheel/``.
-            keywords: The caller's, which :func:`mujoco_keywords` has.
+            keywords: Keywords of the caller, all of which are in :func:`mujoco_keywords`.
 
         Raises:
             ImportError: MuJoCo is not installed, or is too old.
@@ -108,7 +108,7 @@ class MujocoBackend:
         return self.simulation.rows[number]
 
     def has(self, name: Any) -> bool:
-        """Whether an attribute is read here, and is no parameter in Rust."""
+        """Whether an attribute is read from MuJoCo's objects, and not from a parameter in Rust."""
         return name in _CONSTANTS or name == "dt" or is_of_row(name)
 
     def read(self, name: str, numbers: Sequence[int], frame_skips: Sequence[int]) -> list[Any]:
@@ -131,13 +131,13 @@ class MujocoBackend:
         return [read(row, name) for row in rows]
 
     def sets(self, name: Any) -> bool:
-        """Whether an attribute is set here."""
+        """Whether an attribute is set on MuJoCo's objects."""
         return name == _TIMESTEP or self.has(name)
 
     def write(
         self, name: str, numbers: Sequence[int], values: Sequence[Any]
     ) -> dict[str, list[Any]]:
-        """Sets a field of rows' models or datas: of all rows, or of none.
+        """Sets a field of the models or datas of rows: of all of them, or of none.
 
         Returns:
             Parameters in Rust that depend on it, with their values for these rows.

@@ -1,8 +1,9 @@
-"""One environment of Gymnasium, which loads the model and knows everything but the steps.
+"""One environment of Gymnasium, which loads the model and has everything except the steps.
 
-The keywords are Gymnasium's own: its class checks them, reads the XML file, and gives the initial
-state, the spaces, the metadata and what it renders with. The environment is never stepped for the
-caller; it is reset and stepped once, so that a model that does not fit raises Gymnasium's error.
+The keywords are Gymnasium's own: its class checks them, reads the XML file, and has the initial
+state, the spaces, the metadata and the settings of the renderer. The environment is never stepped
+for the caller; it is reset and stepped once, so that a model that does not fit raises Gymnasium's
+error.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from types import ModuleType
 
-#: Where Gymnasium's classes are. Another class of the same id may do anything in its steps.
+#: The package of Gymnasium's classes. Steps of another class of the same id may differ.
 _PACKAGE = "gymnasium.envs.mujoco."
 #: Keywords of the base class that environments set themselves.
 _SET = ("model_path", "observation_space", "render_mode")
@@ -43,8 +44,8 @@ class GymnasiumEnv:
         """Finds the class.
 
         Raises:
-            ImportError: MuJoCo, or what Gymnasium needs to render, is not installed.
-            TypeError: The id was registered anew, with a class that is not Gymnasium's.
+            ImportError: MuJoCo, or a library that Gymnasium renders with, is not installed.
+            TypeError: The id was registered again, with a class that is not Gymnasium's.
         """
         spec = rendering_spec(env_id)
         entry_point = None if spec is None else spec.entry_point
@@ -79,7 +80,7 @@ class GymnasiumEnv:
             Exception: As Gymnasium's environment of this id: the file does not exist
                 (``OSError``), MuJoCo cannot read it (``ValueError``), or the model lacks a body
                 that the environment needs (``KeyError``).
-            ValueError: ``frame_skip`` is no integer of at least 1.
+            ValueError: ``frame_skip`` is not an integer of at least 1.
         """
         if "frame_skip" in keywords:
             as_integer("frame_skip", keywords["frame_skip"], 1)
@@ -106,11 +107,11 @@ class GymnasiumEnv:
             native: The names of the keywords that Rust reads.
 
         Raises:
-            TypeError: A keyword of the caller changes steps in a way that Rust does not know.
+            TypeError: A keyword of the caller changes steps in a way that Rust does not implement.
             ValueError: A value is not of the kind of the default.
         """
         for name in keywords:
-            if name in self._own and name not in (*native, *_OF_THE_MODEL):
+            if name in self._own and name not in (*native, *_MODEL_KEYWORDS):
                 raise TypeError(
                     f"`{name}` of this Gymnasium's {self.env_id} is not known to cartwheel's "
                     f"native one: {in_workers(self.env_id)}"
@@ -122,12 +123,12 @@ class GymnasiumEnv:
         }
 
 
-#: Keywords that decide what the model is or how it is drawn.
-_OF_THE_MODEL = ("xml_file", "frame_skip", "default_camera_config")
+#: Keywords that determine the model or its frames.
+_MODEL_KEYWORDS = ("xml_file", "frame_skip", "default_camera_config")
 
 
 def in_workers(env_id: str) -> str:
-    """Returns the advice for what cannot be native."""
+    """Returns the advice for environments that cannot be native."""
     return f"cartwheel.make_vec({env_id!r}, num_envs) steps Gymnasium's in worker processes"
 
 

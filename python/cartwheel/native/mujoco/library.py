@@ -1,7 +1,7 @@
-"""The library of MuJoCo that Python has loaded, and the addresses of what Rust needs of it.
+"""The library of MuJoCo that Python has loaded, and the addresses of the symbols that Rust uses.
 
-Functions and data are found by their names, which MuJoCo documents. Layouts of its structs are
-never used: they change between releases.
+Functions and data are found by their names, which MuJoCo documents. Layouts of its structs are not
+used, because they change between releases.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: The oldest version whose results were compared with Gymnasium's, as in the extra ``mujoco``.
 OLDEST = "3.2"
-#: The functions that Rust calls, and the variables that it sets while a simulation lives.
+#: The functions that Rust calls, and the variables that it sets while a simulation exists.
 SYMBOLS = (
     "mj_step",
     "mj_forward",
@@ -47,7 +47,7 @@ def load_mujoco(user: str) -> ModuleType:
     """Imports MuJoCo.
 
     Args:
-        user: What needs it, for the error.
+        user: The module or environment that needs it, for the error.
 
     Raises:
         ImportError: It is not installed, or is older than :data:`OLDEST`; the error names the
@@ -89,29 +89,29 @@ def _log(text: bytes) -> None:
     LOGGER.log(_LEVEL.get(), "MuJoCo: %s", text.decode(errors="replace"))
 
 
-#: As a function of C, kept forever: another thread may be in it when it is replaced.
+#: The function for C, kept forever: another thread may be in it when it is replaced.
 _LOG = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_log)
 
 
 @contextlib.contextmanager
 def logged_warnings(mujoco: ModuleType, level: int) -> Iterator[None]:
-    """Passes MuJoCo's warnings to cartwheel's log, for the time in which a model is loaded.
+    """Passes MuJoCo's warnings to cartwheel's log while a model is loaded.
 
-    By itself MuJoCo prints them and writes them into ``MUJOCO_LOG.TXT`` in the working directory.
+    By default MuJoCo prints them and writes them into ``MUJOCO_LOG.TXT`` in the working directory.
 
     Args:
         mujoco: The imported package.
         level: The level of the records.
     """
     handler = ctypes.c_void_p.in_dll(_loaded(mujoco), "mju_user_warning")
-    ours = ctypes.cast(_LOG, ctypes.c_void_p).value
-    before, handler.value = handler.value, ours
+    address = ctypes.cast(_LOG, ctypes.c_void_p).value
+    before, handler.value = handler.value, address
     token = _LEVEL.set(level)
     try:
         yield
     finally:
         _LEVEL.reset(token)
-        if handler.value == ours:
+        if handler.value == address:
             handler.value = before
 
 
@@ -120,7 +120,7 @@ def _loaded(mujoco: ModuleType) -> ctypes.CDLL:
     pattern = _FILES.get(sys.platform, _FILES["linux"])
     files = [file for folder in mujoco.__path__ for file in sorted(Path(folder).glob(pattern))]
     for file in files:
-        with contextlib.suppress(OSError):  # another copy, which nobody has loaded
+        with contextlib.suppress(OSError):  # another copy, which is not loaded
             return ctypes.CDLL(str(file), mode=os.RTLD_NOW | os.RTLD_NOLOAD)
     shown = ", ".join(map(str, files)) or f"no {pattern} in {', '.join(mujoco.__path__)}"
     raise ImportError(

@@ -1,4 +1,4 @@
-"""What a vector environment of MuJoCo consists of: the library, the model and the rows."""
+"""The parts of a vector environment of MuJoCo: the library, the model and the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-#: Numbers of a model that say how large its arrays are.
+#: Fields of a model with the sizes of its arrays.
 _SIZES = ("nq", "nv", "nu", "na", "nbody", "nsite", "ntendon")
 
 
@@ -26,7 +26,7 @@ class Simulation:
         model: The ``mujoco.MjModel`` that rows share, or of which each has a copy.
         frame_skip: Steps of MuJoCo in a step of an environment.
         rows: The simulations of rows.
-        digest: What tells the model from others: text, equal for equal models.
+        digest: A digest of the model as text, equal for equal models.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Simulation:
         model_per_row: bool = False,
         fields: Sequence[str] = (),
     ) -> None:
-        """Makes a model known to Rust, until this object is dropped.
+        """Registers a model with Rust, until this object is dropped.
 
         Args:
             mujoco: The imported package.
@@ -65,8 +65,9 @@ class Simulation:
         saved = np.empty(mujoco.mj_sizeModel(model), np.uint8)
         mujoco.mj_saveModel(model, None, saved)
         self.digest = hashlib.sha256(saved.tobytes()).hexdigest()
-        # It refers to the rows, not to this object: a circle through Rust is never collected.
-        self._known = MujocoModel(
+        # It refers to the rows, not to this object: a reference cycle through Rust is never
+        # collected.
+        self._registered = MujocoModel(
             functions=addresses(mujoco),
             sizes={name: int(getattr(model, name)) for name in _SIZES},
             frame_skip=frame_skip,
@@ -85,7 +86,7 @@ class Simulation:
     @property
     def number(self) -> int:
         """The number of the model in Rust: the option ``simulation`` of an environment."""
-        number: int = self._known.number
+        number: int = self._registered.number
         return number
 
 
@@ -93,7 +94,7 @@ def _norms_are_fused() -> bool:
     """Returns whether NumPy's norms of short vectors use fused multiply-add.
 
     ``np.linalg.norm`` leaves the sum of squares to the BLAS that NumPy comes with, which chooses
-    its instructions by the processor. The last bit of the norm of this vector tells.
+    its instructions by the processor. The last bit of the norm of this vector shows which.
     """
     x, y = 0.01, 0.18
     return bool(np.linalg.norm(np.array([x, y])) != np.sqrt(x * x + y * y))

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class RowsRenderer(Renderer):
-    """Draws each row from its own model and data, as the row's environment of Gymnasium would.
+    """Draws each row from its own model and data, as Gymnasium's environment would.
 
-    A row has a renderer of its own from its first frame on: a camera looks where the robot was
-    then, and those that follow it remember where they were.
+    Each row gets its own renderer at its first frame, because cameras keep the position of the
+    robot at that time, and tracking cameras keep their own.
 
     Attributes:
         metadata: The metadata of Gymnasium's environment.
@@ -31,7 +31,7 @@ class RowsRenderer(Renderer):
     keeps = None
 
     def __init__(self, env_id: str, mujoco: MujocoBackend, render_mode: str | None) -> None:
-        """Keeps what Gymnasium's environment draws with.
+        """Keeps the settings of the renderer of Gymnasium's environment.
 
         Raises:
             ValueError: The environment does not have this render mode.
@@ -41,14 +41,14 @@ class RowsRenderer(Renderer):
         self._env_id = env_id
         self._mujoco = mujoco
         self._render_mode = render_mode
-        #: Of each row that was drawn, the number of its simulation and its renderer.
+        #: For each row that was drawn, the number of its simulation and its renderer.
         self._renderers: dict[int, tuple[int, Any]] = {}
 
     def draw(self, rows: Sequence[int], callbacks: NativeCallbacks, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows, see :meth:`Renderer.draw`; without a render mode, warns.
 
         Raises:
-            RuntimeError: There is no display for windows.
+            RuntimeError: No display was found for windows.
             Exception: MuJoCo finds no way to draw; a note says how to set ``MUJOCO_GL``.
         """
         if self._render_mode is None:
@@ -91,7 +91,7 @@ class RowsRenderer(Renderer):
             raise
 
     def _renderer(self, row: int, of: Row) -> Any:
-        """Returns the renderer of a row, with its context the present one."""
+        """Returns the renderer of a row after making its context the present one."""
         number, renderer = self._renderers.get(row, (-1, None))
         if renderer is not None and number == of.number:
             if renderer.viewer is not None:  # another row's context may be the present one
@@ -127,7 +127,7 @@ class RowsRenderer(Renderer):
         self._renderers.clear()
         for renderer in renderers:
             _free(renderer)
-        for renderer in renderers[-1:]:  # it also ends GLFW, once for all
+        for renderer in renderers[-1:]:  # one is enough: this also terminates GLFW
             renderer.close()
 
 
@@ -146,7 +146,7 @@ def _check_display() -> None:
     """Raises unless there is a display: GLFW ends the process where Gymnasium asks for its size.
 
     Raises:
-        RuntimeError: There is none.
+        RuntimeError: No display was found.
     """
     glfw = importlib.import_module("glfw")
     if not glfw.init() or not glfw.get_primary_monitor():

@@ -1,4 +1,4 @@
-"""The simulations of rows: models and datas of MuJoCo, and the attributes that are their parts."""
+"""The simulations of rows: models and datas of MuJoCo, and access to their fields."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SCENE = (
     "ximat",
     "subtree_com",
 )
-#: Arrays of ``MjData`` that Rust gets. Their memory does not move while the object lives; that of
-#: contacts and constraints (``efc_*``) does, so it is not here.
+#: Arrays of ``MjData`` that Rust gets. Their memory does not move while the object exists. That of
+#: contacts and constraints (``efc_*``) moves, so these are missing here.
 DATA_FIELDS = (
     "qpos",
     "qvel",
@@ -49,8 +49,8 @@ DATA_FIELDS = (
 #: Arrays of ``MjModel`` that environments read.
 MODEL_FIELDS = ("body_mass",)
 
-#: What ``make_row`` answers: the row's number, the addresses of its model and its data, and of each
-#: field the address and the number of elements, and the object that keeps all of them alive.
+#: The result of ``make_row``: the row's number, the addresses of its model and its data, address
+#: and number of elements of each field, and the object that keeps all of them alive.
 MadeRow = tuple[int, int, int, dict[str, tuple[int, int]], object]
 
 
@@ -58,10 +58,10 @@ class Row:
     """One simulation: a model of MuJoCo and the state of one environment.
 
     Attributes:
-        number: Its number, which no other simulation of the process has.
+        number: Its number, unique in the process.
         model: The ``mujoco.MjModel``, which rows share unless each has its own.
         data: The ``mujoco.MjData``.
-        original: Of the model's fields that were set, the values before.
+        original: The original values of the model's fields that were set.
     """
 
     _numbers = itertools.count()
@@ -70,7 +70,7 @@ class Row:
         """Makes the data of a model.
 
         Raises:
-            mujoco.FatalError: There is no memory for it.
+            mujoco.FatalError: There is not enough memory.
         """
         self.number = next(self._numbers)
         self.model = model
@@ -79,11 +79,12 @@ class Row:
         self._mujoco = mujoco
 
     def data_of(self, qpos: Any, scene: Any) -> Any:
-        """Returns another data that looks as this row's looked once.
+        """Returns another data in an earlier state of this row.
 
         Args:
-            qpos: The positions then.
-            scene: The numbers of :data:`SCENE` then. After a step they are older than ``qpos``.
+            qpos: The positions of the state.
+            scene: The values of :data:`SCENE` of the state. After a step they are older than
+                ``qpos``.
         """
         data = self._mujoco.MjData(self.model)
         data.qpos[:] = qpos
@@ -99,7 +100,7 @@ class Row:
 class Rows:
     """Makes the simulations of rows, and finds them by their numbers.
 
-    Rust owns the simulations: one that it dropped is found no more.
+    Rust owns the simulations: one that it has dropped is not found anymore.
 
     Attributes:
         model: The model that rows share, or of which each has a copy.
@@ -131,10 +132,10 @@ class Rows:
         self._alive: weakref.WeakValueDictionary[int, Row] = weakref.WeakValueDictionary()
 
     def make(self) -> MadeRow:
-        """Makes the simulation of one more row; Rust calls it, on any thread.
+        """Makes the simulation of another row; Rust calls it on any thread.
 
         Raises:
-            mujoco.FatalError: There is no memory for it.
+            mujoco.FatalError: There is not enough memory.
         """
         model = copy.copy(self.model) if self.model_per_row else self.model
         row = Row(self._mujoco, model)
@@ -174,7 +175,7 @@ def is_of_row(name: Any) -> bool:
 
 
 def read(row: Row, name: str) -> Any:
-    """Returns an attribute: MuJoCo's object, or the value of a field; of an array a copy.
+    """Returns an attribute: MuJoCo's object, or the value of a field; arrays are copied.
 
     Args:
         row: The simulation.
@@ -190,7 +191,7 @@ def read(row: Row, name: str) -> Any:
 
 
 def convert(row: Row, name: str, value: Any) -> Any:
-    """Returns what :func:`write` would write: a value of the field's shape and dtype.
+    """Converts a value to the shape and dtype of a field, for :func:`write`.
 
     Raises:
         AttributeError: The field does not exist.
@@ -218,7 +219,7 @@ def convert(row: Row, name: str, value: Any) -> Any:
 
 
 def write(row: Row, name: str, value: Any) -> None:
-    """Sets a field to what :func:`convert` returned; MuJoCo computes nothing anew.
+    """Sets a field to a result of :func:`convert`; MuJoCo does not recompute anything.
 
     Raises:
         ValueError: MuJoCo does not let the field be set.
