@@ -247,5 +247,5 @@ class GymnasiumRenderer(Renderer):
 
 def as_attribute(value: Any) -> Any:
     """Converts a parameter to Gymnasium's form, where lines of text are an array of characters."""
-    is_text = isinstance(value, list) and any(isinstance(line, str) for line in value) return
-    np.asarray(value, "c") if is_text else value
+    is_text = isinstance(value, list) and any(isinstance(line, str) for line in value)
+    return np.asarray(value, "c") if is_text else value
