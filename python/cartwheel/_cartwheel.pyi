@@ -101,7 +101,7 @@ class _Worker(Protocol):
         """Returns the keywords of a reset that ``send`` started, or the state to restore."""
 
     def receive_next_resets(self, rows: list[int], /) -> None:
-        """Receives what these rows get for their next automatic resets."""
+        """Receives the keywords of the next automatic resets of these rows."""
 
     def take_next_reset(self, row: int, /) -> dict[str, Any] | None:
         """Returns the keywords of an automatic reset, if the caller has chosen some."""
@@ -114,7 +114,7 @@ class _Worker(Protocol):
 
     @property
     def drawn(self) -> set[int]:
-        """The rows whose terminal states are drawn."""
+        """The rows whose terminal states are rendered."""
 
     def draw(self, row: int, /) -> Any:
         """Returns a frame of the environment of a row."""
@@ -129,7 +129,7 @@ class _Worker(Protocol):
         """Carries out the next control call; returns rows of the worker to ``save``, if any."""
 
     def answer_failed(self, error: BaseException, /) -> None:
-        """Answers the control call by an error that no environment raised."""
+        """Answers the control call with an error that no environment raised."""
 
     def send_answer(self) -> None:
         """Sends the answers."""
@@ -171,17 +171,19 @@ class _Callbacks(Protocol):
     def timed_out(self, call: str, seconds: float, rows: list[int], /) -> Exception:
         """Returns the exception for rows that have not answered in time."""
 
-    def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]], /) -> None:
-        """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
+    def still_waiting(
+        self, call: str, seconds: float, outstanding: list[tuple[int, int]], /
+    ) -> None:
+        """Warns that ``call`` has waited for ``seconds``; ``outstanding`` are ranges of rows."""
 
 class _NativeCallbacks(_Callbacks, Protocol):
     """Further methods that a pool of native environments calls."""
 
     def post(self, messages: list[Any], /) -> None:
-        """Leaves each shard its message."""
+        """Posts a message to each shard."""
 
     def post_some(self, messages: list[Any], /) -> None:
-        """Leaves messages for the shards that the messages name."""
+        """Posts messages to the shards that the messages name."""
 
 class _WorkerCallbacks(_Callbacks, Protocol):
     """Further methods that a pool of Python environments calls."""
@@ -193,7 +195,7 @@ class _WorkerCallbacks(_Callbacks, Protocol):
         """Makes the messages of a step whose action space has no fixed shape."""
 
     def pack_next_resets(self, rows: list[int], packed: list[Any], /) -> list[Any]:
-        """Makes the messages that go with a step of rows, with what was kept for them."""
+        """Makes the messages for a step of rows, with the kept seeds and options."""
 
     def pack_sent_actions(self, actions: Any, rows: list[int], /) -> list[Any]:
         """Makes the messages of a ``send`` whose action space has no fixed shape."""
@@ -208,7 +210,7 @@ class _WorkerCallbacks(_Callbacks, Protocol):
         """Returns the exception for a worker that was found dead."""
 
     def bury(self, worker: int, /) -> None:
-        """Ends the process of a dead worker, and waits for its end."""
+        """Kills the process of a dead worker, and waits for its end."""
 
     def restart(
         self,
@@ -223,7 +225,7 @@ class _WorkerCallbacks(_Callbacks, Protocol):
     ) -> int | None:
         """Restarts a dead worker.
 
-        Returns the process id of the new process; ``None`` if it died too, and should be cleared.
+        Returns the process id of the new process; ``None`` if it died too and must be cleared.
         """
 
 class _Judge(Protocol):
@@ -276,16 +278,16 @@ class Memory:
     ) -> Memory:
         """Makes the memory, or attaches in a worker process the memory of :meth:`descriptors`.
 
-        A pool is made of the memory once, and each worker is served once: by a thread of the
-        process that made it, or, if it is shared, by the process that attaches it for this worker.
+        One pool is made from the memory, and each worker is served once: by a thread of the process
+        that made it, or, if it is shared, by the process that attaches it for this worker.
 
         Args:
             observations: The single observation space.
             actions: The single action space.
             shards: For each worker, its first row and the row after its last.
             batch_size: Rows of a batch.
-            max_batches: The most batches that may exist at once; at least one more than can be
-                filled at the same time.
+            max_batches: The maximum number of batches that exist at once; at least one more than
+                can be filled at the same time.
             info_bytes: Bytes for the infos of each worker.
             dense_finals: Whether each batch has the true next observation of every row.
             worker: The index of the worker that this process serves.
@@ -293,7 +295,7 @@ class Memory:
             shared: Whether workers are processes.
 
         Raises:
-            ValueError: The plan is impossible, or the descriptors belong to another plan.
+            ValueError: The sizes are impossible, or the descriptors have other sizes.
             MemoryError: There is not enough memory.
             OSError: The system refuses memory or descriptors for another reason.
         """
@@ -341,18 +343,18 @@ class Shard:
                 ``None`` in any other worker.
 
         Raises:
-            ValueError: There is no such mode.
+            ValueError: The mode does not exist.
         """
 
 @final
 class MujocoModel:
-    """A model of MuJoCo that native environments can be made of, until this object is dropped.
+    """A model of MuJoCo for native environments, until this object is dropped.
 
-    Only for :mod:`cartwheel.native.mujoco`: a wrong address is undefined behaviour. Environments
-    that were made keep the model. While a model lives, MuJoCo's handlers of errors and warnings are
-    cartwheel's; those that were there get what does not belong to a row, and are put back with the
-    last model. So is its profiling clock, which stands still in calls of rows: their
-    ``MjData.timer`` stays zero.
+    Only for :mod:`cartwheel.native.mujoco`: a wrong address is undefined behavior. Existing
+    environments keep the model. While a model exists, cartwheel replaces MuJoCo's handlers of
+    errors and warnings; the original ones get those that do not belong to a row, and are restored
+    with the end of the last model. The same holds for its profiling clock, which does not advance
+    in calls of rows: their ``MjData.timer`` stays zero.
     """
 
     def __new__(
@@ -379,8 +381,8 @@ class MujocoModel:
                 ``mj_rnePostConstraint``, ``mj_stateSize``, ``mj_getState``, ``mj_setState``,
                 ``mju_error``, ``mju_writeLog``, and of the variables ``mju_user_error``,
                 ``mju_user_warning`` and ``mjcb_time``, in one loaded MuJoCo, 3.2 or newer.
-            sizes: ``nq``, ``nv``, ``nu``, ``nbody``, ``nsite`` and ``ntendon`` of the model; others
-                are ignored.
+            sizes: ``nq``, ``nv``, ``nu``, ``nbody``, ``nsite`` and ``ntendon`` of the model; other
+                entries are ignored.
             frame_skip: How often a step calls ``mj_step``, at least once.
             timestep: Seconds of one ``mj_step``.
             init_qpos: Positions after a reset, before noise; ``nq`` numbers.
@@ -390,12 +392,12 @@ class MujocoModel:
             bodies: Numbers of the bodies, by name.
             state_spec: ``mujoco.mjtState.mjSTATE_INTEGRATION``.
             fused_norms: Whether ``np.linalg.norm`` of a short vector uses fused multiply-add.
-            scene: The arrays of a row that frames are drawn from: the parameter ``scene`` is them,
-                one after the other.
+            scene: The arrays of a row for frames; the parameter ``scene`` has all of them, one
+                after the other.
             make_row: Makes the simulation of a row, on any thread: its number, the addresses of its
                 ``mjModel`` and ``mjData``, and of each array of ``float64`` its address and number
-                of elements, by MuJoCo's name; and what keeps all of them alive. It is called once
-                more than there are rows.
+                of elements, by MuJoCo's name; and an object that keeps all of them alive. It is
+                called once more than there are rows.
 
         Raises:
             ValueError: An address or a size is missing, or numbers do not fit the sizes. There are
@@ -423,7 +425,7 @@ class NativeEnvs:
         dense_finals: bool = False,
         judged: bool = False,
     ) -> NativeEnvs:
-        """Checks what the environments are; :meth:`make` makes them.
+        """Checks the arguments; :meth:`make` makes the environments.
 
         Args:
             env_id: One of :func:`native_envs`.
@@ -438,11 +440,11 @@ class NativeEnvs:
             judged: Whether the pool has a ``judge``.
 
         Raises:
-            ValueError: There is no such environment or option, or a value is invalid.
+            ValueError: The environment or an option does not exist, or a value is invalid.
         """
 
     def make(self) -> None:
-        """Makes the environments, some at a time: a signal handler that raises ends it.
+        """Makes the environments in groups; a signal handler that raises interrupts it.
 
         Raises:
             ValueError: Their plugin refuses their keywords.
@@ -483,7 +485,7 @@ class NativeEnvs:
             options: JSON for all rows, or for each.
 
         Raises:
-            ValueError: One of them has another number of rows.
+            ValueError: One of them has a wrong number of rows.
         """
 
     def post_row_reset(
@@ -504,10 +506,10 @@ class NativeEnvs:
         """Posts a request to reset rows with seeds, and to return states for :meth:`set_cache`."""
 
     def set_cache(self, states: Sequence[bytes], key: int) -> None:
-        """Keeps states that resets load once :meth:`post_cache` has told the shards.
+        """Keeps states that resets load after :meth:`post_cache`.
 
         Raises:
-            ValueError: There is no state, or one was changed or is of another environment.
+            ValueError: The list is empty, or a state was changed or is of another environment.
         """
 
     def post_cache(self, shard: int, draws: Sequence[tuple[int, int]]) -> None:
@@ -537,7 +539,7 @@ class NativeEnvs:
         Args:
             shard: The shard.
             rows: Its rows; the terminal states of its other rows are not kept.
-            mode: The number of the render mode of drawings; ``None`` for parameters.
+            mode: The number of the render mode of frames; ``None`` for parameters.
         """
 
     def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
@@ -564,11 +566,11 @@ class NativeEnvs:
 
 @final
 class ImagePlan:
-    """What is done to frames: the maximum of two, grey, another size. Frozen, for any thread.
+    """Processing of frames: the maximum of two, grayscale, resizing. Frozen, for any thread.
 
-    Grey is Gymnasium's, bit for bit: ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. A resized
-    pixel is the exact mean of the area that it covers, rounded to the nearest level, halves up.
-    Where both sides shrink, or both grow, that is what ``cv2.INTER_AREA`` computes, up to a level.
+    Grayscale is Gymnasium's, bit for bit: ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. A
+    resized pixel is the exact mean of the area that it covers, rounded to the nearest level, halves
+    up. If both sides shrink, or both grow, that equals ``cv2.INTER_AREA`` up to one level.
     """
 
     def __new__(
@@ -592,7 +594,7 @@ class ImagePlan:
             out_height: Rows of pixels of an image.
             out_width: Pixels of its rows.
             grey: Makes one level of three channels; images have no axis for it.
-            channel_first: Images have shape ``[C, H, W]`` in place of ``[H, W, C]``.
+            channel_first: Images have shape ``[C, H, W]`` instead of ``[H, W, C]``.
             num_threads: Threads; ``None``: one, or more for large batches.
 
         Raises:
@@ -606,7 +608,7 @@ class ImagePlan:
 
         Args:
             frames: ``[N, H, W, C]`` or ``[N, H, W]``; copied first if it is not C-contiguous.
-            second: As many frames; the larger one of each pair of levels counts.
+            second: The same number of frames; the result has the maximum of each pair of levels.
 
         Raises:
             TypeError: An array has another dtype than ``uint8``.
@@ -646,8 +648,8 @@ class Descriptor:
 class Channel:
     """An end of a channel between the caller and a worker process.
 
-    Each method is one native call. A signal handler that raises ends it, and the channel stays
-    whole: the rest of a message is sent by the next call, and the part of a message that has
+    Each method is one native call. A signal handler that raises interrupts it, and the channel
+    stays intact: the next call sends the rest of a message, and the part of a message that has
     arrived is kept for the next call.
     """
 
@@ -661,7 +663,7 @@ class Channel:
     def post(self, message: bytes | tuple[bytes, Sequence[Descriptor]], number: int = 0) -> None:
         """Sends a message. A worker sends no descriptors, but numbers.
 
-        If the other end is gone, :meth:`receive_bytes` tells.
+        If the other end is gone, :meth:`receive_bytes` raises.
 
         Raises:
             ValueError: It has more than ``LARGEST_MESSAGE`` bytes; nothing was sent.
@@ -671,19 +673,19 @@ class Channel:
         """Waits for a message.
 
         Args:
-            number: The least number. Messages of the same process with lower numbers are dropped.
+            number: The minimum number. Messages of the same process with lower numbers are dropped.
             timeout: Seconds to wait, rounded up to 0.05; ``None`` for no limit.
 
         Raises:
             EOFError: The process that should send it has ended.
-            multiprocessing.TimeoutError: It has not come.
+            multiprocessing.TimeoutError: It has not come in time.
         """
 
     def take_descriptor(self) -> Descriptor:
         """Returns the first of the descriptors that came with messages.
 
         Raises:
-            EOFError: There is none.
+            EOFError: No descriptor has come.
         """
 
     def follow(self, earlier: Channel, number: int) -> None:
@@ -745,7 +747,7 @@ class Pool:
             objects: For each worker, one list for each row: the objects that its infos refer to;
                 ``None`` for workers that pickle them.
             channels: The caller's end of the channel to each worker; empty for native
-                environments. Whoever restarts a worker replaces its entry. An end is a
+                environments. The restart of a worker replaces its entry. An end is a
                 :class:`Channel`, or has a function ``post`` in C, and its queue ``outbox``. Its
                 ``hang_up`` ends the waits of its worker.
             callbacks: Makes and receives messages outside of shared memory; a
@@ -777,7 +779,7 @@ class Pool:
         """Checks and copies the actions and begins a step of ``rows``, by default of all rows.
 
         Raises:
-            ValueError: No rows are named, and batches have fewer than all rows.
+            ValueError: ``rows`` is ``None``, and batches have fewer than all rows.
         """
 
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -798,7 +800,7 @@ class Pool:
         """Begins a reset with a message for each worker; ``calling`` is named in errors.
 
         The messages reset the rows in ``mask``, ``bool`` of shape ``(num_envs,)``; ``None``: all
-        rows. These rows drop what :meth:`keep_next_resets` has kept for them.
+        rows. These rows drop the seeds and options of :meth:`keep_next_resets`.
         """
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
@@ -872,9 +874,9 @@ class Pool:
     def keep_next_resets(
         self, rows: Sequence[int], packed: Sequence[Any | None], calling: str
     ) -> None:
-        """Keeps what rows get with their next step, for their next automatic reset.
+        """Keeps seeds and options of next automatic resets, which rows get with their next step.
 
-        The callbacks' ``pack_next_resets`` makes messages of it. ``None`` takes back what was kept.
+        The callbacks' ``pack_next_resets`` makes the messages. ``None`` removes kept ones.
         """
 
     def send(self, actions: Any, rows: Any = None) -> None:
@@ -895,8 +897,8 @@ class Pool:
     ) -> None:
         """Begins to reset some rows, with messages for their workers.
 
-        A ``full`` reset names no rows, by numbers or by a mask. The rows drop what
-        :meth:`keep_next_resets` has kept for them.
+        A ``full`` reset does not name rows, by numbers or by a mask. The rows drop the seeds and
+        options of :meth:`keep_next_resets`.
         """
 
     def recv(
@@ -904,11 +906,11 @@ class Pool:
     ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``.
 
-        ``portion`` is the least and the most rows of it; ``None``: those of a whole batch.
+        ``portion`` has the minimum and the maximum number of its rows; ``None``: a whole batch.
         """
 
     def receives_in_order(self) -> bool:
-        """Whether rows are received in the order of their sends, and not as they are done."""
+        """Whether rows are received in the order of the sends, not in that of completion."""
 
     def receive_in_order(self, sent: bool) -> None:
         """Sets this order for rows that are sent from now on."""
@@ -925,7 +927,7 @@ class Pool:
         """Counts the steps of episodes from now on, and gives batches the form of EnvPool.
 
         Rewards of :meth:`recv` are ``float32``. ``infos`` have ``env_id``, ``players`` (with
-        ``env_id``) and ``elapsed_step`` (all ``int32``) in place of ``env_index``. Rows without an
+        ``env_id``) and ``elapsed_step`` (all ``int32``) instead of ``env_index``. Rows without an
         episode are not stepped: they raise ``gymnasium.error.ResetNeeded``.
         """
 
@@ -933,7 +935,7 @@ class Pool:
         """Returns for each row the steps of the episode of its last reward and flags."""
 
     def without_episode(self) -> list[int]:
-        """Returns rows that were never reset, or whose last result an exception has lost."""
+        """Returns rows that were never reset, or whose last result was lost to an exception."""
 
     def begin_episodes(self, rows: Any) -> None:
         """Marks rows as reset by :meth:`reset_async`."""
@@ -944,25 +946,25 @@ class Pool:
     def dropped(
         self, since: int, level: int
     ) -> tuple[int, list[int], list[bool], list[bool]] | None:
-        """The rows whose results no follower of this level saw.
+        """Returns the rows whose results no follower of this level saw.
 
-        They belonged to a call that was given up, or that raised. Rows that failed are not among
-        them: they have to be reset.
+        They belonged to a call that was abandoned, or that raised. Rows that failed are not
+        included: they have to be reset.
 
         Args:
             since: What this method returned the last time; 0 at first.
             level: 1, or above that of a follower inside.
 
         Returns:
-            The present number, the rows, and for each of them whether the dropped result was that
-            of an explicit reset, and whether it ended an episode. ``None`` if nothing was dropped.
+            The present number, the rows, and for each of them whether the dropped result was one of
+            an explicit reset, and whether it ended an episode. ``None`` if nothing was dropped.
         """
 
     def drop_rows(self, rows: list[int], resets: list[bool], over: list[bool], level: int) -> None:
-        """Notes that results of rows, which followers up to this level saw, are dropped."""
+        """Records that results of rows, which followers up to this level saw, are dropped."""
 
     def rows_over(self) -> list[int]:
-        """The rows whose episode is over, as far as results were received."""
+        """Returns the rows whose episode is over, according to the received results."""
 
     def new_rollout(self, steps: int) -> RolloutSlab:
         """Makes a rollout of ``steps`` steps, or reuses a free one.
@@ -1001,20 +1003,20 @@ class Pool:
         """Makes the batches private in a forked child, unless the pool is closed.
 
         Raises:
-            MemoryError: There is no address space left; the batches stay shared.
+            MemoryError: No address space is left; the batches stay shared.
         """
 
     def abandon(self) -> None:
-        """Frees, in a forked child, what the pool holds and no array needs.
+        """Frees memory of the pool that no array uses, in a forked child.
 
-        Does nothing where another thread was in a call at the fork.
+        Does nothing if another thread was in a call at the fork.
         """
 
     def close(self, grace: float, after: Callable[[], object] | None = None) -> list[int] | None:
         """Ends the workers; returns the workers that did not end within ``grace`` seconds.
 
-        ``None``: this thread is in a call, in which a signal handler or an environment closes. The
-        call ends the workers when it returns, and then calls ``after``.
+        ``None``: this thread is in a call, and a signal handler or an environment in it calls this
+        method. The call ends the workers when it returns, and then calls ``after``.
         """
 
 def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
@@ -1027,7 +1029,7 @@ PLATFORM: Final[str]
 #: The version of cartwheel.
 VERSION: Final[str]
 
-#: The most bytes of a message between processes: 1 GiB.
+#: The maximum size of a message between processes in bytes: 1 GiB.
 LARGEST_MESSAGE: Final[int]
 
 def watch_parent(pid: int, lifeline: Descriptor) -> None:
@@ -1039,9 +1041,9 @@ def watch_parent(pid: int, lifeline: Descriptor) -> None:
     """
 
 def make_first_uses() -> None:
-    """Looks up what native code uses of Python: must be called before anything else here.
+    """Looks up the Python objects that native code uses; must be called before anything else here.
 
-    What is looked up by a first use later hangs processes that are forked at that moment.
+    A later look-up would hang processes that are forked at that moment.
     """
 
 def fork_begins() -> None:
@@ -1064,10 +1066,10 @@ def fine_shards(num_envs: int, num_workers: int, block: int) -> list[tuple[int, 
     """
 
 def block_rows(env_id: str) -> int:
-    """Returns the most rows that a native environment steps at once; 1 if it steps them singly.
+    """Returns the maximum number of rows that a native environment steps at once, at least 1.
 
     Raises:
-        ValueError: There is no such environment.
+        ValueError: The environment does not exist.
     """
 
 def native_envs() -> list[tuple[str, int | None, float | None, str]]:
@@ -1077,21 +1079,21 @@ def env_keywords(env_id: str) -> list[str] | None:
     """Returns the names of the keywords of a native environment; ``None`` if it does not list them.
 
     Raises:
-        ValueError: There is no such environment.
+        ValueError: The environment does not exist.
     """
 
 def reset_option_names(env_id: str) -> list[str] | None:
     """Returns the names of the options of an environment's reset, as :func:`env_keywords`.
 
     Raises:
-        ValueError: There is no such environment.
+        ValueError: The environment does not exist.
     """
 
 def register_plugin(capsule: object, module: str | None) -> list[str]:
     """Registers the table in a capsule; ``module`` offers it. Returns the ids of its environments.
 
     Raises:
-        TypeError: It is no capsule, or one of another name.
+        TypeError: It is not a capsule, or a capsule with another name.
         ImportError: The table does not fit this version, or is incomplete.
         ValueError: An id is taken, or has the wrong form.
     """
@@ -1114,16 +1116,16 @@ def usable_cpus() -> int:
     """Returns the number of processors for this process, by affinity and cgroup quota."""
 
 def require_memory(bytes: int) -> None:
-    """Checks that a vector environment can take so much memory, as far as the system says.
+    """Checks that so much memory is available, as far as the system reports it.
 
     Raises:
-        MemoryError: Less is left.
+        MemoryError: Less memory is available.
     """
 
 def memory_left() -> int | None:
-    """Returns the bytes that this process may still take, by control groups and the machine.
+    """Returns the available memory in bytes, by control groups and the machine.
 
-    ``None`` where the system does not say.
+    ``None`` if the system does not report it.
     """
 
 def plain_loop(
@@ -1153,7 +1155,7 @@ def plain_loop(
         Environment steps per second, of all loops together.
 
     Raises:
-        ValueError: There is no such environment or option, or a value is invalid.
+        ValueError: The environment or an option does not exist, or a value is invalid.
     """
 
 # Return estimators. Arrays are C-contiguous and have the dtype of the transitions' rewards, and
@@ -1252,37 +1254,37 @@ def store(
         rows: Row of each entry, ``int64`` ``[K]``, from 0 to ``N - 1``.
 
     Raises:
-        TypeError: A leaf is no such tuple, a dtype is another one, or ``steps`` or ``rows`` is no
+        TypeError: A leaf is not such a tuple, a dtype differs, or ``steps`` or ``rows`` is not a
             contiguous array of ``int64`` with one dimension.
         ValueError: Shapes or lengths do not agree, an array is not C-contiguous, or a destination
             is read-only.
-        IndexError: There is no such step or row.
+        IndexError: The step or the row does not exist.
     """
 
 # Wrappers. A batch has a place for each row that a call returned; ``rows`` are the environments of
-# the places, ``None`` for all in their order. Arrays are copied; the results are the caller's.
+# the places, ``None`` for all in their order. Arrays are copied; the caller owns the results.
 
 @final
 class RowKinds:
     """Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
 
-    Kinds are those of ``cartwheel.wrappers.batch``. Row numbers raise ``IndexError`` if there is no
-    such environment; then nothing is changed.
+    Kinds are those of ``cartwheel.wrappers.batch``. Row numbers that do not exist raise
+    ``IndexError``; then nothing is changed.
     """
 
     def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
-        """All rows are running; a vector environment has to be reset first anyway."""
+        """Begins with running rows; a vector environment has to be reset first in any case."""
 
     def reset(self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /) -> NDArray[np.uint8]:
         """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
 
     def send_reset(self, rows: ArrayLike, /) -> None:
-        """Resets of these rows were sent; :meth:`step` finds them when they are received."""
+        """Records that resets of these rows were sent, for :meth:`step`, which receives them."""
 
     def lose(self, rows: ArrayLike | None, is_known: bool, /) -> None:
-        """The results of these rows were lost, because the call raised; ``None`` for all rows.
+        """Records that results of these rows (``None``: all) were lost because the call raised.
 
-        ``is_known``: :meth:`step` was told which episodes ended; otherwise none may be over.
+        ``is_known``: :meth:`step` got the flags of the call; otherwise no episode may be over.
         """
 
     def step(
@@ -1295,7 +1297,7 @@ class RowKinds:
     ) -> NDArray[np.uint8]:
         """Returns the kinds of the batch of a step, ``uint8`` ``[K]``.
 
-        ``failed`` says whose environments were replaced, ``bool`` ``[K]``; ``None`` if none was.
+        ``failed`` marks replaced environments, ``bool`` ``[K]``; ``None`` if none was replaced.
         """
 
 _Flag: TypeAlias = NDArray[np.bool_] | None
@@ -1308,13 +1310,13 @@ class TimedEpisodes:
 
     def __new__(cls, num_envs: int, is_same_step: bool, most: int) -> TimedEpisodes: ...
     def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
-        """A reset returned."""
+        """Adds a reset."""
 
     def step(self, arrays: _StepArrays, /) -> tuple[int, int, tuple[Any, Any] | None]:
         """Adds a step.
 
         Returns:
-            How many complete episodes ended, and how many were dropped. If complete ones ended:
+            The numbers of complete episodes that ended and were dropped. If complete ones ended:
             their values ``r``, ``l`` and ``t`` by name, and the mask.
         """
 
@@ -1322,13 +1324,13 @@ class TimedEpisodes:
         """Takes returns, lengths and seconds of the last ``most`` complete episodes, in order."""
 
     def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Returns and lengths of the running episodes."""
+        """Returns the returns and the lengths of the running episodes."""
 
     def state(self) -> dict[str, Any]:
-        """Arrays by name."""
+        """Returns the state as arrays by name."""
 
     def set_state(self, state: dict[str, Any], /) -> None:
-        """Goes on with a state; other entries are ignored."""
+        """Restores a state; other entries are ignored."""
 
 @final
 class EpisodeMetrics:
@@ -1344,7 +1346,7 @@ class EpisodeMetrics:
         seeds: NDArray[np.int64] | None,
         /,
     ) -> None:
-        """A reset returned."""
+        """Adds a reset."""
 
     def step(
         self,
@@ -1354,7 +1356,7 @@ class EpisodeMetrics:
         shown: tuple[bool, bool],
         /,
     ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], tuple[Any, Any] | None]:
-        """Adds a step, in which places said success and failure.
+        """Adds a step, with the successes and failures that places report.
 
         Returns:
             Values by name, with the pairs of success and failure if they are ``shown``; the mask of
@@ -1365,21 +1367,21 @@ class EpisodeMetrics:
         """Takes the episodes that have ended, and the number of those that were dropped."""
 
     def mean(self) -> list[float] | None:
-        """The means over the window, of return, length, reward and the four flags."""
+        """Returns the means over the window of return, length, reward and the four flags."""
 
     def state(self) -> dict[str, Any]:
-        """Arrays by name."""
+        """Returns the state as arrays by name."""
 
     def set_state(self, state: dict[str, Any], /) -> None:
-        """Goes on with a state; other entries are ignored."""
+        """Restores a state; other entries are ignored."""
 
-#: The places of a batch that ended an episode in ``SAME_STEP``; those among them whose final
-#: observations are known; and these. Places ascend. ``None``: no place did.
+#: The places of a batch that ended an episode in ``SAME_STEP``; those of them with known final
+#: observations; and these observations. Places ascend. ``None``: no episode ended.
 _Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any] | None
 
 @final
 class ObservationNormalizer:
-    """Normalizes observations ``[K, *shape]`` by running moments; remembers what rows showed."""
+    """Normalizes observations ``[K, *shape]`` by running moments; keeps the last observations of rows."""
 
     #: Whether observations change the moments.
     updates: bool
@@ -1402,7 +1404,7 @@ class ObservationNormalizer:
     def state(
         self,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float32]]:
-        """Returns mean, variance, count, and what each environment last showed: copies."""
+        """Returns copies of mean, variance, count, and the last observation of each environment."""
 
     def set_state(
         self,
@@ -1412,7 +1414,7 @@ class ObservationNormalizer:
         shown: NDArray[np.float32],
         /,
     ) -> None:
-        """Goes on with a state; raises ``ValueError`` for arrays of other shapes."""
+        """Restores a state; raises ``ValueError`` for arrays of other shapes."""
 
 @final
 class RewardNormalizer:
@@ -1425,10 +1427,10 @@ class RewardNormalizer:
         """Begins with mean 0, variance 1 and count 1e-4; all returns are 0."""
 
     def reset(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
-        """Begins again the returns of the rows that were reset."""
+        """Sets the returns of the rows that were reset to 0."""
 
     def normalize(self, arrays: _StepArrays, /) -> NDArray[np.float64]:
-        """Returns the normalized rewards of a batch, 0 where there is no transition."""
+        """Returns the normalized rewards of a batch, 0 for places without a transition."""
 
     def state(self) -> tuple[float, float, float, NDArray[np.float64]]:
         """Returns mean, variance and count of the returns, and the return of each environment."""
@@ -1436,7 +1438,7 @@ class RewardNormalizer:
     def set_state(
         self, mean: float, variance: float, count: float, returns: NDArray[np.float64], /
     ) -> None:
-        """Goes on with a state; raises ``ValueError`` for an array of another shape."""
+        """Restores a state; raises ``ValueError`` for an array of another shape."""
 
 @final
 class FrameStack:

@@ -1,4 +1,4 @@
-"""The caller's side of native environments' mailboxes: the methods that the native pool calls."""
+"""The methods that the native pool calls to communicate with native environments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NativeCallbacks:
         envs: The environments.
         timeout: Seconds that a synchronous call may take; ``None`` for no limit.
         begun: Which rows were ever reset, ``bool`` of shape ``(num_envs,)``.
-        draw_kept: Draws terminal states, from rows and what they kept.
+        draw_kept: Draws terminal states from the values that rows kept.
     """
 
     draw_kept: Callable[[list[int], list[Any]], list[Any]]
@@ -47,7 +47,7 @@ class NativeCallbacks:
         shards: list[tuple[int, int]],
         timeout: float | None,
     ) -> None:
-        """Links ``owner`` to its environments, by a weak reference to ``owner``."""
+        """Keeps a weak reference to ``owner``."""
         self._owner = weakref.ref(owner)
         self._env_id = env_id
         self._shown_id = owner._shown_id
@@ -70,7 +70,7 @@ class NativeCallbacks:
         return [("reset", rows, None if seeds.count(None) == len(seeds) else seeds, texts)]
 
     def _texts(self, options: ResetOptions) -> str | list[str | None] | None:
-        """Returns options as JSON, for all rows or for each, or raises because they are refused."""
+        """Returns options as JSON, for all rows or for each, or raises if they are refused."""
         if not isinstance(options, list | tuple):
             return self._text(options)
         texts: dict[int, str | None] = {}  # rows may share a dictionary
@@ -127,7 +127,7 @@ class NativeCallbacks:
 
         Args:
             rows: The rows; no others are kept any more.
-            mode: The number of the render mode of drawings; ``None`` for parameters.
+            mode: The number of the render mode of frames; ``None`` for parameters.
         """
         return [("keep", own, mode) for own in self._by_shard(rows)]
 
@@ -147,7 +147,7 @@ class NativeCallbacks:
         return owner._judge(before, actions, after)
 
     def draw_terminal(self, rows: list[int], kept: list[Any]) -> list[Any]:
-        """Returns frames of terminal states from what these rows kept; the native pool calls it."""
+        """Returns frames of the terminal states that rows kept; the native pool calls it."""
         return self.draw_kept(rows, kept)
 
     def shard_of(self, row: int) -> int:
@@ -159,7 +159,7 @@ class NativeCallbacks:
         self.envs.check_state(state)
 
     def pack_sample(self, seeds: list[int | None]) -> list[Any]:
-        """Makes the messages that reset rows with seeds, for states to cache; ``None``: not."""
+        """Makes the messages that reset rows for states to cache; ``None`` for other rows."""
         rows = [
             [row for row in range(first, last) if seeds[row] is not None]
             for first, last in self._shards
@@ -200,12 +200,12 @@ class NativeCallbacks:
         """Returns the exception for rows that have not answered in time."""
         return WorkerTimeoutError.from_call(call, seconds, rows, [])
 
-    def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]]) -> None:
-        """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
-        log_waiting(call, seconds, owed, self._shards)
+    def still_waiting(self, call: str, seconds: float, outstanding: list[tuple[int, int]]) -> None:
+        """Warns that ``call`` has waited for ``seconds``; ``outstanding`` are ranges of rows."""
+        log_waiting(call, seconds, outstanding, self._shards)
 
     def post(self, messages: list[Any]) -> None:
-        """Leaves the message of a reset, or one message for each shard; replaces earlier ones."""
+        """Posts the message of a reset, or one message for each shard; replaces earlier ones."""
         envs = self.envs
         if messages[0][0] == "reset":
             envs.post_reset(*messages[0][1:])
@@ -242,13 +242,13 @@ class NativeCallbacks:
         seeds: list[int | None],
         options: ResetOptions,
     ) -> None:
-        """Leaves seeds and options for the next automatic resets of rows."""
+        """Posts seeds and options of the next automatic resets of rows."""
         texts = by_row(self._texts(options), len(rows))
         for row, seed, own in zip(rows, seeds, texts, strict=True):
             self.envs.post_row_reset(self.shard_of(row), row, seed, own, automatic=True)
 
     def post_some(self, messages: list[tuple[int, Any]]) -> None:
-        """Leaves the messages of resets of single rows for their shards."""
+        """Posts the messages of resets of single rows to their shards."""
         posts: dict[str, Any] = {
             "reset": self.envs.post_row_reset,
             "state": self.envs.post_row_state,

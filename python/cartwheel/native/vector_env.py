@@ -79,13 +79,13 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     MuJoCo's environments get ``float64`` actions as they are, as in Gymnasium.
     Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
 
-    Vector wrappers of Gymnasium wrap all rows together, with Gymnasium's limits:
+    Gymnasium's vector wrappers wrap all rows together, with Gymnasium's limits:
     ``NormalizeObservation`` refuses the modes ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
     ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the ``options`` of a reset, so pass
     another dictionary each time. ``gymnasium.make_vec`` refuses ``wrappers`` and ``vector_kwargs``
     for native ids, as for every id with a vector entry point: pass the keywords themselves, as in
-    ``gymnasium.make_vec("cartwheel/CartPole-v1", 4, executor="inline")``. Row numbers and wrappers
-    go together as for :class:`~cartwheel.VectorEnv`.
+    ``gymnasium.make_vec("cartwheel/CartPole-v1", 4, executor="inline")``. For row numbers with
+    wrappers, see :class:`~cartwheel.VectorEnv`.
 
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
@@ -106,7 +106,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             ``"inline"``: the calling thread steps every batch.
         num_workers: Number of threads, including the calling one. The default is one for each
             usable processor, or fewer if there are few rows and the environment steps many rows at
-            once. With a ``batch_size`` below ``num_envs``, half as many rows are enough.
+            once. With a ``batch_size`` below ``num_envs``, half as many rows are enough for a
+            thread.
         max_concurrency: As for :class:`~cartwheel.VectorEnv`.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
@@ -117,8 +118,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             shard that it steps. There are eight shards for each thread, or one shard if there is
             only one thread, but more if there are tens of thousands of rows.
         max_batches: As for :class:`~cartwheel.VectorEnv`.
-        ignore_terminations: As for :class:`~cartwheel.VectorEnv`. Rows go on as Gymnasium's
-            environments do that are stepped past their termination. Needs a step limit.
+        ignore_terminations: As for :class:`~cartwheel.VectorEnv`. Rows continue like Gymnasium's
+            environments that are stepped past their termination. Needs a step limit.
         action_repeat: As for :class:`~cartwheel.VectorEnv`.
         staggered_reset: As for :class:`~cartwheel.VectorEnv`. A row without a new seed keeps its
             seed, see :attr:`np_random_seed`, and so its number of steps.
@@ -138,7 +139,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         ImportError: The environment needs MuJoCo, which is not installed or older than 3.2.
         OSError: The ``xml_file`` of MuJoCo's environment does not exist.
         TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
-            The keyword does not exist; the error names the keywords that exist. Or a switch such as
+            A keyword does not exist; the error names those that exist. Or a switch such as
             ``full_batch`` is not a truth value.
         ValueError: The environment does not exist, or a value is invalid.
     """
@@ -176,7 +177,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         arguments = dict(locals())
         limit = max_episode_steps
         if isinstance(env_id, EnvSpec):
-            if limit is None:  # a spec without a limit has none, whatever is registered
+            if limit is None:  # a spec without a limit overrides the registered limit
                 limit = -1 if env_id.max_episode_steps is None else env_id.max_episode_steps
             env_id, defaults = read_spec(env_id)
             options = defaults | options
@@ -198,10 +199,12 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self.final_names = final_names
         self.env_id = self._known_id(env_id, options)
         block = block_rows(self.env_id)
-        # Where rows are received in parts, others are stepped beside the caller: that pays sooner.
+        # If rows are received in parts, workers step the others in parallel, which pays off sooner.
         rows_each = block if self.batch_size == self.num_envs else max(1, block // 2)
-        most = self.num_envs if num_workers is not None else max(1, self.num_envs // rows_each)
-        threads = as_num_workers(num_workers, max_concurrency, most)
+        max_workers = (
+            self.num_envs if num_workers is not None else max(1, self.num_envs // rows_each)
+        )
+        threads = as_num_workers(num_workers, max_concurrency, max_workers)
         self.num_workers = 1 if executor == "inline" else threads
         self._rules = Rules.from_keywords(
             _as_limit(limit, self.env_id), ignore_terminations, action_repeat, staggered_reset
@@ -244,14 +247,14 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         return name
 
     def _mujoco_backend(self, options: dict[str, Any]) -> MujocoBackend | None:
-        """Returns what MuJoCo steps; ``None`` for environments that Rust computes itself."""
+        """Returns the MuJoCo part; ``None`` for environments that Rust computes itself."""
         return MujocoBackend(self.env_id, options) if is_mujoco(self.env_id) else None
 
     def _renderer_of(self, modes: list[str], native_id: str, options: dict[str, Any]) -> Renderer:
-        """Returns what draws the environments, of which plugins have these render modes."""
+        """Returns the renderer of the environments; plugins have these render modes."""
         if self._mujoco is not None:
             return RowsRenderer(self._shown_id, self._mujoco, self.render_mode)
-        if modes or native_id == self.env_id:  # Gymnasium has none of a plugin
+        if modes or native_id == self.env_id:  # Gymnasium does not have environments of plugins
             return OwnRenderer(self.env_id, modes, self.render_mode)
         return GymnasiumRenderer(self.env_id, options, self.render_mode, native_id=native_id)
 
@@ -269,7 +272,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self.single_action_space = as_space(action)
         plan = plan_memory(self, shards, max_batches)
         require_native_rows(plan, self.num_envs)
-        memory = Memory(**plan)  # before anything that takes longer: it may be refused
+        memory = Memory(**plan)  # first, because it may be refused
         self.observation_space = batch_space(self.single_observation_space, self.batch_size)
         self.action_space = batch_space(self.single_action_space, self.batch_size)
         self.metadata = {**self._renderer.metadata, "autoreset_mode": self.autoreset_mode}
@@ -521,7 +524,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     def _packed(
         self, name: str, rows: list[int] | None, values: Sequence[Any] | None = None
     ) -> list[Any]:
-        """Packs a request to read a parameter of rows, or to set it: refused rows answer that."""
+        """Packs a request to read a parameter of rows, or to set it."""
         if name not in self._callbacks.envs.parameters():
             names = self.parameters
             meant = suggest(name, names) if isinstance(name, str) else None
@@ -575,7 +578,7 @@ def make_native(
     autoreset_mode: Mode | None = None,
     **keywords: Any,
 ) -> NativeVectorEnv:
-    """The vector entry point of every native id.
+    """Makes a native vector environment: the entry point of every native id.
 
     Like :class:`NativeVectorEnv`, but ``autoreset_mode=None`` means the default mode.
     """

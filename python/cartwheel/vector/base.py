@@ -55,27 +55,27 @@ ActType = TypeVar("ActType", default=Any)
 
 #: Seconds that environments get to close before their workers are killed.
 CLOSE_GRACE = 5.0
-#: Seconds that environments get to close when nobody waits for a call that is still pending: the
-#: wait for it has timed out, or Ctrl-C ended it.
+#: Seconds that environments get to close while an abandoned call is still pending: the wait for it
+#: has timed out, or Ctrl-C ended it.
 ABANDONED_GRACE = 0.1
-#: The least seconds that workers get to close after a pending call has used up the time to close.
+#: Minimum seconds that workers get to close after a pending call has used up the time to close.
 LAST_GRACE = 1.0
 
 
 class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     """A vector environment over a native pool; its subclasses make the pool.
 
-    Some trainers, such as skrl, tell an environment's kind by the direct bases of its class and of
+    Some trainers, such as skrl, recognize an environment by the direct bases of its class and of
     ``unwrapped``. So every vector environment of cartwheel has ``gymnasium.vector.VectorEnv`` as a
-    direct base, too. A subclass of your own is found in the same way if it names that base again.
+    direct base, too. Your own subclass is recognized if it also names that base.
     """
 
     autoreset_mode: AutoresetMode
-    #: Whether some rows can be stepped apart. Wrappers that keep this have it too.
+    #: Whether some of the rows can be stepped. Wrappers that preserve this have the attribute, too.
     steps_rows = True
-    #: Whether rows can be sent and received. Wrappers that can do so have it too.
+    #: Whether rows can be sent and received. Wrappers that preserve this have the attribute, too.
     sends_rows = True
-    #: How the workers run, as it was chosen: never ``"auto"``.
+    #: How the workers run; never ``"auto"``.
     executor: Executor
     #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
     batch_size: int
@@ -89,7 +89,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     _begins_whole = False
     #: Whether resets load states, see ``cartwheel.wrappers.CachedReset``.
     _caches_resets = False
-    #: What is told what :meth:`next_reset` gave: the sources of wrappers.
+    #: The sources of wrappers, which get the arguments of :meth:`next_reset`.
     _sources: weakref.WeakSet[Any]
     _pool: Pool
     _finalizer: Finalizer
@@ -102,7 +102,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         Args:
             shut_down: Called with the pool, ``args`` and the seconds that workers get to close.
-            *args: Must not refer to this object; otherwise only a garbage collection ends it.
+            *args: Must not refer to this object; otherwise only a garbage collection ends the
+                workers.
         """
         free_in_workers(self._pool)
         self._sources = weakref.WeakSet()
@@ -127,7 +128,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     @property
     def _shown_id(self) -> str | None:
-        """The id that ``repr`` shows."""
+        """The id in ``repr`` and errors."""
         return None if self.spec is None else self.spec.id
 
     # Stepping
@@ -172,8 +173,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
                 :meth:`recv` them first, because a reset does not return their rewards, or use
                 :meth:`send_reset`. If some of these rows are in flight after a wait that timed out
-                or was interrupted, there is no error: the reset waits for all rows in flight and
-                drops their results.
+                or was interrupted, this error is not raised: the reset waits for all rows in flight
+                and drops their results.
             RuntimeError: ``"env_index"`` selects rows before the first step of a :meth:`rollout`. A
                 ``"reset_mask"`` is allowed there, and row numbers with ``full_batch``.
         """
@@ -225,7 +226,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             seeds = as_seeds(seed, range(self.num_envs), self.num_envs)
             mask = as_reset_mask(options, self.num_envs)
         if mask is None and self._begins_whole:
-            mask = np.ones(self.num_envs, np.bool_)  # a reset of some rows staggers none
+            mask = np.ones(self.num_envs, np.bool_)  # a reset of some rows does not stagger them
         self._pool.discard_abandoned(self._callbacks.timeout, calling)
         self._pool.check(calling, idle=True)
         return self._callbacks.pack_reset(seeds, mask, without_rows(options)), mask
@@ -241,13 +242,13 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         They are used once, by the next reset that the autoreset mode makes: in ``NEXT_STEP`` by the
         step after the last one of an episode, in ``SAME_STEP`` by the last step itself. The resets
-        after that continue the row's random numbers as usual. Another call replaces what an earlier
-        one has left for the same rows; a call without arguments takes it back. An explicit
-        :meth:`reset` of a row, or a state that is restored into it, discards it.
+        after that continue the row's random numbers as usual. Another call replaces seeds and
+        options of the same rows; a call without arguments removes them. An explicit :meth:`reset`
+        of a row, or a state that is restored into it, discards them.
 
-        With ``on_error="restart"`` it stays with the row: if the environment fails in the reset
+        With ``on_error="restart"`` they stay with the row: if the environment fails in the reset
         itself, the replacement is reset in the same way. With ``on_worker_death="restart"``, rows
-        of a worker process that died lose what the process had received, with an earlier step.
+        of a worker process that died lose those that it had received with an earlier step.
 
         Example:
             >>> import cartwheel
@@ -430,24 +431,24 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         min_rows: int | None = None,
         max_rows: int | None = None,
     ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Receives the next batch: the first ``batch_size`` of the rows in flight that are done.
+        """Receives the next batch: the first ``batch_size`` rows in flight that are done.
 
-        If fewer rows are in flight, the batch has all of them. :attr:`recv_order` says in which
-        order they come. With ``min_rows`` the batch has what is done as soon as so many rows are
-        done. It has fewer rows at the end of a slab: the rows of one batch are in one slab, and
-        every ``batch_size`` rows another one begins. What :meth:`send` sent without ``env_index``
-        is one batch in any case, if ``batch_size`` is ``num_envs``.
+        If fewer rows are in flight, the batch has all of them. :attr:`recv_order` is their order.
+        With ``min_rows`` the batch has all rows that are done as soon as that many are. It has
+        fewer rows at the end of a slab: the rows of one batch are in one slab, and every
+        ``batch_size`` rows another one begins. Rows that :meth:`send` sent without ``env_index``
+        are one batch in any case, if ``batch_size`` is ``num_envs``.
 
         Args:
             timeout: Seconds to wait; by default the ``timeout`` of this object. With ``min_rows``,
                 the batch then has the rows that are done, if any are.
-            min_rows: The fewest rows to wait for, from 1 on; by default ``max_rows``.
-            max_rows: The most rows of the batch, at most ``batch_size``, which is the default.
+            min_rows: The minimum number of rows, at least 1; by default ``max_rows``.
+            max_rows: The maximum number of rows, at most ``batch_size``, which is the default.
 
         Returns:
             The same five values as :meth:`step`, with one entry for each received row;
             ``infos["env_index"]`` (``int64``) has the row numbers. A row that was reset has reward
-            0 and false flags. An environment's own info of the name ``env_index`` is replaced.
+            0 and false flags. An environment's own info with the name ``env_index`` is replaced.
 
         Raises:
             ValueError: ``min_rows`` or ``max_rows`` is out of range.
@@ -462,16 +463,16 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.recv(seconds)
             return result
         size = self.batch_size
-        most = as_integer("max_rows", size if max_rows is None else max_rows, 1)
-        if most > size:
-            raise ValueError(f"`max_rows` must be at most batch_size={size}, got {most}.")
-        least = as_integer("min_rows", most if min_rows is None else min_rows, 1, most)
+        limit = as_integer("max_rows", size if max_rows is None else max_rows, 1)
+        if limit > size:
+            raise ValueError(f"`max_rows` must be at most batch_size={size}, got {limit}.")
+        minimum = as_integer("min_rows", limit if min_rows is None else min_rows, 1, limit)
         try:
-            result = self._pool.recv(seconds, (least, most))
+            result = self._pool.recv(seconds, (minimum, limit))
         except multiprocessing.TimeoutError:
-            if min_rows is None or least == 1:
+            if min_rows is None or minimum == 1:
                 raise
-            result = self._pool.recv(0.0, (1, most))
+            result = self._pool.recv(0.0, (1, limit))
         return result
 
     @property
@@ -479,8 +480,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """The order in which :meth:`recv` returns rows: ``"sent"`` or ``"done"``.
 
         ``"sent"``: the order of the sends. So after two sends, ``recv(min_rows=n, max_rows=n)``
-        with the number of rows of the first one returns just its rows, in their order. ``"done"``:
-        the order in which rows are done. At first it is ``"sent"`` if ``batch_size`` is
+        with the number of rows of the first one returns exactly its rows, in their order.
+        ``"done"``: the order in which rows are done. At first it is ``"sent"`` if ``batch_size`` is
         ``num_envs``, otherwise ``"done"``. It may be set while nothing is in flight.
 
         Raises:
@@ -528,7 +529,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     def _prepared_rows(
         self, calling: str, seed: Any, options: ResetOptions, *, alone: bool
     ) -> tuple[list[int], list[Any], bool]:
-        """Prepares resets: their rows, the messages, and whether they name no rows."""
+        """Prepares resets: their rows, the messages, and whether no rows are named."""
         rows = as_reset_rows(options, self.num_envs)
         full = not row_options_in(options) and not self._begins_whole
         seeds = as_seeds(seed, rows, self.num_envs)
@@ -557,9 +558,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     @property
     def fills_rollouts(self) -> bool:
-        """Whether the arrays of :meth:`rollout` have what :meth:`step` returns, without a copy.
+        """Whether the arrays of :meth:`rollout` have the results of :meth:`step`, without a copy.
 
-        Not if a subclass overrides ``step`` or ``reset``, nor in a wrapper that changes results.
+        False if a subclass overrides ``step`` or ``reset``, and in wrappers that change results.
         """
         kind = type(self)
         return kind.step is PoolVectorEnv.step and kind.reset is PoolVectorEnv.reset
@@ -592,14 +593,14 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         slab = self._pool.new_rollout(as_integer("num_steps", num_steps, 1, limit=65534))
         self._callbacks.attach_rollout(self._pool, slab)
         arrays = self._pool.record(slab)
-        # A reset of no row repeats every row's observation: this is the present batch.
+        # A reset without rows repeats every row's observation, which is the present batch.
         no_rows = np.zeros(self.num_envs, dtype=np.bool_)
         messages = self._callbacks.pack_reset([None] * self.num_envs, no_rows, None)
         self._pool.reset(messages, no_rows, "rollout", self._callbacks.timeout)
         return RolloutArrays(*arrays)
 
     def end_rollout(self) -> None:
-        """Ends the present rollout, if there is one; it keeps the steps that it has.
+        """Ends the present rollout, if there is one; it keeps the recorded steps.
 
         Raises:
             gymnasium.error.AlreadyPendingCallError: Another thread is in a call.
@@ -621,21 +622,21 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     # States
 
     def get_state(self, env_index: Any = None) -> list[bytes]:
-        """Saves rows: environments, places in their episodes, and what the rows show.
+        """Saves rows: environments, progress of their episodes, and the observations of the rows.
 
-        A native environment's state has its random numbers, too. It belongs to the environment's id
-        and keywords. A Python environment takes part if it, or a wrapper around it, has a method
-        ``get_state()``, which returns anything that can be pickled, and ``set_state(state)``, which
-        takes that and brings back everything that later steps depend on, random numbers included.
-        The steps that Gymnasium's ``TimeLimit`` has counted are saved, and whether
-        ``OrderEnforcing`` has seen a reset. Gymnasium's other wrappers with values of their own,
-        such as ``FrameStackObservation``, are refused, unless a wrapper around them has the two
-        methods; wrappers that are not Gymnasium's must save their values in methods of their own.
-        Rows of MuJoCo whose own model was changed by ``set_attr`` are refused, too.
+        A native environment's state includes its random numbers, and is valid for the environment's
+        id and keywords. A Python environment can be saved if it, or a wrapper around it, has
+        methods ``get_state()``, which returns anything that can be pickled, and
+        ``set_state(state)``, which restores everything that later steps depend on, including random
+        numbers. The steps that Gymnasium's ``TimeLimit`` has counted are saved, and whether
+        ``OrderEnforcing`` has seen a reset. Gymnasium's other stateful wrappers, such as
+        ``FrameStackObservation``, are refused, unless a wrapper around them has the two methods;
+        other wrappers must save their state in their own methods. Rows of MuJoCo whose own model
+        was changed by ``set_attr`` are refused, too.
 
         A state outlives the process. The autoreset mode, the step limit and the number of
-        environments may be others where it is restored. States of Python environments are pickles:
-        restore none that you do not trust.
+        environments may differ where it is restored. States of Python environments are pickles: do
+        not restore states that you do not trust.
 
         Args:
             env_index: Row numbers, in any order; ``None`` for all rows.
@@ -644,7 +645,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             One state for each row.
 
         Raises:
-            ValueError: The row does not exist, a row is named twice, or an environment cannot be
+            ValueError: A row does not exist, a row is named twice, or an environment cannot be
                 saved; the error names the row, the reason and the remedy.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
             Exception: The environment of the lowest failing row raised it.
@@ -657,8 +658,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     def set_state(self, env_index: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
         """Continues rows from states that :meth:`get_state` returned.
 
-        Each row goes on as the saved row did: the same actions give the same results, bit for bit.
-        A row may be over, or wait for its autoreset, as the saved one was. A state may be restored
+        Each row continues like the saved row: the same actions give the same results, bit for bit.
+        A row may be over, or wait for its autoreset, like the saved one. A state may be restored
         into any row, any number of times. If a state is refused, no row changes.
 
         Args:
@@ -667,11 +668,11 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         Returns:
             Observations and infos of these rows, in their order, as from a reset with row numbers.
-            They are the observations that the saved rows showed (zeros for rows that were never
-            reset), and ``infos["env_index"]``.
+            They are the last observations of the saved rows (zeros for rows that were never reset),
+            and ``infos["env_index"]``.
 
         Raises:
-            ValueError: The row does not exist, a row is named twice, or the number of states is
+            ValueError: A row does not exist, a row is named twice, or the number of states is
                 wrong. A state was changed, or is of another environment or of other keywords.
             TypeError: A state is not ``bytes``.
             RuntimeError: A :meth:`rollout` has no step yet.
@@ -692,7 +693,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         return restored(self._pool, self._callbacks, numbers, list(states), space)
 
     def _check_states(self, calling: str, rows: list[int]) -> None:
-        """Raises ``ValueError`` if states of a row would lack something that decides its steps."""
+        """Raises ``ValueError`` if states of a row would be incomplete."""
 
     def _named(self, env_index: Any) -> list[int] | None:
         """Returns the rows of ``env_index`` as a list; ``None`` stands for all rows."""
@@ -735,27 +736,27 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._finalizer(max(left, min(grace, LAST_GRACE)))
 
     def _await_pending(self, pending: str, grace: float) -> None:
-        with contextlib.suppress(Exception):  # closing goes on in any case
+        with contextlib.suppress(Exception):  # closing continues in any case
             getattr(self, f"{pending}_wait")(grace)
 
 
 def _end(
     shut_down: Callable[..., None], pool: Any, args: tuple[Any, ...], grace: float | None = None
 ) -> None:
-    """Ends a pool; without ``grace`` this process ends, or nothing refers to the pool."""
+    """Ends a pool; without ``grace`` at the end of the process, or of the last reference."""
     if grace is None:
         grace = ABANDONED_GRACE if pool.has_abandoned() else CLOSE_GRACE
     shut_down(pool, *args, grace)
 
 
 def drop_in_flight(envs: Any) -> None:
-    """Receives what is in flight and drops it, also batches that are lost to an exception.
+    """Receives and drops all rows in flight, including batches that are lost to an exception.
 
     Args:
-        envs: Have ``recv``; their ``unwrapped`` has ``in_flight``.
+        envs: A vector environment with ``recv``, whose ``unwrapped`` has ``in_flight``.
 
     Raises:
-        Exception: That of a receipt that brought nothing, because a worker died or is late.
+        Exception: A ``recv`` raised it and received nothing, because a worker died or timed out.
     """
     pool = envs.unwrapped
     while flying := pool.in_flight:

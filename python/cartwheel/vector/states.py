@@ -1,4 +1,4 @@
-"""States of rows: saving them, restoring all or none, and resets that load them."""
+"""States of rows: saving, restoring all rows or none, and resets that load states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def saved(pool: Pool, callbacks: Any, rows: list[int], calling: str = "get_state
 def restored(
     pool: Pool, callbacks: Any, rows: list[int], states: list[bytes], space: Space[Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """Continues rows from checked states.
+    """Restores rows from checked states.
 
     Args:
         pool: An idle pool.
@@ -41,11 +41,11 @@ def restored(
     before = saved(pool, callbacks, rows, "set_state")
     batches, refused = _received(pool, callbacks, rows, states)
     if refused:
-        # Frames of the tracebacks have both lists, and so each exception would have itself.
+        # Frames of the tracebacks refer to both lists, so each exception would refer to itself.
         try:
             _, failed = _received(pool, callbacks, rows, before)
             for why in map(repr, failed):
-                add_note(refused[0], f"the rows could not be restored to what they were: {why}")
+                add_note(refused[0], f"the rows could not be restored to their old states: {why}")
             failed.clear()
             raise refused[0]
         finally:
@@ -68,7 +68,7 @@ def _received(
                 if not is_raised_by_env(error):
                     raise
                 refused.append(error)
-    except BaseException:  # Ctrl-C between two batches: a reset may drop the others
+    except BaseException:  # Ctrl-C between two batches: a reset may drop the rest
         pool.give_up()
         refused.clear()
         raise
@@ -78,7 +78,7 @@ def _received(
 def _joined(
     rows: list[int], batches: list[tuple[Any, dict[str, Any]]], space: Space[Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """Joins batches of some rows, which arrive in any order, to one in the order of ``rows``."""
+    """Joins batches of some rows, in any order, to one in the order of ``rows``."""
     if len(batches) == 1 and batches[0][1]["env_index"].tolist() == rows:
         return batches[0]
     arrived = np.concatenate([infos["env_index"] for _, infos in batches])
@@ -112,13 +112,13 @@ def sample_states(pool: Pool, callbacks: Any, seeds: list[int | None]) -> list[b
 def use_cache(
     pool: Pool, callbacks: Any, states: list[bytes], key: int, draws: list[tuple[int, int]]
 ) -> None:
-    """From now on every reset loads a state.
+    """Makes every later reset load a state.
 
     Args:
         pool: An idle pool.
         callbacks: Its callbacks.
-        states: From :func:`sample`.
-        key: Part of every draw that a seed decides.
+        states: States from :func:`sample_states`.
+        key: Part of every draw that depends on a seed.
         draws: For each row the key of its draws, and the number of draws so far.
 
     Raises:

@@ -85,37 +85,37 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
 
     Arrays. Observations have the shape ``(num_envs, *shape)`` and the dtype of their space. Rewards
     are ``float64`` and flags are ``bool``, both of shape ``(num_envs,)``. All arrays are writable,
-    and nobody overwrites them: an array keeps its values for as long as it, or a view of it, is
-    referenced, after :meth:`close` too. Large observations are views of shared memory
+    and never overwritten: an array keeps its values for as long as it, or a view of it, is
+    referenced, also after :meth:`close`. Large observations are views of shared memory
     (``flags.owndata`` is false, and ``resize`` in place is refused). A row that is kept keeps its
     whole batch; copy the row to keep only the row.
 
     Failures. By default the exception of an environment is raised here, with the worker's traceback
     and the row; ``reset`` recovers. The death of a worker is a :class:`~cartwheel.WorkerDiedError`.
     With ``on_error="restart"``, ``on_worker_death="restart"`` and ``on_timeout="restart"`` a
-    failure truncates the episodes that it concerns, and the other rows go on. ``docs/faults.md``
-    says what each row then shows.
+    failure truncates the episodes that it affects, and the other rows continue. ``docs/faults.md``
+    describes the results of each row.
 
-    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (``docs/wrappers.md``
-    has all): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
-    ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the caller's ``options``.
+    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (all in
+    ``docs/wrappers.md``): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In
+    ``DISABLED``, ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the caller's
+    ``options``.
 
     Row numbers and wrappers. Gymnasium's own vector wrappers understand ``"reset_mask"`` only. With
     ``full_batch=True`` a reset with row numbers has the shapes that they expect, so their
-    observation wrappers are right with row numbers, too; but their ``RecordEpisodeStatistics``
-    forgets the running episodes of all rows then: use the one of ``cartwheel.wrappers``. No wrapper
-    of Gymnasium passes :meth:`send`, :meth:`recv`, :meth:`rollout`, :meth:`stats` and :meth:`call`
-    on: reach them by ``envs.unwrapped``, past the wrappers.
+    observation wrappers work with row numbers, too. But their ``RecordEpisodeStatistics`` drops the
+    running episodes of all rows then: use that of ``cartwheel.wrappers``. Gymnasium's wrappers do
+    not pass on :meth:`send`, :meth:`recv`, :meth:`rollout`, :meth:`stats` and :meth:`call`: call
+    them on ``envs.unwrapped``, past the wrappers.
 
     Args:
         env_fns: Functions that make the environments, one function for each environment; at least
             one. The workers call them. With ``spawn`` and ``forkserver`` they are pickled by
-            ``cloudpickle``. Each call must return an environment of its own, not one that another
-            row has.
+            ``cloudpickle``. Each call must return a new environment, not that of another row.
         shared_memory: Accepted for compatibility. Everything of fixed shape goes through shared
             memory.
         copy: Accepted for compatibility. Arrays never change after they are returned, with either
-            value. Code that expects the same object from each call, as with ``copy=False`` in
+            value. Code that relies on the same object from each call, as with ``copy=False`` in
             Gymnasium, must keep that object itself.
         context: Start method of worker processes (``"fork"``, ``"forkserver"``, ``"spawn"``), a
             ``multiprocessing`` context, or ``None`` for Python's default.
@@ -133,29 +133,28 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             the environments must be thread-safe, except that only one renders at a time.
             ``"inline"``: in the calling thread. ``"auto"``: ``"inline"`` for one environment, on
             one processor, and in a daemonic process, unless ``on_worker_death`` or ``on_timeout``
-            is ``"restart"``; otherwise ``"process"``. The attribute ``executor`` and ``repr`` say
-            what was chosen. In worker processes
-            ``OMP_NUM_THREADS``, ``MKL_NUM_THREADS`` and the like are 1 unless they are set, because
-            there is a process for each processor already.
+            is ``"restart"``; otherwise ``"process"``. The attribute ``executor`` and ``repr`` have
+            the chosen one. In worker processes ``OMP_NUM_THREADS``, ``MKL_NUM_THREADS`` and the
+            like are 1 unless they are set, because there is a process for each processor already.
         num_workers: Number of processes or threads. The default is one for each usable processor,
             and at most one for each environment. Results do not depend on it.
         batch_size: Rows of a batch that :meth:`recv` returns; by default all rows. With fewer,
             :meth:`recv`, :meth:`step` and :meth:`reset` return the rows that finish first. The
             batched spaces then have ``batch_size`` rows, and :meth:`step` needs ``env_index``,
             which names the rows of the actions.
-        on_done: What a step of a finished environment does in the mode ``DISABLED``. ``"raise"``:
-            it raises an :class:`~cartwheel.EpisodeOverError`. ``"freeze"``: the row repeats its
-            last observation and its flags, with reward 0, until it is reset.
-        on_error: What an ``Exception`` of an environment does. ``"raise"``: it is raised here, and
-            the row must be reset. ``"restart"``: the environment is closed, its function makes
+        on_done: The effect of a step of a finished environment in the mode ``DISABLED``.
+            ``"raise"``: it raises an :class:`~cartwheel.EpisodeOverError`. ``"freeze"``: the row
+            repeats its last observation and its flags, with reward 0, until it is reset.
+        on_error: The effect of an ``Exception`` of an environment. ``"raise"``: it is raised here,
+            and the row must be reset. ``"restart"``: the environment is closed, its function makes
             another, and the episode is truncated. ``infos["env_error"]`` of the row has the type
             and the text of the exception.
-        on_worker_death: What the death of a worker process does. ``"raise"``: it raises a
+        on_worker_death: The effect of the death of a worker process. ``"raise"``: it raises a
             :class:`~cartwheel.WorkerDiedError`, after which only :meth:`close` works.
             ``"restart"``: another process makes the environments again, and their episodes are
             truncated. ``infos["worker_restarted"]`` of these rows is true. ``executor="auto"`` then
-            chooses ``"process"``: with the other executors, the program dies with the environment.
-        on_timeout: What a worker that hangs does. ``"raise"``: the call raises a
+            chooses ``"process"``, because the other executors die with the program.
+        on_timeout: The effect of a worker that hangs. ``"raise"``: the call raises a
             :class:`~cartwheel.WorkerTimeoutError` and stays pending: wait for its result, or call
             :meth:`reset`. ``"restart"``: a worker process that holds work and finishes no reset,
             step or control call (no row, if rows were sent) for ``timeout`` seconds is killed and
@@ -169,12 +168,12 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             passed to a single call always raises.
         max_batches: Upper bound of the batches of observations that are kept as views. Further
             batches are copies, after one warning. The default is as many as fit into 1 GiB, at
-            least 8 and at most 1024; the most is 1,048,576.
+            least 8 and at most 1024; the maximum is 1,048,576.
         max_episode_steps: Steps after which an episode is truncated, in addition to limits that the
             environments have themselves; ``None``: no further limit.
         ignore_terminations: Whether an episode is over only when it is truncated. Terminations are
             then reported as false, and environments are stepped past them; infos, such as
-            ``success``, stay as they are. Needs ``max_episode_steps``, or environments that are
+            ``success``, do not change. Needs ``max_episode_steps``, or environments that are
             known to truncate: every one has the wrapper ``TimeLimit``, or a ``spec`` with a limit,
             as from ``gymnasium.make``. (A :class:`~cartwheel.NativeEnv` cannot be stepped past its
             termination; :class:`~cartwheel.NativeVectorEnv` can.)
@@ -187,7 +186,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             fall on the same step: row ``i`` counts as having made a number of steps from 0 to
             ``max_episode_steps - 1`` already. The number is a function of the row's seed
             (SplitMix64), or comes from the system if the row gets no seed; the environment's
-            random numbers are not used. Other resets begin at 0, and so do those of
+            random numbers are not used. Other resets begin at 0, as do those of
             :func:`~cartwheel.evaluate` and of collectors that count episodes. Wrappers report the
             first episodes as they are, shorter than the others. Needs ``max_episode_steps``.
         final_obs: The form of final observations in the mode ``SAME_STEP``. ``"object"``, as in
@@ -195,13 +194,13 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             objects. ``"dense"``: in every step it is the batch of the true next observations of all
             rows, in the form of :attr:`observation_space`, with the mask ``infos["_final_obs"]`` of
             the rows that ended; ``final_info`` and ``_final_info`` are there in every step, too.
-            This form is several times as cheap where many rows end, and needs observations of fixed
+            This form is several times cheaper if many rows end, and needs observations of fixed
             shape. A terminal observation that does not fit the space then counts as a failure of
             the step. A rollout keeps no final observations, and they are copies while it records.
-        final_names: ``"maniskill"`` adds ``final_observation`` and ``_final_observation``,
-            ManiSkill's names, for the same arrays as ``final_obs`` and ``_final_obs``.
+        final_names: ``"maniskill"`` adds ManiSkill's names ``final_observation`` and
+            ``_final_observation`` for the arrays ``final_obs`` and ``_final_obs``.
         full_batch: Whether a reset with row numbers (``options={"env_index": rows}`` or
-            ``"env_idx"``) returns the full batch of all rows, as ManiSkill's does. Other rows
+            ``"env_idx"``) returns the full batch of all rows, as in ManiSkill. Other rows
             repeat their last observation, as with a ``"reset_mask"``.
 
     Raises:
@@ -320,7 +319,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         )
 
     def _start(self, num_workers: int, *, spin: bool) -> WorkerGroup:
-        dealt = shards(self.num_envs, num_workers)
+        ranges = shards(self.num_envs, num_workers)
         name = type(self).__name__
         start: launch.Start
         if self.executor == "inline":
@@ -342,7 +341,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
                 spin=spin,
                 restart_policy=self.restart_policy,
             )
-        return start(self.env_fns, dealt)
+        return start(self.env_fns, ranges)
 
     def _open(
         self,
@@ -354,8 +353,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     ) -> None:
         """Receives the spaces from the workers, makes the memory and opens the pool."""
         descriptions = self._group.describe(deadline)
-        told = [one for found in descriptions for one in found["same"]]
-        check_distinct(self.env_fns, told, travels=self.executor == "process")
+        identities = [one for found in descriptions for one in found["same"]]
+        check_distinct(self.env_fns, identities, travels=self.executor == "process")
         self._rules.check_limits([limit for found in descriptions for limit in found["limits"]])
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}
         self.render_mode = descriptions[0]["render_mode"]
@@ -495,7 +494,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         return self._packed("call", name, rows, [(args, kwargs)] * len(rows)), rows
 
     def _packed(self, task: str, name: str, rows: list[int], parts: list[Any]) -> list[Any]:
-        """Packs a control call of some rows, with one part for each; others answer nothing."""
+        """Packs a control call of some rows, with one part for each row."""
         by_row: list[Any] = [None] * self.num_envs
         for row, part in zip(rows, parts, strict=True):
             by_row[row] = part
@@ -559,13 +558,14 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         return self._called("render", "render", env_index)
 
     def draw_final_frames(self, env_index: Any = None) -> None:
-        """Chooses the rows whose terminal states are drawn in the mode ``SAME_STEP``.
+        """Chooses the rows whose terminal states are rendered in the mode ``SAME_STEP``.
 
         From now on, when one of these rows ends an episode, its environment renders before the step
         resets it. ``infos["final_frame"]`` of the step is an array of objects with the frames, and
-        ``infos["_final_frame"]`` is its mask; other steps do not have these keys. Rows that are
-        sent work the same. The choice stays when a worker is restarted. An exception of ``render``
-        counts as one of the step; an environment that was replaced in the step has no frame.
+        ``infos["_final_frame"]`` is its mask; other steps do not have these keys. The same
+        holds for rows that are sent. A restarted worker keeps the choice. An exception of
+        ``render`` counts as one of the step; an environment that was replaced in the step has no
+        frame.
 
         In the other modes this method has no effect, because the terminal state can be rendered
         after the step.
@@ -619,12 +619,12 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
 def _shut_down(pool: Pool, group: WorkerGroup, grace: float) -> None:
     join = functools.partial(group.join, grace=min(grace, 1.0))
     is_idle = pool.pending() is None and not pool.has_abandoned()
-    with contextlib.suppress(Exception):  # a pool that is broken names no rows
+    with contextlib.suppress(Exception):  # a broken pool raises
         is_idle = is_idle and not pool.in_flight()
     late = pool.close(grace, join)
     if late is None:
         group.hang_up()  # a signal handler, or an environment, within a call of this thread
         return
-    if is_idle and grace > 0:  # otherwise a call is late, or the caller does not wait
+    if is_idle and grace > 0:  # otherwise a call has timed out, or the caller does not wait
         group.log_late(late, grace)
     join()

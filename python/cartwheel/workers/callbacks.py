@@ -1,4 +1,4 @@
-"""The caller's side of the channels: the methods that the native pool calls."""
+"""The methods that the native pool calls to communicate with workers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: A worker, a message for it, and the keywords or states of the resets in the message, by row.
 RowMessage: TypeAlias = tuple[int, Any, dict[int, Any]]
 
-#: The most processes in a row that may die during one restart of a worker.
+#: The maximum number of consecutive deaths during one restart of a worker.
 _ATTEMPTS = 3
 
 
@@ -49,12 +49,12 @@ class WorkerCallbacks:
         action_space: Space[Any],
         timeout: float | None,
     ) -> None:
-        """Links ``owner`` to its workers, by a weak reference to ``owner``."""
+        """Keeps a weak reference to ``owner``."""
         self._owner = weakref.ref(owner)
         self._num_envs = owner.num_envs
         self._group = group
         self._action_space = action_space
-        #: The phase in which each dead worker process died, by worker and process id.
+        #: The phase in which each worker process died, by worker and process id.
         self._phases: dict[tuple[int, int], str] = {}
         self.row_resets: dict[int, Any] = {}
         self.timeout = timeout
@@ -64,7 +64,7 @@ class WorkerCallbacks:
         return [parts[first:last] for first, last in self._group.shards]
 
     def pack(self, contents: list[Any]) -> list[Any]:
-        """Makes one message for each worker, or raises because one cannot be sent."""
+        """Makes one message for each worker; raises if one cannot be sent."""
         pairs = zip(self._group.channels, contents, strict=True)
         return [channel.pack(content) for channel, content in pairs]
 
@@ -109,7 +109,7 @@ class WorkerCallbacks:
         pool.keep_next_resets(rows, packed, "next_reset")
 
     def pack_next_resets(self, rows: list[int], packed: list[Any]) -> list[RowMessage]:
-        """Makes the messages that go with a step of these rows; ``None``: nothing was kept."""
+        """Makes the messages that go with a step of these rows; ``None`` where nothing was kept."""
         return self._pack_rows("next", rows, packed)
 
     @staticmethod
@@ -128,7 +128,7 @@ class WorkerCallbacks:
         return self._pack_rows("resets", rows, states)
 
     def pack_sample(self, seeds: list[int | None]) -> list[Any]:
-        """Makes the messages that reset rows with seeds, for states to cache; ``None``: not."""
+        """Makes the messages that reset rows for states to cache; ``None`` for other rows."""
         return self.pack([("sample", "", part) for part in self.split(seeds)])
 
     def sampled(self, answers: tuple[Any, ...]) -> list[bytes]:
@@ -214,7 +214,7 @@ class WorkerCallbacks:
         except WorkerDiedError as died:
             if not self._is_replaced(worker, number):
                 raise
-            # The announced faults still require a reset of the rows, but the reasons are lost.
+            # The announced faults still require a reset of the rows, but their exceptions are lost.
             return [Fault.from_exception(self._group.shards[worker][0], died, travels=False)]
         return faults
 
@@ -265,7 +265,7 @@ class WorkerCallbacks:
         """
         for worker, _, number in announced:
             answer = self._receive_unless_dead(worker, number)
-            if answer:  # a worker that was not asked again answers nothing
+            if answer:  # a worker that was not asked again answers with an empty list
                 answers[worker] = answer
         workers = range(len(self._group.shards))
         if len(answers) < len(workers):
@@ -300,9 +300,9 @@ class WorkerCallbacks:
         """Batches ``rows`` values of a space without a fixed shape."""
         return batch_opaque(space, found, rows)
 
-    def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]]) -> None:
-        """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
-        log_waiting(call, seconds, owed, self._group.shards, self._group.processes)
+    def still_waiting(self, call: str, seconds: float, outstanding: list[tuple[int, int]]) -> None:
+        """Warns that ``call`` has waited for ``seconds``; ``outstanding`` are ranges of rows."""
+        log_waiting(call, seconds, outstanding, self._group.shards, self._group.processes)
 
     def timed_out(self, call: str, seconds: float, rows: list[int]) -> WorkerTimeoutError:
         """Returns the exception for rows that have not answered in time."""
@@ -314,7 +314,7 @@ class WorkerCallbacks:
         return self._group.logged(self._group.died(worker, phase))
 
     def bury(self, worker: int) -> None:
-        """Ends the process of a worker that the native pool found dead, and waits for its end."""
+        """Kills the process of a worker that the native pool found dead, and waits for its end."""
         self._group.bury(worker)
 
     def restart(
@@ -336,11 +336,11 @@ class WorkerCallbacks:
             over: For each of its rows, whether the episode was over.
             resetting: Its rows whose reset was sent, counted from its first row.
             announced: The new process numbers its announced messages after this number.
-            attempt: The number of new processes that died before.
+            attempt: The number of new processes that have died already.
 
         Returns:
-            The process id of the new process. ``None`` if it died too: native code clears what it
-            left and calls again.
+            The process id of the new process. ``None`` if it died too: native code clears its
+            traces and calls again.
 
         Raises:
             WorkerDiedError: The limit ``max_restarts`` is reached, or new processes died as well.
