@@ -45,7 +45,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell ignores SIGINT in background jobs, and child processes would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Some workers crash on purpose. Writing a core dump for each takes seconds, and nobody reads it.
+# Some workers crash on purpose. Writing a core dump for each takes seconds, and none is read.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 settings.register_profile(

@@ -125,7 +125,7 @@ except AttributeError as error:
 """
     message = "module 'cartwheel' has no attribute 'VectorEnvs'"
     assert fresh(program) == ["VectorEnvs", "True", *message.split()]
-    assert not hasattr(cartwheel, "wrappers_of_nobody")
+    assert not hasattr(cartwheel, "wrappers_that_do_not_exist")
 
 
 def test_help_on_vector_env_begins_with_an_example():

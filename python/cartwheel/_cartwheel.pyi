@@ -1381,7 +1381,7 @@ _Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any] | None
 
 @final
 class ObservationNormalizer:
-    """Normalizes observations ``[K, *shape]`` by running moments; keeps the last observations of rows."""
+    """Normalizes observations ``[K, *shape]`` by running moments; keeps rows' last observations."""
 
     #: Whether observations change the moments.
     updates: bool

@@ -1,4 +1,4 @@
-"""What differs between the versions of Gymnasium, beside any of them."""
+"""Differences between the versions of Gymnasium, tested with the installed one."""
 
 import re
 import subprocess

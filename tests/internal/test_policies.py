@@ -192,7 +192,7 @@ def test_functions_and_models_play_alike(build, policy):
 
 
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-def test_none_beside_actions_is_left_out_in_every_action_space(space):
+def test_none_after_actions_is_left_out_in_every_action_space(space):
     envs = INLINE([partial(SpacedEnv, space)] * 3)
     rewards = [2.0 * 3 * size(space)] * 3
     assert both(envs, lambda seen: (filled(space, 3, len(seen)), None)) == (rewards, rewards)

@@ -115,7 +115,7 @@ def assert_same_run(envs, oracle, steps=12, *, contained=False):
             assert_same_reset(envs, oracle, options={"reset_mask": over})
 
 
-def run_beside(build, env_fns, mode=N, **keywords):
+def run_with_oracle(build, env_fns, mode=N, **keywords):
     """A run of ``env_fns`` in new vector environments: one from ``build`` and the oracle."""
     envs, oracle = build(env_fns, autoreset_mode=mode), SyncVectorEnv(env_fns, autoreset_mode=mode)
     try:
@@ -179,7 +179,7 @@ IN_EVERY_MODE = ["nested", "Dict of everything", "Text", "image"]
     ids=str,
 )
 def test_observations_equal_the_oracles_in_every_mode(build_everywhere, name, mode):
-    run_beside(build_everywhere, samplers(SPACES[name], NUM_ENVS), mode)
+    run_with_oracle(build_everywhere, samplers(SPACES[name], NUM_ENVS), mode)
 
 
 @pytest.mark.parametrize("shared_memory", [True, False])
@@ -188,7 +188,7 @@ def test_shared_memory_makes_no_difference(build_processes, name, shared_memory)
     def build(env_fns, **keywords):
         return build_processes(env_fns, shared_memory, **keywords)
 
-    run_beside(build, samplers(SPACES[name], NUM_ENVS))
+    run_with_oracle(build, samplers(SPACES[name], NUM_ENVS))
 
 
 def test_functions_registered_for_a_custom_space_are_used(build_everywhere):
@@ -279,7 +279,7 @@ def test_observations_of_any_nested_space_equal_the_oracles(executor):
     @settings(max_examples=25 if executor.name == "process" else 40)
     @given(space=NESTED, mode=st.sampled_from([N, S, D]))
     def check(space, mode):
-        run_beside(executor, samplers(space, NUM_ENVS), mode)
+        run_with_oracle(executor, samplers(space, NUM_ENVS), mode)
 
     check()
 

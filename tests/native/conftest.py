@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.cases import Case
-from tests.support.oracle import N, beside
+from tests.support.oracle import N, with_oracle
 
 
 @pytest.fixture
@@ -12,6 +12,8 @@ def build_pair(build_native):
 
     def build_pair(env_id, num_envs, mode=N, *, seed=1, num_workers=2, executor="auto", **keywords):
         workers = {"num_workers": num_workers, "executor": executor}
-        return beside(build_native, Case(env_id, keywords), num_envs, mode, seed=seed, **workers)
+        return with_oracle(
+            build_native, Case(env_id, keywords), num_envs, mode, seed=seed, **workers
+        )
 
     return build_pair

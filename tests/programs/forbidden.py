@@ -18,7 +18,7 @@ from tests.support.environments import TranscriptEnv
 from tests.support.seccomp import NUMBERS, SHARED_WAKE, forbid
 
 NUM_ENVS = 4
-#: Arguments with which each system call succeeds: nobody is woken, and a name is empty.
+#: Arguments with which each system call succeeds: no thread is woken, and a name is empty.
 WORD = ctypes.create_string_buffer(8)
 ARGUMENTS = {
     "futex": [ctypes.addressof(WORD), SHARED_WAKE, 1],

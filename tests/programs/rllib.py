@@ -8,7 +8,7 @@ from tests.programs.registry import program, tell
 
 @program
 def train_with_rllib():
-    """Two updates, by RLlib's own vectorisation and by cartwheel's, of one agent and of two."""
+    """Two updates, by RLlib's own vectorization and by cartwheel's, of one agent and of two."""
     ray = importlib.import_module("ray")
     gym = importlib.import_module("gymnasium")
     cartwheel = importlib.import_module("cartwheel.rllib")

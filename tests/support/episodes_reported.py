@@ -1,4 +1,4 @@
-"""Episodes counted one by one, in plain Python, beside what wrappers report of them."""
+"""Episodes counted one by one, in plain Python, to compare with the reports of wrappers."""
 
 import gymnasium as gym
 import numpy as np

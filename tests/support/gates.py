@@ -44,7 +44,7 @@ class Gates:
         """Waits until the gate is open."""
         if number:
             self._footprint(number).touch()
-            _await(self._gate(number), f"nobody opened gate {number}")
+            _await(self._gate(number), f"gate was not opened: {number}")
 
     def is_reached(self, number):
         """Whether an environment waits at the gate, or waited there before it was opened."""
@@ -52,7 +52,7 @@ class Gates:
 
     def await_arrival(self, number):
         """Waits until an environment reaches the gate."""
-        _await(self._footprint(number), f"nobody came to gate {number}")
+        _await(self._footprint(number), f"gate was not reached: {number}")
 
     def _gate(self, number):
         return self.path / f"gate-{number}"

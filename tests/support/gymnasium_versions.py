@@ -1,6 +1,6 @@
 """What the installed Gymnasium does otherwise than the newest one, for tests that compare with it.
 
-Everything here is false, or changes nothing, beside the newest version.
+Everything here is false, or has no effect, with the newest version.
 """
 
 from importlib.metadata import version

@@ -115,7 +115,7 @@ class Row:
         return self._show(self._end(frame) if terminated or truncated else frame)
 
     def _lose(self, episode):
-        """Takes a new environment, which has begun ``episode`` episodes that nobody saw."""
+        """Takes a new environment, which has begun ``episode`` unrecorded episodes."""
         self.env, self.seed, self.replaced = self._made(), None, 0
         self.env.episode = episode
 

@@ -31,7 +31,7 @@ def outcome(function):
         return None, error
 
 
-def beside(build, env_fn, num_envs, mode=N, *, seed=1, **keywords):
+def with_oracle(build, env_fn, num_envs, mode=N, *, seed=1, **keywords):
     """Rows of ``env_fn``, built by ``build`` and by Gymnasium; both are reset with the same seed.
 
     If ``seed`` is ``None``, neither is reset.

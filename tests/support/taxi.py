@@ -1,4 +1,4 @@
-"""``Taxi-v4`` for the tests beside Gymnasium 1.2, which has only ``Taxi-v3``.
+"""``Taxi-v4`` for the tests with Gymnasium 1.2, which has only ``Taxi-v3``.
 
 The fourth version mended what rain does, and has two more keywords. Everything else is the third's.
 """

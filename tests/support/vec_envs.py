@@ -1,4 +1,4 @@
-"""Vector environments for Stable-Baselines3, and what its own ones return beside them."""
+"""Vector environments for Stable-Baselines3, and its own ones as the reference."""
 
 import importlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A program of a user, which a type checker reads and nobody runs.
+"""A program of a user, which a type checker reads and which is never run.
 
 Every line with ``type: ignore`` is wrong on purpose. In ``test_types.py`` mypy fails if it does not
 refuse one of these lines, or if it refuses another line.

@@ -55,7 +55,7 @@ def record(kind, body):
 
 
 class NestingEnv(TranscriptEnv):
-    """Its worker sends a stream of another kind in place of large infos."""
+    """Its worker sends a stream of another kind instead of large infos."""
 
     def __init__(self, stream):
         super().__init__(1000)

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Te
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical
 from tests.support.environments import RecordingEnv
-from tests.support.oracle import beside
+from tests.support.oracle import with_oracle
 
 BOX = Box(-1, 1, (2,), np.float32)
 NESTED = Dict(a=Discrete(3), b=Tuple([BOX, MultiBinary(2)]))
@@ -193,7 +193,7 @@ def test_an_environment_that_overwrites_its_action_does_not_change_the_callers(b
 
 
 def test_the_caller_may_overwrite_the_batch_before_the_step_is_over(build_any):
-    envs, oracle = beside(build_any, Case("Pendulum-v1"), 3)
+    envs, oracle = with_oracle(build_any, Case("Pendulum-v1"), 3)
     for step in range(5):
         actions = np.full((3, 1), step / 4, np.float32)
         expected = oracle.step(actions.copy())

@@ -13,7 +13,7 @@ from tests.support.comparison import assert_identical
 from tests.support.environments import RecordingEnv
 
 ROWS = 3
-#: One value per row that is no ``float32``, so that the cast is visible.
+#: One value per row that is not a ``float32``, so that the cast is visible.
 TORQUES = np.array([[0.1], [-1.7], [0.3]])
 DTYPES = [np.dtype(code) for code in "?bBhHiIlLefdFDOU"]
 ENTRIES = {

@@ -16,7 +16,7 @@ from tests.support.comparison import assert_identical
 from tests.support.environments import SleepingEnv, transcripts
 from tests.support.gates import GatedEnv
 from tests.support.in_parts import PATIENCE_S
-from tests.support.oracle import assert_same_steps, beside
+from tests.support.oracle import assert_same_steps, with_oracle
 
 ACTIONS = [1, 0]
 STARTS = {
@@ -38,7 +38,7 @@ SINGLE = {
 
 
 def test_each_pair_of_calls_gives_what_the_single_call_gives(build_anywhere):
-    envs, oracle = beside(build_anywhere, POLE, 2)
+    envs, oracle = with_oracle(build_anywhere, POLE, 2)
     for _ in range(40):
         envs.step_async(np.array(ACTIONS))
         assert_identical(envs.step_wait(), oracle.step(np.array(ACTIONS)))
@@ -55,7 +55,7 @@ def test_each_pair_of_calls_gives_what_the_single_call_gives(build_anywhere):
 
 @pytest.mark.parametrize("first", STARTS)
 def test_a_call_while_another_is_pending_is_refused(build_any, first):
-    envs, oracle = beside(build_any, POLE, 2)
+    envs, oracle = with_oracle(build_any, POLE, 2)
     STARTS[first](envs)
     pending = f"while waiting for a pending call to `{first}` to complete"
     for second, start in STARTS.items():
@@ -81,7 +81,7 @@ def test_a_call_while_another_is_pending_is_refused(build_any, first):
 
 @pytest.mark.parametrize("pending", [None, *STARTS])
 def test_waiting_for_a_call_that_was_not_begun_is_refused(build_any, pending):
-    envs, oracle = beside(build_any, POLE, 2)
+    envs, oracle = with_oracle(build_any, POLE, 2)
     if pending is not None:
         STARTS[pending](envs)
     for waited in WAITS.keys() - {pending}:
@@ -97,7 +97,7 @@ def test_waiting_for_a_call_that_was_not_begun_is_refused(build_any, pending):
 
 
 def test_every_call_after_close_is_refused(build_any):
-    envs, _ = beside(build_any, POLE, 2)
+    envs, _ = with_oracle(build_any, POLE, 2)
     envs.close()
     text = f"Trying to operate on `{type(envs).__name__}`, after a call to `close()`."
     for call in (
@@ -131,7 +131,7 @@ def test_the_closed_error_names_the_class():
 
 @pytest.mark.parametrize("pending", STARTS)
 def test_close_warns_of_a_pending_call_and_waits_for_it(build_any, pending):
-    envs, _ = beside(build_any, POLE, 2)
+    envs, _ = with_oracle(build_any, POLE, 2)
     STARTS[pending](envs)
     text = f"Calling `close` while waiting for a pending call to `{pending}` to complete."
     with pytest.warns(UserWarning, match=re.escape(f"\x1b[33mWARN: {text}\x1b[0m")):
@@ -217,7 +217,7 @@ def test_a_timeout_of_zero_does_not_wait(build_workers, gates):
 
 
 def test_a_timeout_that_is_not_reached_changes_nothing(build_any):
-    envs, oracle = beside(build_any, POLE, 2, timeout=60)
+    envs, oracle = with_oracle(build_any, POLE, 2, timeout=60)
     for _ in range(20):
         envs.step_async(ACTIONS)
         assert_identical(envs.step_wait(timeout=30), oracle.step(np.array(ACTIONS)))

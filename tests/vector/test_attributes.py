@@ -19,7 +19,7 @@ from tests.support.cases import POLE
 from tests.support.comparison import assert_identical, assert_names_row
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.faulty import FaultyEnv
-from tests.support.oracle import assert_same_reset, assert_same_steps, beside
+from tests.support.oracle import assert_same_reset, assert_same_steps, with_oracle
 
 
 class AttributedEnv(TranscriptEnv):
@@ -128,7 +128,7 @@ def test_names_reach_through_wrappers(build):
 
 
 def test_a_missing_name_is_an_attribute_error_and_nothing_else_happens(build_any):
-    envs, oracle = beside(build_any, POLE, 3)
+    envs, oracle = with_oracle(build_any, POLE, 3)
     for _ in range(2):
         with pytest.raises(AttributeError, match="no_such_thing"):
             envs.get_attr("no_such_thing")
@@ -185,7 +185,7 @@ def test_values_that_cannot_be_pickled_are_an_error_only_between_processes(build
 
 
 class ExitsWhenPickled:
-    """Raises something that is no ``Exception``, as a panic in an extension module does."""
+    """Raises something that is not an ``Exception``, as a panic in an extension module does."""
 
     def __reduce__(self):
         raise SystemExit("not me")
@@ -217,7 +217,7 @@ def test_large_values_can_be_sent(build):
 
 
 def test_calls_between_steps_change_no_result(build_any):
-    envs, oracle = beside(build_any, POLE, 2)
+    envs, oracle = with_oracle(build_any, POLE, 2)
     for _ in range(10):
         assert_same_steps(envs, oracle, 1)
         assert_identical(envs.get_attr("state"), oracle.get_attr("state"))
@@ -271,7 +271,7 @@ def test_real_frames_equal_the_oracles(build):
 
 
 def test_np_random_is_a_tuple_of_each_environments_generator(build_everywhere):
-    envs, oracle = beside(build_everywhere, POLE, 3)
+    envs, oracle = with_oracle(build_everywhere, POLE, 3)
     for seed in (3, [9, None, 1]):
         assert_same_reset(envs, oracle, seed=seed)
         assert_identical(envs.np_random_seed, oracle.np_random_seed)

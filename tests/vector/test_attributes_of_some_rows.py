@@ -16,7 +16,7 @@ from tests.support.comparison import assert_identical, assert_names_row
 from tests.support.environments import TranscriptEnv
 from tests.support.executors import EVERY_NATIVE
 from tests.support.faulty import FaultyEnv
-from tests.support.oracle import assert_same_reset, assert_same_steps, beside
+from tests.support.oracle import assert_same_reset, assert_same_steps, with_oracle
 
 ROWS = ([3], [4, 0, 2], (1,), np.array([2, 4], np.int16), range(5), [1, 2, 3, 4, 0])
 
@@ -122,7 +122,7 @@ def test_the_error_of_a_named_environment_names_its_row_and_others_are_not_calle
 
 
 def test_environments_of_gymnasium_step_alike_with_the_same_attributes(build_anywhere):
-    envs, oracle = beside(build_anywhere, POLE, 5)
+    envs, oracle = with_oracle(build_anywhere, POLE, 5)
     for rows, values in [([4, 0], [3.0, 30.0]), ([2], 20.0), ([1, 3, 2], [1.0, 2.0, 9.8])]:
         envs.set_attr("gravity", values, env_index=rows)
         each = values if isinstance(values, list) else [values] * len(rows)
@@ -179,7 +179,7 @@ WRONG = [
 
 
 def test_other_rows_are_refused_before_anything_starts(build_any):
-    envs, oracle = beside(build_any, POLE, 3)
+    envs, oracle = with_oracle(build_any, POLE, 3)
     for rows, error, text in WRONG:
         for function in (
             lambda rows: envs.call("gravity", env_index=rows),
@@ -220,7 +220,7 @@ def test_one_environment_and_more_workers_than_environments(build_everywhere, nu
 
 
 def test_resets_after_such_calls_are_those_of_gymnasium(build_any):
-    envs, oracle = beside(build_any, POLE, 3)
+    envs, oracle = with_oracle(build_any, POLE, 3)
     envs.call_async("gravity", env_index=[1])
     envs.call_wait()
     assert_same_reset(envs, oracle, seed=4)

@@ -11,7 +11,7 @@ from tests.support.cases import POLE
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv, RecordingEnv, transcripts
 from tests.support.in_parts import PATIENCE_S, begin, index, receive_all
-from tests.support.oracle import assert_same_steps, beside
+from tests.support.oracle import assert_same_steps, with_oracle
 
 
 def test_a_step_of_some_rows_leaves_the_others_alone(build_everywhere):
@@ -30,7 +30,7 @@ def test_a_step_of_some_rows_leaves_the_others_alone(build_everywhere):
 @pytest.mark.parametrize("name", ["env_index", "env_idx"])
 def test_a_reset_of_some_rows_leaves_the_others_alone(build_anywhere, name):
     """Rows are named by our option or by ManiSkill's; neither reaches an environment."""
-    envs, oracle = beside(build_anywhere, POLE, 4)
+    envs, oracle = with_oracle(build_anywhere, POLE, 4)
     first, _ = oracle.reset(seed=1, options={"high": 0.01})
     options = {name: np.array([3, 0]), "high": 0.01}
     again, infos = envs.reset(seed=[4, 1], options=options)

@@ -318,7 +318,7 @@ class TurnTakingEnv(TalkingEnv):
     """As PettingZoo's AEC environments: agents act in turn."""
 
     def agent_iter(self):
-        raise AssertionError("nobody acts")
+        raise AssertionError("no policy acts")
 
 
 PARALLEL = (

@@ -1,4 +1,4 @@
-"""A time-out that is too long to be a time is no limit, and one that is not a number is refused."""
+"""A time-out beyond all practical times means no limit, and one that is not a number is refused."""
 
 from functools import partial
 

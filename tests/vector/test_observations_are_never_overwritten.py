@@ -22,7 +22,7 @@ from tests.support.environments import (
     transcripts,
 )
 from tests.support.executors import EVERY_EXECUTOR, NATIVE
-from tests.support.oracle import assert_same_reset, beside
+from tests.support.oracle import assert_same_reset, with_oracle
 
 SIZES = pytest.mark.parametrize("env_fn", [NestedEnv, LargeNestedEnv], ids=["small", "large"])
 COPIES = pytest.mark.parametrize("copy", [True, False], ids=["copy", "no copy"])
@@ -102,7 +102,7 @@ def test_kept_results_never_share_memory(build, env_fn, copy):
 @COPIES
 @ROWS
 def test_results_are_writable_and_writing_changes_no_later_result(build_anywhere, env_fn, copy):
-    envs, oracle = beside(build_anywhere, env_fn, 3, copy=copy)
+    envs, oracle = with_oracle(build_anywhere, env_fn, 3, copy=copy)
     envs.action_space.seed(1)
     for _ in range(40):
         actions = envs.action_space.sample()

@@ -15,7 +15,7 @@ from tests.support.comparison import assert_identical
 from tests.support.environments import RecordingEnv
 from tests.support.executors import NATIVE
 from tests.support.in_parts import PATIENCE_S, index, receive_all
-from tests.support.oracle import MODE, D, assert_same_steps, beside
+from tests.support.oracle import MODE, D, assert_same_steps, with_oracle
 
 WIDE, NARROW = {"low": -0.2, "high": 0.2}, {"low": -0.01, "high": 0.01}
 POLE = Case("CartPole-v1", {"max_episode_steps": 5})
@@ -35,7 +35,7 @@ def reset_one_by_one(oracle, seed, options):
 @MODE
 @SEEDS
 def test_each_row_is_reset_as_a_single_environment_is(build_anywhere, mode, seed):
-    envs, oracle = beside(build_anywhere, POLE, 5, mode)
+    envs, oracle = with_oracle(build_anywhere, POLE, 5, mode)
     for options in (
         [WIDE, None, NARROW, {}, WIDE],
         (NARROW, NARROW, NARROW, NARROW, NARROW),
@@ -141,7 +141,7 @@ def test_a_list_is_a_reset_of_all_rows(build_any):
 
 
 def test_other_options_are_refused_before_anything_starts(build_any):
-    envs, oracle = beside(build_any, POLE, 3)
+    envs, oracle = with_oracle(build_any, POLE, 3)
     for options, error, text in [
         ([], ValueError, "`options` must have one entry for each of the 3 rows, got 0"),
         ([{}] * 4, ValueError, "`options` must have one entry for each of the 3 rows, got 4"),
@@ -182,7 +182,7 @@ def test_native_rows_refuse_options_that_they_do_not_have():
 
 
 def test_wrappers_of_cartwheel_pass_it_on(build_any):
-    envs, oracle = beside(build_any, POLE, 5)
+    envs, oracle = with_oracle(build_any, POLE, 5)
     wrapped = FrameStack(RecordEpisodeStatistics(envs), 2)
     options = [WIDE, None, NARROW, {}, WIDE]
     expected = reset_one_by_one(oracle, 7, options)
@@ -197,7 +197,7 @@ def test_wrappers_of_cartwheel_pass_it_on(build_any):
 
 
 def test_an_adapter_of_modes_passes_it_on(build_any):
-    envs, oracle = beside(build_any, POLE, 5, D)
+    envs, oracle = with_oracle(build_any, POLE, 5, D)
     options = [WIDE, None, NARROW, {}, WIDE]
     adapter = AutoresetAdapter(envs, "same_step")
     expected = reset_one_by_one(oracle, 7, options)

@@ -19,9 +19,9 @@ from tests.support.oracle import (
     D,
     assert_same_reset,
     assert_same_steps,
-    beside,
     flags,
     outcome,
+    with_oracle,
 )
 
 ERROR = gym.error.Error
@@ -63,7 +63,7 @@ def test_each_environment_gets_its_seed(build, seed, expected):
 @pytest.mark.parametrize("case", [POLE, Case("Blackjack-v1"), Case("Taxi-v4")], ids=str)
 def test_every_row_draws_the_same_numbers_as_in_gymnasium_from_any_seed(build_any, case, mode):
     """A seed of ``None`` keeps the generator."""
-    envs, oracle = beside(build_any, case, 3, mode)
+    envs, oracle = with_oracle(build_any, case, 3, mode)
     for seed in (0, True, 41, 2**130, (9, 8, 7), [1, None, 2**64], None, [None, None, 8]):
         assert_same_reset(envs, oracle, seed=seed)
         assert_same_steps(envs, oracle, 4)
@@ -83,7 +83,7 @@ def test_every_row_draws_the_same_numbers_as_in_gymnasium_from_any_seed(build_an
     ids=repr,
 )
 def test_numpy_integers_are_valid_seeds(build_any, seed, number):
-    envs, oracle = beside(build_any, POLE, 3)
+    envs, oracle = with_oracle(build_any, POLE, 3)
     assert_identical(envs.reset(seed=seed), oracle.reset(seed=number))
     assert_identical(envs.np_random_seed, oracle.np_random_seed)
 
@@ -127,7 +127,7 @@ def test_rows_that_are_reset_by_number_get_their_seeds(build, seed, options):
     ids=repr,
 )
 def test_a_wrong_seed_is_refused_before_anything_is_reset(build_any, seed, error, text):
-    envs, oracle = beside(build_any, POLE, 3)
+    envs, oracle = with_oracle(build_any, POLE, 3)
     with pytest.raises(error, match=re.escape(text)):
         envs.reset(seed=seed)
     assert_same_steps(envs, oracle, 5)
@@ -147,7 +147,7 @@ def test_a_wrong_seed_is_refused_before_anything_is_reset(build_any, seed, error
     ids=repr,
 )
 def test_a_seed_that_the_environment_refuses_is_its_error(build_any, seed, text, row):
-    envs, oracle = beside(build_any, POLE, 3)
+    envs, oracle = with_oracle(build_any, POLE, 3)
     with pytest.raises(ERROR, match=re.escape(text)) as failure:
         envs.reset(seed=seed)
     assert_names_row(failure.value, row)
@@ -279,7 +279,7 @@ WRONG_MASKS = [
 
 @MODE
 def test_a_wrong_mask_is_refused_before_anything_is_reset(build_any, mode):
-    envs, oracle = beside(build_any, POLE, 3, mode)
+    envs, oracle = with_oracle(build_any, POLE, 3, mode)
     for wrong in WRONG_MASKS:
         _, expected = outcome(partial(oracle.reset, seed=2, options={"reset_mask": wrong}))
         errors, text = error_of_today(expected)
@@ -302,7 +302,7 @@ def test_a_mask_need_not_be_contiguous(build):
 @pytest.mark.parametrize(("build_any", "case"), SHORT_ROWS, indirect=["build_any"], ids=str)
 def test_a_mask_resets_the_rows_that_it_names(build_any, case, mode):
     """At any moment, also when rows are over and wait for their autoreset."""
-    envs, oracle = beside(build_any, case, 6, mode)
+    envs, oracle = with_oracle(build_any, case, 6, mode)
     random = np.random.default_rng(1)
     pending = 0
     for turn in range(60):
@@ -318,7 +318,7 @@ def test_a_mask_resets_the_rows_that_it_names(build_any, case, mode):
 
 @MODE
 def test_a_partial_reset_leaves_the_other_rows_alone(build_everywhere, mode):
-    envs, oracle = beside(build_everywhere, NestedEnv, 4, mode, seed=5)
+    envs, oracle = with_oracle(build_everywhere, NestedEnv, 4, mode, seed=5)
     for turn in range(16):
         result = envs.step([turn % 3] * 4)
         assert_identical(result, oracle.step([turn % 3] * 4))
@@ -331,7 +331,7 @@ def test_a_partial_reset_leaves_the_other_rows_alone(build_everywhere, mode):
 
 @MODE
 def test_a_step_before_any_reset_is_refused_as_in_gymnasium(build_any, mode):
-    envs, oracle = beside(build_any, POLE, 2, mode, seed=None)
+    envs, oracle = with_oracle(build_any, POLE, 2, mode, seed=None)
     _, expected = outcome(partial(oracle.step, [0, 0]))
     assert type(expected) is gym.error.ResetNeeded
     with pytest.raises(gym.error.ResetNeeded) as refusal:

@@ -15,14 +15,14 @@ from tests.support.oracle import (
     S,
     assert_same_reset,
     assert_same_steps,
-    beside,
+    with_oracle,
 )
 
 SHORT = pytest.mark.parametrize(("build_any", "case"), SHORT_ROWS, indirect=["build_any"], ids=str)
 
 
 def test_a_row_that_is_over_is_not_stepped(build_any):
-    envs, oracle = beside(build_any, POLE, 3, D)
+    envs, oracle = with_oracle(build_any, POLE, 3, D)
     actions = np.array([1, 0, 1])
     while not envs.step(actions)[2].any():
         oracle.step(actions)
@@ -66,7 +66,7 @@ def test_every_row_that_is_over_is_named(build_any, case):
 
 
 def test_a_full_reset_clears_rows_that_are_over(build_any):
-    envs, oracle = beside(build_any, Case("FrozenLake-v1", {"max_episode_steps": 1}), 3, D)
+    envs, oracle = with_oracle(build_any, Case("FrozenLake-v1", {"max_episode_steps": 1}), 3, D)
     for seed in (1, None, 2):
         assert_same_reset(envs, oracle, seed=seed)
         assert_identical(envs.step([0, 1, 2]), oracle.step(np.array([0, 1, 2])))
@@ -96,5 +96,5 @@ def test_a_frozen_row_repeats_its_last_frame_until_it_is_reset(build_any, case):
 
 @pytest.mark.parametrize("mode", [N, S], ids=lambda mode: mode.value)
 def test_freezing_changes_nothing_where_rows_restart_by_themselves(build_any, mode):
-    envs, oracle = beside(build_any, POLE, 3, mode, on_done="freeze")
+    envs, oracle = with_oracle(build_any, POLE, 3, mode, on_done="freeze")
     assert_same_steps(envs, oracle, 60)

@@ -1,4 +1,4 @@
-"""Limits, ignored terminations, repeated actions and staggered rows, beside loops over one row."""
+"""Limits, ignored terminations, repeated actions and staggered rows equal loops over one row."""
 
 import contextlib
 import os
@@ -49,7 +49,7 @@ SETTINGS = [
 
 
 @contextlib.contextmanager
-def beside(kind, case, mode, rules, num_envs, **keywords):
+def with_oracle(kind, case, mode, rules, num_envs, **keywords):
     """Rows with these rules, and the oracle."""
     freeze = {"on_done": "freeze"} if mode is D else {}
     envs = kind([case] * num_envs, autoreset_mode=mode, **freeze, **rules, **keywords)
@@ -68,7 +68,7 @@ def assert_ends(oracle, results):
 def test_every_value_equals_that_of_a_loop_over_single_environments(
     kind, case, rules, num_envs, mode
 ):
-    with beside(kind, case, mode, rules, num_envs) as (envs, oracle):
+    with with_oracle(kind, case, mode, rules, num_envs) as (envs, oracle):
         results = []
         for seed in (3, 90):
             assert_identical(envs.reset(seed=seed), oracle.reset(seed=seed))
@@ -88,7 +88,7 @@ def test_every_value_equals_that_of_a_loop_over_single_environments(
 @pytest.mark.parametrize(("kind", "case"), [*((kind, POLE) for kind in EXECUTORS), (NATIVE, TAXI)])
 def test_rows_that_are_sent_or_named_follow_the_same_rules(kind, case, mode):
     rules = {"max_episode_steps": 8, "ignore_terminations": True, "action_repeat": 3}
-    with beside(kind, case, mode, rules, 4) as (envs, oracle):
+    with with_oracle(kind, case, mode, rules, 4) as (envs, oracle):
         assert_identical(envs.reset(seed=1), oracle.reset(seed=1))
         envs.action_space.seed(1)
         for step in range(30):
@@ -113,7 +113,7 @@ def test_rows_that_are_sent_or_named_follow_the_same_rules(kind, case, mode):
 @pytest.mark.parametrize("kind", [INLINE, NATIVE], ids=str)
 def test_dense_final_observations_are_those_of_the_last_repetition(kind):
     rules = {"max_episode_steps": 8, "action_repeat": 3, "ignore_terminations": True}
-    with beside(kind, POLE, S, rules, 5, final_obs="dense") as (envs, oracle):
+    with with_oracle(kind, POLE, S, rules, 5, final_obs="dense") as (envs, oracle):
         envs.reset(seed=6)
         oracle.reset(seed=6)
         envs.action_space.seed(6)
@@ -131,7 +131,7 @@ def test_dense_final_observations_are_those_of_the_last_repetition(kind):
 @pytest.mark.parametrize("kind", [INLINE, NATIVE], ids=str)
 def test_a_reset_that_was_planned_is_not_repeated(kind):
     rules = {"max_episode_steps": 4, "action_repeat": 3}
-    with beside(kind, LAKE, N, rules, 3) as (envs, _):
+    with with_oracle(kind, LAKE, N, rules, 3) as (envs, _):
         envs.reset(seed=1)
         actions = np.zeros(3, np.int64)
         for _ in range(2):
@@ -149,7 +149,7 @@ def test_a_reset_that_was_planned_is_not_repeated(kind):
 @pytest.mark.parametrize("kind", [INLINE, NATIVE], ids=str)
 def test_rollouts_record_what_the_rules_make_of_the_steps(kind):
     rules = {"max_episode_steps": 9, "action_repeat": 2, "staggered_reset": True}
-    with beside(kind, POLE, N, rules, 6) as (envs, oracle):
+    with with_oracle(kind, POLE, N, rules, 6) as (envs, oracle):
         envs.reset(seed=4)
         oracle.reset(seed=4)
         arrays = envs.rollout(20)
@@ -169,7 +169,7 @@ def test_rollouts_record_what_the_rules_make_of_the_steps(kind):
 def test_resets_of_some_rows_and_autoresets_begin_at_the_first_step(kind):
     limit, num_envs = 40, 12
     rules = {"max_episode_steps": limit, "ignore_terminations": True, "staggered_reset": True}
-    with beside(kind, POLE, N, rules, num_envs) as (envs, _):
+    with with_oracle(kind, POLE, N, rules, num_envs) as (envs, _):
         actions = np.zeros(num_envs, np.int64)
 
         def lengths(steps):
@@ -195,7 +195,7 @@ def test_resets_of_some_rows_and_autoresets_begin_at_the_first_step(kind):
 @pytest.mark.parametrize("kind", [INLINE, NATIVE], ids=str)
 def test_rows_without_a_seed_are_spread_too(kind):
     rules = {"max_episode_steps": 400, "ignore_terminations": True, "staggered_reset": True}
-    with beside(kind, POLE, N, rules, 16) as (envs, _):
+    with with_oracle(kind, POLE, N, rules, 16) as (envs, _):
         envs.reset()
         actions = np.zeros(16, np.int64)
         cut = sum(envs.step(actions)[3] for _ in range(200))
@@ -204,9 +204,13 @@ def test_rows_without_a_seed_are_spread_too(kind):
 
 @pytest.mark.parametrize("kind", [INLINE, NATIVE], ids=str)
 def test_staggering_uses_none_of_the_environments_random_numbers(kind):
+    limit = {"max_episode_steps": 50}
     with (
-        beside(kind, LAKE, N, {"max_episode_steps": 50}, 4) as (plain, _),
-        beside(kind, LAKE, N, {"max_episode_steps": 50, "staggered_reset": True}, 4) as (envs, _),
+        with_oracle(kind, LAKE, N, limit, 4) as (plain, _),
+        with_oracle(kind, LAKE, N, {"max_episode_steps": 50, "staggered_reset": True}, 4) as (
+            envs,
+            _,
+        ),
     ):
         for each in (plain, envs):
             each.reset(seed=7)
@@ -215,7 +219,7 @@ def test_staggering_uses_none_of_the_environments_random_numbers(kind):
 
 def test_a_saved_row_keeps_its_place_in_a_staggered_episode():
     rules = {"max_episode_steps": 30, "ignore_terminations": True, "staggered_reset": True}
-    with beside(NATIVE, POLE, N, rules, 5) as (envs, _):
+    with with_oracle(NATIVE, POLE, N, rules, 5) as (envs, _):
         envs.reset(seed=11)
         states = envs.get_state()
         actions = np.ones(5, np.int64)

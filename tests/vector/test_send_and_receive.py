@@ -93,7 +93,7 @@ KINDS = {
 
 @pytest.fixture
 def play():
-    """Plays in parts beside the oracle; closes both after the test."""
+    """Plays in parts with the oracle; closes both after the test."""
     built = []
 
     def play(envs, env_fns, *, results, seed=0, vector_class=SyncVectorEnv):

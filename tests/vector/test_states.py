@@ -58,7 +58,7 @@ def play(envs, actions):
 @pytest.mark.parametrize("executor", [INLINE, THREAD, SEVEN], ids=str)
 @MODE
 @pytest.mark.parametrize("kind", [WalkEnv, NestedWalkEnv])
-def test_a_restored_pool_repeats_its_transcript_beside_gymnasium(executor, mode, kind):
+def test_a_restored_pool_repeats_the_transcript_of_gymnasium(executor, mode, kind):
     envs = executor([partial(walk, kind)] * 5, autoreset_mode=mode)
     oracle = SyncVectorEnv([partial(walk, kind)] * 5, autoreset_mode=mode)
     actions = actions_of(40)

@@ -19,7 +19,7 @@ from tests.support.cases import POLE, Case
 from tests.support.comparison import assert_identical, assert_names_row
 from tests.support.environments import SleepingEnv, transcripts
 from tests.support.executors import INLINE, THREAD
-from tests.support.oracle import assert_same_reset, assert_same_steps, beside
+from tests.support.oracle import assert_same_reset, assert_same_steps, with_oracle
 from tests.support.threads import in_thread
 
 #: Seconds for which several threads call at once.
@@ -84,7 +84,7 @@ def test_each_of_many_threads_at_once_steps_or_is_refused(build_any):
 
 
 def test_every_method_at_once_ends_in_a_defined_state(build_any):
-    envs, oracle = beside(build_any, POLE, 3)
+    envs, oracle = with_oracle(build_any, POLE, 3)
     deadline = time.monotonic() + HAMMERING_S
     calls = [
         lambda: envs.step([0, 1, 1]),
@@ -110,14 +110,14 @@ def test_every_method_at_once_ends_in_a_defined_state(build_any):
 
 
 def test_another_thread_may_wait_for_a_step(build_any):
-    envs, oracle = beside(build_any, POLE, 2)
+    envs, oracle = with_oracle(build_any, POLE, 2)
     for _ in range(5):
         envs.step_async([0, 1])
         assert_identical(in_thread(envs.step_wait)(), oracle.step([0, 1]))
 
 
 def test_two_threads_may_take_turns(build_any):
-    envs, oracle = beside(build_any, POLE, 2)
+    envs, oracle = with_oracle(build_any, POLE, 2)
     lock, results = threading.Lock(), []
 
     def step():
@@ -178,7 +178,7 @@ def test_a_step_that_outlasts_close_closes_the_environments_when_it_ends():
 
 def test_several_vector_environments_run_side_by_side(build_any):
     def run(case, seed):
-        envs, oracle = beside(build_any, case, 2, seed=seed)
+        envs, oracle = with_oracle(build_any, case, 2, seed=seed)
         assert_same_steps(envs, oracle, 30, seed=seed)
 
     jobs = [(POLE, 1), (Case("Blackjack-v1"), 2), (POLE, 3)]
@@ -252,7 +252,7 @@ def test_a_signal_handler_that_calls_is_refused(build_workers, gates):
 
 @pytest.mark.parametrize("closing", [False, True])
 def test_sending_receiving_and_closing_at_once_end_in_a_defined_state(build_any, closing):
-    envs, oracle = beside(build_any, POLE, 4)
+    envs, oracle = with_oracle(build_any, POLE, 4)
     deadline = time.monotonic() + HAMMERING_S
     calls = [
         lambda: envs.send([1, 1], [0, 3]),

@@ -15,7 +15,7 @@ from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv, samplers
 from tests.support.executors import EVERY_KIND, EXECUTORS, INLINE, NATIVE
 from tests.support.gymnasium_versions import ASSERTS, CLOSES_WHAT_IS_DROPPED
-from tests.support.oracle import D, N, S, assert_same_reset, beside
+from tests.support.oracle import D, N, S, assert_same_reset, with_oracle
 
 CART_POLE = [Case("CartPole-v1", {"max_episode_steps": 9})] * 3
 PENDULUM = [Case("Pendulum-v1", {"max_episode_steps": 7})] * 3
@@ -139,7 +139,7 @@ def test_wrappers_give_the_same_results_as_on_the_oracle(build_any, env_fns, wra
 
 def test_statistics_without_autoreset_are_those_of_gymnasium(build_any):
     """All rows are reset, because upstream's class hides the mask from the wrapper."""
-    envs, oracle = beside(build_any, Case("CartPole-v1"), 2, D)
+    envs, oracle = with_oracle(build_any, Case("CartPole-v1"), 2, D)
     ours, theirs = map(wrappers.RecordEpisodeStatistics, (envs, oracle))
     episodes = 0
     for seed in range(12):

@@ -168,7 +168,7 @@ def test_a_receive_ends_with_its_time_and_with_the_other_end(ends):
 
 
 @pytest.mark.parametrize("kind", ["process", "local"])
-def test_messages_that_nobody_received_are_skipped(ends, kind):
+def test_messages_that_were_not_received_are_skipped(ends, kind):
     ours, worker = ends if kind == "process" else local_ends()
     for number in range(1, 6):
         worker.announce(worker.pack(number))

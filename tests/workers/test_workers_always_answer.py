@@ -226,7 +226,7 @@ class MuteEnv(TranscriptEnv):
         nowhere = os.open(os.devnull, os.O_RDONLY)
         for socket in sockets():
             os.dup2(nowhere, socket)
-        raise ValueError("nobody hears this")
+        raise ValueError("this is never received")
 
 
 def test_a_worker_process_that_can_no_longer_send_is_reported_as_dead(build_processes):

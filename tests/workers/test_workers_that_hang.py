@@ -25,7 +25,7 @@ from tests.support.restarts import (
     end,
 )
 
-#: Long beside every step of these environments, on a busy machine too.
+#: Long compared with every step of these environments, on a busy machine too.
 LIMIT = 1.5
 
 

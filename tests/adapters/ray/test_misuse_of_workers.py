@@ -38,7 +38,7 @@ def lean():
         ({"make_env": lambda rank: rank}, TypeError, r"takes \(rank\)"),
         ({"policy": lambda observations: observations}, TypeError, r"takes \(observations\)"),
         ({"weights": {}}, TypeError, "`weights` must be a function without arguments"),
-        ({"actor_options": {"max_restarts": 1}}, ValueError, "workers are restarted for ever"),
+        ({"actor_options": {"max_restarts": 1}}, ValueError, "workers are restarted forever"),
         ({"actor_options": {"num_cpus": 1}}, ValueError, "pass num_cpus= to RolloutWorkers"),
         ({"actor_options": [1]}, TypeError, "`actor_options` must be a dictionary or None"),
         ({"start_timeout": "soon"}, TypeError, "`start_timeout` must be a number of seconds"),

@@ -107,7 +107,7 @@ def test_a_worker_that_dies_in_every_rollout_is_given_up(ray, workers):
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_a_worker_that_dies_while_nobody_looks_is_started_anew(ray, workers, wait):
+def test_a_worker_that_dies_between_two_calls_is_restarted(ray, workers, wait):
     remote = workers(cart_poles(), Leaning, 1, 10, seed=1)
     first = remote.collect()
     end(kill_by_signal, ray, remote, 0)

@@ -65,7 +65,7 @@ def outcome_of(path):
 
 @pytest.fixture
 def press(tmp_path, monkeypatch):
-    """Finds a model with the outcome that is asked for; nobody may log here."""
+    """Finds a model with the requested outcome; nothing may be logged here."""
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

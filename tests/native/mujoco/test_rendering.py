@@ -204,7 +204,7 @@ env.close()
 
 def test_windows_are_drawn_after_every_step_and_closed():
     if shutil.which("Xvfb") is None:
-        pytest.skip("there is no Xvfb")
+        pytest.skip("Xvfb is not installed")
     program = """
 import os, subprocess, warnings
 reading, writing = os.pipe()

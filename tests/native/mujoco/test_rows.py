@@ -62,7 +62,7 @@ def test_no_two_rows_have_the_same_number_not_even_of_different_models():
     assert len({number for number, *_ in made}) == 6
 
 
-def test_a_row_that_nobody_keeps_is_found_no_more():
+def test_a_row_without_references_is_not_found_anymore():
     env = gym.make("Reacher-v5").unwrapped
     rows = Rows(mujoco, env.model, model_per_row=False)
     number, _, _, _, keep_alive = rows.make()

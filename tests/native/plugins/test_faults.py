@@ -277,7 +277,7 @@ def test_bad_options_and_descriptions_in_c_are_refused(make_counter):
 
 
 def test_a_flag_that_is_not_zero_is_a_true_flag(make_counter):
-    """NumPy knows no truth value besides the bytes 0 and 1."""
+    """The only truth values of NumPy are the bytes 0 and 1."""
     envs = make_counter(fault="flag")
     envs.reset(seed=1)
     assert envs.step(np.ones(3, int))[2].view(np.uint8).tolist() == [1, 0, 0]
