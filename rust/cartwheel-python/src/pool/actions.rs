@@ -259,7 +259,7 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: ExpectedRows) -> P
     };
     if array.ndim() == 0 {
         return Err(PyTypeError::new_err(format!(
-            "Unable to iterate over the follhas_unsent elements: {actions}: {}",
+            "Unable to iterate over the following elements: {actions}: {}",
             rows.wanted()
         )));
     }
