@@ -232,6 +232,23 @@ def changed_info_keys(play):
     play.steps(7)
 
 
+@event(executor="process")
+def in_worker_processes(play):
+    """A bit of everything."""
+    play.reset()
+    play.steps(2)
+    play.step_that_raises(1)
+    play.reset_rows([1], [30])
+    play.step([2, 0])
+    saved = play.save(2)
+    play.steps(2)
+    play.next_reset(0, 41, 4)
+    play.send([1, 2])
+    play.recv(2)
+    play.restore(1, saved)
+    play.steps(6)
+
+
 @event()
 def dropped_reference(play):
     """Nothing is collected as garbage meanwhile."""
