@@ -33,7 +33,7 @@ from tests.contract.play import SEED, Gate
 
 NUM_ENVS = 4
 #: Rollouts that may be complete before one in which something is wrong.
-MAX_AHEAD = 6
+MAX_AHEAD = 12
 
 
 @dataclass(frozen=True)

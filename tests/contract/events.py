@@ -232,6 +232,15 @@ def changed_info_keys(play):
     play.steps(7)
 
 
+@event(on_error="restart")
+def restarted_environments(play):
+    play.reset()
+    for row in range(3):
+        play.steps(row + 1)
+        play.step_that_restarts(row)
+    play.steps(9)
+
+
 @event(executor="process")
 def in_worker_processes(play):
     """A bit of everything."""

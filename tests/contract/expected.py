@@ -257,6 +257,7 @@ class Statistics(Plain):
         whole = [end is not None and end.is_whole for end in ends]
         self.ends += [end for end, is_whole in zip(ends, whole, strict=True) if is_whole]
         self.failed += sum(end is not None for end in ends) - sum(whole)
+        self.failed += sum(told.failed for told in batch)
         mask = infos.get("_episode", np.zeros(len(batch), bool))
         assert mask.tolist() == whole
         for place, end in enumerate(ends):
@@ -280,7 +281,7 @@ class Metrics(Statistics):
         super().check_infos(rest, batch)
         for place, told in enumerate(batch):
             now = told.step or told.now
-            if now.is_whole and not told.rests:
+            if now.is_whole and not told.rests and not told.failed:
                 assert (shown["episode_len"][place], shown["return"][place]) == outcome(now)
 
     def check(self, envs):

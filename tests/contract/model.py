@@ -186,12 +186,24 @@ class Told(NamedTuple):
         now: The moment whose observation is there.
         step: The step whose reward and flags are there; ``None`` if there was none.
         rests: Whether the row was left alone.
+        failed: Whether its environment failed and was replaced, which truncates the episode.
+        last: What the row showed before that.
     """
 
     row: int
     now: Moment
     step: Moment | None
     rests: bool = False
+    failed: bool = False
+    last: Moment | None = None
+
+    def final(self, mode):
+        """The moment of the final observation in ``SAME_STEP``; ``None`` if there is none."""
+        if mode != SAME:
+            return None
+        if self.failed:
+            return self.last
+        return self.step if self.step is not None and self.step.is_over else None
 
 
 @dataclass
@@ -204,6 +216,7 @@ class Row:
         kept: Seed and length for its next automatic reset.
         life: All moments.
         origin: Of the present episode.
+        replaced: Where another environment is that replaces one that failed, until it is reset.
     """
 
     now: Moment | None = None
@@ -211,6 +224,11 @@ class Row:
     kept: tuple[int | None, int | None] = (None, None)
     life: list[Moment] = field(default_factory=list)
     origin: tuple[int, int] | None = None
+    replaced: Place | None = None
+
+    @property
+    def is_over(self):
+        return self.now.is_over or self.replaced is not None
 
 
 class Model:
@@ -235,6 +253,7 @@ class Model:
         """An explicit or an automatic reset."""
         state = self.rows[row]
         last = state.now.place if state.now else Place(0, -1, 0)
+        last, state.replaced = state.replaced or last, None
         place = Place(last.seed, last.begun + 1, 0) if seed is None else Place(seed, 0, 0)
         place = self.start or place
         if seed is not None:
@@ -255,7 +274,7 @@ class Model:
         """A step, with the automatic reset that the mode makes."""
         state = self.rows[row]
         before = state.now
-        if before.is_over and self.mode == NEXT:
+        if state.is_over and self.mode == NEXT:
             return self.reset(row, *state.kept)
         place = before.place._replace(steps=before.place.steps + 1)
         over, by_limit = place.steps == state.length, self.limits is not None
@@ -266,6 +285,16 @@ class Model:
         self._add(now)
         shown = self.reset(row, *state.kept).now if over and resets and self.mode == SAME else now
         return Told(row, shown, now)
+
+    def fail(self, row, place):
+        """A step that fails; the environment in its stead is at ``place`` afterwards."""
+        state = self.rows[row]
+        last, state.origin, state.kept = state.now, None, (None, None)
+        state.replaced = place
+        if self.mode != SAME:
+            return Told(row, last, None, failed=True)
+        state.replaced = place._replace(begun=place.begun - 1)  # it was reset already
+        return Told(row, self.reset(row).now, None, failed=True, last=last)
 
     def rest(self, row):
         """A batch of all rows in which this one was left alone."""
@@ -302,7 +331,7 @@ class Model:
     @property
     def over(self):
         """The rows that are over."""
-        return [row for row, state in enumerate(self.rows) if state.now.is_over]
+        return [row for row, state in enumerate(self.rows) if state.is_over]
 
     @property
     def episodes(self):

@@ -14,7 +14,7 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError
 
 import cartwheel
-from tests.contract.model import OFF, SAME, ChosenError, Model, PlainEnv, fails
+from tests.contract.model import OFF, SAME, ChosenError, Model, Place, PlainEnv, fails
 from tests.support.wrapping import row_of
 
 #: The seed of the first reset; row ``i`` gets ``SEED + i``.
@@ -221,6 +221,19 @@ class Play:
             self.envs.step(self.plain.actions(moves))
         self._lose(self.all, moves, row)
 
+    def step_that_restarts(self, row):
+        """A step in which one row raises, and its environment is replaced."""
+        self.prepare(row)
+        self.order(row, fails)
+        moves = self._moves(self.all)
+        result = self.envs.step(self.plain.actions(moves))
+        place = Place(*self.envs.get_attr("place")[row])
+        told = [
+            self.model.fail(one, place) if one == row else self._step(one, move)
+            for one, move in zip(self.all, moves, strict=True)
+        ]
+        self._told(result, told)
+
     def recv_that_raises(self, row, count):
         """The receipt of so many rows, one of which raises; the results of the others are lost."""
         with pytest.raises(ChosenError):
@@ -295,14 +308,17 @@ class Play:
                 self._step(row, move)
 
     def _stepped(self, result, rows, moves):
-        told = [self._step(row, move) for row, move in zip(rows, moves, strict=True)]
+        self._told(result, [self._step(row, move) for row, move in zip(rows, moves, strict=True)])
+
+    def _told(self, result, told):
+        """Compares a step."""
         observations, rewards, terminations, truncations, infos = result
         self._shown((observations, infos), told, is_step=True)
         for place, one in enumerate(told):
             step = one.step
             reward = 0.0 if step is None else self.plain.reward(step)
             assert rewards[place] == pytest.approx(reward, abs=0, rel=self.plain.tolerance), one
-            flags = (False, False) if step is None else (step.terminated, step.truncated)
+            flags = (False, one.failed) if step is None else (step.terminated, step.truncated)
             assert (terminations[place], truncations[place]) == flags, one
         self._tell(told)
         self.plain.check_infos(infos, told)
@@ -314,12 +330,15 @@ class Play:
         space = self.envs.single_observation_space
         for place, one in enumerate(told):
             self._compare(row_of(space, observations, place), one.now)
-            ended = self.mode == SAME and one.step is not None and one.step.is_over
-            assert bool(infos.get("_final_obs", np.zeros(len(told), bool))[place]) == ended
-            if ended:
-                self._compare_one(infos["final_obs"][place], one.step)
-                self._compare_info(infos["final_info"], place, one.step)
-            if not one.rests and one.now.what != "restored":
+            final = one.final(self.mode)
+            has_final = bool(infos.get("_final_obs", np.zeros(len(told), bool))[place])
+            assert has_final == (final is not None)
+            if has_final:
+                self._compare_one(infos["final_obs"][place], final)
+            if has_final and not one.failed:
+                self._compare_info(infos["final_info"], place, final)
+            is_new = not one.rests and (not one.failed or final is not None)
+            if is_new and one.now.what != "restored":
                 self._compare_info(infos, place, one.now)
         if not is_step:
             self._tell(told)
