@@ -228,8 +228,8 @@ class _WorkerCallbacks(_Callbacks, Protocol):
         Returns the process id of the new process; ``None`` if it died too and must be cleared.
         """
 
-class _Judge(Protocol):
-    """Judges rows between the halves of a step."""
+class _RewardFunction(Protocol):
+    """Computes rewards and flags of all rows between the halves of a step."""
 
     def __call__(
         self, before: bytes, actions: Any, after: Any, /
@@ -423,7 +423,7 @@ class NativeEnvs:
         rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
         dense_finals: bool = False,
-        judged: bool = False,
+        external_rewards: bool = False,
     ) -> NativeEnvs:
         """Checks the arguments; :meth:`make` makes the environments.
 
@@ -437,7 +437,7 @@ class NativeEnvs:
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
             dense_finals: As for :class:`Memory`.
-            judged: Whether the pool has a ``judge``.
+            external_rewards: Whether the pool has ``external_rewards``.
 
         Raises:
             ValueError: The environment or an option does not exist, or a value is invalid.
@@ -733,7 +733,7 @@ class Pool:
         num_threads: int = 1,
         affinity_offset: int | None = None,
         maniskill_names: bool = False,
-        judge: _Judge | None = None,
+        external_rewards: _RewardFunction | None = None,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -765,7 +765,8 @@ class Pool:
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
             maniskill_names: Whether final observations have ManiSkill's names, too.
-            judge: Computes rewards, terminations and truncations of native rows in each step, from
+            external_rewards: Computes rewards, terminations and truncations of native rows in each
+                step, from
                 the bytes of what they showed before it, a copy of the actions, and what they show
                 now, which are not the arrays that the step returns.
                 Their time limits and automatic resets come after it. If it raises, the step

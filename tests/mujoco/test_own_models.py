@@ -227,14 +227,14 @@ def test_rows_are_not_sent_nor_stepped_by_number(make):
     envs.reset(seed=0)
     actions = np.zeros((ROWS, 2), np.float32)
     for call in (envs.send, envs.step):
-        with pytest.raises(ValueError, match="judged are stepped all together"):
+        with pytest.raises(ValueError, match="external rewards are stepped all together"):
             call(actions[:2], [0, 1])
     envs.step(actions)
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_an_evaluation_is_that_of_the_same_environment_of_gymnasium(make, path, mode):
-    """Rows have played their episodes at different times, and are judged together all the same."""
+    """Rows have played their episodes at different times, and are rewarded together anyway."""
     ours, oracle = make(autoreset_mode=mode), oracle_of(path, AutoresetMode(mode))
 
     def policy(observations):

@@ -187,7 +187,7 @@ def press_row_two(envs):
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
-def test_an_error_of_one_row_is_reported_after_the_others_were_judged(make, full, mode):
+def test_an_error_of_one_row_is_reported_after_the_others_were_rewarded(make, full, mode):
     text, xml = full
     task = {**NO_TASK, "reward": lambda _before, _actions, after: after["qpos"][:, 0]}
     keywords = {"observation": ["qpos"], "autoreset_mode": mode, "reset_noise_scale": 0, **task}

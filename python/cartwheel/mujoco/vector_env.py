@@ -77,7 +77,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
             camera_id=camera_id,
             camera_name=camera_name,
         )
-        self._judge = ExternalRewards(
+        self._external_rewards = ExternalRewards(
             self._own.fields,
             num_envs,
             reward=reward,

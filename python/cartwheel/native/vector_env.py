@@ -145,7 +145,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     """
 
     #: Computes rewards and flags, if the environments in Rust do not.
-    _judge: Callable[..., Any] | None = None
+    _external_rewards: Callable[..., Any] | None = None
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             rules=self._rules.as_dict(),
             replacements=self.restart_policy.replacements,
             dense_finals=final_obs == "dense",
-            judged=self._judge is not None,
+            external_rewards=self._external_rewards is not None,
         )
         self._renderer = self._renderer_of(envs.render_modes(), native_id, options)
         self._open(envs, shards, max_batches, timeout, thread_affinity_offset)
@@ -299,7 +299,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             num_threads=self.num_workers,
             affinity_offset=affinity_offset,
             maniskill_names=self.final_names == "maniskill",
-            judge=None if self._judge is None else callbacks.judge,
+            external_rewards=None if self._external_rewards is None else callbacks.external_rewards,
         )
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001

@@ -8,7 +8,7 @@ use std::fmt;
 /// ```
 /// use cartwheel_engine::Call;
 ///
-/// for call in [Call::Step, Call::Reset, Call::Call, Call::Judge] {
+/// for call in [Call::Step, Call::Reset, Call::Call, Call::Settle] {
 ///     assert_eq!(Call::from_number(call as u8), Some(call));
 /// }
 /// assert_eq!(Call::from_number(4), None);
@@ -22,8 +22,9 @@ pub enum Call {
     Reset,
     /// A control call: an attribute, a method, a rendering.
     Call,
-    /// The second half of a step of [judged](crate::native::ShardSettings::is_judged) rows.
-    Judge,
+    /// The second half of a step of rows with
+    /// [external rewards](crate::native::ShardSettings::has_external_rewards).
+    Settle,
 }
 
 /// Flag of a reset of all rows that does not name rows, by numbers or by a mask. Shards whose
@@ -33,7 +34,7 @@ pub const FULL_RESET: u32 = 1;
 impl Call {
     /// The call with this number, `call as u8`.
     pub fn from_number(number: u8) -> Option<Self> {
-        let calls = [Self::Step, Self::Reset, Self::Call, Self::Judge];
+        let calls = [Self::Step, Self::Reset, Self::Call, Self::Settle];
         calls.into_iter().find(|&call| call as u8 == number)
     }
 }
@@ -41,7 +42,7 @@ impl Call {
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Step | Self::Judge => "step",
+            Self::Step | Self::Settle => "step",
             Self::Reset => "reset",
             Self::Call => "call",
         })

@@ -193,12 +193,12 @@ pub enum Error {
         /// Every such row.
         rows: Vec<usize>,
     },
-    /// Rows were sent to be stepped in a pool whose rows are judged.
+    /// Rows were sent to be stepped in a pool whose rows have external rewards.
     #[error(
-        "rows that are judged are stepped all together: they can be neither sent nor stepped by \
+        "rows with external rewards are stepped all together: they can be neither sent nor stepped by \
          `env_index`"
     )]
-    JudgedTogether,
+    SteppedTogether,
     /// A native environment got actions whose dtype differs from its space's.
     #[error("actions of leaf {leaf} must be {}, got {}", .expected.name(), tag_name(*.got))]
     WrongActionDType {

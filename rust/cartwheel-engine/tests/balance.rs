@@ -73,7 +73,7 @@ fn while_one_thread_is_busy_with_a_row_the_other_takes_all_other_rows() {
         refuse_unstarted: false,
         on_death: OnDeath::Break,
         spin: true,
-        judges: false,
+        has_external_rewards: false,
     };
     let mut pool = Pool::new(tokens.pool, Workers::Crew(crew), policy).unwrap();
     // Resets are shared like steps, and wake every thread whatever a wake-up costs on this machine.

@@ -75,7 +75,7 @@ impl Fixture {
             refuse_unstarted: false,
             on_death: OnDeath::Resume,
             spin: false,
-            judges: false,
+            has_external_rewards: false,
         };
         let pool = Pool::new(tokens.pool, Workers::Threads, policy).unwrap();
         Self { pool, slabs, arrived, threads }

@@ -79,7 +79,13 @@ fn plan_of(batch_size: usize) -> Plan {
 
 fn policy(on_death: OnDeath) -> Policy {
     // No waiter polls before it sleeps: every hand-over needs a wake-up.
-    Policy { refuse_over: false, refuse_unstarted: false, on_death, spin: false, judges: false }
+    Policy {
+        refuse_over: false,
+        refuse_unstarted: false,
+        on_death,
+        spin: false,
+        has_external_rewards: false,
+    }
 }
 
 fn finish(pool: &mut Pool, call: Call) -> Result<Received, Error> {

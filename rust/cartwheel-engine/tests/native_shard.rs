@@ -8,14 +8,14 @@
 mod blocks;
 #[path = "native_shard/destructors.rs"]
 mod destructors;
+#[path = "native_shard/external_rewards.rs"]
+mod external_rewards;
 #[path = "native_shard/finals.rs"]
 mod finals;
 #[path = "native_shard/gate.rs"]
 mod gate;
 #[path = "native_shard/hostile.rs"]
 mod hostile;
-#[path = "native_shard/judged.rs"]
-mod judged;
 #[path = "native_shard/leaves.rs"]
 mod leaves;
 #[path = "native_shard/parts.rs"]

@@ -69,7 +69,7 @@ const POLICY: Policy = Policy {
     refuse_unstarted: false,
     on_death: OnDeath::Break,
     spin: true,
-    judges: false,
+    has_external_rewards: false,
 };
 
 impl Fixture {
@@ -314,7 +314,7 @@ fn rows_that_are_over_are_refused_before_anything_is_published() {
         refuse_unstarted: false,
         on_death: OnDeath::Break,
         spin: false,
-        judges: false,
+        has_external_rewards: false,
     };
     let workers = Workers::Inline(tokens.workers.remove(0), Box::new(Over));
     let mut pool = Pool::new(tokens.pool, workers, policy).unwrap();

@@ -51,7 +51,7 @@ fn pool(scope: Scope) -> Pool {
         refuse_unstarted: false,
         on_death: OnDeath::Break,
         spin: false,
-        judges: false,
+        has_external_rewards: false,
     };
     let (_, mut tokens) = Memory::new(plan, scope).unwrap();
     let own = tokens.workers.remove(0);

@@ -54,7 +54,13 @@ fn plan(workers: usize) -> Plan {
 }
 
 fn policy(on_death: OnDeath) -> Policy {
-    Policy { refuse_over: false, refuse_unstarted: false, on_death, spin: false, judges: false }
+    Policy {
+        refuse_over: false,
+        refuse_unstarted: false,
+        on_death,
+        spin: false,
+        has_external_rewards: false,
+    }
 }
 
 fn inline(token: WorkerToken) -> Workers {

@@ -24,7 +24,7 @@ const POLICY: Policy = Policy {
     refuse_unstarted: false,
     on_death: OnDeath::Break,
     spin: false,
-    judges: false,
+    has_external_rewards: false,
 };
 
 /// Rows with nothing but transitions.

@@ -70,7 +70,7 @@ impl PyChannel {
     fn post(&self, py: Python<'_>, message: &Bound<'_, PyAny>, number: u64) -> PyResult<()> {
         let way = self.lock(py).as_ref().and_then(|inside| Some(inside.sender.as_ref()?.0.clone()));
         if let Some(way) = way {
-            let _ = way.send((number, message.extract()?)); // without a caller, nobody misses it
+            let _ = way.send((number, message.extract()?)); // without a caller, it is not missed
             return Ok(());
         }
         self.queue(message)?;
@@ -107,7 +107,7 @@ impl PyChannel {
         descriptor.map(PyDescriptor::from).ok_or_else(closed)
     }
 
-    /// Takes over what earlier processes sent and nobody received, up to this number.
+    /// Takes over what earlier processes sent and was not received, up to this number.
     fn follow(&self, py: Python<'_>, earlier: &Bound<'_, Self>, number: u64) {
         let Some(mut earlier) = earlier.get().lock(py).take() else { return };
         // The process has ended, so all of it is there.
@@ -165,7 +165,7 @@ impl PyChannel {
     }
 
     /// Sends what is queued, within `timeout` and until `ends`; returns whether nothing is left to
-    /// be sent. If the other end is gone, whoever waits for an answer notices it.
+    /// be sent. If the other end is gone, the wait for an answer notices it.
     pub(crate) fn flush(
         &self,
         py: Python<'_>,
@@ -228,7 +228,7 @@ fn send_all(mut channel: Channel, unsent: &Receiver<Numbered>) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return,
             Err(error) => {
-                // The caller would wait for messages for ever. So the process ends, and the caller
+                // The caller would wait for messages forever. So the process ends, and the caller
                 // finds it dead.
                 Python::try_attach(|py| raised(py, error).write_unraisable(py, None));
                 std::process::abort();

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. A descriptor that Python gives to a [`PyDescriptor`] is open, and nobody else uses or closes it
+//! 1. A descriptor that Python gives to a [`PyDescriptor`] is open, and no other code uses or closes it
 //!    from then on: `python/cartwheel/worker` makes it for this purpose.
 #![expect(unsafe_code, reason = "descriptors cross the border as integers, see the invariants")]
 

@@ -54,7 +54,7 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         | Error::Mismatch { .. }
         | Error::UnknownEnv(_)
         | Error::BadRows(_)
-        | Error::JudgedTogether
+        | Error::SteppedTogether
         | Error::BadId(_)
         | Error::BadState(_)
         | Error::Env(

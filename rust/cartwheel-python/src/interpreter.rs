@@ -45,7 +45,7 @@ fn ends() -> bool {
         if look > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // SAFETY: at any time (invariant 1).
+        // SAFETY: `Py_IsInitialized` may be called at any time (invariant 1).
         (unsafe { Py_IsInitialized() }) == 0
     })
 }

@@ -97,7 +97,7 @@ impl PyMemory {
             let descriptors = own.map_err(|got| {
                 PyValueError::new_err(format!("expected 4 descriptors, got {}", got.len()))
             })?;
-            // SAFETY: they are those of a pool's memory, for this process's worker (invariant 1).
+            // SAFETY: the descriptors are those of a pool's memory, for this process's worker (invariant 1).
             let token = unsafe { WorkerToken::attach(plan, descriptors, worker) };
             let token = token.map_err(to_py_err)?;
             let memory = token.memory().clone();
@@ -117,21 +117,21 @@ impl PyMemory {
         descriptor: &Bound<'_, PyDescriptor>,
     ) -> PyResult<()> {
         let descriptor = descriptor.get().try_clone()?;
-        // SAFETY: it is that of a rollout of the memory's pool (invariant 1).
+        // SAFETY: the descriptor is that of a rollout of the memory's pool (invariant 1).
         unsafe { self.memory.attach_rollout(index, steps, descriptor) }.map_err(to_py_err)
     }
 
     /// The rollouts that a new worker process has to attach: number, steps, and a descriptor of
     /// each.
     fn rollouts(&self) -> PyResult<Vec<(usize, usize, PyDescriptor)>> {
-        // SAFETY: Python sends them to a worker process (invariant 1).
+        // SAFETY: Python sends the descriptors of rollouts to a worker process (invariant 1).
         let rollouts = unsafe { self.memory.rollouts() }.map_err(to_py_err)?;
         Ok(rollouts.into_iter().map(|(index, steps, own)| (index, steps, own.into())).collect())
     }
 
     /// The descriptors for the workers; empty for private memory.
     fn descriptors(&self) -> PyResult<Vec<PyDescriptor>> {
-        // SAFETY: Python sends them to a worker process (invariant 1).
+        // SAFETY: Python sends the descriptors of the memory to a worker process (invariant 1).
         let descriptors = unsafe { self.memory.descriptors() };
         let copied = |own: BorrowedFd<'_>| Ok(own.try_clone_to_owned()?.into());
         descriptors.map_or(Ok(Vec::new()), |all| all.into_iter().map(copied).collect())

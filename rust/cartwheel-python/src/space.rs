@@ -10,11 +10,13 @@
 //! ("opaque", space)                    no fixed shape; `space` batches its values itself
 //! ```
 
+use std::fmt::Debug;
+
 use cartwheel_engine::space::{DType, Leaf};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 /// One node of a space.
 #[derive(Debug)]
@@ -29,7 +31,85 @@ pub(crate) enum Node {
     Opaque(usize, Py<PyAny>),
 }
 
+/// An end of a space.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End<'a> {
+    /// The number of a leaf of fixed shape.
+    Leaf(usize),
+    /// A part without a fixed shape: its number among them, and the space that batches its values.
+    Opaque(usize, &'a Py<PyAny>),
+}
+
+/// A part of a value that was refused: the exception, and the keys of the part, the innermost first.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    pub(crate) error: PyErr,
+    pub(crate) keys: Vec<String>,
+}
+
+impl From<PyErr> for Misfit {
+    fn from(error: PyErr) -> Self {
+        Self { error, keys: Vec::new() }
+    }
+}
+
+impl Misfit {
+    /// The same, in the part `key` of a dictionary or tuple.
+    fn within(mut self, key: impl Debug) -> Self {
+        self.keys.push(format!("[{key:?}]"));
+        self
+    }
+}
+
 impl Node {
+    /// The value with this structure whose parts `make` makes.
+    pub(crate) fn assemble<'py>(
+        &self,
+        py: Python<'py>,
+        make: &dyn Fn(End<'_>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Self::Leaf(leaf) => make(End::Leaf(*leaf))?,
+            Self::Dict(items) => {
+                let dict = PyDict::new(py);
+                for (key, node) in items {
+                    dict.set_item(key, node.assemble(py, make)?)?;
+                }
+                dict.into_any()
+            }
+            Self::Tuple(nodes) => {
+                let parts = nodes.iter().map(|node| node.assemble(py, make));
+                PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any()
+            }
+            Self::Opaque(number, space) => make(End::Opaque(*number, space))?,
+        })
+    }
+
+    /// Calls `take` with each part of a value with this structure.
+    pub(crate) fn take_apart<'py, F>(
+        &self,
+        value: &Bound<'py, PyAny>,
+        take: &mut F,
+    ) -> Result<(), Misfit>
+    where
+        F: FnMut(End<'_>, &Bound<'py, PyAny>) -> PyResult<()>,
+    {
+        match self {
+            Self::Leaf(leaf) => Ok(take(End::Leaf(*leaf), value)?),
+            Self::Dict(items) => items.iter().try_for_each(|(key, node)| {
+                let part = value.get_item(key).map_err(Misfit::from);
+                let taken = part.and_then(|part| node.take_apart(&part, take));
+                taken.map_err(|misfit| misfit.within(key.bind(value.py())))
+            }),
+            Self::Tuple(nodes) => nodes.iter().enumerate().try_for_each(|(at, node)| {
+                let part = value.get_item(at).map_err(Misfit::from);
+                let taken = part.and_then(|part| node.take_apart(&part, take));
+                taken.map_err(|misfit| misfit.within(at))
+            }),
+            Self::Opaque(number, space) => Ok(take(End::Opaque(*number, space), value)?),
+        }
+    }
+
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Leaf(_) => Ok(()),

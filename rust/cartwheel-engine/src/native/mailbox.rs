@@ -121,10 +121,10 @@ pub enum Answer {
     Streams(Vec<Stream>),
 }
 
-/// What the owner of a pool makes of a shard's rows after the first half of a step: one entry for each
-/// of them. Entries of rows that were not stepped count for nothing.
+/// Rewards and flags that the owner of a pool computes for a shard's rows after the first half of a step:
+/// one entry for each of them. Entries of rows that were not stepped count for nothing.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct ExternalRewards {
     /// Rewards.
     pub rewards: Vec<f64>,
     /// Which rows ended their episode, 0 or 1.
@@ -151,7 +151,7 @@ struct Contents {
     resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
     /// How the next automatic resets of rows begin.
     next_resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
-    verdict: Option<Verdict>,
+    rewards: Option<ExternalRewards>,
     faults: Vec<Fault>,
     /// Info streams that did not fit, by their first row.
     spilled: BTreeMap<usize, Vec<u8>>,
@@ -197,16 +197,16 @@ impl Mailbox {
         self.contents().request = Some(request);
     }
 
-    /// Leaves the verdict for the second half of a step. Without one, the rows that were stepped fail,
+    /// Leaves the rewards for the second half of a step. Without them, the rows that were stepped fail,
     /// without a fault: their owner knows why.
     ///
     /// # Panics
     ///
     /// When its columns differ in length.
-    pub fn post_verdict(&self, verdict: Verdict) {
-        let Verdict { rewards, terminations, truncations } = &verdict;
+    pub fn post_rewards(&self, columns: ExternalRewards) {
+        let ExternalRewards { rewards, terminations, truncations } = &columns;
         assert!(rewards.len() == terminations.len() && rewards.len() == truncations.len());
-        self.contents().verdict = Some(verdict);
+        self.contents().rewards = Some(columns);
     }
 
     /// Takes the answer to the control call that has finished.
@@ -254,8 +254,8 @@ impl Mailbox {
         taken
     }
 
-    pub(super) fn take_verdict(&self) -> Option<Verdict> {
-        self.contents().verdict.take()
+    pub(super) fn take_rewards(&self) -> Option<ExternalRewards> {
+        self.contents().rewards.take()
     }
 
     pub(super) fn take_request(&self) -> Option<Request> {

@@ -15,7 +15,7 @@
 //! | [`ResetCache`], [`CachedState`], [`Draw`] | initial states that resets load, and which ones |
 //! | [`ShardSettings`] | settings that all shards of a pool share, besides their kind |
 //! | [`NativeShard`] | the environments of one worker |
-//! | [`Verdict`] | rewards and flags of rows that the owner judges |
+//! | [`ExternalRewards`] | rewards and flags of rows that the owner computes |
 //! | [`Mailbox`] | what owner and shard pass to each other besides the batch |
 
 mod cache;
@@ -32,7 +32,9 @@ mod state;
 mod stream;
 
 pub use cache::{CachedState, Draw, ResetCache};
-pub use mailbox::{Answer, Fault, Mailbox, Request, RowOptions, RowReset, TerminalState, Verdict};
+pub use mailbox::{
+    Answer, ExternalRewards, Fault, Mailbox, Request, RowOptions, RowReset, TerminalState,
+};
 pub use settings::ShardSettings;
 pub use shard::NativeShard;
 pub use state::RowState;

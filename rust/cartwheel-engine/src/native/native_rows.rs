@@ -1,7 +1,7 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
 mod caching;
-mod judged;
+mod external_rewards;
 mod next_reset;
 mod repeats;
 mod round;
@@ -77,9 +77,9 @@ pub(super) struct NativeRows {
     /// Of steps that repeat their action.
     repeats: Repeats,
     /// Whether steps have two halves.
-    is_judged: bool,
+    has_external_rewards: bool,
     /// What each row did in the first half of a step, until the second one; else empty.
-    unjudged: Vec<u8>,
+    unsettled: Vec<u8>,
 }
 
 /// The rows of a task, and where they are written.
@@ -136,8 +136,8 @@ impl NativeRows {
             replacements: Vec::new(),
             most_replacements: settings.replacements,
             repeats: Repeats::default(),
-            is_judged: settings.is_judged,
-            unjudged: Vec::new(),
+            has_external_rewards: settings.has_external_rewards,
+            unsettled: Vec::new(),
         })
     }
 
@@ -189,8 +189,8 @@ impl NativeRows {
         });
         let settled = carried_out.and_then(|()| {
             self.settle_cached(place);
-            if self.is_judged {
-                self.await_verdict(place);
+            if self.has_external_rewards {
+                self.await_rewards(place);
                 return Ok(());
             }
             self.settle_step(place)

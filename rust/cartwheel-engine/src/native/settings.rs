@@ -20,11 +20,10 @@ pub struct ShardSettings {
     /// Whether batches run in guarded copies of the pool's memory: what a plugin writes outside of
     /// its rows is then an error. Slow.
     pub is_checked: bool,
-    /// Whether the owner of the pool judges what became of rows: their rewards and flags. A step has two
-    /// halves then. [`Call::Step`](crate::Call::Step) carries out the commands of rows and shows
+    /// Whether the owner of the pool computes rewards and flags of rows. A step has two halves then. [`Call::Step`](crate::Call::Step) carries out the commands of rows and shows
     /// their observations, whose rewards and flags count for nothing. The owner leaves a
-    /// [`Verdict`](super::Verdict) with each shard, and [`Call::Judge`](crate::Call::Judge) settles
+    /// [`ExternalRewards`](super::ExternalRewards) with each shard, and [`Call::Settle`](crate::Call::Settle) settles
     /// the rows; it has their observations again, the infos and the faults of both halves, and the resets of
-    /// `SAME_STEP`. [`Policy::judges`](crate::pool::Policy::judges) is the same for the pool.
-    pub is_judged: bool,
+    /// `SAME_STEP`. [`Policy::has_external_rewards`](crate::pool::Policy::has_external_rewards) is the same for the pool.
+    pub has_external_rewards: bool,
 }

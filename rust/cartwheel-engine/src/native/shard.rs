@@ -62,7 +62,7 @@ impl NativeShard {
             Place { first, rows: own.clone(), actions: &task.actions, leaves, outcomes, tally };
         let done = match task.op {
             Op::Step => rows.step(&mut place),
-            Op::Judge => rows.judge(&mut place, self.mailbox.take_verdict().as_ref()),
+            Op::Settle => rows.settle(&mut place, self.mailbox.take_rewards().as_ref()),
             _ => {
                 let (how, options) = self.mailbox.take_reset();
                 let how = |row: usize| how.get(row).cloned().unwrap_or(RowReset::Continue);
@@ -77,8 +77,8 @@ impl NativeShard {
     }
 
     /// Whether a step is half done.
-    fn awaits_verdict(&self) -> bool {
-        self.rows.as_ref().is_some_and(NativeRows::awaits_verdict)
+    fn awaits_rewards(&self) -> bool {
+        self.rows.as_ref().is_some_and(NativeRows::awaits_rewards)
     }
 
     /// Passes on the infos and faults of rows that were carried out.
@@ -149,7 +149,7 @@ impl Shard for NativeShard {
 
 impl NativeShard {
     fn run_task(&mut self, task: &mut Task<'_>) -> Report {
-        if !matches!(task.op, Op::Step | Op::Judge | Op::Reset) {
+        if !matches!(task.op, Op::Step | Op::Settle | Op::Reset) {
             if let (Some(request), Some(rows)) = (self.mailbox.take_request(), &mut self.rows) {
                 self.mailbox.post_answer(rows.answer(request));
             }
@@ -165,7 +165,7 @@ impl NativeShard {
                 self.pace.note(Op::Reset, start.elapsed(), task.rows.len());
             }
         }
-        if task.op == Op::Step && self.awaits_verdict() {
+        if task.op == Op::Step && self.awaits_rewards() {
             return Report::default(); // the second half reports both
         }
         let rows = task.rows.clone();

@@ -11,8 +11,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`]; for a step also
-    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`]; for a judgement
-    /// [`Error::NotPending`] when the call before was no step of judged rows.
+    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`]; for a settlement
+    /// [`Error::NotPending`] when the call before was not a step of rows with external rewards.
     pub fn check(&self, call: Call) -> Result<(), Error> {
         self.check_usable()?;
         if let Some(Pending { call: pending, .. }) = self.pending {
@@ -23,8 +23,8 @@ impl Pool {
         }
         match call {
             Call::Step => self.check_rows(0..self.phases.len()),
-            Call::Judge if !self.half_done => Err(Error::NotPending { expected: Call::Judge }),
-            Call::Judge | Call::Reset | Call::Call => Ok(()),
+            Call::Settle if !self.half_done => Err(Error::NotPending { expected: Call::Settle }),
+            Call::Settle | Call::Reset | Call::Call => Ok(()),
         }
     }
 

@@ -98,9 +98,9 @@ pub struct Policy {
     /// Poll for a result before sleeping.
     pub spin: bool,
     /// A step of all rows is done by halves: [`Call::Step`](crate::Call::Step) and
-    /// [`Call::Judge`](crate::Call::Judge). See
-    /// [`ShardSettings::is_judged`](crate::native::ShardSettings::is_judged).
-    pub judges: bool,
+    /// [`Call::Settle`](crate::Call::Settle). See
+    /// [`ShardSettings::has_external_rewards`](crate::native::ShardSettings::has_external_rewards).
+    pub has_external_rewards: bool,
 }
 
 /// Environments, their workers and their memory.

@@ -134,8 +134,8 @@ impl Pool {
         let Recording { rollout, batch } = self.recording.as_mut()?;
         let chosen = match (call, *batch) {
             (Call::Reset, 0 | 1) => 0,
-            (Call::Step, 1..) if !self.policy.judges => *batch,
-            (Call::Judge, 1..) => *batch,
+            (Call::Step, 1..) if !self.policy.has_external_rewards => *batch,
+            (Call::Settle, 1..) => *batch,
             _ => return None,
         };
         // SAFETY: the lease is handed out when its task has finished (invariant 3).

@@ -93,8 +93,8 @@ impl Pool {
         }
         self.sent.check(&rows)?;
         self.check_sent(call)?;
-        if self.policy.judges && call == Call::Step {
-            return Err(Error::JudgedTogether);
+        if self.policy.has_external_rewards && call == Call::Step {
+            return Err(Error::SteppedTogether);
         }
         if call == Call::Step {
             self.check_rows(rows.iter().copied())?;

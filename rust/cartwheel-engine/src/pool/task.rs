@@ -43,7 +43,7 @@ impl Pool {
         }
         let recorded = self.recorded(call);
         let lease = match (recorded, call, self.memory.slab_backing()) {
-            (None, Call::Step | Call::Reset | Call::Judge, Some(backing)) => {
+            (None, Call::Step | Call::Reset | Call::Settle, Some(backing)) => {
                 // SAFETY: the lease is handed out when its task has finished (invariant 3).
                 Some(unsafe { self.slabs.acquire(backing) }?)
             }
@@ -54,7 +54,7 @@ impl Pool {
             Call::Step => Op::Step,
             Call::Reset => Op::Reset,
             Call::Call => Op::Call,
-            Call::Judge => Op::Judge,
+            Call::Settle => Op::Settle,
         };
         let task_word = TaskWord { op, task: self.task };
         let slab = lease.as_ref().map_or(0, Lease::slab);
@@ -126,11 +126,11 @@ impl Pool {
         let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
-            if !(self.policy.judges && call == Call::Step) {
+            if !(self.policy.has_external_rewards && call == Call::Step) {
                 self.meter.count_batch(self.phases.len(), lease.must_copy());
             }
         }
-        self.half_done = self.policy.judges && call == Call::Step;
+        self.half_done = self.policy.has_external_rewards && call == Call::Step;
         let (infos, failed) = self.announced();
         if !failed.is_empty() {
             self.recording = None; // the following steps do not continue it
@@ -201,9 +201,10 @@ mod tests {
             info_bytes: 8,
             dense_finals: false,
         };
-        let (refuse_over, refuse_unstarted, spin, judges) = (false, false, false, false);
+        let (refuse_over, refuse_unstarted, spin, has_external_rewards) =
+            (false, false, false, false);
         let on_death = OnDeath::Break;
-        let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, judges };
+        let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, has_external_rewards };
         let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
         let own = Workers::Inline(tokens.workers.remove(0), Box::new(Silent));
         let mut pool = Pool::new(tokens.pool, own, policy).unwrap();

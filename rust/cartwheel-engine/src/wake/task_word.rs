@@ -16,8 +16,8 @@ pub enum Op {
     Close = 5,
     /// Take the rows that were sent.
     Take = 6,
-    /// Settle the rows that were stepped, as their owner judges them.
-    Judge = 7,
+    /// Settle the rows that were stepped, with the rewards of their owner.
+    Settle = 7,
 }
 
 /// An operation and the number of its task.
@@ -58,7 +58,7 @@ impl TaskWord {
             4 => Op::Call,
             5 => Op::Close,
             6 => Op::Take,
-            7 => Op::Judge,
+            7 => Op::Settle,
             _ => return None,
         };
         Some(Self { op, task: word >> OP_BITS })

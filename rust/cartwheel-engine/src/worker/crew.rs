@@ -202,8 +202,8 @@ impl Crew {
         let others = self.shared.words.len();
         let more = match (task_word.op, seconds) {
             (Op::Step, Some(seconds)) => self.paying(seconds),
-            (Op::Step, None) | (Op::Judge, _) => 0, // a judgement copies rows and resets few
-            _ => others,                            // the cost of a reset or a call is not measured
+            (Op::Step, None) | (Op::Settle, _) => 0, // a settlement copies rows and resets few
+            _ => others, // the cost of a reset or a call is not measured
         };
         self.publish(more, task_word);
     }

@@ -29,7 +29,7 @@ pub(super) fn run(
 #[cold]
 fn fail(shard: &mut dyn Shard, task: &mut Task<'_>, message: &str) -> Report {
     task.info_bytes = 0;
-    if matches!(task.op, Op::Step | Op::Judge | Op::Reset) {
+    if matches!(task.op, Op::Step | Op::Settle | Op::Reset) {
         task.slab.write_failed();
     }
     // After a second panic the reason is lost, but the rows still count as failed.

@@ -72,7 +72,7 @@ pub(super) fn is_timed(op: Op, shard: &dyn Shard, tally: &Tally<'_>) -> bool {
     match op {
         Op::Step => !shard.times_rows() && tally.is_due(),
         Op::Reset => !shard.times_rows(),
-        Op::Call | Op::Take | Op::Close | Op::Judge => true,
+        Op::Call | Op::Take | Op::Close | Op::Settle => true,
     }
 }
 

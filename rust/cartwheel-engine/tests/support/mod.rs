@@ -64,7 +64,7 @@ pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
         replacements: 0,
         dense_finals: false,
         is_checked: false,
-        is_judged: false,
+        has_external_rewards: false,
     }
 }
 
@@ -131,7 +131,7 @@ impl Envs {
             refuse_unstarted: true,
             on_death: OnDeath::Break,
             spin: false,
-            judges: settings.is_judged,
+            has_external_rewards: settings.has_external_rewards,
         };
         Self { pool: Pool::new(tokens.pool, workers, policy).unwrap(), mailboxes, threads }
     }
@@ -167,7 +167,7 @@ impl Envs {
             refuse_unstarted: true,
             on_death: OnDeath::Break,
             spin: true,
-            judges: false,
+            has_external_rewards: false,
         };
         let pool = Pool::new(tokens.pool, Workers::Crew(crew), policy).unwrap();
         Self { pool, mailboxes, threads: Vec::new() }

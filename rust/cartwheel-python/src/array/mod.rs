@@ -1,4 +1,4 @@
-//! Conversion of arrays: the only room of the binding that accesses NumPy's memory. This file copies into
+//! Conversion of arrays: the only module of the binding that accesses NumPy's memory. This file copies into
 //! and out of it and makes arrays over it; [`borrowed`] has those that a function works on in place.
 //!
 //! # Invariants
@@ -17,7 +17,7 @@
 //!    has ended; no Rust code makes a reference to it until then.
 //! 3. NumPy's functions are called while attached, with objects of the types that they require. That
 //!    a thread is attached excludes no other thread. What does is that a new array is known to no
-//!    other code until it is returned, and that the state of a pool is behind its door.
+//!    other code until it is returned, and that one call at a time has access to the state of a pool.
 //! 4. An array that was not made here is written likewise, and only where NumPy says that it may be
 //!    written. Every bit pattern that is copied is an element of the array: its source has the same
 //!    dtype, one of [`DType`], so there are no references to count.
@@ -96,7 +96,7 @@ pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into:
     let bytes = array.len() * array.dtype().itemsize();
     let fits = offset <= bytes && into.len() <= bytes - offset;
     assert!(fits, "{} bytes from byte {offset} on of {bytes}", into.len());
-    // SAFETY: `offset` is within the array's memory.
+    // SAFETY: `offset` is within the array's memory, as was just checked (invariant 1).
     let from = unsafe { first_byte(array).add(offset) };
     // SAFETY: `from` is followed by enough initialised bytes, since the array is contiguous; they
     // are read as in invariant 1. An environment may return an array that already shares memory
@@ -114,27 +114,27 @@ pub(crate) unsafe trait Number: Element + Copy + Default {
     const DTYPE: DType;
 }
 
-// SAFETY: a byte.
+// SAFETY: `DType::U8` is a byte.
 unsafe impl Number for u8 {
     const DTYPE: DType = DType::U8;
 }
 
-// SAFETY: a float of four bytes.
+// SAFETY: `DType::F32` is a float of four bytes.
 unsafe impl Number for f32 {
     const DTYPE: DType = DType::F32;
 }
 
-// SAFETY: a float of eight bytes.
+// SAFETY: `DType::F64` is a float of eight bytes.
 unsafe impl Number for f64 {
     const DTYPE: DType = DType::F64;
 }
 
-// SAFETY: an integer of eight bytes.
+// SAFETY: `DType::I64` is an integer of eight bytes.
 unsafe impl Number for i64 {
     const DTYPE: DType = DType::I64;
 }
 
-/// Copies all elements of a C-contiguous array of numbers, in place of what `into` has.
+/// Replaces `into` with all elements of a C-contiguous array of numbers.
 ///
 /// # Panics
 ///
@@ -220,7 +220,7 @@ pub(crate) fn scatter(
         assert!(row < *rows && cell < all, "cell {cell} of {all} for row {row} of {rows}");
         // SAFETY: `row` is within the array, whose rows have `bytes` bytes, since it is contiguous.
         let from = unsafe { first_byte(source).add(row * bytes) };
-        // SAFETY: so is `cell`, and its array has the same dtype and shape.
+        // SAFETY: `cell` is within the destination, whose rows have the same dtype and shape.
         let to = unsafe { first_byte(into).add(cell * bytes) };
         // SAFETY: read and written as in invariants 1 and 4; they may overlap, because the caller
         // may pass views of one array.
@@ -240,7 +240,7 @@ pub(crate) fn from_numbers<'py, T: Number>(
     numbers: &[T],
 ) -> PyResult<Bound<'py, PyAny>> {
     assert_eq!(rows * shape.iter().product::<usize>(), numbers.len(), "elements of the shape");
-    // SAFETY: NumPy allocates.
+    // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
     let (array, first) = unsafe { make(py, T::DTYPE, Some(rows), shape, None) }?;
     // SAFETY: the new array has room for as many elements of the same size.
     unsafe {
@@ -269,7 +269,7 @@ pub(crate) fn filled<'py>(
     shape: &[usize],
     fill: impl FnOnce(&mut [u8]),
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: NumPy allocates.
+    // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
     let (array, first) = unsafe { make(py, dtype, rows, shape, None) }?;
     let bytes = rows.unwrap_or(1) * shape.iter().product::<usize>() * dtype.size();
     if bytes > 0 {
@@ -317,11 +317,11 @@ pub(crate) unsafe fn written<'py>(
     shape: &[usize],
     fill: impl FnOnce(&mut [MaybeUninit<u8>]),
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: NumPy allocates.
+    // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
     let (array, first) = unsafe { make(py, dtype, Some(rows), shape, None) }?;
     let bytes = rows * shape.iter().product::<usize>() * dtype.size();
     // SAFETY: the new array has `bytes` bytes, which need not be initialised, and no other code
-    // knows it yet. After a panic nobody reads it.
+    // knows it yet. After a panic it is never read.
     fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) });
     Ok(array)
 }
@@ -365,7 +365,8 @@ pub(crate) fn rollout_view<'py>(
     // (invariant 2).
     let (array, _) = unsafe { make(py, dtype, Some(steps), shape, Some(first)) }?;
     let base = owner.clone().into_any().into_ptr();
-    // SAFETY: as in `view`.
+    // SAFETY: `array` was just made over the rollout's memory and has no base; the call takes
+    // ownership of the reference to `base` (invariants 2 and 3).
     let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
     if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }
@@ -427,9 +428,9 @@ unsafe fn make<'py>(
             std::ptr::null_mut(),
         )
     };
-    // SAFETY: a new reference, or null with an exception set.
+    // SAFETY: `PyArray_NewFromDescr` returns a new reference, or null with an exception set.
     let array = unsafe { Bound::from_owned_ptr_or_err(py, raw)? };
-    // SAFETY: the object is an array.
+    // SAFETY: `PyArray_NewFromDescr` returned this object, a live array (invariant 3).
     let first = unsafe { (*raw.cast::<numpy::npyffi::PyArrayObject>()).fields.data };
     Ok((array, NonNull::new(first.cast()).unwrap_or(NonNull::dangling())))
 }

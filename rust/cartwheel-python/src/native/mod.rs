@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
-    Answer, Draw, Mailbox, NativeShard, Request, ResetCache, RowOptions, RowReset, RowState, Seed,
-    ShardSettings, TerminalState, Verdict,
+    Answer, Draw, ExternalRewards, Mailbox, NativeShard, Request, ResetCache, RowOptions, RowReset,
+    RowState, Seed, ShardSettings, TerminalState,
 };
 use cartwheel_engine::plugin::{EnvKind, find};
 use cartwheel_engine::space::{ActionTag, DType};
@@ -63,7 +63,7 @@ impl PyNativeEnvs {
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0,
-        dense_finals = false, judged = false
+        dense_finals = false, external_rewards = false
     ))]
     fn new(
         env_id: &str,
@@ -74,7 +74,7 @@ impl PyNativeEnvs {
         rules: Option<GivenRules>,
         replacements: u32,
         dense_finals: bool,
-        judged: bool,
+        external_rewards: bool,
     ) -> PyResult<Self> {
         let kind = find(env_id).and_then(|table| EnvKind::new(&table, options));
         let kind = kind.map_err(to_py_err)?;
@@ -85,7 +85,7 @@ impl PyNativeEnvs {
             replacements,
             dense_finals,
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
-            is_judged: judged,
+            has_external_rewards: external_rewards,
         };
         Ok(Self {
             kind,
@@ -411,8 +411,8 @@ impl PyNativeEnvs {
     /// # Errors
     ///
     /// `ValueError` unless there is one entry for each row.
-    pub(crate) fn post_verdict(&self, all: &Verdict) -> PyResult<()> {
-        let Verdict { rewards, terminations, truncations } = all;
+    pub(crate) fn post_rewards(&self, all: &ExternalRewards) -> PyResult<()> {
+        let ExternalRewards { rewards, terminations, truncations } = all;
         let rows = self.num_rows();
         for len in [rewards.len(), terminations.len(), truncations.len()] {
             if len != rows {
@@ -420,7 +420,7 @@ impl PyNativeEnvs {
             }
         }
         for (mailbox, rows) in self.mailboxes().iter().zip(&self.rows) {
-            mailbox.post_verdict(Verdict {
+            mailbox.post_rewards(ExternalRewards {
                 rewards: rewards[rows.clone()].to_vec(),
                 terminations: terminations[rows.clone()].to_vec(),
                 truncations: truncations[rows.clone()].to_vec(),

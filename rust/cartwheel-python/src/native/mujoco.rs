@@ -47,7 +47,7 @@ impl PyMujocoModel {
         scene: Vec<String>,
         make_row: Py<PyAny>,
     ) -> PyResult<Self> {
-        // SAFETY: invariant 1.
+        // SAFETY: the addresses are those of MuJoCo's functions (invariant 1).
         let library = unsafe { Library::new(&functions) };
         let model = Model {
             library: library.map_err(to_py_err)?,

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. A capsule named `cartwheel.plugin`, and a symbol `cartwheel_plugin`, are the table of a
-//!    plugin. Nothing can prove it: whoever imports a module or loads a library trusts its author.
+//!    plugin. Nothing can prove it: to import a module or load a library is to trust its author.
 //! 2. Modules and libraries are never unloaded, so their tables are static.
 #![expect(unsafe_code, reason = "reads what plugins offer, see the invariants")]
 
@@ -40,7 +40,8 @@ pub(crate) fn register_plugin(
         let got = capsule.repr()?;
         return Err(wrong(format!("got {got}{owner}")));
     };
-    // SAFETY: invariants 1 and 2.
+    // SAFETY: the capsule has the name that only tables have (invariant 1), and its module stays loaded
+    // (invariant 2).
     unsafe { register(pointer.as_ptr().cast::<Plugin>(), module.unwrap_or("a capsule")) }
         .map_err(to_py_err)
 }
@@ -49,7 +50,7 @@ pub(crate) fn register_plugin(
 #[pyfunction]
 pub(crate) fn load_plugin(path: PathBuf) -> PyResult<Vec<String>> {
     let shown = path.display();
-    // SAFETY: whoever loads the library trusts what it runs when it is loaded (invariant 1).
+    // SAFETY: the caller trusts the library and what it runs when it is loaded (invariant 1).
     let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
     let library = library.map_err(|error| {
         PyImportError::new_err(format!(
@@ -67,14 +68,15 @@ pub(crate) fn load_plugin(path: PathBuf) -> PyResult<Vec<String>> {
     })?;
     let table = *table;
     std::mem::forget(library); // invariant 2
-    // SAFETY: invariants 1 and 2.
+    // SAFETY: the symbol has the name that only tables have (invariant 1), and the library was just
+    // leaked (invariant 2).
     unsafe { register(table, &shown.to_string()) }.map_err(to_py_err)
 }
 
 /// Registers the environments that come with cartwheel.
 pub(crate) fn register_built_in() -> PyResult<()> {
     for plugin in [&raw const cartwheel_envs::PLUGIN, &raw const cartwheel_mujoco::PLUGIN] {
-        // SAFETY: the tables are static, and made by the crate for authors.
+        // SAFETY: the tables are static items that the crate for authors made (invariants 1 and 2).
         unsafe { register(plugin, BUILT_IN) }.map_err(to_py_err)?;
     }
     Ok(())

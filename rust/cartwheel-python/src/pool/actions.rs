@@ -6,11 +6,11 @@ use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
+use pyo3::types::{PyInt, PyList, PySequence, PyTuple};
 
 use crate::array::dtype::{self, descr};
-use crate::array::{as_array, as_flags, copy_bytes, from_numbers};
-use crate::space::{Node, Tree};
+use crate::array::{as_array, as_flags, copy_bytes, filled, from_numbers};
+use crate::space::{End, Tree};
 
 /// The rows for which actions are: all of them, or those of `env_index`.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +71,15 @@ impl<'py> Part<'py> {
             Self::Array(dtype, _) => ActionTag::Array(*dtype),
             Self::Widened(..) => ActionTag::Array(DType::I64),
             Self::Integers(_) => ActionTag::Integers,
+        }
+    }
+
+    /// The dtype and the shape of its elements.
+    fn form(&self) -> (DType, Vec<usize>) {
+        match self {
+            Self::Array(dtype, array) => (*dtype, array.shape().to_vec()),
+            Self::Widened(_, array) => (DType::I64, array.shape().to_vec()),
+            Self::Integers(integers) => (DType::I64, vec![integers.len()]),
         }
     }
 
@@ -164,7 +173,16 @@ impl<'py> Checked<'py> {
         cast: Cast<'_>,
     ) -> PyResult<Self> {
         let mut checked = Self::default();
-        checked.add(tree, &tree.root, actions, rows)?;
+        let add = |end: End<'_>, actions: &Bound<'py, PyAny>| {
+            let End::Leaf(leaf) = end else { unreachable!("opaque actions go over the socket") };
+            let part = check(&tree.leaves[leaf], actions, rows)?;
+            match checked.first {
+                None => checked.first = Some(part),
+                Some(_) => checked.rest.push(part),
+            }
+            Ok(())
+        };
+        tree.root.take_apart(actions, &mut { add }).map_err(|misfit| misfit.error)?;
         if let Cast::Except(floats) = cast {
             let parts = checked.first.iter_mut().chain(&mut checked.rest);
             for (at, (part, leaf)) in parts.zip(&tree.leaves).enumerate() {
@@ -176,64 +194,27 @@ impl<'py> Checked<'py> {
         Ok(checked)
     }
 
-    fn add(
-        &mut self,
-        tree: &Tree,
-        node: &Node,
-        actions: &Bound<'py, PyAny>,
-        rows: ExpectedRows,
-    ) -> PyResult<()> {
-        match node {
-            Node::Leaf(leaf) => {
-                let part = check(&tree.leaves[*leaf], actions, rows)?;
-                match self.first {
-                    None => self.first = Some(part),
-                    Some(_) => self.rest.push(part),
-                }
-            }
-            Node::Dict(items) => {
-                for (key, node) in items {
-                    self.add(tree, node, &actions.get_item(key)?, rows)?;
-                }
-            }
-            Node::Tuple(nodes) => {
-                for (at, node) in nodes.iter().enumerate() {
-                    self.add(tree, node, &actions.get_item(at)?, rows)?;
-                }
-            }
-            Node::Opaque(..) => unreachable!("opaque actions go over the socket"),
-        }
-        Ok(())
-    }
-
     /// The batch, reassembled in the structure of the space.
     pub(crate) fn batch(&self, tree: &Tree, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.nested(&tree.root, py)
+        tree.root.assemble(py, &|end| match self.part(end) {
+            Part::Array(_, array) => Ok(array.clone().into_any()),
+            Part::Widened(_, array) => array.call_method1("astype", (descr(py, DType::I64)?,)),
+            Part::Integers(integers) => Ok(PyList::new(py, integers)?.into_any()),
+        })
     }
 
-    fn nested(&self, node: &Node, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match node {
-            Node::Leaf(leaf) => match self.first.iter().chain(&self.rest).nth(*leaf) {
-                Some(Part::Array(_, array)) => array.clone().into_any(),
-                Some(Part::Widened(_, array)) => {
-                    array.call_method1("astype", (descr(py, DType::I64)?,))?
-                }
-                Some(Part::Integers(integers)) => PyList::new(py, integers)?.into_any(),
-                None => unreachable!("there is a part for each leaf"),
-            },
-            Node::Dict(items) => {
-                let dict = PyDict::new(py);
-                for (key, node) in items {
-                    dict.set_item(key, self.nested(node, py)?)?;
-                }
-                dict.into_any()
-            }
-            Node::Tuple(nodes) => {
-                let parts = nodes.iter().map(|node| self.nested(node, py));
-                PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any()
-            }
-            Node::Opaque(..) => unreachable!("opaque actions are not checked here"),
+    /// The same, with new arrays, which the caller's threads do not write.
+    pub(crate) fn copies(&self, tree: &Tree, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        tree.root.assemble(py, &|end| {
+            let part = self.part(end);
+            let (dtype, shape) = part.form();
+            filled(py, dtype, Some(shape[0]), &shape[1..], |room| part.copy_to(0, room))
         })
+    }
+
+    fn part(&self, end: End<'_>) -> &Part<'py> {
+        let End::Leaf(leaf) = end else { unreachable!("opaque actions go over the socket") };
+        self.first.iter().chain(&self.rest).nth(leaf).expect("there is a part for each leaf")
     }
 
     /// The actions of every leaf, with its number.

@@ -18,7 +18,7 @@ use crate::known::intern;
 use crate::pool::infos::Infos;
 use crate::pool::infos::{Finals, FinalsForm, terminal_frames};
 use crate::pool::messages::{IncomingMessages, Message};
-use crate::space::{Node, Tree};
+use crate::space::{End, Node, Tree};
 
 /// Batches of observations up to this size are copied out of their slab: such a copy costs no more
 /// than the lease, and keeps no other memory. See `docs/decisions/slabs.md`.
@@ -289,8 +289,7 @@ pub(super) fn narrow_rewards<'py>(
     })
 }
 
-/// Assembles leaves, which `array` makes by their number, and opaque parts in the structure of the
-/// space.
+/// Makes observations: leaves, which `array` makes by their number, and opaque parts from infos.
 fn assemble<'py>(
     callbacks: &Bound<'py, PyAny>,
     node: &Node,
@@ -298,25 +297,14 @@ fn assemble<'py>(
     infos: &Infos,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = callbacks.py();
-    Ok(match node {
-        Node::Leaf(leaf) => array(*leaf)?,
-        Node::Dict(items) => {
-            let dict = PyDict::new(py);
-            for (key, node) in items {
-                dict.set_item(key, assemble(callbacks, node, array, infos)?)?;
-            }
-            dict.into_any()
-        }
-        Node::Tuple(nodes) => {
-            let nodes = nodes.iter().map(|node| assemble(callbacks, node, array, infos));
-            PyTuple::new(py, nodes.collect::<PyResult<Vec<_>>>()?)?.into_any()
-        }
-        Node::Opaque(number, space) => {
+    node.assemble(py, &|end| match end {
+        End::Leaf(leaf) => array(leaf),
+        End::Opaque(number, space) => {
             let found = PyDict::new(py);
-            for opaque in infos.opaque.iter().filter(|opaque| opaque.part == *number) {
+            for opaque in infos.opaque.iter().filter(|opaque| opaque.part == number) {
                 found.set_item(opaque.at.place, infos.value(py, opaque.at)?)?;
             }
-            callbacks.call_method1(intern!(py, "batch_opaque"), (space, found, infos.rows))?
+            callbacks.call_method1(intern!(py, "batch_opaque"), (space, found, infos.rows))
         }
     })
 }

@@ -29,7 +29,7 @@ use crate::pool::exclusive::{Closing, Exclusive};
 use crate::pool::gil::GilPolicy;
 use crate::pool::infos::{FinalsForm, Infos};
 use crate::pool::messages::{MessageCounts, OutgoingMessages};
-use crate::pool::rewards::ExternalRewards;
+use crate::pool::rewards::RewardFunction;
 use crate::pool::rows::to_rows;
 use crate::pool::stats::to_dict;
 use crate::pool::workers::BuiltWorkers;
@@ -56,7 +56,7 @@ impl PyPool {
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, channels, callbacks, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
-        affinity_offset = None, maniskill_names = false, judge = None
+        affinity_offset = None, maniskill_names = false, external_rewards = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -84,7 +84,7 @@ impl PyPool {
         num_threads: usize,
         affinity_offset: Option<usize>,
         maniskill_names: bool,
-        judge: Option<Py<PyAny>>,
+        external_rewards: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         enter();
         let made = memory.get();
@@ -99,8 +99,9 @@ impl PyPool {
         let BuiltWorkers { workers, native, refuse_over } =
             BuiltWorkers::new(made, shard, &pids, inline, crew)?;
         let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
-        let (refuse_unstarted, judges) = (native.is_some(), judge.is_some());
-        let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, judges };
+        let (refuse_unstarted, has_external_rewards) =
+            (native.is_some(), external_rewards.is_some());
+        let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, has_external_rewards };
         let mut pool = Pool::new(token, workers, policy).map_err(to_py_err)?;
         pool.remind_after(as_duration(reminder));
         pool.kill_hung_after(as_duration(hang_limit));
@@ -119,7 +120,7 @@ impl PyPool {
             infos: Infos::new(objects, columnar, native.is_some()),
             by_row: ByRow::new(rows),
             native,
-            judge: judge.map(ExternalRewards::new),
+            reward_function: external_rewards.map(RewardFunction::new),
             outgoing: OutgoingMessages::new(channels),
             next_resets: BTreeMap::new(),
             called_rows: None,

@@ -237,7 +237,7 @@ impl FinalsForm {
     }
 }
 
-/// What infos of a step get beside those of environments.
+/// Additions to the infos of a step.
 #[derive(Debug)]
 pub(crate) struct Finals<'py> {
     pub(super) form: FinalsForm,

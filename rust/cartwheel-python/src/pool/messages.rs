@@ -1,4 +1,4 @@
-//! IncomingMessages between the caller and its workers, besides batches.
+//! Messages between the caller and its workers, in addition to batches.
 //!
 //! Outgoing: the keywords of resets, control calls, actions without a fixed shape. A worker waits for
 //! such a message after it has begun the task that the message belongs to. The pool begins the task

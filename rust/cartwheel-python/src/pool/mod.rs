@@ -45,7 +45,7 @@ use crate::pool::gil::GilPolicy;
 use crate::pool::infos::Infos;
 use crate::pool::messages::MessageCounts;
 use crate::pool::messages::OutgoingMessages;
-use crate::pool::rewards::ExternalRewards;
+use crate::pool::rewards::RewardFunction;
 use crate::space::Tree;
 use crate::worker::shard::PyShard;
 
@@ -64,8 +64,8 @@ struct State {
     actions: Tree,
     /// Native environments, which check their actions.
     native: Option<Py<PyNativeEnvs>>,
-    /// What judges the rows after the first half of each step.
-    judge: Option<ExternalRewards>,
+    /// Computes rewards and flags of the rows after the first half of each step.
+    reward_function: Option<RewardFunction>,
     gil: GilPolicy,
     batches: Batches,
     infos: Infos,
@@ -93,8 +93,8 @@ impl State {
         self.batches.observations.traverse(visit)?;
         self.infos.traverse(visit)?;
         self.outgoing.traverse(visit)?;
-        if let Some(judge) = &self.judge {
-            judge.traverse(visit)?;
+        if let Some(function) = &self.reward_function {
+            function.traverse(visit)?;
         }
         visit.call(&self.native)?;
         visit.call(&self.called_rows)?;

@@ -6,12 +6,12 @@ use cartwheel_engine::Call;
 use cartwheel_engine::space::DType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::array::{PyRolloutSlab, rollout_view};
 use crate::error::to_py_err;
 use crate::pool::State;
-use crate::space::Node;
+use crate::space::End;
 
 impl State {
     /// Takes a rollout of `steps` steps, which is not being recorded yet.
@@ -48,41 +48,19 @@ impl State {
         let outcome =
             |dtype, start| rollout_view(rollout, dtype, lease.steps(), &[self.rows], start);
         let observations = &self.batches.observations;
-        let leaf = |leaf: usize| {
+        let leaf = |end: End<'_>| {
+            let End::Leaf(leaf) = end else { unreachable!("refused before a rollout is taken") };
             let mut shape = vec![self.rows];
             shape.extend(&observations.leaves[leaf].shape);
             let (dtype, steps) = (observations.leaves[leaf].dtype, lease.steps() + 1);
             rollout_view(rollout, dtype, steps, &shape, before.leaf_offset(leaf))
         };
         let parts = [
-            assemble(rollout.py(), &observations.root, &leaf)?,
+            observations.root.assemble(rollout.py(), &leaf)?,
             outcome(DType::F64, first.rewards_offset())?,
             outcome(DType::Bool, first.terminations_offset())?,
             outcome(DType::Bool, first.truncations_offset())?,
         ];
         PyTuple::new(rollout.py(), parts)
     }
-}
-
-/// Assembles leaves, which `array` makes by their number, in the structure of the space.
-fn assemble<'py>(
-    py: Python<'py>,
-    node: &Node,
-    array: &dyn Fn(usize) -> PyResult<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match node {
-        Node::Leaf(leaf) => array(*leaf)?,
-        Node::Dict(items) => {
-            let dict = PyDict::new(py);
-            for (key, node) in items {
-                dict.set_item(key, assemble(py, node, array)?)?;
-            }
-            dict.into_any()
-        }
-        Node::Tuple(nodes) => {
-            let nodes = nodes.iter().map(|node| assemble(py, node, array));
-            PyTuple::new(py, nodes.collect::<PyResult<Vec<_>>>()?)?.into_any()
-        }
-        Node::Opaque(..) => unreachable!("refused before a rollout is taken"),
-    })
 }

@@ -67,7 +67,7 @@ impl State {
         sending.send(flags_of(next.as_ref()) | by_channel).map_err(explain)?;
         self.callbacks.all_sent = calling == "send";
         if let Some(checked) = &checked {
-            self.keep_judged(checked, py)?;
+            self.keep_actions(checked, py)?;
         }
         if let Some(messages) = &messages {
             self.post(py, to, messages)?;
@@ -131,10 +131,10 @@ impl State {
         let size = self.pool.batch_size();
         let portion = portion.unwrap_or((size, size));
         let received = self.finish_some(py, call, portion, calling, timeout)?;
-        if call.is_some() { self.judged(py, received, calling) } else { Ok(received) }
+        if call.is_some() { self.finish_with_rewards(py, received, calling) } else { Ok(received) }
     }
 
-    /// Makes Python's results of a batch. If that raises, nobody sees what its rows returned.
+    /// Makes Python's results of a batch. If that raises, the results of its rows are lost.
     pub(super) fn collect_or_lose<'py>(
         &mut self,
         py: Python<'py>,

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::channel::as_duration;
 use crate::interpreter::attach;
 use crate::pool::State;
-use crate::pool::rewards::ExternalRewards;
+use crate::pool::rewards::RewardFunction;
 
 impl State {
     /// Waits for the pending call; `None`: for the next batch of rows that were sent. `calling` is the
@@ -42,10 +42,10 @@ impl State {
                 None => pool.receive_some(fewest, most, timeout, interrupted),
             })?;
         let Some(lease) = &received.lease else { return Ok(received) };
-        if let Some(judge) = self.judge.as_mut().filter(|_| call != Some(Call::Step)) {
-            judge.remember(lease, received.rows.iter());
+        if let Some(function) = self.reward_function.as_mut().filter(|_| call != Some(Call::Step)) {
+            function.remember(lease, received.rows.iter());
         }
-        let is_step = call == Some(ExternalRewards::last_call(self.judge.as_ref()));
+        let is_step = call == Some(RewardFunction::last_call(self.reward_function.as_ref()));
         match (&mut self.episodes, received.rows.sent()) {
             (Some(episodes), Some(rows)) => episodes.received(lease, rows),
             (Some(episodes), None) if is_step => episodes.stepped(lease),

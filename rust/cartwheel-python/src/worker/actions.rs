@@ -10,50 +10,64 @@ use cartwheel_engine::memory::ActionRows;
 use cartwheel_engine::space::{ActionTag, Leaf};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::PyList;
 
 use crate::array::filled;
-use crate::space::{Node, Tree};
+use crate::space::{End, Node};
 use crate::worker::stable_abi::item;
 
 /// The actions of one shard, ready to be passed to environments row by row.
 #[derive(Debug)]
 pub(crate) enum Actions<'py> {
+    /// Those of each leaf. The usual single leaf is stored inline, so that a step allocates nothing for
+    /// it.
+    Leaves(LeafActions<'py>, Vec<LeafActions<'py>>),
+    /// Values that can only be pickled, one for each row.
+    Pickled(Bound<'py, PyList>),
+}
+
+/// The actions of one leaf.
+#[derive(Debug)]
+pub(crate) enum LeafActions<'py> {
     Array(Bound<'py, PyAny>),
     Integers(Vec<i64>),
-    Dict(Vec<(Bound<'py, PyAny>, Self)>),
-    Tuple(Vec<Self>),
-    /// Values that can only be pickled, one for each row.
-    Rows(Bound<'py, PyList>),
 }
 
 impl<'py> Actions<'py> {
-    /// Copies the actions of `rows` out of shared memory.
+    /// Copies the actions of `rows` out of shared memory; a space without leaves has none.
     pub(crate) fn load(
         py: Python<'py>,
-        tree: &Tree,
-        node: &Node,
+        leaves: &[Leaf],
         area: &ActionRows<'_>,
         rows: &Range<usize>,
     ) -> PyResult<Self> {
-        Ok(match node {
-            Node::Leaf(leaf) => Self::load_leaf(py, &tree.leaves[*leaf], *leaf, area, rows)?,
-            Node::Dict(items) => {
-                let items = items.iter().map(|(key, node)| {
-                    let actions = Self::load(py, tree, node, area, rows)?;
-                    Ok((key.bind(py).clone(), actions))
-                });
-                Self::Dict(items.collect::<PyResult<_>>()?)
-            }
-            Node::Tuple(nodes) => {
-                let nodes = nodes.iter().map(|node| Self::load(py, tree, node, area, rows));
-                Self::Tuple(nodes.collect::<PyResult<_>>()?)
-            }
-            Node::Opaque(..) => unreachable!("opaque actions go over the socket"),
-        })
+        let mut leaves = leaves.iter().enumerate();
+        let mut load = |(number, leaf)| LeafActions::load(py, leaf, number, area, rows);
+        let first = leaves.next().map_or(Ok(LeafActions::Integers(Vec::new())), &mut load)?;
+        Ok(Self::Leaves(first, leaves.map(load).collect::<PyResult<_>>()?))
     }
 
-    fn load_leaf(
+    /// The action of row `row`, counted from the start of the shard, with the structure of `node`.
+    pub(crate) fn row(
+        &self,
+        py: Python<'py>,
+        node: &Node,
+        row: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (first, rest) = match self {
+            Self::Leaves(first, rest) => (first, rest),
+            Self::Pickled(rows) => return rows.get_item(row),
+        };
+        node.assemble(py, &|end| match end {
+            End::Leaf(0) => first.row(py, row),
+            End::Leaf(leaf) => rest[leaf - 1].row(py, row),
+            End::Opaque(..) => unreachable!("opaque actions go over the socket"),
+        })
+    }
+}
+
+impl<'py> LeafActions<'py> {
+    fn load(
         py: Python<'py>,
         leaf: &Leaf,
         number: usize,
@@ -77,23 +91,10 @@ impl<'py> Actions<'py> {
         }
     }
 
-    /// The action of row `row`, counted from the start of the shard.
-    pub(crate) fn row(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn row(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Self::Array(array) => item(array, row),
             Self::Integers(integers) => Ok(integers[row].into_pyobject(py)?.into_any()),
-            Self::Rows(rows) => rows.get_item(row),
-            Self::Dict(items) => {
-                let dict = PyDict::new(py);
-                for (key, actions) in items {
-                    dict.set_item(key, actions.row(py, row)?)?;
-                }
-                Ok(dict.into_any())
-            }
-            Self::Tuple(parts) => {
-                let parts = parts.iter().map(|part| part.row(py, row));
-                Ok(PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
-            }
         }
     }
 }

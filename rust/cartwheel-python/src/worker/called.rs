@@ -170,7 +170,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         if !self.autoreset.resets_now(row) {
             return Ok(Called::Returned(transition, retry));
         }
-        // A new environment, in place of one that failed, has no state yet that could be drawn.
+        // A new environment that replaces one that failed has no state yet that could be drawn.
         let draws = !matches!(retry, Retry::Never);
         if let Err(failure) = self.keep_final(row, draws) {
             return self.go_on(row, transition, retry, failure);

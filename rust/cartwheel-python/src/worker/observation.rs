@@ -1,7 +1,5 @@
 //! Writes observations that environments returned to their rows of the slab.
 
-use std::fmt::Debug;
-
 use cartwheel_engine::info::{InfoWriter, RecordKind};
 use cartwheel_engine::memory::SlabRows;
 use cartwheel_engine::space::{DType, Leaf};
@@ -14,7 +12,7 @@ use crate::array::dtype::{self, descr};
 use crate::array::{as_array, copy_bytes, scalar};
 use crate::error::noted;
 use crate::known::intern;
-use crate::space::Node;
+use crate::space::{End, Misfit, Node};
 use crate::value::{Encoder, Foreign};
 
 /// Where observations are written.
@@ -76,7 +74,11 @@ impl<R: Room> ObservationWriter<'_, R> {
     /// rule of Gymnasium's `concatenate`: the shape must be the leaf's, and the dtype is cast
     /// within its kind. An exception about a part of an observation has a note that names the part.
     pub(crate) fn write(&mut self, node: &Node, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.write_part(node, value).map_err(|Misfit { error, keys }| {
+        let written = node.take_apart(value, &mut |end, value| match end {
+            End::Leaf(leaf) => self.write_leaf(leaf, value),
+            End::Opaque(number, _) => self.write_opaque(number, value),
+        });
+        written.map_err(|Misfit { error, keys }| {
             if keys.is_empty() {
                 return error;
             }
@@ -85,27 +87,12 @@ impl<R: Room> ObservationWriter<'_, R> {
         })
     }
 
-    fn write_part(&mut self, node: &Node, value: &Bound<'_, PyAny>) -> Result<(), Misfit> {
-        match node {
-            Node::Leaf(leaf) => Ok(self.write_leaf(*leaf, value)?),
-            Node::Dict(items) => items.iter().try_for_each(|(key, node)| {
-                let part = value.get_item(key).map_err(Misfit::from);
-                let written = part.and_then(|part| self.write_part(node, &part));
-                written.map_err(|misfit| misfit.within(key.bind(value.py())))
-            }),
-            Node::Tuple(nodes) => nodes.iter().enumerate().try_for_each(|(at, node)| {
-                let part = value.get_item(at).map_err(Misfit::from);
-                let written = part.and_then(|part| self.write_part(node, &part));
-                written.map_err(|misfit| misfit.within(at))
-            }),
-            Node::Opaque(number, _) => {
-                let record = self.infos.begin(RecordKind::Opaque, self.first + self.row, *number);
-                let (writer, foreign, row) = (&mut *self.infos, self.foreign, self.row);
-                Encoder { writer, foreign, row, snapshot: true, irregular: false }.value(value)?;
-                self.infos.end(record);
-                Ok(())
-            }
-        }
+    fn write_opaque(&mut self, number: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let record = self.infos.begin(RecordKind::Opaque, self.first + self.row, number);
+        let (writer, foreign, row) = (&mut *self.infos, self.foreign, self.row);
+        Encoder { writer, foreign, row, snapshot: true, irregular: false }.value(value)?;
+        self.infos.end(record);
+        Ok(())
     }
 
     fn write_leaf(&mut self, number: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -151,26 +138,6 @@ impl<R: Room> ObservationWriter<'_, R> {
             self.room.fill(number, self.place, |room| copy_bytes(array, 0, room));
         }
         fits
-    }
-}
-
-/// A part of an observation that does not fit: the exception, and where it is, from inside.
-struct Misfit {
-    error: PyErr,
-    keys: Vec<String>,
-}
-
-impl From<PyErr> for Misfit {
-    fn from(error: PyErr) -> Self {
-        Self { error, keys: Vec::new() }
-    }
-}
-
-impl Misfit {
-    /// The same, in the part `key` of a dictionary or tuple.
-    fn within(mut self, key: impl Debug) -> Self {
-        self.keys.push(format!("[{key:?}]"));
-        self
     }
 }
 

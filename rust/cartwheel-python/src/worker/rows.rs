@@ -13,7 +13,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyDict, PyList};
 
 use crate::known::{imported, intern};
-use crate::space::Tree;
+use crate::space::{Node, Tree};
 use crate::value::{Encoder, Foreign, has_text_keys};
 use crate::worker::actions::Actions;
 use crate::worker::observation::{ObservationBytes, ObservationWriter};
@@ -70,6 +70,8 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) slab: Option<&'a mut SlabRows<'s>>,
     /// The actions of a step.
     pub(crate) actions: Option<Actions<'py>>,
+    /// The structure of an action.
+    pub(crate) action_node: &'a Node,
     /// Whether the task is a step.
     pub(crate) stepping: bool,
     /// Whether the task is a full reset whose rows are staggered.
@@ -83,7 +85,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     /// with the sum of the rewards.
     pub(super) fn call_steps(&mut self, row: usize) -> PyResult<Transition> {
         let actions = self.actions.as_ref().expect("a step has actions");
-        let action = actions.row(self.py, row - self.span.start)?;
+        let action = actions.row(self.py, self.action_node, row - self.span.start)?;
         let repeats = self.autoreset.rules().action_repeat.get();
         if repeats == 1 {
             return self.call_step(row, action);
@@ -229,7 +231,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         lost
     }
 
-    /// Adds an info of `row` besides those of its environment.
+    /// Adds an info of `row` to those of its environment.
     fn tell(&mut self, row: usize, key: &str, write: impl FnOnce(&mut InfoWriter)) {
         let record = self.infos.begin(RecordKind::Info, self.first + row, 0);
         self.infos.key(key);

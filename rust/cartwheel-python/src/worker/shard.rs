@@ -181,6 +181,7 @@ impl PyShard {
             stepping: op == Op::Step,
             staggers,
             actions,
+            action_node: &self.actions.root,
             server: self.server,
         };
         (rows, &mut self.faults)
@@ -205,11 +206,10 @@ impl PyShard {
         area: &ActionRows<'_>,
         rows: &Range<usize>,
     ) -> PyResult<Option<Actions<'py>>> {
-        let tree = &self.actions;
-        if tree.opaque > 0 {
+        if self.actions.opaque > 0 {
             return Ok(None);
         }
-        Actions::load(py, tree, &tree.root, area, rows).map(Some)
+        Actions::load(py, &self.actions.leaves, area, rows).map(Some)
     }
 
     /// The actions of rows whose space has no fixed shape.
@@ -222,11 +222,11 @@ impl PyShard {
         let worker = self.worker.bind(py);
         if !sent {
             let actions = worker.call_method0(intern!(py, "receive_actions"))?;
-            return Ok(Actions::Rows(actions.cast_into::<PyList>()?));
+            return Ok(Actions::Pickled(actions.cast_into::<PyList>()?));
         }
         let action = |row| worker.call_method1(intern!(py, "take_action"), (row,));
         let actions = rows.clone().map(action).collect::<PyResult<Vec<_>>>()?;
-        Ok(Actions::Rows(PyList::new(py, actions)?))
+        Ok(Actions::Pickled(PyList::new(py, actions)?))
     }
 
     /// Receives what these rows of a step get for their next automatic reset.

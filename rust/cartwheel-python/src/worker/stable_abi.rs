@@ -5,7 +5,7 @@
 //! environment does nothing.
 //!
 //! `PySequence_GetItem` takes an item of an array without a Python integer, which NumPy would have to
-//! read again. PyO3 uses it for subclasses of `collections.abc.Sequence` alone, and arrays are none.
+//! read again. PyO3 uses it for subclasses of `collections.abc.Sequence` alone, and arrays are not.
 //!
 //! # Invariants
 //!
@@ -27,7 +27,7 @@ pub(super) fn call_method<'py>(
     let (object, name, end) = (object.as_ptr(), name.as_ptr(), null_mut::<PyObject>());
     // SAFETY: the objects live as long as their references; the name is text (invariant 1).
     let result = unsafe { PyObject_CallMethodObjArgs(object, name, argument.as_ptr(), end) };
-    // SAFETY: a new reference, or null with an exception set.
+    // SAFETY: a method call returns a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(argument.py(), result) }
 }
 
@@ -35,6 +35,6 @@ pub(super) fn call_method<'py>(
 pub(super) fn item<'py>(array: &Bound<'py, PyAny>, row: usize) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: the array lives as long as its reference (invariant 1).
     let result = unsafe { PySequence_GetItem(array.as_ptr(), row.cast_signed()) };
-    // SAFETY: a new reference, or null with an exception set.
+    // SAFETY: `PySequence_GetItem` returns a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(array.py(), result) }
 }

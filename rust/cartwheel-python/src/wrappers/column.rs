@@ -39,7 +39,7 @@ impl<'py> Column<'py> {
         self.0.len()
     }
 
-    /// Copies the bytes, in place of what `into` has.
+    /// Replaces `into` with the bytes.
     pub(super) fn copy_to(&self, into: &mut Vec<u8>) {
         into.resize(self.len(), 0);
         copy_bytes(&self.0, 0, into);
@@ -63,7 +63,7 @@ impl<'py> Rows<'py> {
         Ok(Self(array))
     }
 
-    /// Copies the numbers, in place of what `into` has.
+    /// Replaces `into` with the numbers.
     pub(super) fn copy_numbers_to<T: Number>(&self, into: &mut Vec<T>) {
         copy_numbers(&self.0, into);
     }
@@ -73,7 +73,7 @@ impl<'py> Rows<'py> {
         copy_bytes(&self.0, 0, room);
     }
 
-    /// Copies the bytes, in place of what `into` has; they are `bytes`.
+    /// Replaces `into` with the bytes, of which there are `bytes`.
     pub(super) fn copy_bytes_to(&self, bytes: usize, into: &mut Vec<u8>) {
         into.resize(bytes, 0);
         copy_bytes(&self.0, 0, into);

@@ -102,7 +102,7 @@ impl PyFrameStack {
                 advance(&mut []);
             }
         };
-        // SAFETY: as above; without room for final stacks nobody gets this array.
+        // SAFETY: `fill` runs `advance`, which writes every byte (invariant 1), or returns no array.
         let shown = unsafe { written(py, self.dtype, count, &self.stack, fill) }?;
         let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
         Ok((shown, last))

@@ -1,7 +1,7 @@
 //! Wrappers of vector environments: what they compute for whole batches.
 //!
 //! Each keeps its state behind a lock, and makes arrays while it holds it. A thread that waits for the
-//! lock is detached (`lock_py_attached`). Otherwise it could wait for ever without the GIL: NumPy may
+//! lock is detached (`lock_py_attached`). Otherwise it could wait forever without the GIL: NumPy may
 //! detach the thread inside, which is attached again only after a garbage collection, which waits
 //! until every attached thread stops for it.
 

@@ -54,7 +54,7 @@ impl<E: Env> Builder<E> {
             replacements: 0,
             dense_finals: false,
             is_checked: false,
-            is_judged: false,
+            has_external_rewards: false,
         };
         Self {
             rows,
@@ -236,7 +236,7 @@ impl<E: Env> Builder<E> {
             refuse_unstarted: true,
             on_death: OnDeath::Break,
             spin: true,
-            judges: false,
+            has_external_rewards: false,
         };
         let pool = Pool::new(tokens.pool, workers, policy)?;
         Ok(VectorEnv::new(pool, mailboxes, kind, leaves, self.settings, self.timeout))

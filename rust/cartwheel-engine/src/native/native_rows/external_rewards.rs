@@ -1,4 +1,4 @@
-//! Steps by halves: between them, the owner of the pool judges what became of the rows.
+//! Steps by halves: between them, the owner of the pool computes rewards and flags of the rows.
 //!
 //! The first half is a round without its settlement. The second one shows every row again, in the
 //! batch that the caller gets, and settles the rows as any step does. Nothing of a row changes between
@@ -10,21 +10,21 @@ use cartwheel_core::Transition;
 use super::{NativeRows, Place};
 use crate::error::Error;
 use crate::memory::ActionColumns;
-use crate::native::mailbox::Verdict;
+use crate::native::mailbox::ExternalRewards;
 use crate::transition::PhaseTag;
 
 impl NativeRows {
     /// Ends the first half: the rows are in the phases that they had before.
-    pub(super) fn await_verdict(&mut self, place: &mut Place<'_>) {
-        self.unjudged.extend_from_slice(&self.commands[..place.rows.len()]);
+    pub(super) fn await_rewards(&mut self, place: &mut Place<'_>) {
+        self.unsettled.extend_from_slice(&self.commands[..place.rows.len()]);
         for (at, row) in place.rows.clone().enumerate() {
             place.outcomes.write(at, &Transition::RESET, self.autoreset.phase(row));
         }
     }
 
     /// Whether a step is half done.
-    pub(in crate::native) fn awaits_verdict(&self) -> bool {
-        !self.unjudged.is_empty()
+    pub(in crate::native) fn awaits_rewards(&self) -> bool {
+        !self.unsettled.is_empty()
     }
 
     /// The second half of a step of all rows.
@@ -35,23 +35,23 @@ impl NativeRows {
     ///
     /// # Panics
     ///
-    /// When the verdict has not one entry for each row.
-    pub(in crate::native) fn judge(
+    /// When the rewards do not have one entry for each row.
+    pub(in crate::native) fn settle(
         &mut self,
         place: &mut Place<'_>,
-        verdict: Option<&Verdict>,
+        rewards: Option<&ExternalRewards>,
     ) -> Result<(), Error> {
         let count = place.rows.len();
-        let mut commands = std::mem::take(&mut self.unjudged);
+        let mut commands = std::mem::take(&mut self.unsettled);
         commands.resize(count, SHOW); // of rows whose first half was lost, which have failed
         self.commands[..count].fill(SHOW);
         self.present(place);
         self.calls(place, 0..count, &ActionColumns::NONE, None)?;
         let cut: Vec<_> = self.replaced.iter().map(|(row, _)| row - place.number()).collect();
-        if let Some(verdict) = verdict {
-            place.outcomes.rewards[..count].copy_from_slice(&verdict.rewards);
-            place.outcomes.terminations[..count].copy_from_slice(&verdict.terminations);
-            place.outcomes.truncations[..count].copy_from_slice(&verdict.truncations);
+        if let Some(external) = rewards {
+            place.outcomes.rewards[..count].copy_from_slice(&external.rewards);
+            place.outcomes.terminations[..count].copy_from_slice(&external.terminations);
+            place.outcomes.truncations[..count].copy_from_slice(&external.truncations);
         } else {
             for (row, command) in place.rows.clone().zip(&mut commands) {
                 if *command == STEP {
@@ -65,13 +65,13 @@ impl NativeRows {
         }
         self.commands[..count].copy_from_slice(&commands);
         commands.clear();
-        self.unjudged = commands; // keeps its memory
+        self.unsettled = commands; // keeps its memory
         self.settle_step(place)
     }
 
     /// Fails the rows of a step whose second half never came.
     pub(super) fn abandon(&mut self) {
-        for (row, command) in self.unjudged.drain(..).enumerate() {
+        for (row, command) in self.unsettled.drain(..).enumerate() {
             if command == STEP {
                 self.autoreset.fail(row);
             }

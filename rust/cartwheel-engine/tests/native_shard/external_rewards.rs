@@ -1,9 +1,9 @@
-//! Rows whose rewards and flags their owner judges have the episodes that they would have if their
+//! Rows whose rewards and flags their owner computes have the episodes that they would have if their
 //! environments said the same.
 
 use cartwheel::Rng;
 use cartwheel_engine::autoreset::AutoresetMode;
-use cartwheel_engine::native::{RowReset, ShardSettings, Verdict};
+use cartwheel_engine::native::{ExternalRewards, RowReset, ShardSettings};
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::{Call, Error};
 
@@ -14,13 +14,13 @@ const MODES: [AutoresetMode; 3] =
     [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
 const ROWS: usize = 5;
 
-fn judged(settings: ShardSettings, workers: usize) -> Envs {
-    Envs::new(&recipe(), ROWS, workers, ShardSettings { is_judged: true, ..settings })
+fn with_external_rewards(settings: ShardSettings, workers: usize) -> Envs {
+    Envs::new(&recipe(), ROWS, workers, ShardSettings { has_external_rewards: true, ..settings })
 }
 
 /// What a countdown says of itself: it costs half a point, and ends at zero.
-fn own_verdict(observations: &[i64]) -> Verdict {
-    Verdict {
+fn own_rewards(observations: &[i64]) -> ExternalRewards {
+    ExternalRewards {
         rewards: vec![-0.5; observations.len()],
         terminations: observations.iter().map(|&left| u8::from(left <= 0)).collect(),
         truncations: vec![0; observations.len()],
@@ -32,19 +32,19 @@ fn half(envs: &mut Envs, actions: &[i64]) -> Batch {
     envs.step(actions).unwrap()
 }
 
-/// The second half, with a verdict on all rows, or without one.
-fn judge(envs: &mut Envs, verdict: Option<&Verdict>) -> Batch {
-    if let Some(verdict) = verdict {
+/// The second half, with rewards of all rows, or without one.
+fn settle(envs: &mut Envs, external: Option<&ExternalRewards>) -> Batch {
+    if let Some(external) = external {
         for (shard, mailbox) in envs.pool.shards().iter().zip(&envs.mailboxes) {
             let shard = shard.clone();
-            mailbox.post_verdict(Verdict {
-                rewards: verdict.rewards[shard.clone()].to_vec(),
-                terminations: verdict.terminations[shard.clone()].to_vec(),
-                truncations: verdict.truncations[shard].to_vec(),
+            mailbox.post_rewards(ExternalRewards {
+                rewards: external.rewards[shard.clone()].to_vec(),
+                terminations: external.terminations[shard.clone()].to_vec(),
+                truncations: external.truncations[shard].to_vec(),
             });
         }
     }
-    envs.call(Call::Judge, 0).unwrap()
+    envs.call(Call::Settle, 0).unwrap()
 }
 
 type Shown = (Vec<i64>, Vec<f64>, Vec<bool>, Vec<bool>, Vec<(usize, String, i64)>);
@@ -55,10 +55,10 @@ fn shown(batch: &Batch) -> Shown {
 }
 
 #[test]
-fn rows_that_are_judged_as_they_judge_themselves_have_the_same_episodes() {
+fn external_rewards_that_equal_the_own_ones_make_the_same_episodes() {
     for (mode, workers) in MODES.iter().flat_map(|&mode| [(mode, 0), (mode, 1), (mode, 3)]) {
         let mut oracle = Envs::new(&recipe(), ROWS, 0, limited(mode, 4));
-        let mut envs = judged(limited(mode, 4), workers);
+        let mut envs = with_external_rewards(limited(mode, 4), workers);
         assert_eq!(shown(&envs.seed(7)), shown(&oracle.seed(7)));
         let mut rng = Rng::from_seed(1);
         let mut over = 0;
@@ -67,9 +67,9 @@ fn rows_that_are_judged_as_they_judge_themselves_have_the_same_episodes() {
             let expected = oracle.step(&actions).unwrap();
             let first = half(&mut envs, &actions);
             assert!(first.faults.is_empty() && first.infos.is_empty());
-            let judged = judge(&mut envs, Some(&own_verdict(&first.integers(0))));
+            let settled = settle(&mut envs, Some(&own_rewards(&first.integers(0))));
             assert_eq!(
-                shown(&judged),
+                shown(&settled),
                 shown(&expected),
                 "{mode:?}, {workers} workers, step {step}"
             );
@@ -84,16 +84,16 @@ fn rows_that_are_judged_as_they_judge_themselves_have_the_same_episodes() {
 
 #[test]
 fn the_owner_decides_and_the_time_limit_is_added() {
-    let mut envs = judged(limited(AutoresetMode::SameStep, 2), 2);
+    let mut envs = with_external_rewards(limited(AutoresetMode::SameStep, 2), 2);
     let start = envs.seed(3).integers(0);
     let first = half(&mut envs, &[0; ROWS]);
-    let verdict = Verdict {
+    let external = ExternalRewards {
         rewards: vec![1.0, 2.0, 3.0, 4.0, 5.0],
         terminations: vec![0, 1, 0, 0, 0],
         truncations: vec![0, 0, 0, 1, 0],
     };
-    let batch = judge(&mut envs, Some(&verdict));
-    assert_eq!(batch.rewards(), verdict.rewards);
+    let batch = settle(&mut envs, Some(&external));
+    assert_eq!(batch.rewards(), external.rewards);
     assert_eq!(batch.terminations(), [false, true, false, false, false]);
     assert_eq!(batch.truncations(), [false, false, false, true, false]);
     assert_eq!(first.integers(0), start.iter().map(|left| left - 1).collect::<Vec<_>>());
@@ -101,20 +101,21 @@ fn the_owner_decides_and_the_time_limit_is_added() {
     let resets: Vec<_> =
         infos(&batch.infos).into_iter().filter(|(_, key, _)| key == "resets").collect();
     assert_eq!(resets, ended);
-    let none = Verdict { terminations: vec![0; ROWS], truncations: vec![0; ROWS], ..verdict };
+    let none =
+        ExternalRewards { terminations: vec![0; ROWS], truncations: vec![0; ROWS], ..external };
     half(&mut envs, &[0; ROWS]);
-    let limited = judge(&mut envs, Some(&none)).truncations();
+    let limited = settle(&mut envs, Some(&none)).truncations();
     assert_eq!(limited, [true, false, true, false, true]);
 }
 
 #[test]
 fn a_row_that_fails_in_the_first_half_is_reported_with_the_second() {
     for (mode, workers) in MODES.iter().flat_map(|&mode| [(mode, 0), (mode, 2)]) {
-        let mut envs = judged(settings(mode), workers);
+        let mut envs = with_external_rewards(settings(mode), workers);
         envs.seed(3);
         let first = half(&mut envs, &[0, 10, 0, 9, 0]);
         assert!(first.faults.is_empty());
-        let batch = judge(&mut envs, Some(&own_verdict(&[9; ROWS])));
+        let batch = settle(&mut envs, Some(&own_rewards(&[9; ROWS])));
         let mut rows: Vec<usize> = batch.faults.iter().map(|fault| fault.row).collect();
         rows.sort_unstable();
         assert_eq!(rows, [1, 3]);
@@ -125,31 +126,31 @@ fn a_row_that_fails_in_the_first_half_is_reported_with_the_second() {
 }
 
 #[test]
-fn a_row_whose_environment_was_replaced_is_truncated_whatever_the_verdict() {
+fn a_row_whose_environment_was_replaced_is_truncated_whatever_the_external_flags() {
     for mode in MODES {
         let replaced = ShardSettings { replacements: 1, ..settings(mode) };
-        let mut envs = judged(replaced, 0);
+        let mut envs = with_external_rewards(replaced, 0);
         let mut oracle = Envs::new(&recipe(), ROWS, 0, replaced);
         envs.seed(3);
         oracle.seed(3);
         let expected = oracle.step(&[0, 10, 0, 0, 0]).unwrap();
         half(&mut envs, &[0, 10, 0, 0, 0]);
-        let batch = judge(&mut envs, Some(&own_verdict(&[9; ROWS])));
+        let batch = settle(&mut envs, Some(&own_rewards(&[9; ROWS])));
         assert!(batch.faults.is_empty());
         assert_eq!(shown(&batch), shown(&expected), "{mode:?}");
     }
 }
 
 #[test]
-fn without_a_verdict_the_rows_that_were_stepped_fail_and_a_reset_helps() {
+fn without_rewards_the_rows_that_were_stepped_fail_and_a_reset_helps() {
     for mode in [AutoresetMode::NextStep, AutoresetMode::Disabled] {
-        let mut envs = judged(settings(mode), 2);
+        let mut envs = with_external_rewards(settings(mode), 2);
         envs.seed(3);
         half(&mut envs, &[8, 0, 0, 0, 0]);
-        let over = Verdict { terminations: vec![1, 0, 0, 0, 0], ..own_verdict(&[9; ROWS]) };
-        judge(&mut envs, Some(&over));
+        let over = ExternalRewards { terminations: vec![1, 0, 0, 0, 0], ..own_rewards(&[9; ROWS]) };
+        settle(&mut envs, Some(&over));
         half(&mut envs, &[0; ROWS]);
-        let lost = judge(&mut envs, None);
+        let lost = settle(&mut envs, None);
         assert!(lost.faults.is_empty(), "the owner knows why");
         assert_eq!(lost.rewards(), [0.0; ROWS]);
         let refused = envs.step(&[0; ROWS]).map(|_| ()).unwrap_err();
@@ -159,13 +160,13 @@ fn without_a_verdict_the_rows_that_were_stepped_fail_and_a_reset_helps() {
         );
         envs.seed(4);
         let first = half(&mut envs, &[0; ROWS]);
-        judge(&mut envs, Some(&own_verdict(&first.integers(0))));
+        settle(&mut envs, Some(&own_rewards(&first.integers(0))));
     }
 }
 
 #[test]
 fn a_second_half_that_never_comes_fails_the_rows_at_the_next_call() {
-    let mut envs = judged(settings(AutoresetMode::NextStep), 0);
+    let mut envs = with_external_rewards(settings(AutoresetMode::NextStep), 0);
     envs.seed(3);
     half(&mut envs, &[0; ROWS]);
     let mut how = vec![RowReset::Continue; ROWS];
@@ -177,23 +178,23 @@ fn a_second_half_that_never_comes_fails_the_rows_at_the_next_call() {
     half(&mut envs, &[0; ROWS]);
     let again = half(&mut envs, &[0; ROWS]);
     assert!(again.faults.is_empty(), "they come with the second half");
-    let batch = judge(&mut envs, Some(&own_verdict(&[9; ROWS])));
+    let batch = settle(&mut envs, Some(&own_rewards(&[9; ROWS])));
     assert_eq!(batch.faults.len(), ROWS);
 }
 
 #[test]
 fn there_is_no_second_half_without_a_first_one_and_no_half_of_rows_that_are_sent() {
-    let mut envs = judged(settings(AutoresetMode::NextStep), 0);
-    let none = envs.pool.begin(Call::Judge, 0).unwrap_err();
-    assert!(matches!(none, Error::NotPending { expected: Call::Judge }));
+    let mut envs = with_external_rewards(settings(AutoresetMode::NextStep), 0);
+    let none = envs.pool.begin(Call::Settle, 0).unwrap_err();
+    assert!(matches!(none, Error::NotPending { expected: Call::Settle }));
     envs.seed(3);
-    assert!(envs.pool.begin(Call::Judge, 0).is_err());
+    assert!(envs.pool.begin(Call::Settle, 0).is_err());
     let refused = envs.pool.sending(Call::Step, Some(&[0, 1])).map(|_| ()).unwrap_err().to_string();
-    assert!(refused.contains("judged are stepped all together"), "{refused}");
+    assert!(refused.contains("external rewards are stepped all together"), "{refused}");
     assert!(envs.pool.sending(Call::Reset, Some(&[0])).is_ok());
     let mut plain = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     plain.seed(3);
     store_actions(&mut plain.pool, 0, ActionTag::Array(DType::I64), &bytes_of(&[0; 2])).unwrap();
     plain.step(&[0; 2]).unwrap();
-    assert!(plain.pool.begin(Call::Judge, 0).is_err());
+    assert!(plain.pool.begin(Call::Settle, 0).is_err());
 }
