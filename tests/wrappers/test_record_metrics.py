@@ -333,7 +333,7 @@ def test_means_without_an_episode_are_nan_and_the_window_is_kept():
 
 def test_episodes_that_nobody_takes_are_dropped_with_a_warning():
     class FewMetrics(RecordMetrics):
-        _MOST_WAITING = 5
+        _MAX_WAITING = 5
 
     envs = FewMetrics(INLINE(transcripts(1, 1), autoreset_mode=S))
     envs.reset()

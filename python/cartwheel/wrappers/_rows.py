@@ -1,4 +1,4 @@
-"""Rows of batches: whether they fit a space, and taking batches and infos apart and together."""
+"""Rows of batches: checks against a space, and taking and merging batches and infos."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Fit:
     """Checks results of a function against a space: nesting, dtypes, shapes and number of rows.
 
     Args:
-        what: What the function returns, in errors.
+        what: The name of the result in errors.
         single: The space of one row.
     """
 
     def __init__(self, what: str, single: Space[Any]) -> None:
-        """Keeps what a check of one array needs, because it is made in every step."""
+        """Computes what a check of one array needs, because every step makes one."""
         self._what, self._single = what, single
         is_leaf = isinstance(single, ARRAY_SPACES)
         self._dtype = single.dtype if is_leaf else None
@@ -55,7 +55,7 @@ class Fit:
 
 
 def mismatched_signature(space: Space[Any], batch: Any, rows: int, where: str) -> str | None:
-    """Says where a batch does not fit the space of one row; bounds are not looked at.
+    """Describes where a batch does not fit the space of one row; bounds are not checked.
 
     Args:
         space: The space of one row.

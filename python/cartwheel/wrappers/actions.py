@@ -62,7 +62,7 @@ class TransformAction(ActionWrapper):
             get the dtypes of its space.
         action_space: The new space of a batch.
         single_action_space: The new space of one environment. By default it is found from
-            ``action_space``; with neither, the space stays what it was.
+            ``action_space``; with neither, the space does not change.
 
     Raises:
         TypeError: ``func`` cannot be called.
@@ -103,7 +103,10 @@ def as_space(space: Space[Any], batch: Any) -> Any:
         array = as_array("actions", batch)
         try:
             return array if array.dtype == space.dtype else array.astype(space.dtype)
-        except (TypeError, ValueError):  # no numbers: what gets the batch says what it needs
+        except (
+            TypeError,
+            ValueError,
+        ):  # not numbers: the environments refuse them
             return batch
     if isinstance(space, Dict) and isinstance(batch, dict):
         parts = space.spaces

@@ -1,4 +1,4 @@
-"""Atari frames as trainers want them: fewer, smaller, gray, stacked."""
+"""Atari preprocessing: fewer, smaller, gray and stacked frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cartwheel.wrappers.base import Reset, Step
     from cartwheel.wrappers.batch import Finals
 
-    #: The places that one call stepped, ascending, and what it returned.
+    #: The places that one call stepped, ascending, and its batch.
     Frame = tuple[NDArray[np.intp], Batch]
     #: Rows that ended at one call: their places in the step, the call's batch, their places in
     #: that, their images.
@@ -114,7 +114,7 @@ class SkippedFrames(KeepsState, WholeBatches):
 
     @property
     def _actions_of(self) -> Any:
-        """The space of an action as the environments take it."""
+        """The space of one action of the environments."""
         return self._source.envs.single_action_space
 
     def _finish(self, actions: Any, env_index: Any, first: Batch) -> Step:
@@ -175,7 +175,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         return batch.finals(self._frame_space)
 
     def last_shown(self, rows: Any) -> Any:
-        """The images that environments last showed; ``None`` for all of them."""
+        """Returns the images that rows last showed; ``None`` for all rows."""
         return self._shown if rows is None else self._shown[rows]
 
     def _show(self, rows: Any, kinds: NDArray[np.uint8], images: Any) -> None:
@@ -186,7 +186,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         self._shown[slice(None) if rows is None else rows] = images
 
     def _present(self) -> Any:
-        self._source.present()  # raises what the environments would
+        self._source.present()  # raises the errors of the environments
         return self._shown
 
     # The state of the wrapper
@@ -340,9 +340,9 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
         channel_first: Channels are the first axis of an image.
 
     Raises:
-        TypeError: Observations are in no ``Box``; or ``frame_skip`` is above 1, and rows cannot be
-            stepped apart.
-        ValueError: Observations are no such images, a number is out of range, images have no
+        TypeError: The observation space is not a ``Box``; or ``frame_skip`` is above 1, and rows
+            cannot be stepped apart.
+        ValueError: Observations are not such images, a number is out of range, images have no
             channels to put first; or ``frame_skip`` is above 1, and batches are smaller than
             ``num_envs``.
     """
@@ -372,7 +372,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
         else:
             side = as_integer("screen_size", screen_size, 1, 65536)
             size = side, side
-        bare = VectorWrapper(env)  # refuses what no wrapper takes
+        bare = VectorWrapper(env)  # refuses environments that no wrapper takes
         images = Images(
             "AtariPreprocessing",
             bare.single_observation_space,

@@ -241,11 +241,11 @@ class AutoresetAdapter(WholeBatches):
         Rows that the mode would have reset in the call are reset, those of an interrupted call by
         their next step.
         """
-        before = self._source.standing()
+        before = self._source.pool_state()
         try:
             yield
         except BaseException as error:
-            now = self._source.standing()
+            now = self._source.pool_state()
             if now != before and not now.flying:
                 self._forget_unfinished()
                 self._go_on(is_interrupted=not isinstance(error, Exception))

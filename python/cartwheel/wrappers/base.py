@@ -41,7 +41,7 @@ _CALLS = (
 
 
 def rows_of_batch(envs: Any) -> int:
-    """The rows of a batch, of which the batched spaces are."""
+    """Returns the number of rows of a batch, which the batched spaces have."""
     return int(getattr(envs, "batch_size", envs.num_envs))
 
 
@@ -74,7 +74,7 @@ class VectorWrapper(AnyVectorWrapper):
     __del__ = keep_open
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Joins the wrappers that are already there."""
+        """Shares the source of a wrapper inside, if there is one; steps nothing."""
         inner = env if isinstance(env, VectorWrapper) and not env._makes_calls() else None
         self._source: Source = Source(env) if inner is None else inner._source
         super().__init__(env)
@@ -180,7 +180,7 @@ class VectorWrapper(AnyVectorWrapper):
         for act in self._inner_acts:
             actions = act(actions, env_index)
         seen_by = 0
-        try:  # what `_called` does, which would cost a call more
+        try:  # as `_called`, without the cost of another call
             batch = self._source.step(actions, env_index)
             for transform in self._inner_transforms:
                 if batch.late is not None:

@@ -39,13 +39,13 @@ NOWHERE: Final = np.zeros(0, np.intp)
 
 
 class Late(NamedTuple):
-    """What a batch is for the wrappers that have not seen the results before it.
+    """A batch as seen by the wrappers that missed results before it.
 
     Attributes:
-        kinds: What each place is for them.
+        kinds: The kind of each place for them.
         gaps: At which places they missed the observation before the present one.
         skipped: For each place, how many episodes began that they missed, without one that begins
-            in this batch; -1 where that does not tell how many there were since the last seed.
+            in this batch; -1 where the number since the last seed is unknown.
         seen_by: For each place, the number of the first such wrapper, from the innermost on.
     """
 
@@ -65,7 +65,7 @@ class Batch:
     Attributes:
         rows: The environment of each place of the batch, ``int64`` ``[K]``; ``None`` if the batch
             has all environments in their order.
-        kinds: What each place is, ``uint8`` ``[K]``: :data:`TRANSITION`, :data:`RESET`,
+        kinds: The kind of each place, ``uint8`` ``[K]``: :data:`TRANSITION`, :data:`RESET`,
             :data:`SHOWN`, :data:`FAILED` or :data:`INCOMPLETE`.
         observations: In the form of the batched observation space, with ``K`` rows.
         rewards: ``float64`` ``[K]``; ``None`` for the result of ``reset``.
@@ -80,8 +80,7 @@ class Batch:
         options: The options that resets of this batch were given, without those that select rows:
             a copy for each environment that was given any; ``None`` if there is none.
         is_restored: Whether the rows continue from states (``set_state``), and not from resets.
-        late: What the batch is for wrappers to which results before it were lost; ``None`` if there
-            were none.
+        late: The batch for wrappers that missed results before it; ``None`` if none did.
         gaps: Of which places the wrapper that has the batch now missed the observation before the
             present one, ``bool`` ``[K]``; ``None`` if there are none.
         skipped: How many episodes of each place the wrapper that has the batch now missed, as

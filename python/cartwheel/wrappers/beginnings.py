@@ -1,4 +1,4 @@
-"""With what episodes begin: seeds and options of resets, until batches show what they began."""
+"""Seeds and options of resets, until batches show the episodes that they began."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Beginnings:
     """Seeds and options of resets that were sent, and of the next automatic resets.
 
     Attributes:
-        are_known: Whether any row has some. If not, batches need not be told.
+        are_known: Whether any row has some. If not, batches need not be changed.
     """
 
     __slots__ = ("_next", "_num_envs", "_options", "_seeds", "are_known")
@@ -52,7 +52,7 @@ class Beginnings:
         self._count()
 
     def seeded(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Of which of these rows the reset that was not shown yet was given a seed."""
+        """Returns which of these rows have a seed for a reset that was not shown yet."""
         return np.zeros(len(rows), np.bool_) if self._seeds is None else self._seeds[rows] >= 0
 
     def keep_next(self, rows: list[int], seeds: Any, options: ResetOptions) -> None:
@@ -65,14 +65,14 @@ class Beginnings:
         self._count()
 
     def forget_next(self, rows: Sequence[int]) -> None:
-        """What was kept for these rows was discarded: by an explicit reset, or with a worker."""
+        """Drops what ``next_reset`` gave these rows: a reset or a dead worker discarded it."""
         if self._next:
             for row in rows:
                 self._next.pop(row, None)
             self._count()
 
     def use_next(self, rows: NDArray[np.int64]) -> None:
-        """Automatic resets of these rows used what was kept for them."""
+        """Automatic resets of these rows used what ``next_reset`` gave them."""
         if self._next:
             for row in rows.tolist():
                 if row in self._next:
@@ -80,8 +80,8 @@ class Beginnings:
                     self.note([row], [seed], {row: options} if options else None)
             self._count()
 
-    def tell(self, batch: Batch) -> None:
-        """Tells a batch what the resets of its rows were given, which are shown now."""
+    def attach_to(self, batch: Batch) -> None:
+        """Adds to a batch the seeds and options of the resets that it shows."""
         if self._seeds is not None:
             at: Any = slice(None) if batch.rows is None else batch.rows
             seeds = self._seeds[at].copy()
@@ -100,7 +100,7 @@ class Beginnings:
 
 
 def seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:
-    """The seed of each of these rows, from what ``reset`` was given: an integer, or a list.
+    """Returns the seed of each row, from the ``seed`` of a reset: an integer, or a list.
 
     Where none was given, or one above the greatest ``int64``, it is -1.
     """
@@ -112,6 +112,6 @@ def seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:
 
 
 def options_of(options: ResetOptions, rows: Sequence[int]) -> dict[int, dict[str, Any]] | None:
-    """The options of each of these rows that has some, without those that select rows."""
+    """Returns the options of each row that has some, without those that select rows."""
     pairs = zip(rows, by_row(without_rows(options), len(rows)), strict=True)
     return {row: copied(given) for row, given in pairs if given} or None

@@ -134,12 +134,12 @@ class CachedReset(VectorWrapper):
         return len(self._states)
 
     def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
+        """Returns the state for :meth:`set_wrapper_state`: copies, which can be pickled.
 
         Returns:
             ``"states"``: the initial states, ``bytes``. ``"key"``: a part of every draw that a seed
-            decides. ``"draw_keys"`` and ``"draw_counts"``, ``uint64`` ``[num_envs]``: what decides
-            each row's draws, and how many there were.
+            decides. ``"draw_keys"`` and ``"draw_counts"``, ``uint64`` ``[num_envs]``: the key of
+            each row's draws, and their number so far.
 
         Raises:
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-#: What a subclass overrides to change more than the kind of arrays.
+#: Methods that a subclass overrides to change more than the kind of arrays.
 _STEPPING = (
     *("_act", "_transform", "step", "step_async", "step_wait", "send", "recv"),
     *("reset", "reset_async", "reset_wait", "send_reset", "set_state"),

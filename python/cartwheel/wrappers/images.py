@@ -1,4 +1,4 @@
-"""Frames of a batch turned into images: the maximum of two, gray, another size."""
+"""Conversion of frames to images: the maximum of two, gray levels, another size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Images:
-    """What is done to every frame of a space, in one native call for a batch.
+    """Converts every frame of a batch in one native call.
 
     Attributes:
         space: The space of an image.

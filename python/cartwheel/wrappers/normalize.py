@@ -26,14 +26,14 @@ class Normalizer(KeepsState, VectorWrapper):
     """Shows and keeps the running moments of :attr:`_normalizer`, which a subclass sets."""
 
     _normalizer: ObservationNormalizer | RewardNormalizer
-    #: What the normalizer knows of each environment, as a key of the wrapper's state.
+    #: The key of the normalizer's values of each environment in the wrapper's state.
     _of_rows: ClassVar[str]
     _updates = True
     _is_frozen = False
 
     @property
     def update_running_mean(self) -> bool:
-        """Whether batches change the moments; in :func:`~cartwheel.evaluate` they never do."""
+        """Whether batches change the moments; in :func:`~cartwheel.evaluate` they do not."""
         return self._updates
 
     @update_running_mean.setter
@@ -142,9 +142,9 @@ class NormalizeReward(Normalizer):
 
     For the transitions of a batch the return is ``G = gamma * G + reward``; then all these returns
     are counted, and each reward is emitted as ``reward / sqrt(var + epsilon)``, in ``float64``. At
-    the end of an episode, and where a row is reset, ``G`` is 0 again. Rows that are no transition
-    emit 0 and count nothing. A step of an episode of which a step was lost is divided, too, but its
-    return is unknown and does not count.
+    the end of an episode, and where a row is reset, ``G`` is 0 again. Rows that are not transitions
+    emit 0 and are not counted. A step of an episode of which a step was lost is divided, too, but
+    its return is unknown and does not count.
 
     This differs from Gymnasium 1.4.0, whose vector wrapper drops ``gamma * G`` in the step that
     terminates an episode, and carries ``G`` into the next episode.

@@ -1,4 +1,4 @@
-"""Tensors of PyTorch instead of NumPy arrays."""
+"""PyTorch tensors instead of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from cartwheel.wrappers.base import Reset
     from cartwheel.wrappers.batch import Batch
 
-    #: What a step returns: rewards and flags are tensors.
+    #: The result of a step: rewards and flags are tensors.
     Tensors = tuple[Any, Any, Any, Any, dict[str, Any]]
 
 
 class NumpyToTorch(ConvertsArrays):
-    """Returns tensors of PyTorch, and takes tensors as actions.
+    """Returns PyTorch tensors, and takes tensors as actions.
 
     Observations (also nested ones), rewards, flags, numbers and masks in infos, and final
     observations of ``SAME_STEP`` become tensors. On the CPU nothing is copied: a tensor has the
-    memory of the array, which is the caller's. Other devices get a copy. What PyTorch has no dtype
-    for stays as it is, strings and other objects among them; so does ``infos["env_index"]``, which
-    is there to be handed back.
+    memory of the array, which is the caller's. Other devices get a copy. Values without a
+    PyTorch dtype, such as strings and other objects, stay as they are; so does
+    ``infos["env_index"]``, which is passed back to ``send``.
 
     Actions are tensors of any device, arrays, or dictionaries and tuples of them. The options of a
     reset may have tensors, too, as ``"reset_mask"``.
@@ -104,7 +104,7 @@ class NumpyToTorch(ConvertsArrays):
         super().send_reset(seed, self._options_as_arrays(options))
 
     def rollout(self, num_steps: int) -> RolloutArrays[Any]:
-        """Records steps into arrays of NumPy, which have what the wrapped environment returns.
+        """Records steps into NumPy arrays, which have the results of the wrapped environment.
 
         Raises:
             TypeError: The wrapped environment has no rollouts; or a wrapper inside changes steps,

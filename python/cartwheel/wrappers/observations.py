@@ -136,7 +136,7 @@ class FilterObservation(ObservationWrapper):
         filter_keys: The keys, strings; or the places, integers.
 
     Raises:
-        TypeError: ``filter_keys`` are no sequence, or of another type than the space's keys.
+        TypeError: ``filter_keys`` is not a sequence, or has another type than the space's keys.
         ValueError: A key is missing or named twice, nothing would be left, or the space is neither
             a ``Dict`` nor a ``Tuple``.
     """
@@ -361,8 +361,8 @@ class ResizeObservation(ObservationWrapper):
         channel_first: Channels are the first axis of an image, ``[C, H, W]``.
 
     Raises:
-        TypeError: Observations are in no ``Box``, or ``shape`` is not a tuple.
-        ValueError: They are no such images, ``shape`` is not two sides of at least 1, or
+        TypeError: The observation space is not a ``Box``, or ``shape`` is not a tuple.
+        ValueError: They are not such images, ``shape`` is not two sides of at least 1, or
             ``channel_first`` for images without channels.
     """
 
@@ -404,8 +404,8 @@ class GrayscaleObservation(ObservationWrapper):
         channel_first: This axis is the first one, ``[1, H, W]``; needs ``keep_dim``.
 
     Raises:
-        TypeError: Observations are in no ``Box``.
-        ValueError: They are no such images, or ``channel_first`` without ``keep_dim``.
+        TypeError: The observation space is not a ``Box``.
+        ValueError: They are not such images, or ``channel_first`` without ``keep_dim``.
     """
 
     def __init__(

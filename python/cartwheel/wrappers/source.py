@@ -42,21 +42,21 @@ if TYPE_CHECKING:
     from cartwheel._cartwheel import Pool
     from cartwheel._internal.arguments import ResetOptions
 
-#: The methods of a pool's vector environment whose errors say all of what became of results.
+#: The methods of a pool's vector environment whose errors tell which results were lost.
 _CALLS = ("reset", "reset_async", "reset_wait", "step", "step_async", "step_wait", "send", "recv")
 
 
 class Source:
-    """Calls a vector environment and says of each row of its batches what it is.
+    """Calls a vector environment and determines the kind of each row of its batches.
 
     All wrappers of cartwheel around a vector environment share one, up to a wrapper that makes
     calls of its own, around which there is another one.
 
     Results can be lost on their way to the caller: with a call that was given up and whose results
     a reset drops, with an error of another row, or because a wrapper raises. Then the row went on,
-    and the next batch of it is told so: its transitions are :data:`INCOMPLETE`, and wrappers that
-    have not seen the results get them as far as they are shown (:attr:`Batch.late`). The pool says
-    what it dropped, and a source says in the pool what wrappers lost, for sources further out.
+    and its next batch is marked: its transitions are :data:`INCOMPLETE`, and wrappers that
+    have not seen the results get them as far as they are shown (:attr:`Batch.late`). The pool
+    reports what it dropped, and a source notes in the pool what wrappers lost, for outer sources.
 
     Attributes:
         envs: The vector environment, possibly in wrappers of Gymnasium.
@@ -89,16 +89,16 @@ class Source:
         self._beginnings = Beginnings(envs.num_envs)
         self._unseen = Unseen(envs.num_envs)
         self.on_its_way: Batch | None = None
-        #: The pool at the bottom, if there is one, and how much of what it dropped is known.
+        #: The pool at the bottom, if there is one, and how many of its drops were read.
         self._pool: Pool | None = None
-        self._heard = 0
+        self._drops_read = 0
         self._level = _level_in(envs) + 1
-        #: Whether whatever raises in a call was raised by the pool.
+        #: Whether every exception of a call is the pool's.
         self._is_bare = _is_bare(envs)
         innermost = envs.unwrapped
         if isinstance(innermost, PoolVectorEnv):
             self._pool = innermost._pool
-            self._hear(ignores=True)
+            self._read_dropped(ignores=True)
             innermost._sources.add(self)
 
     # Each method makes one call.
@@ -107,7 +107,7 @@ class Source:
         """Steps all rows, or those of ``env_index``."""
         if env_index is not None:
             self.check_steps_rows("step")
-        before = None if self._is_bare else self.standing()
+        before = None if self._is_bare else self.pool_state()
         try:
             if env_index is None:
                 result = self.envs.step(actions)
@@ -136,7 +136,7 @@ class Source:
 
     def step_wait(self, timeout: float | None) -> Batch:
         """Waits for the step that ``step_async`` began."""
-        before = None if self._is_bare else self.standing()
+        before = None if self._is_bare else self.pool_state()
         try:
             result = self.envs.step_wait(timeout) if timeout is not None else self.envs.step_wait()
             batch = self.on_its_way = self._stepped(result, in_parts=self._waits_for is not None)
@@ -147,7 +147,7 @@ class Source:
 
     def recv(self, timeout: float | None, **bounds: int | None) -> Batch:
         """Receives rows that were sent."""
-        before = None if self._is_bare else self.standing()
+        before = None if self._is_bare else self.pool_state()
         try:
             result = self.envs.recv(timeout, **bounds)
             batch = self.on_its_way = self._stepped(result, in_parts=True)
@@ -160,11 +160,11 @@ class Source:
         """Resets all rows, or those that ``options`` select."""
         # Gymnasium's environments remove the mask from the dictionary that they are given.
         own = dict(options) if isinstance(options, dict) else options
-        self._refuse_foreign(own)
-        before = self.standing()
+        self._refuse_own_options(own)
+        before = self.pool_state()
         try:
             result = self.envs.reset(seed=seed, options=own)
-            self._hear()
+            self._read_dropped()
             return self._reset(result, seed, options)
         except BaseException as error:
             self._lose_reset(error, seed, options, before)
@@ -173,11 +173,11 @@ class Source:
     def reset_async(self, seed: Any, options: ResetOptions) -> None:
         """Begins a reset."""
         own = dict(options) if isinstance(options, dict) else options
-        self._refuse_foreign(own)
-        before = self.standing()
+        self._refuse_own_options(own)
+        before = self.pool_state()
         try:
             self.envs.reset_async(seed=seed, options=own)
-            self._hear()
+            self._read_dropped()
             self._resets_with = seed, options
             self._send_resets(seed, options, in_parts=self._resets_parts(options))
         except BaseException as error:
@@ -186,11 +186,11 @@ class Source:
 
     def reset_wait(self, timeout: float | None) -> Batch:
         """Waits for the reset that ``reset_async`` began."""
-        before = self.standing()
+        before = self.pool_state()
         try:
             wait = self.envs.reset_wait
             result = wait(timeout) if timeout is not None else wait()
-            self._hear()
+            self._read_dropped()
             return self._reset(result, *self._resets_with)
         except BaseException as error:
             self._lose_reset(error, *self._resets_with, before)
@@ -198,10 +198,10 @@ class Source:
 
     def send_reset(self, seed: Any, options: ResetOptions) -> None:
         """Sends resets."""
-        before = self.standing()
+        before = self.pool_state()
         try:
             self.envs.send_reset(seed=seed, options=options)
-            self._hear()
+            self._read_dropped()
             self._send_resets(seed, options, in_parts=True)
         except BaseException as error:
             self._lose_reset(error, seed, options, before)
@@ -209,13 +209,13 @@ class Source:
 
     def set_state(self, env_index: Any, numbers: NDArray[np.int64], states: Any) -> Batch:
         """Restores rows from states; for wrappers that is the beginning of an episode."""
-        before = self.standing()
+        before = self.pool_state()
         try:
             observations, infos = self.envs.set_state(env_index, states)
         except BaseException as error:
             self._lose_states(error, numbers, before)
             raise
-        self._hear(ignores=True)
+        self._read_dropped(ignores=True)
         self._beginnings.forget_next(numbers.tolist())
         kinds = self._kinds.reset(numbers, None)
         over = np.intersect1d(numbers, self.rows_over())
@@ -233,7 +233,7 @@ class Source:
         """The present observations of all rows, as the environments show them again."""
         arrays = self.envs.rollout(1)
         self.envs.end_rollout()
-        self._hear()
+        self._read_dropped()
         observations = nested.at(arrays.observations, 0)
         kinds = np.full(self.envs.num_envs, SHOWN, np.uint8)
         batch = Batch(None, kinds, observations, None, None, None, {})
@@ -259,7 +259,7 @@ class Source:
             self.lose(batch, seen_by)
             if not isinstance(error, Exception):  # Ctrl-C, perhaps just after a wrapper had seen it
                 rows = np.arange(self.envs.num_envs) if batch.rows is None else batch.rows
-                self._unseen.doubt(rows)
+                self._unseen.mark_uncertain(rows)
 
     def lose(self, batch: Batch, seen_by: int) -> None:
         """The caller gets no results of a batch, which so many wrappers have seen."""
@@ -297,12 +297,12 @@ class Source:
     def _is_same_step(self) -> bool:
         return self.autoreset_mode == AutoresetMode.SAME_STEP
 
-    def _hear(self, *, ignores: bool = False) -> NDArray[np.int64]:
-        """Hears which results were dropped further inside; returns their rows."""
-        dropped = None if self._pool is None else self._pool.dropped(self._heard, self._level)
+    def _read_dropped(self, *, ignores: bool = False) -> NDArray[np.int64]:
+        """Reads which results were dropped further inside; returns their rows."""
+        dropped = None if self._pool is None else self._pool.dropped(self._drops_read, self._level)
         if dropped is None:
             return np.zeros(0, np.int64)
-        self._heard, rows, resets, over = dropped
+        self._drops_read, rows, resets, over = dropped
         numbers, ended = np.array(rows, np.int64), np.array(over, np.bool_)
         if not ignores and rows:
             self._kinds.send_reset(numbers[np.array(resets, np.bool_)])
@@ -319,7 +319,7 @@ class Source:
         self._kinds.step(rows, np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_), None)
 
     def _lose_known(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any) -> None:
-        """Results were lost that the kinds of rows were told."""
+        """Results were lost that the kinds of rows include."""
         self._kinds.lose(rows, True)
         self._unseen.lose(rows, begun, seen_by, seeded)
 
@@ -333,21 +333,21 @@ class Source:
         if len(over) and not self._is_same_step and self.envs.unwrapped.autoreset_mode == mode:
             self._end(over)
         self._unseen.lose(numbers, False, 0)
-        self._unseen.doubt(numbers, begins=self.autoreset_mode != AutoresetMode.DISABLED)
+        self._unseen.mark_uncertain(numbers, begins=self.autoreset_mode != AutoresetMode.DISABLED)
 
-    def _lose_step(self, error: BaseException, env_index: Any, before: Standing | None) -> None:
+    def _lose_step(self, error: BaseException, env_index: Any, before: PoolState | None) -> None:
         """A step raised: what was lost with it is marked."""
         rows = range(self.envs.num_envs) if env_index is None else np.ravel(env_index).tolist()
         if self._pool is None:
             if not isinstance(error, TimeoutError | gym.error.Error):
                 self._lose_unknown(rows)
             return
-        heard = self._hear()
+        dropped = self._read_dropped()
         if self.on_its_way is None and self._came_back(error, before):
-            self._lose_unknown(set(rows).difference(heard.tolist(), self._flying()))
+            self._lose_unknown(set(rows).difference(dropped.tolist(), self._flying()))
 
     def _lose_reset(
-        self, error: BaseException, seed: Any, options: ResetOptions, before: Standing
+        self, error: BaseException, seed: Any, options: ResetOptions, before: PoolState
     ) -> None:
         """The same for a reset: rows next to the one that failed have begun another episode."""
         if self.on_its_way is not None:
@@ -357,23 +357,25 @@ class Source:
                 self._beginnings.forget_next(as_reset_rows(options, self.envs.num_envs))
                 self._lose_unknown(as_reset_rows(options, self.envs.num_envs))
             return
-        now = self.standing()
+        now = self.pool_state()
         if now == before:  # it was refused, or goes on
-            self._hear()
+            self._read_dropped()
             return
         self._resets_with = seed, options
         rows = as_reset_rows(options, self.envs.num_envs)
         self._note_resets(seed, options, in_parts=self._resets_parts(options))
-        heard = self._hear()
+        dropped = self._read_dropped()
         self._kinds.send_reset([row for row in rows if row in now.flying])
-        lost = np.setdiff1d(rows, [*heard.tolist(), *now.flying]).astype(np.int64)
+        lost = np.setdiff1d(rows, [*dropped.tolist(), *now.flying]).astype(np.int64)
         self._kinds.reset(lost, None)
         self._lose_known(lost, True, 0, self._beginnings.seeded(lost))
 
-    def _lose_states(self, error: BaseException, rows: NDArray[np.int64], before: Standing) -> None:
+    def _lose_states(
+        self, error: BaseException, rows: NDArray[np.int64], before: PoolState
+    ) -> None:
         """The same for states. Where one was refused, all rows are again what they were."""
-        is_refused, now = is_raised_by_env(error), self.standing()
-        self._hear(ignores=is_refused)
+        is_refused, now = is_raised_by_env(error), self.pool_state()
+        self._read_dropped(ignores=is_refused)
         if now != before:
             self._beginnings.forget_next(rows.tolist())
         if now != before and not is_refused:
@@ -382,23 +384,23 @@ class Source:
             self._kinds.reset(lost, None)
             self._lose_known(lost, True, 0, self._beginnings.seeded(lost))
 
-    def _came_back(self, error: BaseException, before: Standing | None) -> bool:
+    def _came_back(self, error: BaseException, before: PoolState | None) -> bool:
         """Whether the pool returned results in a call that raised ``error`` later."""
         assert self._pool is not None
         if self._pool.pending() is not None:
             return False
         if before is not None:
-            now = self.standing()
+            now = self.pool_state()
             return now.begun != before.begun or not before.flying <= now.flying
         return not isinstance(error, Exception)  # Ctrl-C, perhaps between two lines of Python
 
-    def standing(self) -> Standing:
-        """Where the pool stands: a comparison tells after an error whether anything happened."""
+    def pool_state(self) -> PoolState:
+        """Returns the state of the pool, which tells after an error whether anything happened."""
         try:
             begun = 0 if self._pool is None else self._pool.begun()
         except Exception:  # closed, or of another process: the call will say so
             begun = 0
-        return Standing(begun, self._flying())
+        return PoolState(begun, self._flying())
 
     def _flying(self) -> set[int]:
         """The rows in flight; all rows while a call of all rows is pending."""
@@ -426,8 +428,8 @@ class Source:
                 f"wrappers of Gymnasium around it; this is {self.envs}"
             )
 
-    def _refuse_foreign(self, options: ResetOptions) -> None:
-        """Refuses options that are cartwheel's own where they would be taken for something else."""
+    def _refuse_own_options(self, options: ResetOptions) -> None:
+        """Refuses cartwheel's own options where Gymnasium would take them for the environment's."""
         if not isinstance(self.envs.unwrapped, SyncVectorEnv | AsyncVectorEnv):
             return
         name = type(self.envs.unwrapped).__name__
@@ -456,13 +458,13 @@ class Source:
         kinds = self._kinds.step(rows, terminations, truncations, failed)
         batch = Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
         if self._beginnings.are_known:
-            self._tell_beginnings(batch)
+            self._attach_beginnings(batch)
         if self._unseen.are_there:
             self._show_stepped(batch)
         return batch
 
-    def _tell_beginnings(self, batch: Batch) -> None:
-        """Tells a step what the resets of its rows were given, automatic ones too."""
+    def _attach_beginnings(self, batch: Batch) -> None:
+        """Adds seeds and options of resets to a step, of automatic ones too."""
         rows = np.arange(len(batch.kinds)) if batch.rows is None else batch.rows
         if RESTARTED in batch.infos:  # the worker that had received it died
             self._beginnings.forget_next(rows[batch.infos[RESTARTED]].tolist())
@@ -470,7 +472,7 @@ class Source:
         if self._is_same_step:
             begun |= np.logical_or(batch.terminations, batch.truncations)
         self._beginnings.use_next(rows[begun])
-        self._beginnings.tell(batch)
+        self._beginnings.attach_to(batch)
 
     def _show_stepped(self, batch: Batch) -> None:
         """Rows of a step, or of a reset, whose last results were lost."""
@@ -524,7 +526,7 @@ class Source:
             self._send_resets(seed, options, in_parts=True)
             kinds = self._kinds.reset(rows, None)
             batch = Batch(rows, kinds, observations, None, None, None, infos)
-            self._beginnings.tell(batch)
+            self._beginnings.attach_to(batch)
             if self._unseen.are_there:
                 self._show_stepped(batch)
         else:
@@ -534,15 +536,15 @@ class Source:
                 _, mask = as_reset_of_all(seed, options, num_envs)
             kinds = self._kinds.reset(None, mask)
             batch = Batch(None, kinds, observations, None, None, None, infos)
-            self._beginnings.tell(batch)
+            self._beginnings.attach_to(batch)
             self.on_its_way = batch
             self._show(batch)
         self.on_its_way = batch
         return batch
 
 
-class Standing(NamedTuple):
-    """Where a pool stands.
+class PoolState(NamedTuple):
+    """The state of a pool.
 
     Attributes:
         begun: Steps and resets that have begun.

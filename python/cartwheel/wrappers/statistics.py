@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from cartwheel.wrappers.batch import Batch
 
-#: What of the state is about episodes that have ended.
+#: The entries of the state that concern ended episodes.
 _ENDED = ("window", "finished", "episode_count", "dropped")
-#: The names of what is reported.
+#: The names of the reported values.
 _SUCCESSES = ("success_once", "success_at_end")
 _FAILURES = ("fail_once", "fail_at_end")
 _REPORTS = frozenset((*SUCCESS, *FAIL))
@@ -35,8 +35,27 @@ _REPORTS = frozenset((*SUCCESS, *FAIL))
 _UNREPORTED: tuple[None, None] = (None, None)
 
 
-class RecordMetrics(KeepsState, VectorWrapper):
-    """Shows how each episode goes, in every step, and collects the episodes that have ended.
+class _ReportsEpisodes(KeepsState, VectorWrapper):
+    """The common part of wrappers that report episodes in the infos of steps.
+
+    A subclass has ``_episodes``, which counts the running episodes of all environments.
+    """
+
+    _changes_steps = False
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], buffer_length: int, stats_key: str) -> None:
+        self._buffer_length = as_integer("buffer_length", buffer_length, 1, limit=1 << 32)
+        check_stats_key(env, stats_key)
+        super().__init__(env)
+        self._stats_key, self._mask_key = stats_key, f"_{stats_key}"
+
+    @property
+    def _is_same_step(self) -> bool:
+        return self.autoreset_mode == AutoresetMode.SAME_STEP
+
+
+class RecordMetrics(_ReportsEpisodes):
+    """Reports the metrics of each running episode in every step, and collects ended episodes.
 
     The infos of every step (not of ``reset``) have ``"episode"``, a dictionary of arrays with one
     entry for each row of the batch. Keys and dtypes are the same in every step:
@@ -50,19 +69,19 @@ class RecordMetrics(KeepsState, VectorWrapper):
 
     The mask ``"_episode"`` is true where a complete episode ended in this step.
 
-    Success is what ``is_success``, or else ``success``, says in the infos of a step, and failure
-    what ``fail`` says: flags, numbers or arrays, all of which must be true. A step that says
-    nothing counts as false. Each pair is there from the first infos on that have such a key; those
-    of a reset suffice, though what they say does not count. Give it there if other code relies on
-    the pair from the first step on.
+    Success is read from ``is_success``, or else ``success``, in the infos of a step, and failure
+    from ``fail``: flags, numbers or arrays, all of which must be true. A step that reports neither
+    counts as false. Each pair is there from the first infos on that have such a key. Those of a
+    reset suffice, although their values do not count: set the key there if other code relies on the
+    pair from the first step on.
 
     The step that ends an episode shows the values of the ended episode, in every autoreset mode. In
     ``SAME_STEP`` the values of these rows are also in ``infos["final_info"]``, with zeros
     elsewhere, and success is read there. A row that is reset shows zeros, and frozen rows, or rows
     that a reset left alone, keep their values.
 
-    An episode that a failure cut short keeps its values in that step, and one of which a step was
-    lost, because a call raised, shows zeros until it ends. Neither is in the mask, in
+    An episode that a failure cut short keeps its values in that step. An episode that lost a step,
+    because a call raised, shows zeros until it ends. Neither is in the mask, in
     :meth:`finished` or in :meth:`mean`.
 
     It can be put around or inside of :class:`RecordEpisodeStatistics` if one of the two has another
@@ -86,7 +105,7 @@ class RecordMetrics(KeepsState, VectorWrapper):
 
     Args:
         env: A vector environment.
-        buffer_length: How many of the last complete episodes :meth:`mean` is about.
+        buffer_length: The number of last complete episodes whose mean :meth:`mean` returns.
         stats_key: The key in the infos.
 
     Raises:
@@ -96,22 +115,18 @@ class RecordMetrics(KeepsState, VectorWrapper):
             or reset, infos have the key already.
     """
 
-    _changes_steps = False
     _any_length = ("window", "finished")
-    #: How many episodes wait for :meth:`finished` at most.
-    _MOST_WAITING = 1 << 20
+    #: The maximum number of episodes that wait for :meth:`finished`.
+    _MAX_WAITING = 1 << 20
 
     def __init__(
         self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
         """Checks the arguments; steps nothing."""
-        size = as_integer("buffer_length", buffer_length, 1, 1 << 32)
-        check_stats_key(env, stats_key)
-        super().__init__(env)
-        self._stats_key = stats_key
-        self._mask_key = f"_{stats_key}"
-        is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        self._episodes = EpisodeMetrics(self.num_envs, is_same_step, size, self._MOST_WAITING)
+        super().__init__(env, buffer_length, stats_key)
+        self._episodes = EpisodeMetrics(
+            self.num_envs, self._is_same_step, self._buffer_length, self._MAX_WAITING
+        )
         #: Whether success was reported, and failure.
         self._reported = (False, False)
 
@@ -133,7 +148,7 @@ class RecordMetrics(KeepsState, VectorWrapper):
         columns, dropped = self._episodes.finished()
         if dropped:
             warnings.warn(
-                f"{dropped} finished episodes were dropped, since only {self._MOST_WAITING} wait: "
+                f"{dropped} finished episodes were dropped, since only {self._MAX_WAITING} wait: "
                 "call finished() more often",
                 RuntimeWarning,
                 stacklevel=2,
@@ -189,7 +204,7 @@ class RecordMetrics(KeepsState, VectorWrapper):
                 shown["_final_info"] = ended.copy()
 
     def _read(self, batch: Batch) -> tuple[Any, Any]:
-        """What the infos of a batch say of success and failure; refuses a key that is taken."""
+        """Returns the success and failure flags of a batch; refuses a key that is taken."""
         infos, key, mask_key = batch.infos, self._stats_key, self._mask_key
         finals = infos.get("final_info", ())
         if key in infos or mask_key in infos or key in finals or mask_key in finals:
@@ -224,7 +239,7 @@ class RecordMetrics(KeepsState, VectorWrapper):
         self._reported = state["reports_success"], state["reports_fail"]
 
 
-class RecordEpisodeStatistics(KeepsState, VectorWrapper):
+class RecordEpisodeStatistics(_ReportsEpisodes):
     """Reports the return, the length and the duration of each episode, in the step that ends it.
 
     Infos of a step that ends complete episodes get ``"episode"``, a dictionary of arrays with one
@@ -265,7 +280,7 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
 
     Args:
         env: A vector environment.
-        buffer_length: How many episodes the queues keep.
+        buffer_length: The number of episodes in the queues.
         stats_key: The key in the infos.
 
     Raises:
@@ -275,7 +290,6 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
             or reset, infos have the key already.
     """
 
-    _changes_steps = False
     _any_length = ("return_queue", "length_queue", "time_queue")
 
     def __init__(
@@ -285,16 +299,13 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
         stats_key: str = "episode",
     ) -> None:
         """Checks the arguments; steps nothing."""
-        buffer_length = as_integer("buffer_length", buffer_length, 1, limit=1 << 32)
-        check_stats_key(env, stats_key)
-        super().__init__(env)
-        self._stats_key, self._mask_key = stats_key, f"_{stats_key}"
-        is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        self._episodes = TimedEpisodes(self.num_envs, is_same_step, buffer_length)
+        super().__init__(env, buffer_length, stats_key)
+        size = self._buffer_length
+        self._episodes = TimedEpisodes(self.num_envs, self._is_same_step, size)
         self._queues: tuple[deque[float], deque[int], deque[float]] = (
-            deque(maxlen=buffer_length),
-            deque(maxlen=buffer_length),
-            deque(maxlen=buffer_length),
+            deque(maxlen=size),
+            deque(maxlen=size),
+            deque(maxlen=size),
         )
         self.episode_count = 0
         self.failed_count = 0
@@ -316,7 +327,7 @@ class RecordEpisodeStatistics(KeepsState, VectorWrapper):
         return self._filled_queues()[2]
 
     def _filled_queues(self) -> tuple[deque[float], deque[int], deque[float]]:
-        # Not in every step: hundreds of episodes may end in one, and most are never looked at.
+        # Not in every step: hundreds of episodes may end in one, and most queues are seldom read.
         queues: tuple[deque[Any], ...] = self._queues
         for queue, values in zip(queues, self._episodes.take_recent(), strict=True):
             if not self._is_frozen:

@@ -17,7 +17,7 @@ _NEW: Final = 1
 _BEGUN: Final = 2
 #: Several observations were lost, or it is not known whether any was.
 _SKIPPED: Final = 3
-#: More than there are wrappers.
+#: Above every number of wrappers.
 _ALL: Final = np.iinfo(np.intp).max
 
 
@@ -63,7 +63,7 @@ class Unseen:
         self._begun[rows] = counts + begun
         self.are_there = bool(self._what.any())
 
-    def doubt(self, rows: NDArray[np.int64], *, begins: bool = False) -> None:
+    def mark_uncertain(self, rows: NDArray[np.int64], *, begins: bool = False) -> None:
         """It is not known whether the results that these rows lost were seen, or were there.
 
         Args:
@@ -78,10 +78,10 @@ class Unseen:
         """All rows are shown, by a reset of some rows.
 
         Args:
-            kinds: What a batch of all rows is for those who have seen everything.
+            kinds: The kinds of a batch of all rows for wrappers that missed nothing.
 
         Returns:
-            What it is for the others, if there are any; and the rows that have begun an episode.
+            The batch for the others, if there are any; and the rows that have begun an episode.
         """
         new = (kinds == SHOWN) & (self._what > 0)
         begun = new & (self._what == _BEGUN)
@@ -94,10 +94,10 @@ class Unseen:
 
         Args:
             rows: The rows; ``None`` for all.
-            kinds: What the batch is for those who have seen everything.
+            kinds: The kinds of the batch for wrappers that missed nothing.
 
         Returns:
-            What it is for the others, if there are any; and the places of which the first
+            The batch for the others, if there are any; and the places of which the first
             observation of the episode was never shown.
         """
         at: Any = slice(None) if rows is None else rows
