@@ -1,4 +1,4 @@
-"""Atari environments by the vector environment of ale-py, with its edges wrapped.
+"""Atari environments by the vector environment of ale-py, with checked arguments.
 
 The extra is ``ale``: ``pip install 'cartwheel[ale]'``. ale-py is under the GPL-2.0; cartwheel
 imports it where it is installed, and contains nothing of it.
@@ -103,7 +103,7 @@ class AleVectorEnv(AtariVectorEnv):
         **keywords: Other keywords of ``AtariVectorEnv``, with its defaults.
 
     Raises:
-        TypeError: The keyword does not exist; the message says what was meant, or what exists.
+        TypeError: The keyword does not exist; the message suggests one, or lists all.
         ValueError: There is no such game, a number is out of range, or arguments exclude each
             other.
     """
@@ -431,7 +431,7 @@ def check_keywords(keywords: dict[str, Any]) -> None:
     """Raises if ale-py has no such keyword, or would not notice that a value makes no sense.
 
     Raises:
-        TypeError: The keyword does not exist; the message says what was meant, or what exists.
+        TypeError: The keyword does not exist; the message suggests one, or lists all.
         ValueError: A number is out of range.
     """
     known = keywords_of(AtariVectorEnv) | _OWN

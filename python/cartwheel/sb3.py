@@ -82,7 +82,7 @@ class CartwheelVecEnv(VecEnv):
     episode's last observation; the infos of the reset after it are in :attr:`reset_infos`.
 
     Args:
-        envs: What to step. A list of functions that make Gymnasium environments, one for each row,
+        envs: A list of functions that make Gymnasium environments, one for each row,
             as for :class:`cartwheel.VectorEnv`. Or an id or ``EnvSpec``, as for
             :func:`cartwheel.make_vec`: ids in the namespace ``cartwheel/`` are native. Or a
             :class:`cartwheel.VectorEnv` or :class:`cartwheel.NativeVectorEnv` in the mode
@@ -97,7 +97,7 @@ class CartwheelVecEnv(VecEnv):
             ``executor`` and ``num_workers``. ``SubprocVecEnv``'s ``start_method`` is ``context``.
 
     Raises:
-        TypeError: ``envs`` is nothing of that, there are keywords for a vector environment, or
+        TypeError: ``envs`` is none of these, there are keywords for a vector environment, or
             ``monitor`` is not a truth value.
         ValueError: The mode is not ``SAME_STEP``, batches do not have all rows, observations are
             nested deeper than one ``Dict`` or ``Tuple``, or several rows have the same
@@ -284,7 +284,7 @@ class CartwheelVecEnv(VecEnv):
 
         Raises:
             IndexError: A row does not exist.
-            TypeError: ``indices`` are no integers.
+            TypeError: ``indices`` are not integers.
             ValueError: A row is named twice.
         """
         if indices is None:
@@ -407,7 +407,7 @@ class PythonRows:
     """Environments written in Python, in their workers."""
 
     def __init__(self, envs: VectorEnv[Any, Any]) -> None:
-        """Reaches the environments of ``envs``."""
+        """Keeps ``envs``."""
         self._envs = envs
 
     def has(self, name: str, rows: list[int]) -> bool:
@@ -441,7 +441,7 @@ class NativeRows:
     """Environments written in Rust: they have parameters, and no wrappers."""
 
     def __init__(self, envs: NativeVectorEnv[Any, Any]) -> None:
-        """Reaches the environments of ``envs``."""
+        """Keeps ``envs``."""
         self._envs = envs
 
     def has(self, name: str, rows: list[int]) -> bool:  # noqa: ARG002 - they are all alike

@@ -1,4 +1,4 @@
-"""skrl's agents with the true next observations. Needs ``pip install 'cartwheel[skrl]'``.
+"""The true next observations for skrl's agents. Needs ``pip install 'cartwheel[skrl]'``.
 
 skrl's ``wrap_env(envs)`` takes the vector environments of cartwheel as they are. ``docs/trainers``
 explains which autoreset mode is right, and why.
@@ -26,13 +26,13 @@ __all__ = ["TrueNextObservations"]
 
 
 class TrueNextObservations:
-    """Lets an agent of skrl record what an episode's last step led to. Put it before the agent.
+    """Records the true next observation of an episode's last step. Put it before the agent.
 
     skrl's trainers record the observation that a step returns as the next one, and act on the same.
     In ``SAME_STEP`` that is the first observation of another episode wherever an episode ended: it
     is bootstrapped from after a truncation, and stored in replay memories. In ``NEXT_STEP`` the
-    next observations are right, but every episode is followed by a transition that never was: from
-    its last observation to the first of the next one, with reward 0 and not terminated. So use
+    next observations are right, but every episode is followed by a transition that did not happen:
+    from its last observation to the first of the next one, with reward 0 and not terminated. So use
     ``SAME_STEP`` and this class, which takes the rows that ended from ``infos["final_obs"]``. The
     other rows, and steps in which nothing ends, cost nothing.
 
@@ -84,7 +84,7 @@ class TrueNextObservations:
         """Records a step as the agent does, with the true next observations.
 
         Args:
-            next_observations: What the environments show, ``[N, size]``; not changed.
+            next_observations: As the environments return them, ``[N, size]``; not changed.
             terminated: Whether episodes have terminated, ``bool`` ``[N, 1]``.
             truncated: Whether episodes have been truncated, ``bool`` ``[N, 1]``.
             infos: The infos of the step, with ``final_obs`` where an episode ended.

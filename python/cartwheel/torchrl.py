@@ -107,7 +107,7 @@ class CartwheelEnv(GymLikeEnv):
             others, as ``rollout(…, break_when_all_done=True)`` needs it.)
         categorical_action_encoding: Whether discrete actions and observations are integers, as
             ``GymWrapper`` understands it; by default they are one-hot.
-        device: Where tensors go. ``None``: they stay on the CPU, and tensordicts have no device.
+        device: The device of tensors. ``None``: they stay on the CPU, and tensordicts have none.
         **keywords: Keywords of :class:`cartwheel.VectorEnv`, if ``envs`` are functions. The default
             of ``context`` is ``"forkserver"``, because forking a program that uses PyTorch's
             threads or CUDA is not safe for environments that use them, too.
@@ -144,7 +144,7 @@ class CartwheelEnv(GymLikeEnv):
                 vector.close()
             raise
 
-    # What a wrapper of TorchRL must have
+    # Required of a TorchRL wrapper
 
     def _check_kwargs(self, kwargs: dict[str, Any]) -> None:
         """Does nothing: the arguments are checked already."""
@@ -236,7 +236,7 @@ class CartwheelEnv(GymLikeEnv):
         return {name: read(observations[key]) for key, name, read in self._readers}
 
     def _completed(self, found: dict[str, Any], infos: dict[str, Any]) -> TensorDictBase:
-        """Makes the tensordict, and adds what readers find in the infos."""
+        """Makes the tensordict, and adds the results of info readers."""
         result = TensorDict._new_unsafe(found, batch_size=self.batch_size)
         if self.device is not None:
             result = result.to(self.device)
@@ -248,7 +248,7 @@ class CartwheelEnv(GymLikeEnv):
     # Resets
 
     def _reset(self, tensordict: TensorDictBase | None = None, **keywords: Any) -> TensorDictBase:
-        self._shown.clear()  # from now on, rows show something else
+        self._shown.clear()  # rows now show other observations
         mask = None if tensordict is None else tensordict.get("_reset", None)
         if mask is not None:
             rows = mask.numpy(force=True).reshape(-1)
@@ -287,7 +287,7 @@ class CartwheelEnv(GymLikeEnv):
             and _is_plain(tensordict)
         )
 
-    # What TorchRL would do after each step and need not
+    # Work of TorchRL after each step that is not needed
 
     @classmethod
     def _complete_done(cls, done_spec: Any, result: TensorDictBase) -> TensorDictBase:
@@ -317,8 +317,8 @@ def _is_plain(tensordict: TensorDictBase) -> bool:
 def _renewed(tensordict: TensorDictBase, fresh: Any, done: Any) -> TensorDictBase:
     """Returns the tensordict after a reset, which brought ``fresh``.
 
-    What a reset does not bring, such as what a policy wrote, is zero in the rows of ``done``, as
-    TorchRL has it; unless all rows were reset, then ``done`` is ``None``.
+    Entries without a value from the reset, such as those of a policy, are zero in the rows of
+    ``done``, as in TorchRL; unless all rows were reset, then ``done`` is ``None``.
     """
     entries = {**dict(fresh.items()), **dict(tensordict.items())}
     for name, entry in entries.items():

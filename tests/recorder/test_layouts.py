@@ -260,7 +260,7 @@ def test_only_successes_are_read_on_demand(tmp_path):
         assert good.success.sum() == 2
         np.testing.assert_array_equal(good.success, everything.success[:7])
     record(cartwheel.VectorEnv([NestedEnv], executor="inline"), tmp_path / "mute", 5)
-    with pytest.raises(ValueError, match="episode 0 does not say whether it succeeded"):
+    with pytest.raises(ValueError, match="episode 0 does not report success"):
         TrajectoryDataset(tmp_path / "mute" / "demo.h5", success_only=True)
 
 

@@ -13,20 +13,20 @@ from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset, trajectory_recorder
-from cartwheel.recorder.trajectory_recorder import MOST_WARNINGS
+from cartwheel.recorder.trajectory_recorder import MAX_WARNINGS
 from tests.support.comparison import assert_identical
 from tests.support.recordings import read_h5
 from tests.support.wrapping import D, N, S
 
 MODES = [N, S, D]
 FORMATS = ["maniskill", "minari"]
-MOST_INFOS = 24
+MAX_INFOS = 24
 
 
 @pytest.fixture
 def few_infos(monkeypatch):
     """Fewer infos are recorded, so that fewer steps show it."""
-    monkeypatch.setattr(trajectory_recorder, "MOST_INFOS", MOST_INFOS)
+    monkeypatch.setattr(trajectory_recorder, "MAX_INFOS", MAX_INFOS)
 
 
 class TellingEnv(gym.Env):
@@ -155,7 +155,7 @@ def test_what_is_left_out_is_named_once(tmp_path, mode, case):
 @pytest.mark.parametrize("mode", [N, S])
 def test_keys_that_change_from_episode_to_episode_cost_no_memory(tmp_path, mode):
     """Each episode has its own; the recorder forgets those of earlier ones."""
-    episodes = MOST_INFOS
+    episodes = MAX_INFOS
 
     class Renaming(TellingEnv):
         played = 0
@@ -177,8 +177,8 @@ def test_keys_that_change_from_episode_to_episode_cost_no_memory(tmp_path, mode)
         warnings.simplefilter("error")
         while envs.unwrapped.call("played")[0] <= episodes:
             envs.step(np.zeros(1, np.int64))
-    assert len(envs._trajectories._present) <= MOST_INFOS
-    assert len(envs._trajectories._buffer._tracks) <= MOST_INFOS + 4
+    assert len(envs._trajectories._present) <= MAX_INFOS
+    assert len(envs._trajectories._buffer._tracks) <= MAX_INFOS + 4
     envs.close()
     recorded = read_h5(tmp_path / "demo-v0" / "data" / "main_data.hdf5")
     assert len(recorded) >= episodes
@@ -196,21 +196,21 @@ def test_keys_that_change_in_every_step_are_bounded_and_the_warnings_too(tmp_pat
         tmp_path,
         "minari",
         lambda t: {f"key {t}": t, "always": t},
-        steps=MOST_INFOS + 40,
+        steps=MAX_INFOS + 40,
         rows=1,
-        length=MOST_INFOS + 30,
+        length=MAX_INFOS + 30,
     )
-    assert len(told) == MOST_WARNINGS
-    assert f"because the present episodes have {MOST_INFOS} others" in told[0]
+    assert len(told) == MAX_WARNINGS
+    assert f"because the present episodes have {MAX_INFOS} others" in told[0]
     assert "further ones are left out without a warning" in told[-1]
     recorded = infos_of(tmp_path)
-    assert len(recorded) == MOST_INFOS
-    assert recorded["always"].tolist() == list(range(MOST_INFOS + 31))
+    assert len(recorded) == MAX_INFOS
+    assert recorded["always"].tolist() == list(range(MAX_INFOS + 31))
 
 
 def test_refused_names_that_change_in_every_step_are_bounded_too(tmp_path):
     told = record(tmp_path, "minari", lambda t: {f"{t}\0": t}, steps=50, length=40)
-    assert len(told) == MOST_WARNINGS
+    assert len(told) == MAX_WARNINGS
 
 
 EMPTY = {
@@ -310,7 +310,7 @@ def test_options_of_every_form_are_in_the_metadata(tmp_path, form):
     else:
         with h5py.File(tmp_path / "demo-v0" / "data" / "main_data.hdf5") as file:
             attributes = dict(file["episode_0"].attrs)
-        known = json.loads(bytes(attributes["about"]))
+        known = json.loads(bytes(attributes["metadata"]))
         assert attributes["options/(1, 2)/3"] == "x"
         assert attributes["options/(1, 2)/empty"] == "{}"
         assert attributes["options/a/b"].tolist() == [1, 2]

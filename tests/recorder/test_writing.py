@@ -111,7 +111,7 @@ class Gate:
 
         def write(files, episode, write=ManiSkillFiles.write):
             assert self.opened.wait(30)
-            if episode.about["episode_id"] == self.fails_at:
+            if episode.metadata["episode_id"] == self.fails_at:
                 raise ValueError("chosen to fail")
             return write(files, episode)
 
@@ -357,11 +357,11 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
             ValueError,
             "'a b' is not the name of a Minari",
         ),
-        ({"envs": text}, TypeError, "has no fixed shape and dtype"),
-        ({"envs": envs.envs[0]}, TypeError, "needs a vector environment"),
+        ({"env": text}, TypeError, "has no fixed shape and dtype"),
+        ({"env": envs.envs[0]}, TypeError, "needs a vector environment"),
     ]
     for keywords, error, message in cases:
-        given = {"envs": envs, "output_dir": tmp_path / "new", "save_video": False, **keywords}
+        given = {"env": envs, "output_dir": tmp_path / "new", "save_video": False, **keywords}
         with pytest.raises(error, match=message):
             RecordEpisode(**given)
     assert {path.name for path in tmp_path.rglob("*")} <= {"file", "new"}

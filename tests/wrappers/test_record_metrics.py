@@ -425,7 +425,7 @@ def test_bad_arguments_are_refused_before_a_step():
     envs = INLINE(transcripts(2, 2))
     envs.reset()
     for length in (0, -1, 1.5, True):
-        with pytest.raises(ValueError, match="`buffer_length` must be an integer from 1"):
+        with pytest.raises(ValueError, match="`buffer_length` must be a positive integer"):
             RecordMetrics(envs, length)
     # Before 1.3, wrappers of Gymnasium that are dropped close `envs`.
     theirs, listed = gym.wrappers.vector.RecordEpisodeStatistics(envs), DictInfoToList(envs)

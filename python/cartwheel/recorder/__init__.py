@@ -1,4 +1,4 @@
-"""Records episodes and videos of vector environments, and reads the records."""
+"""Records episodes and videos of vector environments, and reads the recordings."""
 
 from cartwheel.recorder.dataset import TrajectoryDataset
 from cartwheel.recorder.record_episode import RecordEpisode

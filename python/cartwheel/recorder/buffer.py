@@ -39,7 +39,7 @@ class Track:
     __slots__ = ("chunks", "dtype", "fill", "first", "shape")
 
     def __init__(self, shape: tuple[int, ...], dtype: DTypeLike, fill: Any, first: int) -> None:
-        """Has no chunk yet."""
+        """Starts without a chunk."""
         self.shape, self.dtype, self.fill, self.first = shape, np.dtype(dtype), fill, first
         self.chunks: list[NDArray[Any]] = []
 
@@ -63,7 +63,7 @@ class EpisodeBuffer:
     """
 
     def __init__(self, num_envs: int) -> None:
-        """Has no tracks yet."""
+        """Starts without tracks."""
         self.lengths: NDArray[np.int64] = np.zeros(num_envs, np.int64)
         self._tracks: dict[Path, Track] = {}
         #: The first entry of each chunk, and the end of the last one.
@@ -117,7 +117,7 @@ class EpisodeBuffer:
         return episode
 
     def shrink(self) -> None:
-        """Gives back chunks that no present episode reaches, but for one."""
+        """Frees chunks that no present episode reaches, except one."""
         longest = int(self.lengths.max(initial=0))
         while len(self._bounds) > 3 and self._bounds[-3] > longest:
             self._bounds.pop()
@@ -161,21 +161,21 @@ class EpisodeBuffer:
             track.extend(len(self.lengths), entries)
 
 
-#: Where an array of an episode is: ``("obs",)``, or ``("obs", "camera", 0)`` in nested spaces.
+#: The place of an array in an episode: ``("obs",)``, or ``("obs", "camera", 0)`` in nested spaces.
 Path: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass
 class Episode:
-    """The steps of one episode, and what is known of it.
+    """The steps and the metadata of one episode.
 
     Attributes:
-        about: What ``episode_filter`` is given and the JSON file has.
+        metadata: As ``episode_filter`` gets it and the JSON file has it.
         arrays: Copies; observations and infos have one entry more than actions and rewards.
         groups: Parts of observations and actions without any array, such as an empty dictionary.
     """
 
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     arrays: dict[Path, NDArray[Any]]
     groups: list[Path] = field(default_factory=list)
 
@@ -259,8 +259,8 @@ def numbers(
     Args:
         infos: Of a batch.
         size: The rows of the batch.
-        leave_out: Is called with a path and a reason for numbers that cannot be told.
-        path: Comes before the names.
+        leave_out: Called with a path and a reason for numbers that cannot be recorded.
+        path: The prefix of the paths.
 
     Yields:
         A path, an array ``[size, ...]`` and the mask of the rows that have it.

@@ -37,7 +37,7 @@ class TrajectoryDataset:
         path: ManiSkill's ``.h5`` file; or Minari's folder, its ``data`` folder or its file.
         load_count: The number of episodes to read, from the first on; -1 for all.
         success_only: Whether episodes that did not succeed at their end are left out.
-        device: A device of PyTorch, for tensors; ``None`` for arrays of NumPy.
+        device: A device of PyTorch, for tensors; ``None`` for NumPy arrays.
 
     Attributes:
         obs: Observations before the actions, ``[transitions, ...]``, nested as recorded.
@@ -51,8 +51,8 @@ class TrajectoryDataset:
     Raises:
         FileNotFoundError: The file does not exist.
         TypeError: ``path`` is not a path.
-        ValueError: The file has no trajectories; ``success_only``, but an episode does not say
-            whether it succeeded; or ``load_count`` is wrong.
+        ValueError: The file has no trajectories; ``success_only``, but an episode has no report
+            of success; or ``load_count`` is wrong.
         ImportError: ``h5py`` is missing: ``pip install 'cartwheel[record]'``; or a ``device`` is
             given, and PyTorch is missing.
     """
@@ -85,15 +85,15 @@ class TrajectoryDataset:
             episodes = self.json_data.pop("episodes") if is_minari else self.json_data["episodes"]
             chosen = episodes if count < 0 else episodes[:count]
             if success_only:
-                chosen = [about for about in chosen if _succeeded(about)]
+                chosen = [metadata for metadata in chosen if _succeeded(metadata)]
             self.episodes: list[dict[str, Any]] = chosen
             prefix = "episode_" if is_minari else "traj_"
             forms = _forms(self.json_data) if is_minari else None
             progress = Progress(len(chosen))
             trajectories = []
-            for about in chosen:
+            for metadata in chosen:
                 progress.advance("reading")
-                group = file[f"{prefix}{about['episode_id']}"]
+                group = file[f"{prefix}{metadata['episode_id']}"]
                 trajectories.append(_read(group, h5py.Group, forms))
             progress.close()
         lengths = [len(trajectory["terminated"]) for trajectory in trajectories]
@@ -141,7 +141,7 @@ class TrajectoryDataset:
                 setattr(self, name, nested.apply(tensor, value))
 
     def __repr__(self) -> str:
-        """How much was read, and where."""
+        """The amount of data, and the file."""
         read = f"{len(self)} transitions of {len(self.episodes)} episodes"
         return f"<TrajectoryDataset, {read} in {self.path}>"
 
@@ -199,33 +199,35 @@ def _metadata(path: FilePath, file: Any, *, is_minari: bool) -> dict[str, Any]:
     known: dict[str, Any] = json.loads(sidecar.read_text("utf-8")) if sidecar.is_file() else {}
     prefix = "episode_" if is_minari else "traj_"
     numbers = sorted({int(name[len(prefix) :]) for name in file if name.startswith(prefix)})
-    if not (known or numbers or is_minari or "about" in file.attrs):
+    if not (known or numbers or is_minari or "metadata" in file.attrs):
         raise ValueError(f"{path} has no trajectories: there is no group `traj_0`.")
     if "episodes" not in known or len(known["episodes"]) != len(numbers):
-        if not known and "about" in file.attrs:
-            known = json.loads(bytes(file.attrs["about"]))
-        known["episodes"] = [_about(file[f"{prefix}{number}"], number) for number in numbers]
+        if not known and "metadata" in file.attrs:
+            known = json.loads(bytes(file.attrs["metadata"]))
+        known["episodes"] = [
+            _episode_metadata(file[f"{prefix}{number}"], number) for number in numbers
+        ]
     if not is_minari:
         known.setdefault("env_info", None)
     return known
 
 
-def _about(group: Any, number: int) -> dict[str, Any]:
-    if "about" in group.attrs:
-        about: dict[str, Any] = json.loads(bytes(group.attrs["about"]))
-        return about
+def _episode_metadata(group: Any, number: int) -> dict[str, Any]:
+    if "metadata" in group.attrs:
+        metadata: dict[str, Any] = json.loads(bytes(group.attrs["metadata"]))
+        return metadata
     terminated = group["terminated" if "terminated" in group else "terminations"]
-    about = {"episode_id": number, "elapsed_steps": len(terminated)}
-    return about | {flag: bool(group[flag][-1]) for flag in ("success", "fail") if flag in group}
+    metadata = {"episode_id": number, "elapsed_steps": len(terminated)}
+    return metadata | {flag: bool(group[flag][-1]) for flag in ("success", "fail") if flag in group}
 
 
-def _succeeded(about: dict[str, Any]) -> bool:
-    if "success" not in about:
+def _succeeded(metadata: dict[str, Any]) -> bool:
+    if "success" not in metadata:
         raise ValueError(
-            f"success_only=True, but episode {about['episode_id']} does not say whether it "
-            "succeeded: its infos had no 'success'."
+            f"success_only=True, but episode {metadata['episode_id']} does not report "
+            "success: its infos had no 'success'."
         )
-    return bool(about["success"])
+    return bool(metadata["success"])
 
 
 def _forms(known: dict[str, Any]) -> dict[str, Any]:
@@ -250,7 +252,7 @@ def _read(group: Any, kind: Any, forms: dict[str, Any] | None) -> dict[str, Any]
 
 
 def _tree(node: Any, kind: Any, form: dict[str, Any] | None) -> Any:
-    """What a group has; ``form`` is that of a space of Minari, if there is one."""
+    """The contents of a group; ``form`` is that of a Minari space, if there is one."""
     if not isinstance(node, kind):
         return node[()]
     if form is not None and form["type"] == "Tuple":

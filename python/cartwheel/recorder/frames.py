@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 IMAGES = ("rgb_array",)
 
 
-def obstacle(envs: Any, mode: AutoresetMode) -> str | None:
-    """Says why no video of a vector environment can be made; ``None`` if one can."""
+def why_no_video(envs: Any, mode: AutoresetMode) -> str | None:
+    """Returns the reason why a vector environment cannot be recorded as video, or ``None``."""
     bare = envs.unwrapped
     render_mode = getattr(envs, "render_mode", None)
     if render_mode not in IMAGES:
@@ -43,7 +43,7 @@ def obstacle(envs: Any, mode: AutoresetMode) -> str | None:
     return None
 
 
-class Camera:
+class FrameSource:
     """Draws some rows, and only these where the vector environment can.
 
     Args:
@@ -53,7 +53,7 @@ class Camera:
     """
 
     def __init__(self, envs: Any, rows: list[int], mode: AutoresetMode) -> None:
-        """Asks for the terminal frames of these rows, if they would be lost."""
+        """Requests the terminal frames of these rows in ``SAME_STEP``, where they would be lost."""
         self._envs = envs
         bare = envs.unwrapped
         self._draws_rows = "env_index" in inspect.signature(bare.render).parameters

@@ -1,4 +1,4 @@
-"""An HDF5 file that only ever gets whole episodes."""
+"""An HDF5 file to which whole episodes are added."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cartwheel.recorder.buffer import Path
 
-#: Of gzip, as ManiSkill's files have it.
+#: The level of gzip, as in ManiSkill's files.
 LEVEL = 5
 #: Bytes of a compressed chunk before compression, at most, if it has more than one entry.
 CHUNK_BYTES = 256 << 10
@@ -35,7 +35,7 @@ class H5File:
     """Adds episodes to a new HDF5 file, so that it is whole between two flushes.
 
     HDF5 cannot recover from a write that fails, so the bytes of an episode are reserved in the file
-    system before it is written. And a :class:`StagedFile` changes what is already there in one go,
+    system before it is written. A :class:`StagedFile` changes existing bytes in one short sequence,
     when the file is flushed; until then metadata stay in memory. So the file of a program that is
     killed has the episodes up to the last flush.
 
@@ -73,7 +73,7 @@ class H5File:
         """Makes sure that ``nbytes`` and a margin can be written.
 
         Raises:
-            OSError: There is no space; the file is as it was.
+            OSError: There is no space; the file is unchanged.
         """
         try:
             self._staged.reserve(self._file.id.get_filesize() + nbytes + MARGIN)
@@ -101,7 +101,7 @@ class H5File:
             **attributes: Of the group.
 
         Raises:
-            OSError: There is no space; the file is as it was.
+            OSError: There is no space; the file is unchanged.
         """
         self.reserve(sum(array.nbytes + (array.nbytes >> 8) + 4096 for array in arrays.values()))
         group = self._group(self._file.id, name)
@@ -121,13 +121,13 @@ class H5File:
         for key, value in attributes.items():
             self._attribute(group, key, value)
 
-    def note(self, **attributes: Any) -> None:
+    def set_attributes(self, **attributes: Any) -> None:
         """Sets attributes of the file itself."""
         for key, value in attributes.items():
             self._file.attrs[key] = value
 
     def flush(self) -> None:
-        """Makes what was written readable for others, also if the program is killed."""
+        """Makes written episodes readable for others, also if the program is killed."""
         self._file.flush()
         self._staged.commit()
         if self._file.id.get_mdc_size()[2] > CACHE_BYTES:
@@ -136,7 +136,7 @@ class H5File:
             self._file = self._open("r+")
 
     def close(self) -> None:
-        """Closes the file, and gives back what was reserved."""
+        """Closes the file, and frees reserved space."""
         if self._file:
             self._file.close()
         self._staged.close()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cartwheel.recorder.buffer import Episode, Path
 
-#: The version of Minari whose layout this is: the first that reads images that are no JPEG.
+#: The version of Minari whose layout this is: the first that reads images other than JPEG.
 LAYOUT_VERSION = "0.5.4"
 NAMES = {"obs": "observations", "terminated": "terminations", "truncated": "truncations"}
 #: The arrays of an episode.
@@ -81,20 +81,20 @@ class MinariFiles:
 
     def write(self, episode: Episode) -> bool:
         """Adds an episode; its number must be the next one."""
-        about, found = episode.about, episode.arrays
+        metadata, found = episode.metadata, episode.arrays
         arrays = {_path(path): found[path] for path in found if path[0] in PARTS}
         attributes = {
-            "id": about["episode_id"],
-            "total_steps": about["elapsed_steps"],
-            **_flat(about["reset_kwargs"].get("options") or {}, "options"),
-            "about": episode_attribute(about),
+            "id": metadata["episode_id"],
+            "total_steps": metadata["elapsed_steps"],
+            **_flat(metadata["reset_kwargs"].get("options") or {}, "options"),
+            "metadata": episode_attribute(metadata),
         }
-        if about["episode_seed"] is not None:
-            attributes["seed"] = about["episode_seed"]
+        if metadata["episode_seed"] is not None:
+            attributes["seed"] = metadata["episode_seed"]
         groups = map(_path, episode.groups)
-        self._file.write(f"episode_{about['episode_id']}", arrays, groups, **attributes)
+        self._file.write(f"episode_{metadata['episode_id']}", arrays, groups, **attributes)
         self._episodes += 1
-        self._steps += about["elapsed_steps"]
+        self._steps += metadata["elapsed_steps"]
         return True
 
     def flush(self) -> None:
@@ -128,10 +128,10 @@ def as_dataset_id(name: str) -> str:
 
 
 def space_form(space: Space[Any]) -> dict[str, Any]:
-    """Returns what Minari's ``deserialize_space`` reads.
+    """Returns a space in the form that Minari's ``deserialize_space`` reads.
 
     Raises:
-        TypeError: Minari knows no such space.
+        TypeError: Minari does not support the space.
     """
     if isinstance(space, Box):
         return {
@@ -182,7 +182,7 @@ def _path(path: Path) -> Path:
 
 
 def _flat(options: dict[str, Any], name: str) -> dict[str, Any]:
-    """Options as attributes, ``options/key/…``; what HDF5 cannot keep is JSON."""
+    """Options as attributes, ``options/key/…``; values that HDF5 cannot store are JSON."""
     flat: dict[str, Any] = {}
     for key, value in options.items():
         path = f"{name}/{key}"
@@ -247,13 +247,13 @@ class ManiSkillFiles:
             "commit_info": {"cartwheel_version": VERSION},
             **source,
         }
-        self._file.note(about=maniskill_header(self._header))
+        self._file.set_attributes(metadata=maniskill_header(self._header))
         self._file.flush()  # so that readers find a file without episodes
         self._episodes: list[dict[str, Any]] = []
 
     def write(self, episode: Episode) -> bool:
         """Adds an episode; its number must be the next one."""
-        about, found = episode.about, episode.arrays
+        metadata, found = episode.metadata, episode.arrays
         ordered = sorted(found, key=lambda path: MANISKILL_ORDER.index(str(path[0])))
         arrays: dict[Path, NDArray[Any]] = {path: found[path] for path in ordered}
         if ("actions",) in arrays:  # the loader stacks rows of them
@@ -261,9 +261,9 @@ class ManiSkillFiles:
             arrays[("actions",)] = actions.reshape(len(actions), -1)
         if ("rewards",) in arrays:
             arrays[("rewards",)] = arrays[("rewards",)].astype(np.float32)
-        name = f"traj_{about['episode_id']}"
-        self._file.write(name, arrays, episode.groups, about=episode_attribute(about))
-        self._episodes.append(about)
+        name = f"traj_{metadata['episode_id']}"
+        self._file.write(name, arrays, episode.groups, metadata=episode_attribute(metadata))
+        self._episodes.append(metadata)
         return True
 
     def flush(self) -> None:
@@ -276,19 +276,19 @@ class ManiSkillFiles:
         write_json(self.json_path, {**self._header, "episodes": self._episodes}, indent=2)
 
 
-def maniskill_header(about: dict[str, Any]) -> np.bytes_:
-    """Returns the metadata of a file as an attribute; without what may be long, if they are."""
-    text = to_json(about)
+def maniskill_header(metadata: dict[str, Any]) -> np.bytes_:
+    """Returns the metadata of a file as an attribute, without long entries if it is too large."""
+    text = to_json(metadata)
     if len(text) > ATTRIBUTE_BYTES:
-        env_info = {**about["env_info"], "env_kwargs": {}}
-        text = to_json({"env_info": env_info, "commit_info": about["commit_info"]})
+        env_info = {**metadata["env_info"], "env_kwargs": {}}
+        text = to_json({"env_info": env_info, "commit_info": metadata["commit_info"]})
     return np.bytes_(text)
 
 
-def episode_attribute(about: dict[str, Any]) -> np.bytes_:
+def episode_attribute(metadata: dict[str, Any]) -> np.bytes_:
     """Returns the metadata of an episode as an attribute, without options that are too large."""
-    text = to_json(about)
+    text = to_json(metadata)
     if len(text) > ATTRIBUTE_BYTES:
-        kept = {key: value for key, value in about["reset_kwargs"].items() if key != "options"}
-        text = to_json({**about, "reset_kwargs": kept})
+        kept = {key: value for key, value in metadata["reset_kwargs"].items() if key != "options"}
+        text = to_json({**metadata, "reset_kwargs": kept})
     return np.bytes_(text)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
     from numpy.typing import NDArray
 
-#: Keywords of ``make_vec`` that say how many environments there were, and how they were stepped.
+#: Keywords of ``make_vec`` that concern the vector environment, not one environment.
 VECTOR_KEYWORDS = ("num_envs", "vectorization_mode", "vector_kwargs", "wrappers")
 
 
 def to_json(value: Any, **keywords: Any) -> str:
-    """Returns JSON; arrays become lists, and objects that have no form in JSON their ``repr``."""
+    """Returns JSON; arrays become lists, and objects without a JSON form their ``repr``."""
     try:
         return json.dumps(value, default=_plain, **keywords)
     except TypeError:  # a key that is neither text nor a number
@@ -94,7 +94,7 @@ class Origins:
     """
 
     def __init__(self, num_envs: int) -> None:
-        """No environment was reset yet."""
+        """Starts before the first reset."""
         self._row_seeds = np.full(num_envs, -1, np.int64)
         self._episode_seeds = np.full(num_envs, -1, np.int64)
         self._numbers = np.full(num_envs, -1, np.int64)
@@ -135,8 +135,8 @@ class Origins:
         """These environments were replaced, or continue from states: their seed is unknown."""
         self._row_seeds[rows] = self._numbers[rows] = -1
 
-    def about(self, row: int) -> dict[str, Any]:
-        """Returns what is known of the present episode of an environment."""
+    def metadata(self, row: int) -> dict[str, Any]:
+        """Returns the seeds, options and number of the present episode of an environment."""
         episode_seed, row_seed = (
             None if seeds[row] < 0 else int(seeds[row])
             for seeds in (self._episode_seeds, self._row_seeds)
@@ -153,7 +153,7 @@ class Origins:
 
 
 class States:
-    """Asks a vector environment for states.
+    """Saves states of the rows of a vector environment.
 
     Args:
         envs: It has the method ``get_state``.
@@ -161,7 +161,7 @@ class States:
     """
 
     def __init__(self, envs: Any, *, required: bool) -> None:
-        """Asks nothing yet."""
+        """Saves nothing yet."""
         self._envs, self._required = envs, required
         #: Whether environments can be saved; ``None`` before that was tried.
         self._known: bool | None = None

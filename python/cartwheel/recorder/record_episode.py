@@ -14,7 +14,7 @@ from cartwheel._internal.literals import check_choice
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.recorder.buffer import Episode
-from cartwheel.recorder.frames import Camera, obstacle
+from cartwheel.recorder.frames import FrameSource, why_no_video
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.metadata import Origins, States
 from cartwheel.recorder.trajectory_recorder import FLAGS, TrajectoryRecorder
@@ -69,7 +69,7 @@ class RecordEpisode(VectorWrapper):
     with a warning that names the key and the reason: a key that no file can have or that another
     one has already, shapes that change, and more than 512 keys in the present episodes.
 
-    Besides what ManiSkill writes, the metadata of an episode have ``env_index``, ``row_seed`` and
+    In addition to ManiSkill's, the metadata of an episode have ``env_index``, ``row_seed`` and
     ``episode_in_row``: the row played its episodes one after the other from ``row_seed``, and this
     is the one with that number, from 0. ``episode_seed`` is null unless a reset gave the seed. Of a
     row that continues from a state (``set_state``), no seed is known until one is given.
@@ -88,22 +88,22 @@ class RecordEpisode(VectorWrapper):
         save_video: Whether videos are made; by default, where images can be rendered.
         info_on_video: Whether rewards and numbers of the infos are written on the frames.
         save_on_reset: Whether episodes that are cut short are written.
-        save_video_trigger: Is called with the number of steps so far; frames of steps for which it
-            is false are left out.
+        save_video_trigger: Called with the number of steps so far; frames of steps for which it
+            returns false are left out.
         max_steps_per_video: Videos are cut after this number of steps.
-        clean_on_close: As ManiSkill has it; numbers have no gaps in any case.
+        clean_on_close: For compatibility with ManiSkill; numbers never have gaps.
         record_reward: Whether rewards are written.
         video_fps: Frames per second.
-        source_type: A word for the origin of the actions, for the metadata.
+        source_type: The origin of the actions in one word, for the metadata.
         source_desc: A longer text for it.
         record_env_state: Whether states are recorded from ``get_state``: as ``bytes``, padded, and
             ``length``, which is 0 where a state could not be had, such as a terminal one in
             ``SAME_STEP``. By default, where environments can be saved. Each state takes the caller
             some 2 µs, and longer in Python environments; false saves that.
-        avoid_overwriting_video: As ManiSkill has it; videos are never overwritten.
+        avoid_overwriting_video: For compatibility with ManiSkill; videos are never overwritten.
         video_envs: Rows that have a video for each episode; or ``"tile"``: one video of all rows.
-        episode_filter: Is called with the metadata of an episode that is over, and says whether it
-            is written; also its video.
+        episode_filter: Called with the metadata of an ended episode; returns whether the episode
+            and its video are written.
         format: ``"maniskill"`` or ``"minari"``.
         queue_mb: Megabytes that may wait for the thread; a step that would exceed them waits.
 
@@ -188,7 +188,7 @@ class RecordEpisode(VectorWrapper):
             output = VideoOutput(folder, self._writer, video_fps, max_steps_per_video, numbers)
             self._videos = VideoRecorder(
                 self.num_envs,
-                Camera(env, filmed, self._source.autoreset_mode),
+                FrameSource(env, filmed, self._source.autoreset_mode),
                 TiledVideo(output, self.num_envs)
                 if isinstance(video_envs, str)
                 else EpisodeVideos(output, filmed),
@@ -205,7 +205,7 @@ class RecordEpisode(VectorWrapper):
         self._returns = np.zeros(self.num_envs)
         self._episodes = itertools.count()
         self._steps = 0
-        #: Whether a reset keeps what it cuts short.
+        #: Whether a reset keeps the episodes that it cuts short.
         self._saves = True
         self._is_closed = False
 
@@ -218,12 +218,12 @@ class RecordEpisode(VectorWrapper):
     def _can_have_videos(self, save_video: bool | None) -> bool:  # noqa: FBT001 - an argument
         if save_video is not None and not save_video:
             return False
-        wrong = obstacle(self, self._source.autoreset_mode)
+        wrong = why_no_video(self, self._source.autoreset_mode)
         if save_video and wrong is not None:
             raise ValueError(f"no video of {self.env} can be made: {wrong}.")
         return wrong is None
 
-    # What is called
+    # Calls
 
     def reset(self, *, seed: Any = None, options: ResetOptions = None, save: bool = True) -> Reset:
         """Resets every environment, or the rows that ``options`` select.
@@ -357,32 +357,34 @@ class RecordEpisode(VectorWrapper):
         self._open[row] = False
         length = int(self._trajectories.lengths(row))
         keep = keep and length > 0
-        arrays, about = {}, {}
+        arrays, metadata = {}, {}
         if keep:
             arrays = self._trajectories.cut(row)
-            about = self._about(row, flags, arrays)
-            keep = self._filter is None or bool(self._filter(dict(about)))
+            metadata = self._metadata_of(row, flags, arrays)
+            keep = self._filter is None or bool(self._filter(dict(metadata)))
         videos = self._videos.end(row, keep=keep) if self._videos is not None else []
         if not keep or self._files is None:
             return
-        about = {"episode_id": next(self._episodes), **about}
+        metadata = {"episode_id": next(self._episodes), **metadata}
         if not self._record_reward:
             del arrays["rewards",]
         for name, last in zip(("terminated", "truncated"), flags, strict=True):
             arrays[name,] = np.zeros(length, np.bool_)
             arrays[name,][-1] = last
         groups = self._trajectories.groups
-        write, episode = self._files.write, Episode(about, arrays, groups)
+        write, episode = self._files.write, Episode(metadata, arrays, groups)
 
         def task() -> bool:
             if videos:  # they are complete: their tasks came before this one
-                about["videos"] = [video.name for video in videos if video.name is not None]
+                metadata["videos"] = [video.name for video in videos if video.name is not None]
             return write(episode)
 
         self._writer.put(task, episode.nbytes)
 
-    def _about(self, row: int, flags: tuple[bool, bool], arrays: dict[Any, Any]) -> dict[str, Any]:
-        origin = self._origins.about(row)
+    def _metadata_of(
+        self, row: int, flags: tuple[bool, bool], arrays: dict[Any, Any]
+    ) -> dict[str, Any]:
+        origin = self._origins.metadata(row)
         flagged = {
             flag: bool(np.all(arrays[path][-1]))
             for flag in FLAGS

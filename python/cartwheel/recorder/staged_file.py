@@ -1,4 +1,4 @@
-"""A file whose old bytes change all at once."""
+"""A file whose committed bytes change in one short sequence of writes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ STEP = 4 << 20
 #: the tree that sorts them, and the tree before its leaves, which may have been split. Between two
 #: of these writes the file is whole, too; but for the names, if they are in two pieces.
 ORDER: Final = (b"HEAP", b"TREE", b"SNOD")
-#: What the header of a heap has instead of the first free byte.
+#: The value in the header of a heap without free bytes.
 NO_FREE_BYTES = (1).to_bytes(8, "little")
 
 
 def _allocate(descriptor: int, start: int, length: int) -> None:
-    """Takes space on the disk for bytes of a file, which grows.
+    """Allocates disk space for bytes of a file, which grows.
 
     Raises:
-        OSError: It is not there, or cannot be taken in advance, as on macOS.
+        OSError: There is not enough, or the platform cannot allocate in advance, as macOS.
     """
     if not hasattr(os, "posix_fallocate"):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -34,12 +34,12 @@ def _allocate(descriptor: int, start: int, length: int) -> None:
 
 
 class StagedFile(io.RawIOBase):
-    """A file in which HDF5 writes, and that is whole at any time when the program is killed.
+    """A file for HDF5 that is whole whenever the program is killed.
 
-    Nothing refers to bytes behind those of the last :meth:`commit`, so they are written at once.
+    No committed byte refers to bytes after the last :meth:`commit`, so these are written at once.
     Changes to the bytes before them are kept in memory, and :meth:`commit` writes these few pieces
-    one after the other, within microseconds. HDF5 itself would mix them with the rest, for as
-    long as a flush takes.
+    one after the other, within microseconds. HDF5 itself would mix them with other
+    writes during the whole flush.
 
     Args:
         path: The file, which must not exist.
@@ -61,32 +61,32 @@ class StagedFile(io.RawIOBase):
         self._committed = 0
         self._staged: list[tuple[int, bytes]] = []
 
-    # What the driver of h5py calls
+    # Called by the driver of h5py
 
     def readable(self) -> bool:
-        """It is."""
+        """Returns true."""
         return True
 
     def writable(self) -> bool:
-        """It is."""
+        """Returns true."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Returns true."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Moves to a place."""
+        """Sets the position."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         self._at = start + offset
         return self._at
 
     def tell(self) -> int:
-        """The place."""
+        """Returns the position."""
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Reads at the place, with the changes that are not committed."""
+        """Reads at the position, including changes that are not committed."""
         view = memoryview(buffer).cast("B")
         count = max(0, min(len(view), self._size - self._at))
         read = os.pread(self._descriptor, count, self._at)
@@ -100,7 +100,7 @@ class StagedFile(io.RawIOBase):
         return count
 
     def write(self, piece: memoryview | bytes) -> int:  # type: ignore[override]
-        """Writes at the place: at once behind the last commit, otherwise with the next one."""
+        """Writes at the position: at once after the last commit, otherwise with the next one."""
         view = memoryview(piece).cast("B")
         offset, end = self._at, self._at + len(view)
         old = max(0, min(end, self._committed) - offset)
@@ -119,13 +119,13 @@ class StagedFile(io.RawIOBase):
     def flush(self) -> None:
         """Nothing is buffered; :meth:`commit` says when."""
 
-    # What the recorder calls
+    # Called by the recorder
 
     def reserve(self, end: int) -> None:
-        """Makes sure that the file can grow to ``end`` bytes.
+        """Reserves disk space so that the file can grow to ``end`` bytes.
 
         Raises:
-            OSError: It cannot; it is as it was.
+            OSError: There is no space; the file is unchanged.
         """
         size = os.fstat(self._descriptor).st_size
         if end <= size:
@@ -154,14 +154,14 @@ class StagedFile(io.RawIOBase):
             if piece[:4] == b"HEAP" and len(piece) == 32
         ]
         if not _overlap(staged):
-            staged.sort(key=self._turn)
+            staged.sort(key=self._rank)
             staged[1:1] = listless
         for offset, piece in staged:
             _write(self._descriptor, memoryview(piece), offset)
         self._committed = self._size
 
-    def _turn(self, staged: tuple[int, bytes]) -> int:
-        """When a piece is written: first the superblock, which has the size, then what is new."""
+    def _rank(self, staged: tuple[int, bytes]) -> int:
+        """Returns the rank of a piece: first the superblock with the size, then new pieces."""
         offset, piece = staged
         if offset == 0:
             return -2
@@ -170,7 +170,7 @@ class StagedFile(io.RawIOBase):
         return -1 if is_new or signature not in ORDER else ORDER.index(signature)
 
     def close(self) -> None:
-        """Commits, gives back what was reserved, and closes the file."""
+        """Commits, frees reserved space, and closes the file."""
         if self._descriptor >= 0:
             self.commit()
             os.ftruncate(self._descriptor, self._size)
@@ -180,7 +180,7 @@ class StagedFile(io.RawIOBase):
 
 
 def _overlap(staged: list[tuple[int, bytes]]) -> bool:
-    """Whether a byte is written twice, so that the order must not change."""
+    """Whether pieces overlap, so that their order must not change."""
     by_offset = sorted(staged, key=lambda one: one[0])
     return any(
         first[0] + len(first[1]) > second[0] for first, second in itertools.pairwise(by_offset)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 #: The infos that both layouts have.
 FLAGS = ("success", "fail")
-#: Infos of the present episodes that are recorded at most: each has an entry for every step.
-MOST_INFOS = 512
-#: Warnings of infos that are left out, at most.
-MOST_WARNINGS = 16
+#: The maximum number of recorded infos of the present episodes: each has an entry for every step.
+MAX_INFOS = 512
+#: The maximum number of warnings about infos that are left out.
+MAX_WARNINGS = 16
 
 
 class TrajectoryRecorder:
@@ -241,27 +241,27 @@ class TrajectoryRecorder:
             self._leave_out(name, "a file has no such name")
             return False
         rivals = [other for other in self._present if _clash(path, other)]
-        if rivals or len(self._present) >= MOST_INFOS:
+        if rivals or len(self._present) >= MAX_INFOS:
             for other in [other for other, rows in self._present.items() if not rows.any()]:
                 del self._present[other]
                 self._buffer.drop_track(other)
         if any(other in self._present for other in rivals):
             self._leave_out(name, "it is a number and a dictionary of numbers in one episode")
             return False
-        if len(self._present) >= MOST_INFOS:
-            self._leave_out(name, f"the present episodes have {MOST_INFOS} others")
+        if len(self._present) >= MAX_INFOS:
+            self._leave_out(name, f"the present episodes have {MAX_INFOS} others")
             return False
         return True
 
     def _leave_out(self, name: Path, reason: str) -> None:
         """Warns, once for each name and of few names, that an info is not recorded."""
-        if not self._keeps_infos or name in self._refused or len(self._refused) >= MOST_WARNINGS:
+        if not self._keeps_infos or name in self._refused or len(self._refused) >= MAX_WARNINGS:
             return
         self._refused.add(name)
         last = "; further ones are left out without a warning"
         warnings.warn(
             f"the info {'/'.join(map(str, name))!r} is left out of the recording, because {reason}"
-            f"{last if len(self._refused) == MOST_WARNINGS else ''}",
+            f"{last if len(self._refused) == MAX_WARNINGS else ''}",
             stacklevel=2,
         )
 

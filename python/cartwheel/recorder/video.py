@@ -1,4 +1,4 @@
-"""Videos of single environments or of all in tiles, encoded while they are filmed."""
+"""Videos of single environments, or of all in tiles, encoded while they are recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.recorder.frames import Camera
+    from cartwheel.recorder.frames import FrameSource
     from cartwheel.recorder.writer import Writer
     from cartwheel.wrappers.batch import Batch
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class VideoOutput:
-    """Where videos are encoded and put.
+    """The folder, the thread and the format of videos.
 
     Attributes:
         folder: The folder of the files.
         writer: The thread that encodes.
         fps: Frames per second.
-        longest: Steps of a video at most; ``None`` for any number.
+        max_steps: The maximum number of steps of a video; ``None`` for any number.
         numbers: The numbers of the files.
     """
 
     folder: FilePath
     writer: Writer
     fps: float
-    longest: int | None
+    max_steps: int | None
     numbers: Iterator[int]
 
     def open(self, suffix: str = "") -> Video:
@@ -55,19 +55,19 @@ class VideoOutput:
 
 
 class Video:
-    """The frames of one video, on their way to the writer.
+    """The frames of one video, which the writer encodes.
 
     Attributes:
-        frames: How many there are.
+        frames: The number of frames.
         file: The video.
     """
 
     def __init__(self, file: VideoFile, writer: Writer) -> None:
-        """Has no frame."""
+        """Starts without a frame."""
         self.file, self._writer, self.frames = file, writer, 0
 
     def add(self, frame: Frame, captions: Callable[[Frame], Frame] | None = None) -> None:
-        """Adds a frame, which is the video's from now on."""
+        """Adds a frame, which the caller no longer uses."""
         file = self.file
         if captions is None:
             self._writer.put(lambda: file.add(frame), frame.nbytes)
@@ -84,12 +84,12 @@ class EpisodeVideos:
     """A video for each episode of some environments.
 
     Args:
-        output: Where they are made.
+        output: The folder, thread and format.
         rows: The environments.
     """
 
     def __init__(self, output: VideoOutput, rows: list[int]) -> None:
-        """Has no frame yet."""
+        """Starts without a frame."""
         self._output, self.rows = output, rows
         self._videos: dict[int, Video] = {}
         #: Videos that were cut from the present episode of a row.
@@ -102,11 +102,11 @@ class EpisodeVideos:
 
     def step(self, frames: dict[int, Frame], captions: dict[int, list[str]]) -> None:
         """Adds frames of a step."""
-        longest = self._output.longest
+        max_steps = self._output.max_steps
         for row, frame in frames.items():
             video = self._video(row)
             video.add(frame, _captioner(captions.get(row)))
-            if longest is not None and video.frames > longest:
+            if max_steps is not None and video.frames > max_steps:
                 self._cut.setdefault(row, []).append(self._videos.pop(row))
                 self._video(row).add(frame, _captioner(captions.get(row)))
 
@@ -134,12 +134,12 @@ class TiledVideo:
     """A video of all environments, row by row in a square of tiles.
 
     Args:
-        output: Where it is made.
+        output: The folder, thread and format.
         num_envs: The number of tiles.
     """
 
     def __init__(self, output: VideoOutput, num_envs: int) -> None:
-        """Has no frame yet."""
+        """Starts without a frame."""
         self._output = output
         self.rows = list(range(num_envs))
         self._columns = math.ceil(math.sqrt(num_envs))
@@ -153,7 +153,7 @@ class TiledVideo:
             self._open()
 
     def step(self, frames: dict[int, Frame], captions: dict[int, list[str]]) -> None:
-        """Adds a frame with what rows show after a step."""
+        """Adds a frame of all rows after a step."""
         self._paint({row: _captioned(frame, captions.get(row)) for row, frame in frames.items()})
         if self._canvas is None:
             return
@@ -162,8 +162,8 @@ class TiledVideo:
         else:
             self._video.add(self._canvas.copy())
         assert self._video is not None
-        longest = self._output.longest
-        if longest is not None and self._video.frames > longest:
+        max_steps = self._output.max_steps
+        if max_steps is not None and self._video.frames > max_steps:
             self.close(keep=True)
             self._open()
 
@@ -210,32 +210,32 @@ def free_numbers(folder: FilePath) -> Iterator[int]:
 
 
 class VideoRecorder:
-    """Draws what filmed rows show, and hands it to their videos.
+    """Draws recorded rows and adds the frames to their videos.
 
     Args:
         num_envs: The number of environments.
-        camera: Draws rows.
+        frames: Draws rows.
         videos: The videos of the rows.
-        trigger: Whether a step is filmed, by its number; ``None``: all are.
+        trigger: Whether a step is drawn, by its number; ``None``: all are.
         has_captions: Whether numbers are written on the frames.
     """
 
     def __init__(
         self,
         num_envs: int,
-        camera: Camera,
+        frames: FrameSource,
         videos: EpisodeVideos | TiledVideo,
         trigger: Callable[[int], bool] | None,
         *,
         has_captions: bool,
     ) -> None:
         """Draws nothing yet."""
-        self._camera, self._videos, self._trigger = camera, videos, trigger
+        self._frames, self._videos, self._trigger = frames, videos, trigger
         self._has_captions = has_captions
         self._is_tiled = isinstance(videos, TiledVideo)
         self._is_filmed = np.zeros(num_envs, np.bool_)
         self._is_filmed[videos.rows] = True
-        #: What rows show that are filmed in the present batch; ``None``: nothing is filmed.
+        #: The frames of recorded rows in the present batch; ``None``: nothing is drawn.
         self._drawn: dict[int, Any] | None = None
 
     def draw(self, number: int, rows: Rows, steps: Mask, begins: Mask) -> None:
@@ -253,7 +253,7 @@ class VideoRecorder:
         wanted = (steps | begins) & self._is_filmed[rows]
         if self._is_tiled:
             wanted = wanted & ~(steps & begins)  # the terminal frame is shown, and then the next
-        self._drawn = self._camera.draw(rows[wanted].tolist())
+        self._drawn = self._frames.draw(rows[wanted].tolist())
 
     def step(
         self, batch: Batch, rows: Rows, steps: Mask, begins: Mask, lengths: Rows, returns: Any
@@ -274,9 +274,9 @@ class VideoRecorder:
         places = np.flatnonzero(steps & self._is_filmed[rows])
         filmed = list(zip(rows[places].tolist(), places.tolist(), strict=True))
         gone = [(row, place) for row, place in filmed if begins[place]]
-        frames = self._camera.finals(batch.infos, gone) if gone else {}
+        frames = self._frames.finals(batch.infos, gone) if gone else {}
         frames |= {row: drawn[row] for row, place in filmed if not begins[place]}
-        if self._is_tiled:  # also what rows show that were reset meanwhile
+        if self._is_tiled:  # also the frames of rows that were reset meanwhile
             frames |= {row: frame for row, frame in drawn.items() if row not in frames}
         captions = {}
         if self._has_captions:

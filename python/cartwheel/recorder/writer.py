@@ -18,10 +18,10 @@ from cartwheel.workers.faults import Fault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: What the thread does; returns whether there is something to flush afterwards.
+#: A task of the thread; returns whether a flush is needed afterwards.
 Task: TypeAlias = "Callable[[], bool]"
 
-#: Seconds after which what was written is flushed, at most.
+#: The maximum number of seconds between a write and its flush.
 FLUSH_S = 0.25
 
 
@@ -56,7 +56,7 @@ class Writer:
         """Adds a task, then waits while the queue is too long."""
         with self._changed:
             if self._fault is not None:
-                return  # `check` tells
+                return  # `check` raises it
             self._tasks.append((task, nbytes))
             self._bytes += nbytes
             self._changed.notify_all()
@@ -89,7 +89,7 @@ class Writer:
         self.check()
 
     def close(self) -> None:
-        """Writes what is waiting and ends the thread; raises nothing."""
+        """Writes the rest of the queue and ends the thread; raises nothing."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -174,7 +174,7 @@ def make_files(
 
     Args:
         envs: The recorded vector environment.
-        folder: Where they are put.
+        folder: The folder of the files.
         name: Their name; ``None``: date and time, and a number if that is taken.
         form: The layout.
         source: Entries of the metadata.
