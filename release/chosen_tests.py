@@ -16,7 +16,7 @@ CHOSEN = {
     "tests/workers/test_workers_that_are_restarted.py": "a worker is killed and started again",
     "tests/returns": "arithmetic in blocks and over threads",
     "tests/wrappers/test_image_plans.py": "images without AVX2",
-    "tests/wrappers/test_beside_gymnasium.py": "statistics, stacks, normalisation",
+    "tests/wrappers/test_with_gymnasium.py": "statistics, stacks, normalisation",
     "tests/wrappers/test_row_kinds.py": "what each row is",
     "tests/envpool/test_forms.py": "the interface of EnvPool",
     "tests/envpool/test_episodes.py": "rows of EnvPool from end to end",

@@ -226,8 +226,7 @@ class CartwheelVecEnv(VecEnv):
         """
         if isinstance(self.vector_env, NativeVectorEnv):
             raise AttributeError(  # noqa: TRY004 - as for other rows without objects
-                "native environments are no objects of Python; use get_attr, set_attr and "
-                "env_method"
+                "native environments are not Python objects; use get_attr, set_attr and env_method"
             )
         return self.vector_env.envs
 

@@ -1,4 +1,4 @@
-"""Success is read for each episode, and values that are no flags are refused."""
+"""Success is read for each episode, and values other than flags are refused."""
 
 from functools import partial
 

@@ -50,7 +50,7 @@ def test_failed_steps_are_not_written(tmp_path):
             driven = drive(record(envs, folder), script, way)
             rows = recorded_episodes(folder, 3)
             assert_recorded(rows, expected_episodes(driven, script, space))
-            # After a failure the environment is another one, with a seed that nobody gave.
+            # After a failure the environment is another one, with an unknown seed.
             assert [about["row_seed"] for _, about in rows[0]][:1] == [1]
             assert rows[0][-1][1]["row_seed"] is None
 

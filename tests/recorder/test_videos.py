@@ -220,7 +220,7 @@ def test_no_video_is_overwritten(tmp_path):
     for _ in range(2):
         envs = RecordEpisode(painters(), tmp_path, False)
         envs.reset()
-        (tmp_path / "6_row_0.mp4").write_bytes(b"d")  # meanwhile, by somebody else
+        (tmp_path / "6_row_0.mp4").write_bytes(b"d")  # meanwhile, by another program
         for _ in range(6):
             envs.step(np.zeros(3, int))
         envs.close()

@@ -174,7 +174,7 @@ def test_an_episode_can_be_read_soon_after_its_end(tmp_path, monkeypatch):
     recorder = record(tmp_path)
     recorder.reset()
     walk(recorder, 3)
-    assert flushed.wait(30)  # and nobody asked for it
+    assert flushed.wait(30)  # without a call of `flush`
     assert writer.FLUSH_S == 0.25
     (tmp_path / "copy.h5").write_bytes((tmp_path / "demo.h5").read_bytes())
     assert len(TrajectoryDataset(tmp_path / "copy.h5")) == 3

@@ -264,7 +264,7 @@ def test_a_discount_is_one_number_or_one_for_each_row(name, argument):
     text = f"`{argument}` must be in [0, 1], got 1.5 at [2, 1]"
     with pytest.raises(ValueError, match=re.escape(text)):
         call(name, arrays, valid=valid, **{argument: array})
-    valid[2, 1] = False  # rows that are no transitions may have any value
+    valid[2, 1] = False  # rows that are not transitions may have any value
     call(name, arrays, valid=valid, **{argument: array})
 
 

@@ -11,14 +11,14 @@ from tests.support.random_rollouts import ENVS, STEPS, rollout
 
 FLAGS = {key: rollout()[key] for key in ("terminated", "truncated")}
 NO_FLAGS = {key: np.zeros((STEPS, ENVS), bool) for key in ("terminated", "truncated")}
-NOBODY = np.zeros(ENVS, bool)
+NO_ROW = np.zeros(ENVS, bool)
 VALUES = np.arange((STEPS + 1) * ENVS, dtype=float).reshape(STEPS + 1, ENVS)
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, "SameStep", "same_step", "SAME_STEP"])
 def test_every_name_of_a_mode_is_accepted(mode):
-    assert returns.valid_mask(mode, **FLAGS, prev_done=NOBODY).all()
-    assert returns.is_first(mode, **FLAGS, prev_done=NOBODY, initial=~NOBODY)[0].all()
+    assert returns.valid_mask(mode, **FLAGS, prev_done=NO_ROW).all()
+    assert returns.is_first(mode, **FLAGS, prev_done=NO_ROW, initial=~NO_ROW)[0].all()
     then = returns.next_values(mode, VALUES, **FLAGS, bootstrap="never")
     np.testing.assert_array_equal(then, VALUES[1:])
 
@@ -26,8 +26,8 @@ def test_every_name_of_a_mode_is_accepted(mode):
 @pytest.mark.parametrize("mode", ["nope", "", None, 3])
 def test_an_unknown_mode_is_refused(mode):
     for call_it in (
-        lambda: returns.valid_mask(mode, **FLAGS, prev_done=NOBODY),
-        lambda: returns.is_first(mode, **FLAGS, prev_done=NOBODY, initial=NOBODY),
+        lambda: returns.valid_mask(mode, **FLAGS, prev_done=NO_ROW),
+        lambda: returns.is_first(mode, **FLAGS, prev_done=NO_ROW, initial=NO_ROW),
         lambda: returns.next_values(mode, VALUES, **FLAGS),
     ):
         with pytest.raises(ValueError, match="is not a valid AutoresetMode"):
@@ -36,7 +36,7 @@ def test_an_unknown_mode_is_refused(mode):
 
 def test_an_unknown_on_done_is_refused():
     for call_it in (
-        lambda: returns.valid_mask("disabled", **FLAGS, prev_done=NOBODY, on_done="stop"),
+        lambda: returns.valid_mask("disabled", **FLAGS, prev_done=NO_ROW, on_done="stop"),
         lambda: returns.next_values("disabled", VALUES, **FLAGS, on_done="stop"),
     ):
         with pytest.raises(ValueError, match="`on_done` must be one of 'raise', 'freeze'"):
@@ -46,13 +46,13 @@ def test_an_unknown_on_done_is_refused():
 def test_flags_of_another_mode_are_refused_in_next_step():
     over = np.zeros((3, 2), bool)
     over[0:2, 1] = True
-    nobody = np.zeros(2, bool)
+    no_row = np.zeros(2, bool)
     text = re.escape("row [1, 1] (step, environment) is over right after an over one")
     with pytest.raises(ValueError, match=text):
-        returns.valid_mask("next_step", over, ~over & False, nobody)
+        returns.valid_mask("next_step", over, ~over & False, no_row)
     with pytest.raises(ValueError, match=re.escape("row [0, 1]")):
-        returns.is_first("next_step", over[1:], ~over[1:] & False, ~nobody, ~nobody)
-    returns.valid_mask("same_step", over, ~over & False, nobody)
+        returns.is_first("next_step", over[1:], ~over[1:] & False, ~no_row, ~no_row)
+    returns.valid_mask("same_step", over, ~over & False, no_row)
 
 
 def one_end():
@@ -117,11 +117,11 @@ def test_bad_final_values_are_refused(changes, error, text):
 
 def test_prev_done_and_initial_need_a_flag_for_each_environment():
     with pytest.raises(ValueError, match="`prev_done` must have 4 elements, got 3"):
-        returns.valid_mask("next_step", **NO_FLAGS, prev_done=NOBODY[1:])
+        returns.valid_mask("next_step", **NO_FLAGS, prev_done=NO_ROW[1:])
     with pytest.raises(ValueError, match="`initial` must have 4 elements, got 3"):
-        returns.is_first("next_step", **NO_FLAGS, prev_done=NOBODY, initial=NOBODY[1:])
+        returns.is_first("next_step", **NO_FLAGS, prev_done=NO_ROW, initial=NO_ROW[1:])
     with pytest.raises(ValueError, match=r"`prev_done` must have one dimension \(environments\)"):
-        returns.valid_mask("next_step", **NO_FLAGS, prev_done=NOBODY[None])
+        returns.valid_mask("next_step", **NO_FLAGS, prev_done=NO_ROW[None])
     with pytest.raises(TypeError, match="`prev_done` must be bool or uint8, got float64"):
         returns.valid_mask("next_step", **NO_FLAGS, prev_done=np.zeros(ENVS))
 
@@ -129,9 +129,9 @@ def test_prev_done_and_initial_need_a_flag_for_each_environment():
 def test_masks_and_next_values_are_written_to_out():
     mask, marks = np.zeros((STEPS, ENVS), bool), np.zeros((STEPS + 1, ENVS), bool)
     then = np.zeros((STEPS, ENVS))
-    assert returns.valid_mask("next_step", **NO_FLAGS, prev_done=NOBODY, out=mask) is mask
+    assert returns.valid_mask("next_step", **NO_FLAGS, prev_done=NO_ROW, out=mask) is mask
     assert mask.all()
-    arguments = {**NO_FLAGS, "prev_done": NOBODY, "initial": ~NOBODY}
+    arguments = {**NO_FLAGS, "prev_done": NO_ROW, "initial": ~NO_ROW}
     assert returns.is_first("next_step", **arguments, out=marks) is marks
     assert marks.tolist() == [[True] * ENVS] + [[False] * ENVS] * STEPS
     assert returns.next_values("next_step", VALUES, **NO_FLAGS, out=then) is then

@@ -49,7 +49,7 @@ def estimates(rollout, table, bootstrap="truncated"):
 
 
 def by_definition(simulated, bootstrap="truncated"):
-    """The same by brute force; NaN in rows that are no transitions."""
+    """The same by brute force; NaN in rows that are not transitions."""
     table = simulated.table
     numbers = dict(table)
     table["gamma"], table["lam"] = (

@@ -28,7 +28,7 @@ def cells(rng, count, offset):
 
 
 def assert_stored(leaves, steps, rows):
-    """Stores the leaves, and compares every bit with NumPy's assignment, beside other values."""
+    """Stores the leaves, and compares every bit with NumPy's assignment, among other values."""
     expected = [destination.copy() for _, destination, _ in leaves]
     for array, (source, _, offset) in zip(expected, leaves, strict=True):
         array[steps + offset, rows] = source

@@ -1,8 +1,8 @@
 """Environments that say in every observation where they are, and the rules of their rollouts.
 
-An observation has seven numbers: the environment, which of its lives it is (a number of its own for
-each object), the episode in this life, the length of the episode, the seed of its reset, the step
-in the episode, and the last action. So a step that is lost, doubled or swapped shows, whoever
+An observation has seven numbers: the environment, which object it is (a number of its own for
+each), the episode in this object, the length of the episode, the seed of its reset, the step
+in the episode, and the last action. So a step that is lost, doubled or swapped shows, whatever
 collected it.
 """
 

@@ -39,7 +39,7 @@ def results(pair, call):
 
 @pytest.mark.parametrize("mode", [N, S])
 @pytest.mark.parametrize("seed", range(8))
-def test_rows_beside_one_that_raises_go_on_as_in_environments_of_the_mode(mode, seed):
+def test_the_other_rows_of_one_that_raises_go_on_as_in_environments_of_the_mode(mode, seed):
     random, both, raised = np.random.default_rng(seed), pair(Logged, mode), 0
     results(both, lambda envs: envs.reset(seed=1))
     for _ in range(60):

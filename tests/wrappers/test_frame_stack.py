@@ -1,4 +1,4 @@
-"""``FrameStack`` beside Gymnasium's in single environments, to the bit."""
+"""``FrameStack`` equals Gymnasium's in single environments, to the bit."""
 
 import copy
 import re

@@ -1,4 +1,4 @@
-"""Images of a batch: Gymnasium's grey, the exact mean of areas, OpenCV's up to one level."""
+"""Images of a batch: Gymnasium's gray levels, the exact mean of areas, OpenCV's up to one level."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""Grey, resized and preprocessed images, beside single environments in every mode."""
+"""Gray, resized and preprocessed images equal those of single environments in every mode."""
 
 import re
 from collections import deque

@@ -1,4 +1,4 @@
-"""``NormalizeObservation`` and ``NormalizeReward`` beside moments by hand, and mode beside mode."""
+"""``NormalizeObservation`` and ``NormalizeReward`` against moments by hand, and across modes."""
 
 import pickle
 

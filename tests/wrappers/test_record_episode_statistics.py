@@ -156,7 +156,7 @@ RESETS = {
 
 
 @pytest.mark.parametrize("reset", RESETS.values(), ids=RESETS)
-def test_an_episode_that_begins_beside_a_failed_reset_counts_from_the_batch_that_shows_it(reset):
+def test_an_episode_whose_reset_fails_with_another_counts_from_the_batch_that_shows_it(reset):
     """The reset that raised returned no batch; the next one shows the first observation."""
     envs = RecordEpisodeStatistics(
         INLINE([partial(TranscriptEnv, 3), partial(StubbornEnv, 3)], autoreset_mode=D)
@@ -198,7 +198,7 @@ def test_reports_are_gymnasiums_where_gymnasium_is_right(mode, kind):
                 a, b = mine["episode"][key], other["episode"][key]
                 assert a.dtype == b.dtype
                 assert key == "t" or a.tobytes() == b.tobytes()
-            # Durations are those of two runs beside each other.
+            # Durations are those of two runs side by side.
             assert np.abs(mine["episode"]["t"] - other["episode"]["t"]).max() < 5
             assert mine["_episode"].tobytes() == other["_episode"].tobytes()
     assert list(ours.return_queue) == list(theirs.return_queue)

@@ -165,7 +165,7 @@ def check_finished(envs, watched, expected, reported):
 
 
 def test_keys_appear_with_the_first_report_and_stay():
-    """A pair that nobody reports is not there; a reset's info suffices."""
+    """A pair that is never reported is not there; a reset's info suffices."""
 
     class LateEnv(TranscriptEnv):
         def step(self, action):
@@ -331,7 +331,7 @@ def test_means_without_an_episode_are_nan_and_the_window_is_kept():
     envs.close()
 
 
-def test_episodes_that_nobody_takes_are_dropped_with_a_warning():
+def test_episodes_that_are_not_taken_are_dropped_with_a_warning():
     class FewMetrics(RecordMetrics):
         _MAX_WAITING = 5
 

@@ -1,4 +1,4 @@
-"""The kinds of rows of the extension, beside the same in NumPy, on random sequences of calls."""
+"""The kinds of rows of the extension equal those in NumPy, on random sequences of calls."""
 
 import numpy as np
 import pytest

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Shares(NamedTuple):
-    """What becomes of the rows of a step.
+    """The division of the rows of a step.
 
     Attributes:
         rows: The rows of the batch; ``None`` for all rows.
@@ -49,8 +49,8 @@ _STAYING = frozenset(name.removeprefix("_") for name in FAILURES)
 class AutoresetAdapter(WholeBatches):
     """Gives a vector environment of the mode ``DISABLED`` another autoreset mode.
 
-    So wrappers that need each episode's end for themselves can be put inside, and code that expects
-    an autoreset outside. Results equal those of environments that are made with the mode:
+    So wrappers that need the end of each episode can be put inside, and code that expects an
+    autoreset outside. Results equal those of environments that are made with the mode:
     observations, rewards, flags and infos, with ``final_obs`` and ``final_info``.
 
     ``SAME_STEP`` works over every vector environment: rows whose episode ends are reset by a

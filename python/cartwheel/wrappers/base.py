@@ -443,7 +443,7 @@ class KeepsState:
     _any_length: ClassVar[tuple[str, ...]] = ()
 
     def get_wrapper_state(self) -> dict[str, Any]:
-        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled."""
+        """Returns the state for :meth:`set_wrapper_state`: copies, which can be pickled."""
         raise NotImplementedError
 
     def set_wrapper_state(self, state: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class TransformReward(VectorWrapper):
     """Applies a function to the rewards of transitions.
 
-    Rows that are no transition keep the reward 0: autoreset steps, rows that rest, and rows whose
+    Rows that are not transitions keep the reward 0: autoreset steps, rows that rest, and rows whose
     environment failed.
 
     Example:
@@ -100,7 +100,7 @@ _ONE = np.uint8(1)
 
 
 class ClipReward(TransformReward):
-    """Clips the rewards of transitions; rows that are no transition keep the reward 0.
+    """Clips the rewards of transitions; rows that are not transitions keep the reward 0.
 
     Args:
         env: A vector environment.
@@ -133,7 +133,7 @@ class ClipReward(TransformReward):
     def _transform(self, batch: Batch) -> None:
         if batch.rewards is None:
             return
-        if self._keeps_zero:  # then rows that are no transition need no mask
+        if self._keeps_zero:  # then rows that are not transitions need no mask
             batch.rewards = self.func(batch.rewards)
         else:
             super()._transform(batch)

@@ -453,7 +453,7 @@ class Source:
         observations, rewards, terminations, truncations, infos = result
         if self._calls is not None:
             self._calls.note()
-        failed = failed_rows(infos) if infos else None  # refuses infos that are no dictionary
+        failed = failed_rows(infos) if infos else None  # refuses infos other than a dictionary
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
         batch = Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
@@ -518,7 +518,7 @@ class Source:
         observations, infos = result
         if self._calls is not None:
             self._calls.note()
-        failed_rows(infos)  # refuses infos that are no dictionary
+        failed_rows(infos)  # refuses infos other than a dictionary
         num_envs = self.envs.num_envs
         by_number = names_rows(options)
         rows: Any = infos.get("env_index") if self._in_parts or by_number else None

@@ -22,7 +22,7 @@ _ALL: Final = np.iinfo(np.intp).max
 
 
 class Unseen:
-    """The rows whose present observation was in no batch.
+    """The rows whose present observation was not in a batch.
 
     Attributes:
         are_there: Whether there are any.

@@ -133,7 +133,7 @@ def preprocessed(env):
 
 
 def test_one_game_is_gymnasiums_preprocessing_of_it(make):
-    """Gymnasium's environment runs in a process, because OpenCV keeps its threads for ever."""
+    """Gymnasium's environment runs in a process, because OpenCV keeps its threads forever."""
     keywords = {"noop_max": 0, "use_fire_reset": False, "reward_clipping": False}
     envs = make(1, "Breakout", repeat_action_probability=0.0, **keywords)
     single = cartwheel.make_vec(

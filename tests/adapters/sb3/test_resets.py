@@ -69,7 +69,7 @@ def test_seeds_are_chosen_at_random_without_one(build_inline):
     assert all(seed is not None for ((seed, _),) in envs.get_attr("resets"))
 
 
-def test_a_reset_drops_a_step_that_nobody_waited_for(build):
+def test_a_reset_drops_a_step_that_was_not_waited_for(build):
     envs = build(transcripts(9, 9))
     envs.reset()
     envs.step_async([0, 0])

@@ -1,4 +1,4 @@
-"""Attributes and methods of single rows, beside DummyVecEnv."""
+"""Attributes and methods of single rows, compared with DummyVecEnv."""
 
 import importlib
 

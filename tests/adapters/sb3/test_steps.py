@@ -44,14 +44,14 @@ ENVS = {
 
 @pytest.mark.parametrize("name", ENVS)
 def test_python_rows_equal_those_of_DummyVecEnv(build, dummy, name):
-    check_beside(build, dummy, ENVS[name])
+    check_against(build, dummy, ENVS[name])
 
 
 def test_python_rows_do_not_depend_on_the_number_of_workers(build_everywhere, dummy):
-    check_beside(build_everywhere, dummy, ENVS["both ends"])
+    check_against(build_everywhere, dummy, ENVS["both ends"])
 
 
-def check_beside(build, dummy, env_fns):
+def check_against(build, dummy, env_fns):
     envs, oracle = build(env_fns), dummy(env_fns)
     for each in (envs, oracle):
         each.seed(7)
@@ -188,7 +188,7 @@ class OddInfosEnv(TranscriptEnv):
 
 
 def test_infos_of_every_kind_are_those_of_DummyVecEnv(build, dummy):
-    check_beside(build, dummy, [OddInfosEnv] * 3)
+    check_against(build, dummy, [OddInfosEnv] * 3)
 
 
 def test_infos_that_do_not_fit_into_shared_memory_arrive(build):

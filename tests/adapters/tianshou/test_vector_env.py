@@ -1,4 +1,4 @@
-"""`CartwheelVectorEnv` beside Tianshou's own vector environments."""
+"""`CartwheelVectorEnv` against Tianshou's own vector environments."""
 
 import importlib
 

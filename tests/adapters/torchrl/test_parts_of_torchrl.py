@@ -145,7 +145,7 @@ def start_method(request):
 
 @pytest.mark.usefixtures("start_method")
 def test_each_process_of_a_collector_has_a_pool_of_its_own(runs):
-    """Also beside a fork server of the parent, which a forked child cannot use."""
+    """Also with a fork server of the parent, which a forked child cannot use."""
     runs.CartwheelEnv([POLE], executor="process").close()
     collector = runs.MultiCollector(
         [of_this_process] * 2,

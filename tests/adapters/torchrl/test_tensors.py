@@ -82,7 +82,7 @@ def test_what_is_kept_never_changes(runs, build_any):
     assert steps.tolist() == [1, 2, 3, 1, 2, 3, 1, 2, 3, 1]
 
 
-def test_tensors_may_be_written_and_nobody_else_sees_it(runs, build_any):
+def test_writing_into_a_tensor_changes_no_other_result(runs, build_any):
     env = runs.CartwheelEnv(build_any([NULL] * 3, autoreset_mode="disabled"))
     root = env.reset()
     first = root["observation"]

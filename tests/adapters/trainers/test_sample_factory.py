@@ -1,4 +1,4 @@
-"""Sample Factory beside a newer Gymnasium than it asks for. `make test-trainers` runs this file."""
+"""Sample Factory with a newer Gymnasium than it requires. `make test-trainers` runs this file."""
 
 import importlib
 import re

@@ -249,7 +249,7 @@ def test_closing_ends_the_thread_that_waits_for_a_row_and_a_pause_receives_it(ga
     envs.close()
 
 
-def test_a_collector_that_nobody_refers_to_ends_its_thread():
+def test_a_collector_without_references_ends_its_thread():
     with collector_of("NEXT_STEP", 7, num_envs=6, build=PROCESS) as one:
         collector = cartwheel.Collector(one.envs, policy, 7, order="free", background=True)
         collector.collect()

@@ -1,4 +1,4 @@
-"""What does not fit is refused before anything is stepped, with the values that mend the call."""
+"""Bad input is refused before anything is stepped, with the values that fix the call."""
 
 import re
 

@@ -61,7 +61,7 @@ CASES = {
     "no policy to hide": ((1e-6, 1e-2, 1e-2), 1e-3, 4e-3, "free", 1),
     "groups win": ((4e-3, 5e-3, 9e-3), 5e-3, 6e-3, "groups", 2),
     "free wins": ((4e-3, 5e-3, 9e-3), 8e-3, 5e-3, "free", 2),
-    "nobody wins": ((4e-3, 5e-3, 9e-3), 8.8e-3, 9.5e-3, "lockstep", 2),
+    "no order wins": ((4e-3, 5e-3, 9e-3), 8.8e-3, 9.5e-3, "lockstep", 2),
 }
 
 

@@ -1,4 +1,4 @@
-"""After every failure a collector goes on, and nothing is in flight that nobody receives."""
+"""After every failure a collector goes on, and every row in flight is received."""
 
 import itertools
 import multiprocessing

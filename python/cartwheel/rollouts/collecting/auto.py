@@ -104,7 +104,7 @@ class Auto:
 
     @property
     def done(self) -> int:
-        """How many of them the next rollout has already."""
+        """The number of them that the next rollout has already."""
         return self._source.done
 
     @property

@@ -40,7 +40,7 @@ class Block:
         rewards: ``[T, N]``.
         terminated: ``[T, N]``.
         truncated: ``[T, N]``.
-        failed: Which steps failed, and are no transitions, ``[T, N]``.
+        failed: Which steps failed, and are not transitions, ``[T, N]``.
         versions: Of the policy, ``[T, N]``.
         extras: ``[T, N, …]``, by name; zeros where the policy was not asked.
     """

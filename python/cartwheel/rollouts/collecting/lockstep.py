@@ -84,7 +84,7 @@ class Lockstep:
 
     @property
     def done(self) -> int:
-        """How many of them the next rollout has already."""
+        """The number of them that the next rollout has already."""
         return 0 if self._recording is None else self._recording.done
 
     def begin(self, carry: Carry, shown: Any) -> None:

@@ -157,7 +157,7 @@ class Pipeline(abc.ABC):
 
     @property
     def done(self) -> int:
-        """How many of them the next rollout has already."""
+        """The number of them that the next rollout has already."""
         if self._columns is None:
             steps = (self._column - self._rollouts) * self.num_steps + self._step
         else:

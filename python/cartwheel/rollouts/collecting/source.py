@@ -43,7 +43,7 @@ class Source(Protocol):
 
     @property
     def done(self) -> int:
-        """How many of them the next rollout has already."""
+        """The number of them that the next rollout has already."""
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
