@@ -1,4 +1,4 @@
-"""APPO in one file: learns CartPole beside a collector that never waits for the learner.
+"""APPO in one file: learns CartPole with a collector that never waits for the learner.
 
 A collector with ``background=True`` collects in a thread of its own while this thread learns. So
 each rollout was made by weights that are a few updates older than those that it changes. V-trace
@@ -175,7 +175,7 @@ class Result:
 
 
 def make_collector(envs: Any, actor: Actor, settings: Settings) -> cartwheel.Collector:
-    """The collector beside the learner, or in turn with it."""
+    """A collector in the background, or in turn with the learner."""
     if settings.in_turn:
         return cartwheel.Collector(envs, actor, settings.num_steps, seed=settings.seed)
     return cartwheel.Collector(

@@ -36,7 +36,7 @@ Result: TypeAlias = "ppo.Result | appo.Result | dqn.Result"
 #: Algorithm, mode or order, and result of each run.
 Runs: TypeAlias = list[tuple[str, str, Result]]
 
-#: Colour, width and style of the lines of a mode or an order. The lines of ``same_step`` and
+#: Color, width and style of the lines of a mode or an order. The lines of ``same_step`` and
 #: ``disabled`` coincide, since both learn the same with the same seed.
 LINES = {
     "next_step": ("#1b9aaa", 1.3, "-"),
@@ -72,8 +72,8 @@ def in_orders(seeds: Sequence[int]) -> Runs:
             settings = ppo.Settings(seed=seed, order=order, total_steps=PPO_STEPS)
             runs.append(("PPO", order, ppo.train("same_step", settings)))
             print(f"\nseed {seed}, APPO, {order}")
-            beside = appo.Settings(seed=seed, in_turn=order == "lockstep")
-            runs.append(("APPO", order, appo.train("same_step", beside)))
+            appo_settings = appo.Settings(seed=seed, in_turn=order == "lockstep")
+            runs.append(("APPO", order, appo.train("same_step", appo_settings)))
             print(f"\nseed {seed}, DQN, {order}")
             replay = dqn.Settings(seed=seed, order=order, total_steps=DQN_STEPS)
             runs.append(("DQN", order, dqn.train("same_step", replay)))
@@ -98,11 +98,11 @@ def _panel(axes: Any, results: Sequence[tuple[str, Result]]) -> None:
     drawn = set()
     for name, result in results:
         steps, returns = zip(*result.curve, strict=True)
-        thousands, (colour, width, style) = [step / 1000 for step in steps], LINES[name]
+        thousands, (color, width, style) = [step / 1000 for step in steps], LINES[name]
         label = "_nolegend_" if name in drawn else name
-        axes.plot(thousands, returns, style, color=colour, linewidth=width, label=label)
+        axes.plot(thousands, returns, style, color=color, linewidth=width, label=label)
         if result.evaluation >= ppo.SOLVED:
-            axes.plot(thousands[-1], returns[-1], "o", color=colour, markersize=3 * width**0.5)
+            axes.plot(thousands[-1], returns[-1], "o", color=color, markersize=3 * width**0.5)
         drawn.add(name)
     axes.axhline(ppo.SOLVED, color=INK, linestyle="dotted", linewidth=1.2, label="solved: 475")
     axes.set_ylim(0, 520)

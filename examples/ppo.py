@@ -1,6 +1,6 @@
 """PPO in one file: learns CartPole in each autoreset mode, and prints how long it took.
 
-Proximal policy optimisation (https://arxiv.org/abs/1707.06347) with generalised advantage
+Proximal policy optimization (https://arxiv.org/abs/1707.06347) with generalized advantage
 estimation (https://arxiv.org/abs/1506.02438), for native environments, on the CPU.
 
 The autoreset modes differ in two things only: which rows of a rollout are transitions, and where

@@ -1,6 +1,6 @@
 """PPO with continuous actions on native HalfCheetah, and its learning curve, in one file.
 
-Proximal policy optimisation (https://arxiv.org/abs/1707.06347) with normalized observations and
+Proximal policy optimization (https://arxiv.org/abs/1707.06347) with normalized observations and
 rewards, on the CPU. MuJoCo steps on threads, from the wheel that is installed; every number is that
 of ``gymnasium.make("HalfCheetah-v5")``. ``examples/ppo.py`` explains the update of PPO.
 

@@ -1,4 +1,4 @@
-"""Policy and environments at the same time: ``send`` and ``recv`` beside ``step``.
+"""Policy and environments at the same time: ``send`` and ``recv`` against ``step``.
 
 With ``step`` either the environments work or the policy does, and every batch waits for its slowest
 row. With batches of half of the rows, one half is stepped while the policy computes the actions of

@@ -50,7 +50,7 @@ def extract_debian(folder: Path, suite: str, machine: str, packages: tuple[str, 
     command = ["mmdebstrap", "--quiet", "--variant=extract", f"--architectures={machine}"]
     command += [f"--include={','.join(packages)}", suite, str(folder), DEBIAN]
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # It warns that it mounts nothing in the new root, which is nobody's concern unless it fails.
+    # It warns that it mounts nothing in the new root, which does not matter unless it fails.
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise SystemExit(f"mmdebstrap failed:\n{ran.stderr}")

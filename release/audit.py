@@ -15,7 +15,7 @@ from release import sbom, symbols
 from release.build import machine_paths
 from release.targets import ABI3, Target
 
-#: What every wheel says of its licence and of its origin.
+#: What every wheel says of its license and of its origin.
 DOCUMENTS = ("LICENSE-MIT", "LICENSE-APACHE", "NOTICE", ".cyclonedx.json", "py.typed", ".pyi")
 
 
@@ -46,7 +46,7 @@ def audit(wheel: Path, target: Target, abi: str) -> Audit:
         *machine_paths_in(members),
         *missing_documents(members),
         *(f"{crate} is not in the SBOM" for crate in sbom.missing_crates(document, target)),
-        *(f"{crate}: not allowed by deny.toml" for crate in sbom.refused_licences(document)),
+        *(f"{crate}: not allowed by deny.toml" for crate in sbom.refused_licenses(document)),
     ]
     if abi == ABI3:
         faults += symbols.outside_the_stable_abi(wheel)
@@ -74,11 +74,11 @@ def machine_paths_in(members: dict[str, bytes]) -> list[str]:
 
 
 def missing_documents(members: dict[str, bytes]) -> list[str]:
-    """Licences, types and the SBOM, and every file that METADATA calls a licence."""
+    """Licenses, types and the SBOM, and every file that METADATA calls a license."""
     (metadata,) = (name for name in members if name.endswith(".dist-info/METADATA"))
-    licences = BytesParser().parsebytes(members[metadata]).get_all("License-File", [])
+    licenses = BytesParser().parsebytes(members[metadata]).get_all("License-File", [])
     folder = metadata.removesuffix("METADATA")
-    wanted = [*DOCUMENTS, *(f"{folder}licenses/{licence}" for licence in licences)]
+    wanted = [*DOCUMENTS, *(f"{folder}licenses/{license}" for license in licenses)]
     return [
         f"no {end} in the wheel"
         for end in wanted

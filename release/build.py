@@ -37,7 +37,7 @@ def machine_paths() -> dict[str, str]:
 
 
 def environment(target: Target, flags: Sequence[str]) -> dict[str, str]:
-    """The variables under which a build repeats itself; rustc gets these flags besides."""
+    """The variables under which a build repeats itself; rustc gets these flags too."""
     remaps = [f"--remap-path-prefix={here}={there}" for here, there in machine_paths().items()]
     variables = {
         **os.environ,
@@ -69,7 +69,7 @@ def add_rust_target(triple: str) -> None:
 def build(target: Target, abi: str, out: Path, flags: Sequence[str], audit: str = "check") -> Path:
     """Builds the wheel of `target` for the interpreters of `abi` into `out`; returns its path.
 
-    rustc gets these flags besides. `audit` is what auditwheel does: ``"check"`` or ``"skip"``.
+    rustc gets these flags too. `audit` is what auditwheel does: ``"check"`` or ``"skip"``.
     """
     add_rust_target(target.triple)
     out.mkdir(parents=True, exist_ok=True)

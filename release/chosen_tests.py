@@ -16,7 +16,7 @@ CHOSEN = {
     "tests/workers/test_workers_that_are_restarted.py": "a worker is killed and started again",
     "tests/returns": "arithmetic in blocks and over threads",
     "tests/wrappers/test_image_plans.py": "images without AVX2",
-    "tests/wrappers/test_with_gymnasium.py": "statistics, stacks, normalisation",
+    "tests/wrappers/test_with_gymnasium.py": "statistics, stacks, normalization",
     "tests/wrappers/test_row_kinds.py": "what each row is",
     "tests/envpool/test_forms.py": "the interface of EnvPool",
     "tests/envpool/test_episodes.py": "rows of EnvPool from end to end",
@@ -36,7 +36,7 @@ CHOSEN_NATIVELY = {
     "tests/envpool": "all of it",
 }
 
-#: What the chosen tests import, beside the wheel and what it depends on. pygame and Box2D are left
+#: Imports of the chosen tests besides the wheel and its dependencies. pygame and Box2D are left
 #: out: they draw, or have no wheels. Tests that need them are skipped and say so.
 REQUIREMENTS = ("pytest>=8", "pytest-timeout", "hypothesis>=6.100", "pettingzoo>=1.24")
 #: OpenCV and dm-tree have no wheels for musl.

@@ -19,7 +19,7 @@ from release.build import build
 from release.command import ROOT, output_of
 from release.targets import ABI3, Target, of_this_machine
 
-#: The name of the profile beside the wheels: with it, anyone can build the same bytes.
+#: The name of the profile next to the wheels: with it, anyone can build the same bytes.
 NAME = "cartwheel.profdata"
 
 

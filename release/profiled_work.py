@@ -1,6 +1,6 @@
 """Does what users do, for `release.profile`: environments, executors, calls, estimators, wrappers.
 
-What is left out here counts as code that nobody runs, and is made small instead of fast: without
+What is left out here counts as code that does not run, and is made small instead of fast: without
 estimators in the profile, GAE took three times as long.
 """
 

@@ -2,7 +2,7 @@
 
 A Python that runs under its own name (``python3.12``, ``python3.14t``) is taken from ``PATH``.
 Another one is compiled below ``target/pythons``, from the source archive that Debian or Ubuntu
-distributes, without profile-guided optimisation: in some minutes, and the same way with and without
+distributes, without profile-guided optimization: in some minutes, and the same way with and without
 the GIL.
 """
 

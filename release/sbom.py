@@ -72,10 +72,10 @@ def of_the_toolchain(target: Target) -> list[dict[str, Any]]:
             "name": name,
             "version": number,
             "scope": "required",
-            "licenses": [{"expression": licence}],
+            "licenses": [{"expression": license}],
             "purl": f"pkg:generic/{source}@{number}",
         }
-        for name, number, licence, source in found
+        for name, number, license, source in found
     ]
 
 
@@ -97,8 +97,8 @@ def missing_crates(document: dict[str, Any], target: Target) -> list[str]:
     return sorted(linked - {f"{crate['name']} v{crate['version']}" for crate in crates})
 
 
-def refused_licences(document: dict[str, Any]) -> list[str]:
-    """The crates whose licence `deny.toml` does not allow, each with its licence."""
+def refused_licenses(document: dict[str, Any]) -> list[str]:
+    """The crates whose license `deny.toml` does not allow, each with its license."""
     allowed = set(tomllib.loads((ROOT / "deny.toml").read_text())["licenses"]["allow"])
     licensing = get_spdx_licensing()
 
@@ -110,7 +110,7 @@ def refused_licences(document: dict[str, Any]) -> list[str]:
         return str(expression) in allowed
 
     return [
-        f"{crate['name']} {crate['version']}: {said or 'no licence'}"
+        f"{crate['name']} {crate['version']}: {said or 'no license'}"
         for crate in [document["metadata"]["component"], *document["components"]]
         for said in [" AND ".join(entry["expression"] for entry in crate.get("licenses", []))]
         if not said or not is_allowed(licensing.parse(said))

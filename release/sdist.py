@@ -19,7 +19,7 @@ from release.command import ROOT, output_of
 from release.trial import try_out
 from release.wheels import DIST, write_hashes
 
-#: What a build needs beside Python: the linker that rustc calls, and what that one calls.
+#: Needs of a build besides Python: the linker that rustc calls, and what it calls.
 NEEDED = ("cargo", "rustc", "cc", "ld")
 #: Files of the root that belong to the package.
 FILES = {

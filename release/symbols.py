@@ -39,7 +39,7 @@ def outside_the_stable_abi(wheel: Path) -> list[str]:
 
 def of_linux(wheel: Path, module: bytes, target: Target) -> tuple[str, list[str]]:
     """The newest symbol of the C library that the module needs, and what is wrong with it."""
-    # Its judgement of symbols. Of libraries it knows only those that it finds on this machine.
+    # Its judgment of symbols. Of libraries it knows only those that it finds on this machine.
     command: list[str | Path] = [TOOLS / "auditwheel", "show", "--json", "--ldpaths", "/nowhere"]
     ran = subprocess.run([*command, wheel], capture_output=True, text=True, check=False)
     if ran.returncode:

@@ -3,7 +3,7 @@
     python -m release.wheels [--targets TRIPLE …] [--abis ABI …] [--here] [--untried]
         [--profile FILE | --unprofiled]
 
-The wheel of this machine is optimised by a profile, which is recorded first and put beside it.
+The wheel of this machine is optimized by a profile, which is recorded first and stored with it.
 Writes the table of the wheels to ``target/wheels.md`` and the hashes of all files to
 ``dist/SHA256SUMS``. The exit status is 1 if a wheel must not be published; the reasons are printed.
 """

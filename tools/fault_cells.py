@@ -33,7 +33,7 @@ from tests.support.processes import descendants
 NUM_ENVS = 4
 #: The row in which the fault happens. Of two workers, the second has this row and row 2.
 ROW = 3
-#: Iterations of computation that take a thread some tenths of a second, and practically for ever.
+#: Iterations of computation that take a thread some tenths of a second, and practically forever.
 LONG, ENDLESS = 50_000_000, 10**15
 
 

@@ -1,6 +1,6 @@
-"""Runs the tests that concern a package beside several versions of it, and prints a table.
+"""Runs the tests that concern a package with several versions of it, and prints a table.
 
-    python -m tools.matrix [--rooms vector wrappers …] 1.2.2 1.3.0 1.4.0
+    python -m tools.matrix [--folders vector wrappers …] 1.2.2 1.3.0 1.4.0
     python -m tools.matrix --package mujoco 3.2.0 4.0.0
 
 The package is Gymnasium, or MuJoCo. Each version has an environment of its own,
@@ -18,9 +18,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parents[1]
-#: Every room whose behaviour is Gymnasium's, or made of its classes. The others (workers that die,
-#: reports, benchmarks) have only environments and registered ids from it.
-ROOMS = {
+#: Folders of tests of what Gymnasium's behavior or classes decide. The others (workers that die,
+#: reports, benchmarks) only take environments and registered ids from it.
+FOLDERS = {
     "gymnasium": [
         *("vector", "native", "make", "wrappers", "internal", "cli", "testing", "rollouts"),
         *("recorder", "evaluation", "returns", "envpool"),
@@ -62,30 +62,30 @@ def run(python: Path, report: Path, tests: list[str], **environ: str) -> dict[st
     return counted(report) if ended.returncode in (0, 1) and report.exists() else None
 
 
-def beside(package, version, rooms):
-    """Runs the tests beside a version of a package."""
+def run_with(package, version, folders):
+    """Runs the tests with a version of a package."""
     python = ROOT / f"{VENVS[package]}{version}" / "bin" / "python"
     asked = [python, "-c", f"import {package}; print({package}.__version__)"]
     found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     if found != version:
         raise SystemExit(f"{python} imports {package} {found}: delete the environment")
     report = ROOT / "target" / "matrix" / f"{package}-{version}.xml"
-    return run(python, report, [f"tests/{room}" for room in rooms])
+    return run(python, report, [f"tests/{folder}" for folder in folders])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("versions", nargs="+")
-    parser.add_argument("--package", choices=ROOMS, default="gymnasium", help="(%(default)s)")
-    parser.add_argument("--rooms", nargs="+", help="folders and files of tests")
+    parser.add_argument("--package", choices=FOLDERS, default="gymnasium", help="(%(default)s)")
+    parser.add_argument("--folders", nargs="+", help="folders and files of tests")
     arguments = parser.parse_args()
-    package, rooms = arguments.package, arguments.rooms or ROOMS[arguments.package]
+    package, folders = arguments.package, arguments.folders or FOLDERS[arguments.package]
     lines = [f"| {package} | {' | '.join(COUNTS)} | minutes |", "|---" * (len(COUNTS) + 2) + "|"]
     fine = True
     for version in arguments.versions:
-        print(f"==> pytest beside {package} {version}", flush=True)
+        print(f"==> pytest with {package} {version}", flush=True)
         began = time.monotonic()
-        counts = beside(package, version, rooms)
+        counts = run_with(package, version, folders)
         minutes = (time.monotonic() - began) / 60
         fine &= counts is not None and not counts["failed"]
         cells = ["stopped"] * len(COUNTS) if counts is None else [f"{counts[n]:,}" for n in COUNTS]

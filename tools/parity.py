@@ -141,7 +141,7 @@ def play(case, mode, *, episodes, rows, seed, progress=None):
 
 
 def platform_line():
-    """What affects the last bits besides the versions that every machine line has."""
+    """Everything that affects the last bits, except the versions that every machine line has."""
     flags = set()
     cpus = Path("/proc/cpuinfo")
     if cpus.exists():

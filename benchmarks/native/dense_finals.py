@@ -1,4 +1,4 @@
-"""Native CartPole-v1 in the mode SAME_STEP, beside the mode NEXT_STEP, which resets in later steps.
+"""Native CartPole-v1 in SAME_STEP, against NEXT_STEP, which resets in later steps.
 
 With ``final_obs="dense"`` every step has the true next observations of all rows in one array. With
 ``final_obs="object"``, as in Gymnasium, a step has an array for each row that ended; this pair has
@@ -22,7 +22,7 @@ def contender(name: str, threads: int, **keywords: Any) -> Contender:
 
 
 def claims(threads: int) -> list[Claim]:
-    """Dense final observations and objects, beside none."""
+    """Dense final observations and objects, against none."""
     none = contender("next_step", threads, autoreset_mode="next_step")
     dense = contender("dense", threads, autoreset_mode="same_step", final_obs="dense")
     objects = contender("objects", threads, autoreset_mode="same_step")

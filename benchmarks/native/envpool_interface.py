@@ -1,4 +1,4 @@
-"""Native CartPole-v1 through ``cartwheel.envpool``, beside EnvPool: steps of all or half the rows.
+"""Native CartPole-v1 through ``cartwheel.envpool``, against EnvPool: steps of all or half the rows.
 
 The bounds are those of ``native_envpool.py``. With ``batch_size = num_envs / 2`` both contenders
 receive the rows that finish first and send actions to them.

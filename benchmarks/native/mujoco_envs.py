@@ -1,4 +1,4 @@
-"""Native MuJoCo environments beside all others that step them, and the bare loop of mj_step.
+"""Native MuJoCo environments against all others that step them, and the bare loop of mj_step.
 
 The bare loop is ``bare_mj_step.c``, which this script compiles with ``cc``: on each core a thread
 that steps its share of the rows, with the functions of the installed MuJoCo, the same actions, and

@@ -1,4 +1,4 @@
-"""Native environments beside those of the crate operant-envs, in Rust, on one core.
+"""Native environments against those of the crate operant-envs, in Rust, on one core.
 
 The crate computes in ``float32`` with sines of two or three terms, so its results are not
 Gymnasium's. The program is ``benchmarks/native/operant``, built here with the profile of the

@@ -1,7 +1,7 @@
 """CartPole-v1 in worker processes: the first steps after the caller computed for a while.
 
 A trainer collects, learns, and collects again. While it learns, workers sleep; where they wake
-decides how fast the next steps are. The first 0.1 s after a pause of 0.5 s are measured beside
+decides how fast the next steps are. The first 0.1 s after a pause of 0.5 s are compared with
 0.1 s in the middle of others.
 """
 

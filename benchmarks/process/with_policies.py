@@ -1,8 +1,8 @@
 """CartPole-v1 in worker processes, stepped in turn with a policy that computes.
 
-While a policy computes, nobody should use the processors; the next step should begin as fast as if
-nobody had slept. So a step after a policy is measured beside the two apart: steps without a policy,
-and the policy without steps. Below 1, workers disturb the policy, or are slow to wake after it.
+While a policy computes, no worker should use the processors; the next step should begin as fast as
+if no worker had slept. So a step after a policy is compared with the two apart: steps without a
+policy, and the policy without steps. Below 1, workers disturb the policy or wake late after it.
 
 A policy multiplies matrices, as many as take its time: with NumPy, whose library chooses the number
 of threads, and with torch, where it is installed, on two threads.

@@ -1,4 +1,4 @@
-"""Collecting rollouts of native CartPole-v1 with ``Collector``, beside a loop written by hand.
+"""Collecting rollouts of native CartPole-v1 with ``Collector``, against a loop written by hand.
 
 The loop is typical of trainers: it allocates its arrays once, writes every batch into them, keeps
 the final observations and the mask of valid transitions that its mode needs, and computes the
@@ -37,7 +37,7 @@ class DrawnActions:
     """A policy that costs nothing."""
 
     def __init__(self, num_envs: int) -> None:
-        """Draws some batches of actions, which are repeated for ever."""
+        """Draws some batches of actions, which are repeated forever."""
         batches = np.random.default_rng(0).integers(0, 2, (64, num_envs))
         self._batches = itertools.cycle(list(batches))
 

@@ -1,4 +1,4 @@
-"""Rollouts whose rows are in flight while the policy works, beside rollouts in lockstep.
+"""Rollouts whose rows are in flight while the policy works, against rollouts in lockstep.
 
 Steps, resets and calls of the policy take known times. *Computing* is a fixed amount of work on a
 core, with one worker for each core; *waiting* is ``time.sleep``, with one worker for each row,
@@ -7,7 +7,7 @@ said to compute. ``envs alone`` steps all rows without a policy, so no order is 
 policy takes less time than the environments.
 
 Resets wait for 200 ms after episodes of 50 steps on average, so in lockstep a quarter of all steps
-wait for a reset. ``after`` collects in lockstep and learns after each rollout; ``beside`` does so
+wait for a reset. ``after`` collects in lockstep and learns after each rollout; ``with`` does so
 while a thread collects. The learner waits as long as a rollout takes in lockstep.
 
 ``auto`` is measured after its choice, which takes some rollouts; below each case the table
@@ -192,7 +192,7 @@ def learning(rounds_a_ms: int) -> None:
     claims = [
         Claim(
             collecting(
-                f"beside, {order}", policy, learner_ms=learner_ms, order=order, background=True
+                f"with, {order}", policy, learner_ms=learner_ms, order=order, background=True
             ),
             after,
             1.6,

@@ -1,6 +1,6 @@
-"""GAE over a rollout of 128 steps, beside the loop over time that trainers write.
+"""GAE over a rollout of 128 steps, against the loop over time that trainers write.
 
-The loops are vectorised over environments, as in CleanRL: in NumPy, and in torch if it is
+The loops are vectorized over environments, as in CleanRL: in NumPy, and in torch if it is
 installed. Each uses one thread, since operations on one step are too small for more. All contenders
 get the same ``float32`` arrays and write their results into the same two arrays in every run. A
 step of the table is one row of the rollout.

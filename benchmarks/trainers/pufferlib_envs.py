@@ -1,9 +1,9 @@
-"""CartPole-v1 as PufferLib's trainer steps it, beside PufferLib's own vectorisation.
+"""CartPole-v1 as PufferLib's trainer steps it, against PufferLib's own vectorization.
 
 Needs PufferLib 3: ``.venv-pufferlib/bin/python -m benchmarks.trainers.pufferlib_envs``.
 Workers of ``pufferlib.vector.Multiprocessing`` wait actively, and so does their caller. So it runs
 twice: with a worker for each core, and with a core left for the caller. Its workers go on waiting
-for half a second after a run, which nobody else is timed in.
+for half a second after a run, in which no other contender is timed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rollouts of native CartPole-v1 from actors of Ray, beside a ``Collector`` in this process.
+"""Rollouts of native CartPole-v1 from actors of Ray, against a ``Collector`` in this process.
 
 Every contender collects the same number of rows in a rollout; with several workers each has its
 share of the environments. The policy is a small one in NumPy, on one thread. ``collect`` joins the
@@ -98,7 +98,7 @@ class Remote:
 
     def run(self, seconds: float) -> float:
         """Collects for about ``seconds``; returns rows per second."""
-        for _ in range(self._ahead):  # they were collected while nobody measured
+        for _ in range(self._ahead):  # they were collected before the measurement
             self._next()
         before, start, rows = self.workers.stats(), time.perf_counter(), 0
         for rollouts in itertools.count(1):

@@ -1,4 +1,4 @@
-"""HalfCheetah-v5 and Pong, beside Gymnasium, Stable-Baselines3 and ale-py's own vector environment.
+"""HalfCheetah-v5 and Pong, against Gymnasium, Stable-Baselines3 and ale-py's vector environment.
 
 Pong is what trainers see: four frames a step, 84×84, grey, four in a stack, up to 30 steps of no-op
 at the start. In Python it is Gymnasium's preprocessing around ale-py's environment, with one thread
@@ -69,8 +69,8 @@ ALE = Contender("cartwheel ale", threads_of_ale)
 OWN_ALE = Contender("ale-py", own_threads_of_ale)
 
 if __name__ == "__main__":
-    beside_sb3 = importlib.util.find_spec("stable_baselines3") is not None
-    against = [ASYNC, SB3] if beside_sb3 else [ASYNC]
+    has_sb3 = importlib.util.find_spec("stable_baselines3") is not None
+    against = [ASYNC, SB3] if has_sb3 else [ASYNC]
     check(
         "HalfCheetah-v5",
         functools.partial(gym.make, "HalfCheetah-v5"),

@@ -1,4 +1,4 @@
-"""``sample`` of RLlib's environment runners: its own vectorisation beside cartwheel's.
+"""``sample`` of RLlib's environment runners: its own vectorization against cartwheel's.
 
 A step of the table is a step of one environment inside ``sample``, with RLlib's connectors,
 episodes and a small network, which take most of the time where environments are cheap. Environments
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 AGENTS = ("left", "right")
-#: Keywords of ``env_runners`` that choose a vectorisation.
+#: Keywords of ``env_runners`` that choose a vectorization.
 GYMNASIUM_SYNC = {"gym_env_vectorize_mode": "sync"}
 GYMNASIUM_ASYNC = {"gym_env_vectorize_mode": "async"}
 CARTWHEEL = {"gym_env_vectorize_mode": "vector_entry_point"}
@@ -101,13 +101,13 @@ class Sampling:
 
 
 def build(
-    runner_class: type[Any], env: str, vectorisation: dict[str, Any], env_fns: Sequence[Any]
+    runner_class: type[Any], env: str, vectorization: dict[str, Any], env_fns: Sequence[Any]
 ) -> Sampling:
     """Makes a runner in this process."""
     config = (
         PPOConfig()
         .environment(env)
-        .env_runners(num_env_runners=0, num_envs_per_env_runner=len(env_fns), **vectorisation)
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=len(env_fns), **vectorization)
         .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[32]))
         .debugging(seed=1)
     )
@@ -117,10 +117,10 @@ def build(
 
 
 def contender(
-    name: str, runner_class: type[Any], env: str, vectorisation: dict[str, Any] | None = None
+    name: str, runner_class: type[Any], env: str, vectorization: dict[str, Any] | None = None
 ) -> Contender:
     """A runner of registered environments."""
-    return Contender(name, functools.partial(build, runner_class, env, vectorisation or {}))
+    return Contender(name, functools.partial(build, runner_class, env, vectorization or {}))
 
 
 def claims() -> list[Claim]:

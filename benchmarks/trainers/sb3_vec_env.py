@@ -1,4 +1,4 @@
-"""CartPole-v1 in ``CartwheelVecEnv``, beside the vector environments of Stable-Baselines3."""
+"""CartPole-v1 in ``CartwheelVecEnv``, against the vector environments of Stable-Baselines3."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""CartPole-v1 as Tianshou and skrl step it, beside what these trainers use otherwise.
+"""CartPole-v1 as Tianshou and skrl step it, against what these trainers use otherwise.
 
 Tianshou: steps of all environments, with a reset of those whose episode is over, through
 ``CartwheelVectorEnv`` and through Tianshou's own classes. skrl has no vector environments of its
-own: ``wrap_env`` of cartwheel's beside ``wrap_env`` of Gymnasium's.
+own: ``wrap_env`` of cartwheel's against ``wrap_env`` of Gymnasium's.
 
 Needs both trainers: ``.venv-torch/bin/python -m benchmarks.trainers.tianshou_and_skrl``.
 """

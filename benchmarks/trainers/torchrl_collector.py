@@ -1,4 +1,4 @@
-"""CartPole-v1 in TorchRL's ``Collector``, beside TorchRL's own ways to step many environments.
+"""CartPole-v1 in TorchRL's ``Collector``, against TorchRL's own ways to step many environments.
 
 The policy is TorchRL's random one, so what is left of a step is TorchRL and the environments.
 ``ParallelEnv`` is measured with its default settings, one process for each environment, and in the

@@ -1,4 +1,4 @@
-"""Rollouts whose rows are in flight, beside TorchRL's collectors over the same environments.
+"""Rollouts whose rows are in flight, against TorchRL's collectors over the same environments.
 
 Steps, resets and calls of the policy take known times (``benchmarks.harness.workloads``). TorchRL
 collects with ``Collector`` over ``ParallelEnv``, and with ``AsyncBatchedCollector``, which lets

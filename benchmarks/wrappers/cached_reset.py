@@ -1,4 +1,4 @@
-"""Resets of 1 ms in episodes of 10 steps: states of a ``CachedReset`` beside the resets themselves.
+"""Resets of 1 ms in episodes of 10 steps: states of a ``CachedReset`` against the resets.
 
 A cached reset of an environment in Python unpickles its state. Native CartPole-v1 with episodes of
 one step shows what a cached reset costs where the environment's own is nearly free: no bound.

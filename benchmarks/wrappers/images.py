@@ -2,8 +2,8 @@
 
 64 pairs of frames 210×160×3 become images. Cartwheel makes them in one call; OpenCV frame by frame,
 since it has no call for many; Gymnasium's arithmetic is that of its ``GrayscaleObservation``, and
-OpenCV's size. OpenCV has other weights of the colours. The frames are random, or drawn in a few
-colours as by a game: a background, blocks and sprites. A step of the table is one image.
+OpenCV's size. OpenCV has other weights of the colors. The frames are random, or drawn in a few
+colors as by a game: a background, blocks and sprites. A step of the table is one image.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def drawn_frames(count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     rng = np.random.default_rng(0)
     frames = np.zeros((2, count, HEIGHT, WIDTH, 3), np.uint8)
     frames[:, :, 24:, :8] = frames[:, :, 24:, -8:] = frames[:, :, 24:32] = 142
-    for number, colour in enumerate([(200, 72, 72), (198, 108, 58), (66, 158, 130)]):
-        frames[:, :, 57 + 6 * number : 63 + 6 * number, 8:-8] = colour
+    for number, color in enumerate([(200, 72, 72), (198, 108, 58), (66, 158, 130)]):
+        frames[:, :, 57 + 6 * number : 63 + 6 * number, 8:-8] = color
     for pair in np.moveaxis(frames, 1, 0):
         for frame in pair:
             y, x = rng.integers(80, 200), rng.integers(10, 140)

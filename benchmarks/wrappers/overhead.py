@@ -1,4 +1,4 @@
-"""What wrappers cost: a step of native CartPole-v1 with one of them, beside the bare step.
+"""Costs of wrappers: a step of native CartPole-v1 with one of them, against the bare step.
 
 The bounds are those of a step in ``NEXT_STEP`` on one thread: at most twice as long with 64 rows,
 and 1.3 times with 1,024 and 4,096. Gymnasium's vector wrapper of the same name, where there is one,

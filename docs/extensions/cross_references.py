@@ -1,6 +1,6 @@
 """Finds what the names in docstrings and signatures refer to, as Python itself would.
 
-A method may be documented with the base class that has it, and a class in another room. Names of
+A method may be documented with the base class that has it, and a class in another module. Names of
 other libraries stay text, because their documentation is not on this machine. The others that
 nothing is found for are warnings.
 """
@@ -30,7 +30,7 @@ GYMNASIUMS = re.compile(r"^ *from gymnasium\.vector import .*\bVectorEnv\b(?! as
 
 
 def places(target: str, inside: str | None) -> Iterator[str]:
-    """Where a name may be documented: as it is, in a room, or with a base class."""
+    """Where a name may be documented: as it is, in a module, or with a base class."""
     owner, _, member = target.rpartition(".")
     owner = owner or inside or ""
     for value, names in public().values():

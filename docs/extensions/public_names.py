@@ -1,6 +1,6 @@
 """Checks that the reference has every public name, and that each is documented.
 
-Public are the names in ``__all__`` of ``cartwheel`` and of its rooms, and what their classes have
+Public are the names in ``__all__`` of ``cartwheel`` and of its modules, and what their classes have
 without a leading underscore.
 """
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from sphinx.environment import BuildEnvironment
 
 LOG = logging.getLogger(__name__)
-#: The rooms that ``cartwheel`` loads when they are used, and those whose classes its names return.
-ROOMS = ["", *sorted(cartwheel._LAZY_ROOMS), "evaluation", "recorder", "rollouts"]
+#: The modules that ``cartwheel`` loads lazily, and those whose classes its names return.
+MODULES = ["", *sorted(cartwheel._LAZY_MODULES), "evaluation", "recorder", "rollouts"]
 
 
 @functools.cache
 def public() -> dict[int, tuple[Any, list[str]]]:
-    """The public objects, and the names of each: some belong to two rooms."""
+    """The public objects, and the names of each: some belong to two modules."""
     found: dict[int, tuple[Any, list[str]]] = {}
-    for room in ROOMS:
-        module = importlib.import_module(f"cartwheel.{room}".rstrip("."))
+    for inside in MODULES:
+        module = importlib.import_module(f"cartwheel.{inside}".rstrip("."))
         for name in module.__all__:
             value = getattr(module, name)
             if not inspect.ismodule(value) and name != "__version__":
@@ -41,7 +41,7 @@ def public() -> dict[int, tuple[Any, list[str]]]:
 
 
 def is_documented(value: Any) -> bool:
-    """Whether there is text about an object; constants are documented beside their names."""
+    """Whether there is text about an object; constants are documented next to their names."""
     needs_text = inspect.isroutine(value) or inspect.isclass(value) or isinstance(value, property)
     return bool(inspect.getdoc(value)) or not needs_text
 

@@ -25,6 +25,7 @@ PAGES = {
     ".github/SECURITY.md": "project/security.md",
     ".github/SUPPORT.md": "project/support.md",
     "rust/UNSAFE.md": "project/unsafe.md",
+    "rust/cartwheel-engine/src/platform/README.md": "project/platform.md",
     "benchmarks/README.md": "project/benchmarks.md",
     "examples/README.md": "project/examples.md",
     "examples/c-env/README.md": "project/c-env.md",

@@ -1,7 +1,7 @@
 """Draws the diagrams of the pages: timelines of autoreset modes and of orders, and one step.
 
-``python docs/pictures/draw.py`` writes them beside itself. Boxes carry white text on colours, and
-what has no box is of a grey that is read on white and on black, so one file serves both themes.
+``python docs/pictures/draw.py`` writes them next to it. Boxes carry white text on colors, and
+other text has a gray that is readable on white and on black, so one file serves both themes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TypeAlias
 
-GREY, BLUE, ORANGE, GREEN, PURPLE = "#7b8591", "#2f6db5", "#b8591a", "#2c7d4b", "#7a4fa3"
+GRAY, BLUE, ORANGE, GREEN, PURPLE = "#7b8591", "#2f6db5", "#b8591a", "#2c7d4b", "#7a4fa3"
 FONT = 'font-family="system-ui, sans-serif" font-size="15"'
 
 
@@ -24,37 +24,33 @@ class Drawing:
             f'width="{width}" height="{height}" role="img" {FONT}>',
             f"<title>{title}</title>",
             '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-            f'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="{GREY}"/></marker>'
+            f'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="{GRAY}"/></marker>'
             "</defs>",
         ]
 
     def text(
-        self, x: float, y: float, words: str, colour: str = GREY, anchor: str = "middle"
+        self, x: float, y: float, words: str, color: str = GRAY, anchor: str = "middle"
     ) -> None:
         """Words around (or from) a point."""
         self.shapes.append(
-            f'<text x="{x:g}" y="{y:g}" fill="{colour}" text-anchor="{anchor}">{words}</text>'
+            f'<text x="{x:g}" y="{y:g}" fill="{color}" text-anchor="{anchor}">{words}</text>'
         )
 
-    def box(
-        self, x: float, y: float, width: float, height: float, colour: str, *lines: str
-    ) -> None:
-        """A box with lines of text; without a colour only its border."""
-        look = (
-            f'fill="{colour}"' if colour else f'fill="none" stroke="{GREY}" stroke-dasharray="4 3"'
-        )
+    def box(self, x: float, y: float, width: float, height: float, color: str, *lines: str) -> None:
+        """A box with lines of text; without a color only its border."""
+        look = f'fill="{color}"' if color else f'fill="none" stroke="{GRAY}" stroke-dasharray="4 3"'
         self.shapes.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" {look}/>'
         )
         first = y + height / 2 + 5 - 9.5 * (len(lines) - 1)
         for index, line in enumerate(lines):
-            self.text(x + width / 2, first + 19 * index, line, "#fff" if colour else GREY)
+            self.text(x + width / 2, first + 19 * index, line, "#fff" if color else GRAY)
 
     def arrow(self, *points: tuple[float, float]) -> None:
         """A line with a tip at its end."""
         path = "L".join(f"{x:g} {y:g}" for x, y in points)
         self.shapes.append(
-            f'<path d="M{path}" fill="none" stroke="{GREY}" stroke-width="1.5" '
+            f'<path d="M{path}" fill="none" stroke="{GRAY}" stroke-width="1.5" '
             'marker-end="url(#tip)"/>'
         )
 
@@ -102,14 +98,14 @@ def timeline(mode: str) -> str:
         drawing.text(left - 14, line * pitch + 25, label, anchor="end")
     for column, (call, action, does, observation, flag, transition) in enumerate(TIMELINES[mode]):
         x = left + column * (width + gap)
-        colour = BLUE if observation[0] == "o" else ORANGE
-        cells = [(0, "", call), (1, "", action), (2, "", does), (3, colour, observation)]
+        color = BLUE if observation[0] == "o" else ORANGE
+        cells = [(0, "", call), (1, "", action), (2, "", does), (3, color, observation)]
         cells += [(4, PURPLE, flag), (5, GREEN if "→" in transition else "", transition)]
         for line, fill, words in cells:
             if words:
                 drawing.box(x, line * pitch + 5, width, height, fill, words)
     notes = {
-        "next_step": "The step after the end only resets. Its reward is 0: it is no transition.",
+        "next_step": "The step after the end only resets. Its reward is 0: it is not a transition.",
         "same_step": 'The third step returns p₀. Its own end, o₃, is in infos["final_obs"].',
         "disabled": 'Nothing restarts by itself: reset(options={"reset_mask": over}) does it.',
     }
@@ -141,7 +137,7 @@ def step() -> str:
     drawing.text(510, 326, "rewards and flags", anchor="start")
     drawing.arrow((285, 338), (285, 360))
     drawing.text(
-        285, 380, "all shards are back: your arrays lease the slab, and nobody overwrites it"
+        285, 380, "all shards are back: your arrays lease the slab, and nothing overwrites it"
     )
     return drawing.svg()
 
@@ -168,11 +164,11 @@ def orders() -> str:
             y = top + (line + 1) * pitch
             label = f"row {line - 1}" if line else "policy"
             drawing.text(left - 12, y + 17, label, anchor="end")
-            colour = (BLUE if line % 2 else GREEN) if line else PURPLE
+            color = (BLUE if line % 2 else GREEN) if line else PURPLE
             for begin, end, words in spans:
                 if begin < END:  # what is not over at the end is cut there
                     x, width = left + begin * unit, (min(end, END) - begin) * unit
-                    drawing.box(x, y, width - 2, height, colour, words)
+                    drawing.box(x, y, width - 2, height, color, words)
     return drawing.svg()
 
 

@@ -63,11 +63,11 @@ class Reach(gym.Env[NDArray[np.float32], NDArray[np.float32]]):
         """Draws the square from above: the target in green, the robot in blue; ``(96, 96, 3)``."""
         y, x = np.mgrid[2.0:-2.0:96j, -2.0:2.0:96j]
         frame = np.full((96, 96, 3), 245, np.uint8)
-        for place, radius, colour in (
+        for place, radius, color in (
             (self._target, 0.2, (60, 170, 90)),
             (self._robot, 0.12, (40, 90, 200)),
         ):
-            frame[(x - place[0]) ** 2 + (y - place[1]) ** 2 < radius**2] = colour
+            frame[(x - place[0]) ** 2 + (y - place[1]) ** 2 < radius**2] = color
         return frame
 
     def _is_there(self) -> bool:

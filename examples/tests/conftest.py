@@ -1,4 +1,4 @@
-"""The environments of the examples, installed from wheels beside cartwheel's own wheel.
+"""The environments of the examples, installed from wheels, with cartwheel's own wheel.
 
 `make test-examples` builds them all, and runs these tests in an environment of their own.
 """

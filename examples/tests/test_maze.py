@@ -132,7 +132,7 @@ def test_the_picture_shows_what_is_observed():
     assert np.array_equal(cells == "#", seen["walls"] == 1)
     assert np.argwhere(cells == "@").tolist() == [seen["player"].tolist()]
     assert np.argwhere(cells == "X").tolist() == [[9, 9]]
-    colours = np.array([[looks[cell] for cell in row] for row in cells], np.uint8)
-    assert np.array_equal(image.render(), np.kron(colours, np.ones((16, 16, 1), np.uint8)))
+    colors = np.array([[looks[cell] for cell in row] for row in cells], np.uint8)
+    assert np.array_equal(image.render(), np.kron(colors, np.ones((16, 16, 1), np.uint8)))
     text.close()
     image.close()

@@ -145,7 +145,7 @@ def _network(inputs: int, outputs: int, gain: float) -> Any:
 def _advantages(
     rewards: Any, values: Any, dones: Any, last_values: Any, last_done: Any, settings: Settings
 ) -> Any:
-    """Generalised advantages; a done flag is that of the observation which it came with."""
+    """Generalized advantages; a done flag is that of the observation which it came with."""
     advantages, following = torch.zeros_like(rewards), torch.zeros_like(last_values)
     for step in reversed(range(len(rewards))):
         last = step == len(rewards) - 1

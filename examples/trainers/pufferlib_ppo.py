@@ -1,10 +1,10 @@
 """PufferLib 3's PPO (PuffeRL) on native CartPole.
 
 PuffeRL takes any object with the few members of :class:`CartwheelVecEnv`; copy it. It stands in for
-``pufferlib.vector.make``, and keeps environments in Python that PufferLib 4 no longer vectorises.
+``pufferlib.vector.make``, and keeps environments in Python that PufferLib 4 no longer vectorizes.
 
 Run it with ``python examples/trainers/pufferlib_ppo.py``. It trains for half a minute.
-``docs/trainers/pufferlib.md`` says how to install PufferLib 3 beside a Gymnasium of today.
+``docs/trainers/pufferlib.md`` says how to install PufferLib 3 with a recent Gymnasium.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CartwheelVecEnv:
 
     Attributes:
         num_agents: Rows, as PufferLib counts them. ``agents_per_batch`` is the same: batches have
-            all rows in their order, since PuffeRL stores neighbouring rows only.
+            all rows in their order, since PuffeRL stores neighboring rows only.
         driver_env: What PufferLib makes policies for: it has the spaces of one row.
     """
 

@@ -1,4 +1,4 @@
-"""An actor-critic that learns beside actors of Ray, as IMPALA does; prints speed and staleness.
+"""Learns while actors of Ray collect, as IMPALA does; prints speed and staleness.
 
 The workers collect while the learner learns (``RolloutWorkers.rollouts``), so a rollout was made
 by weights that are older than those that it changes: V-trace corrects for that

@@ -1,7 +1,7 @@
 """PPO on rollouts of several actors of Ray; prints the speed with 1, 2 and 4 of them.
 
 The networks and the update are those of ``examples/ppo.py``, and so is the loop. What changes is
-the line that makes the collector: ``RolloutWorkers`` in place of ``Collector``. It publishes the
+the line that makes the collector: ``RolloutWorkers`` instead of ``Collector``. It publishes the
 agent's weights before each rollout, and joins the rollouts of all workers, so all rows are of the
 newest weights. The rows are divided among the workers: a rollout is as large with four as with one.
 

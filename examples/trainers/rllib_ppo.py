@@ -1,7 +1,7 @@
 """PPO of RLlib learns CartPole with environments of cartwheel.
 
 Native environments by default; ``--env CartPole-v1 --executor process`` for environments in Python.
-The training is RLlib's. Two lines are cartwheel's: the registration, and the vectorisation
+The training is RLlib's. Two lines are cartwheel's: the registration, and the vectorization
 ``"vector_entry_point"``.
 
 Run it where RLlib is installed: ``python examples/trainers/rllib_ppo.py``.

@@ -1,9 +1,9 @@
-"""Sample Factory's PPO (APPO) on native CartPole, beside a Gymnasium of today.
+"""Sample Factory's PPO (APPO) on native CartPole, with a recent Gymnasium.
 
 Sample Factory 2.1.1 asks for Gymnasium below 1.0, and works with newer ones after
 :func:`forward_attributes`: install it with
-``pip install --no-deps sample-factory`` and what it needs beside Gymnasium, as
-``docs/trainers/sample-factory.md`` lists. Its batched sampling takes vectorised environments as one
+``pip install --no-deps sample-factory`` and what it needs besides Gymnasium, as
+``docs/trainers/sample-factory.md`` lists. Its batched sampling takes vectorized environments as one
 environment with many agents. :class:`ManyAgents` is such an environment; copy it.
 
 Run it with ``python examples/trainers/sample_factory_ppo.py``. It trains for a minute.
@@ -53,7 +53,7 @@ ARGUMENTS = (
 class ManyAgents(gym.Env[Any, Any]):
     """A vector environment as Sample Factory wants it: one environment, an agent for each row.
 
-    The mode must be ``SAME_STEP``: Sample Factory expects vectorised environments to reset
+    The mode must be ``SAME_STEP``: Sample Factory expects vectorized environments to reset
     themselves within the step that ends an episode. It bootstraps truncated episodes from the value
     of the last step's observation, so it needs no final observations.
     """

@@ -1,4 +1,4 @@
-"""Sebulba: actor threads with environments of their own, and one learner beside them.
+"""Sebulba: actor threads with environments of their own, and one learner.
 
 The layout of Podracer's Sebulba (https://arxiv.org/abs/2104.06272, section 2.2) for one machine:
 several threads act, each with native environments that step without the GIL, and the main thread

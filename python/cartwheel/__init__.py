@@ -106,8 +106,8 @@ __all__ = [
 
 #: Rooms that are loaded when they are first used. Those that need another library are not in
 #: ``__all__``, because ``help`` and ``import *`` take every name there.
-_LAZY_ROOMS = {"envpool", "returns", "testing", "wrappers"}
-_LAZY_ROOMS |= {"ale", "mujoco", "ray", "rllib", "sb3", "skrl", "tianshou", "torchrl"}
+_LAZY_MODULES = {"envpool", "returns", "testing", "wrappers"}
+_LAZY_MODULES |= {"ale", "mujoco", "ray", "rllib", "sb3", "skrl", "tianshou", "torchrl"}
 
 #: Public names that are loaded when they are first used, and the module of each.
 _LAZY = {
@@ -125,7 +125,7 @@ if not TYPE_CHECKING:  # type checkers would accept every name
         """Loads a public name when it is first used."""
         if name in _LAZY:
             value = getattr(importlib.import_module(_LAZY[name]), name)
-        elif name in _LAZY_ROOMS:
+        elif name in _LAZY_MODULES:
             value = importlib.import_module(f"{__name__}.{name}")
         else:
             raise AttributeError(

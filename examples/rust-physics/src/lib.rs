@@ -1,6 +1,6 @@
 //! Push a parcel to a goal, in a room with walls: bodies of rapier2d, seen from above.
 //!
-//! Lengths are in metres, times in seconds, masses in kilograms. A step is 1/15 of a second, four
+//! Lengths are in meters, times in seconds, masses in kilograms. A step is 1/15 of a second, four
 //! steps of the simulation.
 
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Push {
         self.world = world;
     }
 
-    /// A place in the room that is `free` metres from the walls, the pillars, and `others`.
+    /// A place in the room that is `free` meters from the walls, the pillars, and `others`.
     fn place(&self, rng: &mut Rng, free: f32, others: &[Vector]) -> Result<Vector, Failure> {
         for _ in 0..1000 {
             let end = f64::from(ROOM - free);
@@ -189,13 +189,13 @@ impl Env for Push {
 
     fn render(&self, frame: &mut Frame) -> Result<(), Failure> {
         let cells = if frame.mode() == RenderMode::Ansi { 24 } else { 192 };
-        let metre = cells as f32 / (2.0 * ROOM);
+        let meter = cells as f32 / (2.0 * ROOM);
         let [robot, parcel] =
             [self.robot, self.parcel].map(|body| self.world.bodies[body].position());
         frame.grid((cells, cells), 2, |cell| {
             let (row, column) = (cell / cells, cell % cells);
             let at =
-                Vector::new(column as f32 + 0.5, cells as f32 - row as f32 - 0.5) / metre - ROOM;
+                Vector::new(column as f32 + 0.5, cells as f32 - row as f32 - 0.5) / meter - ROOM;
             let inside = parcel.inverse_transform_point(at).abs();
             match at {
                 _ if at.distance(robot.translation) < ROBOT => ('@', [220, 60, 40]),

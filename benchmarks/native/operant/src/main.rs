@@ -1,4 +1,4 @@
-//! CartPole, MountainCar and Pendulum beside those of operant-envs, on one core.
+//! CartPole, MountainCar and Pendulum against those of operant-envs, on one core.
 //!
 //! operant-envs computes in `float32`, with sines of a few terms, so its results are others than
 //! Gymnasium's. Both sides step 4,096 environments with the same random actions, reset those that are
