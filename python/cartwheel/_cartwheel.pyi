@@ -1309,7 +1309,7 @@ _StepArrays: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any,
 class TimedEpisodes:
     """Returns, lengths and durations of the running episodes of vector environments."""
 
-    def __new__(cls, num_envs: int, is_same_step: bool, most: int) -> TimedEpisodes: ...
+    def __new__(cls, num_envs: int, is_same_step: bool, max_recent: int) -> TimedEpisodes: ...
     def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
         """Adds a reset."""
 
@@ -1338,7 +1338,7 @@ class EpisodeMetrics:
     """Metrics of the running episodes of vector environments, and episodes that have ended."""
 
     def __new__(
-        cls, num_envs: int, is_same_step: bool, window: int, most_waiting: int
+        cls, num_envs: int, is_same_step: bool, window: int, max_waiting: int
     ) -> EpisodeMetrics: ...
     def begin(
         self,
@@ -1352,7 +1352,7 @@ class EpisodeMetrics:
     def step(
         self,
         arrays: _StepArrays,
-        said: tuple[_Flag, _Flag],
+        reported: tuple[_Flag, _Flag],
         seeds: NDArray[np.int64] | None,
         shown: tuple[bool, bool],
         /,

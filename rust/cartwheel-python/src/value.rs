@@ -152,7 +152,7 @@ impl Encoder<'_> {
             let contiguous = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
             return self.array(contiguous.cast_exact::<PyUntypedArray>()?);
         }
-        self.writer.fill_array(dtype, array.shape(), |room| array::copy_bytes(array, 0, room));
+        self.writer.fill_array(dtype, array.shape(), |buffer| array::copy_bytes(array, 0, buffer));
         Ok(())
     }
 

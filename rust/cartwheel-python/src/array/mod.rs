@@ -242,7 +242,7 @@ pub(crate) fn from_numbers<'py, T: Number>(
     assert_eq!(rows * shape.iter().product::<usize>(), numbers.len(), "elements of the shape");
     // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
     let (array, first) = unsafe { make(py, T::DTYPE, Some(rows), shape, None) }?;
-    // SAFETY: the new array has room for as many elements of the same size.
+    // SAFETY: the new array has space for as many elements of the same size.
     unsafe {
         first.as_ptr().copy_from_nonoverlapping(numbers.as_ptr().cast(), size_of_val(numbers));
     }
@@ -258,7 +258,7 @@ pub(crate) fn from_bytes<'py>(
     shape: &[usize],
     elements: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    filled(py, dtype, rows, shape, |room| room.copy_from_slice(elements))
+    filled(py, dtype, rows, shape, |buffer| buffer.copy_from_slice(elements))
 }
 
 /// A new array with its own memory, which `fill` writes; the shape is `[rows, *shape]`, or `shape`.
@@ -286,7 +286,7 @@ pub(crate) fn filled<'py>(
 ///
 /// # Panics
 ///
-/// When `copy` returns another part of memory than its room.
+/// When `copy` returns another part of memory than its buffer.
 pub(crate) fn copied<'py>(
     py: Python<'py>,
     dtype: DType,
@@ -295,12 +295,12 @@ pub(crate) fn copied<'py>(
     copy: impl for<'a> FnOnce(&'a mut [MaybeUninit<u8>]) -> &'a mut [u8],
 ) -> PyResult<Bound<'py, PyAny>> {
     let bytes = rows * shape.iter().product::<usize>() * dtype.size();
-    let all = |room: &mut [MaybeUninit<u8>]| {
-        let start = room.as_ptr().cast::<u8>();
-        let written = copy(room);
-        assert_eq!((written.as_ptr(), written.len()), (start, bytes), "all of the room");
+    let all = |buffer: &mut [MaybeUninit<u8>]| {
+        let start = buffer.as_ptr().cast::<u8>();
+        let written = copy(buffer);
+        assert_eq!((written.as_ptr(), written.len()), (start, bytes), "all of the buffer");
     };
-    // SAFETY: `copy` returned the room as initialised bytes, as was just checked.
+    // SAFETY: `copy` returned the buffer as initialised bytes, as was just checked.
     unsafe { written(py, dtype, rows, shape, all) }
 }
 
@@ -309,7 +309,7 @@ pub(crate) fn copied<'py>(
 ///
 /// # Safety
 ///
-/// `fill` writes every byte of its room, unless it panics.
+/// `fill` writes every byte of its buffer, unless it panics.
 pub(crate) unsafe fn written<'py>(
     py: Python<'py>,
     dtype: DType,
@@ -373,7 +373,7 @@ pub(crate) fn rollout_view<'py>(
 
 /// NumPy's maximum number of dimensions, and one for the rows; then the number that usual arrays
 /// have.
-const MOST_DIMENSIONS: usize = 65;
+const MAX_DIMENSIONS: usize = 65;
 const USUAL_DIMENSIONS: usize = 5;
 
 /// An array of shape `[rows, *shape]`, or `shape`, over `memory`, or with memory of its own that is
@@ -381,7 +381,7 @@ const USUAL_DIMENSIONS: usize = 5;
 ///
 /// # Safety
 ///
-/// `memory` has room for the shape, and stays valid and the array's alone as long as the array
+/// `memory` has space for the shape, and stays valid and the array's alone as long as the array
 /// exists: the caller sets its owner as the array's base (invariant 2).
 unsafe fn make<'py>(
     py: Python<'py>,
@@ -392,19 +392,19 @@ unsafe fn make<'py>(
 ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
     // A step makes several arrays, and clearing space for the maximum number of dimensions would
     // cost time.
-    let (mut usual, mut most) = ([0 as npy_intp; USUAL_DIMENSIONS], Vec::new());
+    let (mut usual, mut many) = ([0 as npy_intp; USUAL_DIMENSIONS], Vec::new());
     let dims = if shape.len() < USUAL_DIMENSIONS {
         &mut usual[..]
     } else {
-        most.resize(MOST_DIMENSIONS, 0);
-        &mut most[..]
+        many.resize(MAX_DIMENSIONS, 0);
+        &mut many[..]
     };
     let mut ndim = 0;
     for dimension in rows.iter().chain(shape) {
-        let room = dims.get_mut(ndim).ok_or_else(|| {
+        let buffer = dims.get_mut(ndim).ok_or_else(|| {
             PyValueError::new_err(format!("an array cannot have {} dimensions", shape.len()))
         })?;
-        *room = npy_intp::try_from(*dimension)?;
+        *buffer = npy_intp::try_from(*dimension)?;
         ndim += 1;
     }
     let ndim = c_int::try_from(ndim)?;
@@ -439,15 +439,15 @@ unsafe fn make<'py>(
 /// for any other value.
 pub(crate) fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Option<(DType, [u8; 16])>> {
     let Some(dtype) = from_scalar(value)? else { return Ok(None) };
-    let mut room = [0_u8; 16];
+    let mut buffer = [0_u8; 16];
     // SAFETY: `value` is a NumPy scalar, and the element of every dtype of `DType` fits in 16 bytes
     // (invariant 3).
     unsafe {
         PY_ARRAY_API.PyArray_ScalarAsCtype(
             value.py(),
             value.as_ptr(),
-            room.as_mut_ptr().cast::<c_void>(),
+            buffer.as_mut_ptr().cast::<c_void>(),
         );
     }
-    Ok(Some((dtype, room)))
+    Ok(Some((dtype, buffer)))
 }

@@ -79,6 +79,6 @@ fn write_array(
         let contiguous = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
         return write_array(name, contiguous.cast::<PyUntypedArray>()?, writer, depth);
     }
-    writer.fill_array(dtype, array.shape(), |room| array::copy_bytes(array, 0, room));
+    writer.fill_array(dtype, array.shape(), |buffer| array::copy_bytes(array, 0, buffer));
     Ok(())
 }

@@ -88,19 +88,19 @@ impl<'py> Part<'py> {
         matches!(self, Self::Array(DType::F32 | DType::F64, _))
     }
 
-    /// Copies its bytes from `offset`, the beginning of an element, until `room` is full. Only the
+    /// Copies its bytes from `offset`, the beginning of an element, until `buffer` is full. Only the
     /// copy can be checked: other threads of the caller may write the array.
-    pub(crate) fn copy_to(&self, offset: usize, room: &mut [u8]) {
+    pub(crate) fn copy_to(&self, offset: usize, buffer: &mut [u8]) {
         match self {
             Self::Array(dtype, array) => {
-                copy_bytes(array, offset, room);
+                copy_bytes(array, offset, buffer);
                 if *dtype == DType::Bool {
-                    as_flags(room); // environments in Rust refuse other bytes
+                    as_flags(buffer); // environments in Rust refuse other bytes
                 }
             }
-            Self::Widened(from, array) => copy_widened(*from, array, offset, room),
+            Self::Widened(from, array) => copy_widened(*from, array, offset, buffer),
             Self::Integers(integers) => {
-                let (places, _) = room.as_chunks_mut();
+                let (places, _) = buffer.as_chunks_mut();
                 for (place, integer) in places.iter_mut().zip(&integers[offset / 8..]) {
                     *place = integer.to_ne_bytes();
                 }
@@ -134,10 +134,10 @@ impl<'py> Part<'py> {
 /// Refuses integers that the dtype of the space cannot represent: a cast would turn them into other
 /// actions.
 fn check_integers(array: &Bound<'_, PyUntypedArray>, from: DType, to: DType) -> PyResult<()> {
-    let (Some((least, most)), Some((low, high))) = (integers_of(from), integers_of(to)) else {
+    let (Some((min, max)), Some((low, high))) = (integers_of(from), integers_of(to)) else {
         return Ok(());
     };
-    if low <= least && most <= high {
+    if low <= min && max <= high {
         return Ok(());
     }
     let below = array.rich_compare(low, CompareOp::Lt)?;
@@ -208,7 +208,7 @@ impl<'py> Checked<'py> {
         tree.root.assemble(py, &|end| {
             let part = self.part(end);
             let (dtype, shape) = part.form();
-            filled(py, dtype, Some(shape[0]), &shape[1..], |room| part.copy_to(0, room))
+            filled(py, dtype, Some(shape[0]), &shape[1..], |buffer| part.copy_to(0, buffer))
         })
     }
 
@@ -301,7 +301,7 @@ fn integers(
     if got != rows.number() {
         return Err(PyValueError::new_err(format!("{}, got {got}", rows.wanted())));
     }
-    if !leaf.shape.is_empty() || kind(leaf.dtype) > Kind::Signed {
+    if !leaf.shape.is_empty() || kind(leaf.dtype) > DTypeKind::Signed {
         return Ok(None);
     }
     let mut integers = Vec::with_capacity(got);
@@ -319,7 +319,7 @@ fn integers(
 
 /// NumPy's kinds, in the order in which `same_kind` casts are allowed.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum DTypeKind {
     Bool,
     Unsigned,
     Signed,
@@ -327,13 +327,13 @@ enum Kind {
     Complex,
 }
 
-fn kind(dtype: DType) -> Kind {
+fn kind(dtype: DType) -> DTypeKind {
     match dtype {
-        DType::Bool => Kind::Bool,
-        DType::U8 | DType::U16 | DType::U32 | DType::U64 => Kind::Unsigned,
-        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Kind::Signed,
-        DType::F16 | DType::F32 | DType::F64 => Kind::Float,
-        DType::C64 | DType::C128 => Kind::Complex,
+        DType::Bool => DTypeKind::Bool,
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => DTypeKind::Unsigned,
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => DTypeKind::Signed,
+        DType::F16 | DType::F32 | DType::F64 => DTypeKind::Float,
+        DType::C64 | DType::C128 => DTypeKind::Complex,
     }
 }
 
@@ -341,20 +341,20 @@ fn kind(dtype: DType) -> Kind {
 fn integers_of(dtype: DType) -> Option<(i128, i128)> {
     let bits = 8 * dtype.size();
     match kind(dtype) {
-        Kind::Bool => Some((0, 1)),
-        Kind::Unsigned => Some((0, (1 << bits) - 1)),
-        Kind::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
-        Kind::Float | Kind::Complex => None,
+        DTypeKind::Bool => Some((0, 1)),
+        DTypeKind::Unsigned => Some((0, (1 << bits) - 1)),
+        DTypeKind::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+        DTypeKind::Float | DTypeKind::Complex => None,
     }
 }
 
 /// Whether actions of one dtype are accepted for a space of another dtype: `same_kind`, and also
 /// signed integers for unsigned spaces, because sampling libraries return `int64` everywhere.
 fn is_same_kind(from: DType, to: DType) -> bool {
-    kind(from) <= kind(to) || (kind(from) <= Kind::Signed && kind(to) == Kind::Unsigned)
+    kind(from) <= kind(to) || (kind(from) <= DTypeKind::Signed && kind(to) == DTypeKind::Unsigned)
 }
 
-/// Integers that are widened at once, in a room on the stack.
+/// Integers that are widened at once, in a buffer on the stack.
 const AT_ONCE: usize = 64;
 
 /// Whether a dtype has integers of at most four bytes, or truth values.
@@ -364,20 +364,20 @@ pub(super) fn is_narrow(dtype: DType) -> bool {
 }
 
 /// Copies integers of dtype `from`, one of those that [are narrow](is_narrow), as `int64`, from byte
-/// `offset` of the wide ones on, until `room` is full.
+/// `offset` of the wide ones on, until `buffer` is full.
 pub(super) fn copy_widened(
     from: DType,
     array: &Bound<'_, PyUntypedArray>,
     offset: usize,
-    room: &mut [u8],
+    buffer: &mut [u8],
 ) {
     let mut narrow = [0_u8; AT_ONCE * 4];
     let mut at = offset / 8 * from.size();
-    for room in room.chunks_mut(AT_ONCE * 8) {
-        let narrow = &mut narrow[..room.len() / 8 * from.size()];
+    for buffer in buffer.chunks_mut(AT_ONCE * 8) {
+        let narrow = &mut narrow[..buffer.len() / 8 * from.size()];
         copy_bytes(array, at, narrow);
         at += narrow.len();
-        let (places, _) = room.as_chunks_mut();
+        let (places, _) = buffer.as_chunks_mut();
         match from {
             DType::I8 => widen(places, narrow, i8::from_ne_bytes),
             DType::I16 => widen(places, narrow, i16::from_ne_bytes),

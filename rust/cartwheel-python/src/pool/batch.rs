@@ -24,7 +24,7 @@ use crate::space::{End, Node, Tree};
 /// than the lease, and keeps no other memory. See `docs/decisions/slabs.md`.
 const COPY_UP_TO: usize = 4096;
 
-/// Rewards that are narrowed at once, in a room on the stack.
+/// Rewards that are narrowed at once, in a buffer on the stack.
 const REWARDS_AT_ONCE: usize = 64;
 
 /// The results of one call, before they are put into a tuple.
@@ -61,16 +61,16 @@ pub(crate) struct Batches {
     pub(crate) narrow_rewards: bool,
     /// How infos show final observations.
     form: FinalsForm,
-    /// The most batches that are kept as views.
-    most: usize,
+    /// The largest number of batches that are kept as views.
+    max_views: usize,
     /// Whether the warning about copies was given.
     warned: AtomicBool,
 }
 
 impl Batches {
-    pub(crate) fn new(observations: Tree, form: FinalsForm, most: usize) -> Self {
+    pub(crate) fn new(observations: Tree, form: FinalsForm, max_views: usize) -> Self {
         let warned = AtomicBool::new(false);
-        Self { observations, narrow_rewards: false, form, most, warned }
+        Self { observations, narrow_rewards: false, form, max_views, warned }
     }
 
     /// Makes Python's results of a filled slab whose infos were [loaded](load), and takes its lease.
@@ -116,7 +116,7 @@ impl Batches {
         let bytes = leaves.iter().map(|leaf| leaf.row_bytes() * rows).sum::<usize>();
         if lease.must_copy() && !self.warned.swap(true, Ordering::Relaxed) {
             let more = if lease.is_at_limit() {
-                format!(", or give max_batches={}", 2 * self.most)
+                format!(", or give max_batches={}", 2 * self.max_views)
             } else {
                 ": there is no memory for more".to_owned()
             };
@@ -132,7 +132,7 @@ impl Batches {
             let leaf = &leaves[number];
             let offset =
                 lease.layout().leaf_offset(first + number) + lease.first() * leaf.row_bytes();
-            copied(py, leaf.dtype, rows, &leaf.shape, |room| lease.read_new(offset, room))
+            copied(py, leaf.dtype, rows, &leaf.shape, |buffer| lease.read_new(offset, buffer))
         };
         let copy_finals =
             || assemble(callbacks, root, &|number| copy(number, leaves.len()), infos).map(Some);
@@ -238,8 +238,8 @@ fn numbers<const N: usize>(
     dtype: DType,
     numbers: impl ExactSizeIterator<Item = [u8; N]>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    filled(py, dtype, Some(numbers.len()), &[], |room| {
-        let (places, _) = room.as_chunks_mut();
+    filled(py, dtype, Some(numbers.len()), &[], |buffer| {
+        let (places, _) = buffer.as_chunks_mut();
         places.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
     })
 }
@@ -253,8 +253,8 @@ fn outcome<'py>(
     offset: usize,
     dtype: DType,
 ) -> PyResult<Bound<'py, PyAny>> {
-    copied(py, dtype, rows, &[], |room| {
-        let elements = lease.read_new(offset + lease.first() * dtype.size(), room);
+    copied(py, dtype, rows, &[], |buffer| {
+        let elements = lease.read_new(offset + lease.first() * dtype.size(), buffer);
         if dtype == DType::Bool {
             // A flag that another process wrote may be any byte; Python's truth values may not.
             for flag in &mut *elements {
@@ -272,9 +272,9 @@ pub(super) fn narrow_rewards<'py>(
     rows: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut offset = lease.layout().rewards_offset() + lease.first() * size_of::<f64>();
-    filled(py, DType::F32, Some(rows), &[], |room| {
+    filled(py, DType::F32, Some(rows), &[], |buffer| {
         let mut wide = [0_u8; REWARDS_AT_ONCE * size_of::<f64>()];
-        for narrow in room.chunks_mut(REWARDS_AT_ONCE * size_of::<f32>()) {
+        for narrow in buffer.chunks_mut(REWARDS_AT_ONCE * size_of::<f32>()) {
             let wide = &mut wide[..narrow.len() * 2];
             lease.read(offset, wide);
             offset += wide.len();

@@ -120,8 +120,8 @@ impl ByRow {
             }
             episodes.step(lease, [kinds, terminations, truncations], &dicts)?;
         }
-        let dones = filled(py, DType::Bool, Some(dicts.len()), &[], |room| {
-            for (row, done) in room.iter_mut().enumerate() {
+        let dones = filled(py, DType::Bool, Some(dicts.len()), &[], |buffer| {
+            for (row, done) in buffer.iter_mut().enumerate() {
                 *done = u8::from(is_over(row));
             }
         })?;

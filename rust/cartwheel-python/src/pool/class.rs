@@ -93,7 +93,8 @@ impl PyPool {
         let sharing = memory.sharing().map(Arc::downgrade);
         let rows = memory.plan().rows();
         // As `plan_memory` counts them.
-        let most = (memory.plan().max_slabs + 1).saturating_sub(2 * memory.plan().open_batches());
+        let max_views =
+            (memory.plan().max_slabs + 1).saturating_sub(2 * memory.plan().open_batches());
         let objects = objects_by_row(py, objects, rows)?;
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
         let BuiltWorkers { workers, native, refuse_over } =
@@ -116,7 +117,7 @@ impl PyPool {
             rows,
             actions: Tree::new(actions)?,
             gil: GilPolicy::new(inline, native.is_some(), num_threads),
-            batches: Batches::new(Tree::new(observations)?, form, most),
+            batches: Batches::new(Tree::new(observations)?, form, max_views),
             infos: Infos::new(objects, columnar, native.is_some()),
             by_row: ByRow::new(rows),
             native,
@@ -384,7 +385,7 @@ impl PyPool {
     }
 
     /// The next batch of sent rows: the results of `step`, with `env_index` in the infos. `portion` is
-    /// the least and the most rows of it; `None`: a whole one.
+    /// the smallest and largest number of its rows; `None`: a whole one.
     #[pyo3(signature = (timeout = None, portion = None))]
     fn recv<'py>(
         &self,
@@ -544,14 +545,14 @@ impl PyPool {
 
     /// Steps and resets that have begun so far.
     fn begun(&self, py: Python<'_>) -> PyResult<u64> {
-        // Not through the door, as `stats`.
+        // Without exclusive access, as `stats`.
         self.exclusive.check(py)?;
         Ok(self.meter.upgrade().ok_or_else(|| self.exclusive.closed(py))?.begun())
     }
 
     /// The counters so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        // Not through the door: a caller wants to see what another thread is waiting for.
+        // Without exclusive access: a caller wants to see what another thread is waiting for.
         self.exclusive.check(py)?;
         let meter = self.meter.upgrade().ok_or_else(|| self.exclusive.closed(py))?;
         to_dict(py, &meter.read())
@@ -559,8 +560,8 @@ impl PyPool {
 
     /// Makes the arrays private that a forked child sees.
     fn part(&self) -> PyResult<()> {
-        // Not through the door: a thread that was in a call at the fork never leaves it in the
-        // child.
+        // Without exclusive access: a thread that was in a call at the fork never leaves it in
+        // the child.
         let sharing = self.sharing.as_ref().and_then(Weak::upgrade);
         sharing.map_or(Ok(()), |sharing| sharing.part()).map_err(to_py_err)
     }
@@ -578,8 +579,8 @@ impl PyPool {
     }
 
     /// Tells the garbage collector which objects the pool keeps. The collector runs attached and may
-    /// run inside a call: then the objects count as used, which they are. The door is entered and
-    /// left by attached threads, so all visits of a collection see the same.
+    /// run inside a call: then the objects count as used, which they are. Calls begin and end
+    /// attached, so all visits of a collection see the same.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.exclusive.try_with_pool(|state| state.traverse(&visit)).unwrap_or(Ok(()))
     }

@@ -300,9 +300,9 @@ pub(super) fn terminal_frames<'py>(
     for (opaque, frame) in kept.iter().zip(&frames) {
         array.set_item(opaque.at.place, frame)?;
     }
-    let mask = filled(py, DType::Bool, Some(infos.rows), &[], |room| {
+    let mask = filled(py, DType::Bool, Some(infos.rows), &[], |buffer| {
         for opaque in &kept {
-            room[opaque.at.place] = 1;
+            buffer[opaque.at.place] = 1;
         }
     })?;
     Ok(Some([array, mask]))

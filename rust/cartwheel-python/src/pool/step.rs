@@ -99,8 +99,8 @@ impl State {
     }
 
     /// Waits for the step of all rows if `call` is one; otherwise for the next batch of rows that were
-    /// sent, and names its rows. `portion` is the least and the most rows of such a batch; `None`: a
-    /// whole one.
+    /// sent, and names its rows. `portion` is the smallest and largest number of rows of such
+    /// a batch; `None`: a whole one.
     pub(super) fn receive<'py>(
         &mut self,
         py: Python<'py>,
@@ -178,9 +178,9 @@ fn store_actions(
         return Ok(false);
     }
     for (leaf, part) in checked.parts() {
-        sending.fill_actions(leaf, part.tag(), |sent, room| {
-            part.copy_to(sent.start * (room.len() / sent.len()), room);
-            check_values(native, leaf, part.tag(), room)
+        sending.fill_actions(leaf, part.tag(), |sent, buffer| {
+            part.copy_to(sent.start * (buffer.len() / sent.len()), buffer);
+            check_values(native, leaf, part.tag(), buffer)
         })?;
     }
     Ok(true)

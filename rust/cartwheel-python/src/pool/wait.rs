@@ -26,12 +26,12 @@ impl State {
         self.finish_some(py, call, (size, size), calling, timeout)
     }
 
-    /// Likewise, but for the least and the most rows of the batch.
+    /// Likewise, but with the smallest and largest number of rows of the batch.
     pub(super) fn finish_some(
         &mut self,
         py: Python<'_>,
         call: Option<Call>,
-        (fewest, most): (usize, usize),
+        (min_rows, max_rows): (usize, usize),
         calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Received> {
@@ -39,7 +39,7 @@ impl State {
         let received =
             self.wait(py, waited, calling, timeout, |pool, timeout, interrupted| match call {
                 Some(call) => pool.finish(call, timeout, interrupted),
-                None => pool.receive_some(fewest, most, timeout, interrupted),
+                None => pool.receive_some(min_rows, max_rows, timeout, interrupted),
             })?;
         let Some(lease) = &received.lease else { return Ok(received) };
         if let Some(function) = self.reward_function.as_mut().filter(|_| call != Some(Call::Step)) {

@@ -84,7 +84,7 @@ impl<'py> LeafActions<'py> {
                 Ok(Self::Integers(integers.iter().map(|n| i64::from_ne_bytes(*n)).collect()))
             }
             ActionTag::Array(dtype) => {
-                let fill = |room: &mut [u8]| area.load(number, tag, rows.clone(), room);
+                let fill = |buffer: &mut [u8]| area.load(number, tag, rows.clone(), buffer);
                 let count = Some(rows.len());
                 Ok(Self::Array(filled(py, dtype, count, &leaf.shape, fill)?))
             }

@@ -2,9 +2,9 @@
 
 mod actions;
 mod called;
-mod laps;
 mod observation;
 mod returned;
+mod row_timer;
 mod rows;
 pub(crate) mod serve;
 pub(crate) mod shard;

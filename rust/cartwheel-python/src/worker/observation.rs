@@ -16,18 +16,18 @@ use crate::space::{End, Misfit, Node};
 use crate::value::{Encoder, Foreign};
 
 /// Where observations are written.
-pub(crate) trait Room {
+pub(crate) trait ObservationSink {
     /// Calls `fill` to write leaf `leaf` at `place`.
     fn fill(&mut self, leaf: usize, place: usize, fill: impl FnOnce(&mut [u8]));
 }
 
-impl Room for SlabRows<'_> {
+impl ObservationSink for SlabRows<'_> {
     fn fill(&mut self, leaf: usize, place: usize, fill: impl FnOnce(&mut [u8])) {
         SlabRows::fill(self, leaf, place, fill);
     }
 }
 
-/// Room for one observation: the bytes of its leaves, one after the other.
+/// The bytes of one observation: those of its leaves, one after the other.
 #[derive(Debug)]
 pub(crate) struct ObservationBytes<'a> {
     leaves: &'a [Leaf],
@@ -35,7 +35,7 @@ pub(crate) struct ObservationBytes<'a> {
 }
 
 impl<'a> ObservationBytes<'a> {
-    /// Room for an observation with these leaves.
+    /// Zeros for an observation with these leaves.
     pub(crate) fn new(leaves: &'a [Leaf]) -> Self {
         let bytes = leaves.iter().map(Leaf::row_bytes).sum();
         Self { leaves, bytes: vec![0; bytes] }
@@ -46,7 +46,7 @@ impl<'a> ObservationBytes<'a> {
     }
 }
 
-impl Room for ObservationBytes<'_> {
+impl ObservationSink for ObservationBytes<'_> {
     fn fill(&mut self, leaf: usize, _place: usize, fill: impl FnOnce(&mut [u8])) {
         let before: usize = self.leaves[..leaf].iter().map(Leaf::row_bytes).sum();
         fill(&mut self.bytes[before..before + self.leaves[leaf].row_bytes()]);
@@ -56,7 +56,7 @@ impl Room for ObservationBytes<'_> {
 /// Writes the observation of one row to its place.
 pub(crate) struct ObservationWriter<'a, R> {
     pub(crate) leaves: &'a [Leaf],
-    pub(crate) room: &'a mut R,
+    pub(crate) sink: &'a mut R,
     /// Receives the parts that have no fixed shape.
     pub(crate) infos: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
@@ -67,7 +67,7 @@ pub(crate) struct ObservationWriter<'a, R> {
     pub(crate) place: usize,
 }
 
-impl<R: Room> ObservationWriter<'_, R> {
+impl<R: ObservationSink> ObservationWriter<'_, R> {
     /// Writes an observation, leaf by leaf.
     ///
     /// An array with the shape and dtype of its leaf is copied directly. Other values follow the
@@ -125,7 +125,7 @@ impl<R: Room> ObservationWriter<'_, R> {
 
     /// Writes a single element.
     fn put(&mut self, leaf: usize, place: usize, element: &[u8]) {
-        self.room.fill(leaf, place, |room| room.copy_from_slice(element));
+        self.sink.fill(leaf, place, |buffer| buffer.copy_from_slice(element));
     }
 
     /// Copies an array with the shape and dtype of the leaf; returns `false` for any other.
@@ -135,7 +135,7 @@ impl<R: Room> ObservationWriter<'_, R> {
             && array.is_c_contiguous()
             && dtype::is(&array.dtype(), leaf.dtype);
         if fits {
-            self.room.fill(number, self.place, |room| copy_bytes(array, 0, room));
+            self.sink.fill(number, self.place, |buffer| copy_bytes(array, 0, buffer));
         }
         fits
     }

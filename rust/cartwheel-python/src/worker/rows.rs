@@ -22,7 +22,7 @@ use crate::worker::stable_abi::call_method;
 
 /// The last results of a row's environment.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct LastResult {
     /// The observation that was written last: the row shows it when it is not stepped or reset.
     pub(crate) shown: Option<Py<PyAny>>,
     /// An observation that has not been written yet, and may not fit the space.
@@ -37,7 +37,7 @@ pub(crate) struct Held {
     last: Option<Vec<u8>>,
 }
 
-impl Held {
+impl LastResult {
     /// Tells Python's garbage collector which objects the row keeps.
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         [&self.shown, &self.fresh, &self.info].into_iter().try_for_each(|object| visit.call(object))
@@ -63,7 +63,7 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) tree: &'a Tree,
     /// Whether batches have final observations.
     pub(crate) dense_finals: bool,
-    pub(crate) held: &'a mut [Held],
+    pub(crate) held: &'a mut [LastResult],
     pub(crate) infos: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
     /// Their places, in order; `None` before they have places.
@@ -160,11 +160,11 @@ impl<'py> PyRows<'_, '_, 'py> {
         let saved = saved.try_into().ok().and_then(SavedRow::from_bytes);
         let saved =
             saved.ok_or_else(|| PyValueError::new_err("the state holds values that no row has"))?;
-        self.held[row] = Held {
+        self.held[row] = LastResult {
             fresh: observations.into_iter().next().map(Bound::unbind),
             resets: self.held[row].resets,
             replacements: self.held[row].replacements,
-            ..Held::default()
+            ..LastResult::default()
         };
         Ok(saved)
     }
@@ -199,7 +199,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let place = self.place(row);
         let mut writer = ObservationWriter {
             leaves: &self.tree.leaves,
-            room: self.slab.as_deref_mut().expect("rows are written when they have places"),
+            sink: self.slab.as_deref_mut().expect("rows are written when they have places"),
             infos: self.infos,
             foreign: self.foreign,
             first: self.first,
@@ -305,10 +305,10 @@ impl<'py> PyRows<'_, '_, 'py> {
 
     /// An observation as the bytes of its leaves, one after the other.
     fn encode(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<Vec<u8>> {
-        let mut room = ObservationBytes::new(&self.tree.leaves);
+        let mut bytes = ObservationBytes::new(&self.tree.leaves);
         let mut writer = ObservationWriter {
             leaves: &self.tree.leaves,
-            room: &mut room,
+            sink: &mut bytes,
             infos: self.infos,
             foreign: self.foreign,
             first: self.first,
@@ -316,7 +316,7 @@ impl<'py> PyRows<'_, '_, 'py> {
             place: 0,
         };
         writer.write(&self.tree.root, observation)?;
-        Ok(room.into_bytes())
+        Ok(bytes.into_bytes())
     }
 
     /// Draws the environment of a row that was chosen, and writes the frame as a record.

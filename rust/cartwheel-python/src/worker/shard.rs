@@ -22,8 +22,8 @@ use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::actions::Actions;
 use crate::worker::called::{Called, RowRequest};
-use crate::worker::laps::Laps;
-use crate::worker::rows::{Held, PyRows};
+use crate::worker::row_timer::RowTimer;
+use crate::worker::rows::{LastResult, PyRows};
 
 /// Flag of a step whose actions arrive through the worker's channel and not through shared memory.
 pub(crate) const ACTIONS_BY_CHANNEL: u32 = 1;
@@ -44,7 +44,7 @@ pub(crate) struct PyShard {
     autoreset: Autoreset,
     /// Whether batches have final observations.
     dense_finals: bool,
-    held: Vec<Held>,
+    held: Vec<LastResult>,
     writer: InfoWriter,
     foreign: Foreign,
     /// Which rows have lost their environments without the caller having been informed.
@@ -79,7 +79,7 @@ impl PyShard {
             observations,
             actions,
             dense_finals,
-            held: (0..autoreset.len()).map(|_| Held::default()).collect(),
+            held: (0..autoreset.len()).map(|_| LastResult::default()).collect(),
             lost: vec![lost; autoreset.len()],
             autoreset,
             writer: InfoWriter::new(),
@@ -131,7 +131,7 @@ impl PyShard {
             self.receive_next_resets(py, task.flags, span.clone())?;
         }
         let (mut prepared, spent) = (self.prepared.take(), std::mem::take(&mut self.spent));
-        let mut laps = Laps::begin(task.op, task.tally, spent);
+        let mut row_timer = RowTimer::begin(task.op, task.tally, spent);
         let place = Some(&mut task.slab);
         let (mut batch, faults) =
             self.rows(py, (task.op, task.flags), task.first, span.clone(), actions, place);
@@ -146,7 +146,7 @@ impl PyShard {
             if let Some(failure) = batch.show(row, called) {
                 faults.push((task.first + row, failure));
             }
-            laps.end(row, &mut batch.held[row]);
+            row_timer.end(row, &mut batch.held[row]);
         }
         Ok(())
     }

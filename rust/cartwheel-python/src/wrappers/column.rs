@@ -13,12 +13,12 @@ pub(super) struct Column<'py>(Bound<'py, PyUntypedArray>);
 
 impl<'py> Column<'py> {
     /// Flags of `len` places, one byte each.
-    pub(super) fn of_flags(what: &str, value: &Bound<'py, PyAny>, len: usize) -> PyResult<Self> {
+    pub(super) fn flags(what: &str, value: &Bound<'py, PyAny>, len: usize) -> PyResult<Self> {
         Self::new(what, value, DType::Bool, len)
     }
 
     /// Kinds of `len` places, one byte each.
-    pub(super) fn of_kinds(value: &Bound<'py, PyAny>, len: usize) -> PyResult<Self> {
+    pub(super) fn kinds(value: &Bound<'py, PyAny>, len: usize) -> PyResult<Self> {
         Self::new("kinds", value, DType::U8, len)
     }
 
@@ -46,10 +46,10 @@ impl<'py> Column<'py> {
     }
 }
 
-/// Rows of elements that are ready to be copied.
-pub(super) struct Rows<'py>(Bound<'py, PyUntypedArray>);
+/// RowValues of elements that are ready to be copied.
+pub(super) struct RowValues<'py>(Bound<'py, PyUntypedArray>);
 
-impl<'py> Rows<'py> {
+impl<'py> RowValues<'py> {
     /// Checks the shape, `[count, *shape]`.
     pub(super) fn new(
         what: &str,
@@ -68,9 +68,9 @@ impl<'py> Rows<'py> {
         copy_numbers(&self.0, into);
     }
 
-    /// Copies the bytes into a room of their size.
-    pub(super) fn read(&self, room: &mut [u8]) {
-        copy_bytes(&self.0, 0, room);
+    /// Copies the bytes into a buffer of their size.
+    pub(super) fn read(&self, buffer: &mut [u8]) {
+        copy_bytes(&self.0, 0, buffer);
     }
 
     /// Replaces `into` with the bytes, of which there are `bytes`.

@@ -16,12 +16,12 @@ use super::state::{self, entry, put, put_flags};
 
 use crate::known::intern;
 
-/// The episodes, and room for a step.
+/// The episodes, and buffers for a step.
 #[derive(Debug)]
 struct Counted {
     metrics: EpisodeMetrics,
     received: Received,
-    said: [Vec<u8>; 2],
+    reported: [Vec<u8>; 2],
 }
 
 #[pyclass(frozen, name = "EpisodeMetrics", module = "cartwheel._cartwheel")]
@@ -41,10 +41,11 @@ type Final<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
 #[pymethods]
 impl PyEpisodeMetrics {
     #[new]
-    fn new(num_envs: usize, is_same_step: bool, window: usize, most_waiting: usize) -> Self {
-        let archive = Archive::new(window, most_waiting);
+    fn new(num_envs: usize, is_same_step: bool, window: usize, max_waiting: usize) -> Self {
+        let archive = Archive::new(window, max_waiting);
         let metrics = EpisodeMetrics::new(num_envs, is_same_step, archive);
-        let counted = Counted { metrics, received: Received::default(), said: Default::default() };
+        let counted =
+            Counted { metrics, received: Received::default(), reported: Default::default() };
         Self { num_envs, is_same_step, counted: Locked::new(counted) }
     }
 
@@ -61,34 +62,34 @@ impl PyEpisodeMetrics {
         Ok(())
     }
 
-    #[pyo3(signature = (arrays, said, seeds, shown, /))]
+    #[pyo3(signature = (arrays, reported, seeds, shown, /))]
     fn step<'py>(
         &self,
         py: Python<'py>,
         arrays: StepArrays<'py>,
-        said: (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>),
+        reported: (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>),
         seeds: Option<&Bound<'py, PyAny>>,
         shown: (bool, bool),
     ) -> PyResult<Shown<'py>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let count = columns.len();
         let seeds = given_seeds(seeds, count)?;
-        let flags_of = |said: Option<Bound<'py, PyAny>>| {
-            said.map(|said| Column::of_flags("said", &said, count)).transpose()
+        let flags_of = |reported: Option<Bound<'py, PyAny>>| {
+            reported.map(|reported| Column::flags("reported", &reported, count)).transpose()
         };
-        let said = [flags_of(said.0)?, flags_of(said.1)?];
+        let reported = [flags_of(reported.0)?, flags_of(reported.1)?];
         // Made before the lock: a new dictionary may start Python's garbage collector.
         let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
         let mut counted = self.counted.lock(py);
-        let Counted { metrics, received, said: room } = &mut *counted;
-        for (said, room) in said.iter().zip(room.iter_mut()) {
-            if let Some(said) = said {
-                said.copy_to(room);
+        let Counted { metrics, received, reported: buffer } = &mut *counted;
+        for (reported, buffer) in reported.iter().zip(buffer.iter_mut()) {
+            if let Some(reported) = reported {
+                reported.copy_to(buffer);
             }
         }
-        let [success, fail] = &*room;
-        let [success, fail] = [(&said[0], success), (&said[1], fail)]
-            .map(|(said, room)| said.is_some().then_some(&room[..]));
+        let [success, fail] = &*buffer;
+        let [success, fail] = [(&reported[0], success), (&reported[1], fail)]
+            .map(|(reported, buffer)| reported.is_some().then_some(&buffer[..]));
         let results = received.receive(&columns);
         let rows = results.places.rows();
         let step = || metrics.step(&results, [success, fail], seeds.as_deref());

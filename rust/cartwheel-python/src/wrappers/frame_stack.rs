@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. `FrameStack::advance` and `FrameStack::write_all` of the engine write every byte of the rooms
-//!    for stacks. The engine's tests fill rooms with another byte first.
+//! 1. `FrameStack::advance` and `FrameStack::write_all` of the engine write every byte of the buffers
+//!    for stacks. The engine's tests fill buffers with another byte first.
 #![expect(unsafe_code, reason = "stacks are written into new arrays, see the invariants")]
 
 use std::mem::MaybeUninit;
@@ -14,14 +14,14 @@ use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::column::Rows;
+use super::column::RowValues;
 use super::locked::Locked;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
 use crate::array::{as_array, copy_bytes, dtype, written};
 
-/// What changes from batch to batch.
+/// The parts that change from batch to batch.
 #[derive(Debug)]
-struct Work {
+struct FrameStackState {
     stacks: FrameStack,
     kinds: Vec<u8>,
     finals: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) struct PyFrameStack {
     /// The shape of a frame, and of a stack.
     frame: Vec<usize>,
     stack: Vec<usize>,
-    work: Locked<Work>,
+    state: Locked<FrameStackState>,
 }
 
 #[pymethods]
@@ -63,8 +63,8 @@ impl PyFrameStack {
         let padding = if repeats { Padding::Reset } else { Padding::Frame(bytes) };
         let stacks = FrameStack::new(num_envs, depth, frame_bytes, padding);
         let [kinds, finals] = [const { Vec::new() }; 2];
-        let work = Locked::new(Work { stacks, kinds, finals });
-        Ok(Self { num_envs, dtype, frame, stack, work })
+        let state = Locked::new(FrameStackState { stacks, kinds, finals });
+        Ok(Self { num_envs, dtype, frame, stack, state })
     }
 
     #[pyo3(signature = (rows, kinds, frames, ended, /))]
@@ -78,10 +78,10 @@ impl PyFrameStack {
     ) -> PyResult<WithFinals<'py>> {
         let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
         let count = columns.len();
-        let frames = Rows::new("observations", frames, self.dtype, count, &self.frame)?;
+        let frames = RowValues::new("observations", frames, self.dtype, count, &self.frame)?;
         let ended = EndedColumns::new(ended.as_ref(), self.dtype, &self.frame)?;
         let ends = ended.read(count)?;
-        let work = &mut *self.work.lock(py);
+        let work = &mut *self.state.lock(py);
         let places = columns.read(&mut work.kinds);
         let stacks = &mut work.stacks;
         work.finals.clear();
@@ -89,10 +89,10 @@ impl PyFrameStack {
             finals.copy_bytes_to(ends.num_finals() * stacks.frame_bytes(), &mut work.finals);
         }
         let mut last = None;
-        let fill = |room: &mut [MaybeUninit<u8>]| {
+        let fill = |buffer: &mut [MaybeUninit<u8>]| {
             let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
-                let read = |room: &mut [u8]| frames.read(room);
-                stacks.advance(places, read, ends, &work.finals, room, final_room);
+                let read = |buffer: &mut [u8]| frames.read(buffer);
+                stacks.advance(places, read, ends, &work.finals, buffer, final_room);
             };
             if ended.finals.is_some() {
                 let count = ends.num_finals();
@@ -109,15 +109,15 @@ impl PyFrameStack {
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let write = |room: &mut [MaybeUninit<u8>]| self.work.lock(py).stacks.write_all(room);
+        let write = |buffer: &mut [MaybeUninit<u8>]| self.state.lock(py).stacks.write_all(buffer);
         // SAFETY: `write_all` writes every byte (invariant 1).
         unsafe { written(py, self.dtype, self.num_envs, &self.stack, write) }
     }
 
     #[pyo3(signature = (stacks, /))]
     fn set_state(&self, stacks: &Bound<'_, PyAny>) -> PyResult<()> {
-        let rows = Rows::new("stacks", stacks, self.dtype, self.num_envs, &self.stack)?;
-        let engine = &mut self.work.lock(stacks.py()).stacks;
+        let rows = RowValues::new("stacks", stacks, self.dtype, self.num_envs, &self.stack)?;
+        let engine = &mut self.state.lock(stacks.py()).stacks;
         let mut bytes = Vec::new();
         rows.copy_bytes_to(self.num_envs * engine.stack_bytes(), &mut bytes);
         for (env, stack) in bytes.chunks_exact(engine.stack_bytes().max(1)).enumerate() {

@@ -1,4 +1,4 @@
-//! What changes from batch to batch, behind a lock.
+//! The parts of a wrapper that change from batch to batch, behind a lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,8 +7,8 @@ use pyo3::sync::MutexExt;
 
 use crate::interpreter::enter;
 
-/// Numbers of which any are valid, so a panic while they were locked does no harm. Nobody runs Python
-/// code while they are locked.
+/// Numbers of which any are valid, so a panic while they were locked does no harm. No Python code runs
+/// while they are locked.
 #[derive(Debug)]
 pub(super) struct Locked<T>(Mutex<T>);
 

@@ -5,7 +5,7 @@ use cartwheel_kernels::wrappers::{Moments, ObservationNormalizer};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
-use super::column::Rows;
+use super::column::RowValues;
 use super::locked::Locked;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
 use crate::array::{Number, as_array, as_contiguous, dtype, from_numbers};
@@ -14,27 +14,27 @@ use crate::convert::to_autoreset_mode;
 /// Mean, variance, count, and what each environment last showed.
 type NormalizerState<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, f64, Bound<'py, PyAny>);
 
-/// Room for the numbers of a batch.
+/// Buffers for the numbers of a batch.
 #[derive(Debug, Default)]
-struct Room<T> {
+struct Scratch<T> {
     observations: Vec<T>,
     finals: Vec<T>,
     gathered: Vec<T>,
 }
 
-/// The room for each type of numbers.
+/// The buffers for each type of numbers.
 #[derive(Debug, Default)]
-struct Rooms {
-    single: Room<f32>,
-    double: Room<f64>,
+struct Scratches {
+    single: Scratch<f32>,
+    double: Scratch<f64>,
 }
 
-/// What changes from batch to batch.
+/// The parts that change from batch to batch.
 #[derive(Debug)]
-struct Work {
+struct ObservationNormalizerState {
     normalizer: ObservationNormalizer,
     kinds: Vec<u8>,
-    rooms: Rooms,
+    scratches: Scratches,
     /// Normalized final observations, or some rows.
     normalized: Vec<f32>,
 }
@@ -45,28 +45,28 @@ pub(crate) struct PyObservationNormalizer {
     num_envs: usize,
     shape: Vec<usize>,
     columns: usize,
-    work: Locked<Work>,
+    state: Locked<ObservationNormalizerState>,
 }
 
 /// One of the two types of numbers that are read; others are cast to one of them.
-trait Real: Number + Into<f64> {
-    fn room(rooms: &mut Rooms) -> &mut Room<Self>;
+trait NormalizedFloat: Number + Into<f64> {
+    fn scratch(scratches: &mut Scratches) -> &mut Scratch<Self>;
 }
 
-impl Real for f32 {
-    fn room(rooms: &mut Rooms) -> &mut Room<Self> {
-        &mut rooms.single
+impl NormalizedFloat for f32 {
+    fn scratch(scratches: &mut Scratches) -> &mut Scratch<Self> {
+        &mut scratches.single
     }
 }
 
-impl Real for f64 {
-    fn room(rooms: &mut Rooms) -> &mut Room<Self> {
-        &mut rooms.double
+impl NormalizedFloat for f64 {
+    fn scratch(scratches: &mut Scratches) -> &mut Scratch<Self> {
+        &mut scratches.double
     }
 }
 
 impl PyObservationNormalizer {
-    fn normalize_as<'py, T: Real>(
+    fn normalize_as<'py, T: NormalizedFloat>(
         &self,
         py: Python<'py>,
         places: &PlaceColumns<'_>,
@@ -74,12 +74,13 @@ impl PyObservationNormalizer {
         ended: Option<&EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
         let count = places.len();
-        let given = Rows::new("observations", observations, T::DTYPE, count, &self.shape)?;
+        let given = RowValues::new("observations", observations, T::DTYPE, count, &self.shape)?;
         let ended = EndedColumns::new(ended, T::DTYPE, &self.shape)?;
         let ends = ended.read(count)?;
-        let Work { normalizer, kinds, rooms, normalized: out } = &mut *self.work.lock(py);
+        let ObservationNormalizerState { normalizer, kinds, scratches, normalized: out } =
+            &mut *self.state.lock(py);
         let places = places.read(kinds);
-        let Room { observations, finals, gathered } = T::room(rooms);
+        let Scratch { observations, finals, gathered } = T::scratch(scratches);
         given.copy_numbers_to(observations);
         finals.clear();
         if let Some(last) = &ended.finals {
@@ -118,23 +119,23 @@ impl PyObservationNormalizer {
         let columns = shape.iter().product();
         let mode = to_autoreset_mode(autoreset_mode)?;
         let normalizer = ObservationNormalizer::new(num_envs, columns, epsilon, mode);
-        let work = Locked::new(Work {
+        let state = Locked::new(ObservationNormalizerState {
             normalizer,
             kinds: Vec::new(),
-            rooms: Rooms::default(),
+            scratches: Scratches::default(),
             normalized: Vec::new(),
         });
-        Ok(Self { num_envs, shape, columns, work })
+        Ok(Self { num_envs, shape, columns, state })
     }
 
     #[getter]
     fn updates(&self, py: Python<'_>) -> bool {
-        self.work.lock(py).normalizer.updates
+        self.state.lock(py).normalizer.updates
     }
 
     #[setter]
     fn set_updates(&self, py: Python<'_>, updates: bool) {
-        self.work.lock(py).normalizer.updates = updates;
+        self.state.lock(py).normalizer.updates = updates;
     }
 
     #[pyo3(signature = (rows, kinds, observations, ended, /))]
@@ -161,7 +162,7 @@ impl PyObservationNormalizer {
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {
         let (moments, shown) = {
-            let work = self.work.lock(py);
+            let work = self.state.lock(py);
             (work.normalizer.moments.clone(), work.normalizer.shown.clone())
         };
         let array = |numbers: &[f64]| {
@@ -182,15 +183,16 @@ impl PyObservationNormalizer {
         let read = |what: &str, value: &Bound<'_, PyAny>| {
             let one = as_contiguous(value, f64::DTYPE)?.call_method1("reshape", ((1, -1),))?;
             let mut numbers = Vec::new();
-            Rows::new(what, &one, f64::DTYPE, 1, &[self.columns])?.copy_numbers_to(&mut numbers);
+            RowValues::new(what, &one, f64::DTYPE, 1, &[self.columns])?
+                .copy_numbers_to(&mut numbers);
             PyResult::Ok(numbers)
         };
         let moments =
             Moments { mean: read("mean", mean)?, variance: read("var", variance)?, count };
         let mut rows = Vec::new();
-        Rows::new("shown", shown, f32::DTYPE, self.num_envs, &self.shape)?
+        RowValues::new("shown", shown, f32::DTYPE, self.num_envs, &self.shape)?
             .copy_numbers_to(&mut rows);
-        let normalizer = &mut self.work.lock(mean.py()).normalizer;
+        let normalizer = &mut self.state.lock(mean.py()).normalizer;
         normalizer.moments = moments;
         normalizer.shown = rows;
         Ok(())

@@ -4,10 +4,10 @@ use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::{At, EndedPlaces, Places, StepResults, existing_rows};
 use pyo3::prelude::*;
 
-use super::column::{Column, Rows, no_such_row, numbers};
+use super::column::{Column, RowValues, no_such_row, numbers};
 use crate::array::{Number, filled, from_numbers};
 
-/// Room for the parts of a batch, reused by every batch.
+/// Buffers for the parts of a batch, reused by every batch.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     kinds: Vec<u8>,
@@ -25,7 +25,7 @@ pub(super) type StepArrays<'py> = (
     Bound<'py, PyAny>,
 );
 
-/// The places of a batch, before any room is locked: reading Python's arrays may run Python code.
+/// The places of a batch, before any buffer is locked: reading Python's arrays may run Python code.
 pub(super) struct PlaceColumns<'py> {
     num_envs: usize,
     rows: Option<Vec<usize>>,
@@ -42,7 +42,7 @@ impl<'py> PlaceColumns<'py> {
         let existing = |rows| existing_rows(numbers(rows)?, num_envs).map_err(no_such_row);
         let rows = rows.map(existing).transpose()?;
         let count = rows.as_ref().map_or(num_envs, Vec::len);
-        let kinds = Column::of_kinds(kinds, count)?;
+        let kinds = Column::kinds(kinds, count)?;
         Ok(Self { num_envs, rows, kinds })
     }
 
@@ -61,7 +61,7 @@ impl<'py> PlaceColumns<'py> {
 /// The arrays of a step, likewise.
 pub(super) struct StepColumns<'py> {
     places: PlaceColumns<'py>,
-    rewards: Rows<'py>,
+    rewards: RowValues<'py>,
     terminations: Column<'py>,
     truncations: Column<'py>,
 }
@@ -72,9 +72,9 @@ impl<'py> StepColumns<'py> {
         let (rows, kinds, rewards, terminations, truncations) = arrays;
         let places = PlaceColumns::new(rows.as_ref(), kinds, num_envs)?;
         let count = places.len();
-        let rewards = Rows::new("rewards", rewards, DType::F64, count, &[])?;
-        let terminations = Column::of_flags("terminations", terminations, count)?;
-        let truncations = Column::of_flags("truncations", truncations, count)?;
+        let rewards = RowValues::new("rewards", rewards, DType::F64, count, &[])?;
+        let terminations = Column::flags("terminations", terminations, count)?;
+        let truncations = Column::flags("truncations", truncations, count)?;
         Ok(Self { places, rewards, terminations, truncations })
     }
 
@@ -112,7 +112,7 @@ pub(super) struct EndedColumns<'py> {
     places: Vec<i64>,
     final_places: Vec<i64>,
     /// `None`: the batch is not one of a step.
-    pub(super) finals: Option<Rows<'py>>,
+    pub(super) finals: Option<RowValues<'py>>,
 }
 
 impl<'py> EndedColumns<'py> {
@@ -124,7 +124,7 @@ impl<'py> EndedColumns<'py> {
     ) -> PyResult<Self> {
         let Some((places, final_places, finals)) = arrays else { return Ok(Self::default()) };
         let (places, final_places) = (numbers(places)?, numbers(final_places)?);
-        let finals = Some(Rows::new("finals", finals, dtype, final_places.len(), shape)?);
+        let finals = Some(RowValues::new("finals", finals, dtype, final_places.len(), shape)?);
         Ok(Self { places, final_places, finals })
     }
 
@@ -135,36 +135,36 @@ impl<'py> EndedColumns<'py> {
 }
 
 /// A number of 8 bytes.
-pub(super) trait Eight: Number {
+pub(super) trait EightBytes: Number {
     /// Its bytes.
     fn bytes(self) -> [u8; 8];
 }
 
-impl Eight for f64 {
+impl EightBytes for f64 {
     fn bytes(self) -> [u8; 8] {
         self.to_ne_bytes()
     }
 }
 
-impl Eight for i64 {
+impl EightBytes for i64 {
     fn bytes(self) -> [u8; 8] {
         self.to_ne_bytes()
     }
 }
 
 /// A new array of numbers.
-pub(super) fn column<T: Eight>(
+pub(super) fn column<T: EightBytes>(
     py: Python<'_>,
     numbers: impl ExactSizeIterator<Item = T>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    filled(py, T::DTYPE, Some(numbers.len()), &[], |room| {
-        let room = room.as_chunks_mut().0.iter_mut();
-        room.zip(numbers).for_each(|(place, number)| *place = number.bytes());
+    filled(py, T::DTYPE, Some(numbers.len()), &[], |buffer| {
+        let buffer = buffer.as_chunks_mut().0.iter_mut();
+        buffer.zip(numbers).for_each(|(place, number)| *place = number.bytes());
     })
 }
 
 /// A new array with the number of each place, from one of each row.
-pub(super) fn column_of<'py, T: Eight>(
+pub(super) fn column_of<'py, T: EightBytes>(
     py: Python<'py>,
     rows: Option<&[usize]>,
     of_rows: &[T],
@@ -176,16 +176,16 @@ pub(super) fn column_of<'py, T: Eight>(
 }
 
 /// A new array with numbers at the places where episodes ended, and zeros elsewhere.
-pub(super) fn sparse<'py, T: Eight>(
+pub(super) fn sparse<'py, T: EightBytes>(
     py: Python<'py>,
     places: usize,
     ended: &[At],
     number: impl Fn(usize) -> T,
 ) -> PyResult<Bound<'py, PyAny>> {
-    filled(py, T::DTYPE, Some(places), &[], |room| {
-        let room = room.as_chunks_mut().0;
+    filled(py, T::DTYPE, Some(places), &[], |buffer| {
+        let buffer = buffer.as_chunks_mut().0;
         for at in ended {
-            room[at.place] = number(at.row).bytes();
+            buffer[at.place] = number(at.row).bytes();
         }
     })
 }
@@ -197,9 +197,9 @@ pub(super) fn sparse_flags<'py>(
     ended: &[At],
     flag: impl Fn(usize) -> u8,
 ) -> PyResult<Bound<'py, PyAny>> {
-    filled(py, DType::Bool, Some(places), &[], |room| {
+    filled(py, DType::Bool, Some(places), &[], |buffer| {
         for at in ended {
-            room[at.place] = flag(at.row);
+            buffer[at.place] = flag(at.row);
         }
     })
 }
@@ -211,8 +211,8 @@ pub(super) fn flags<'py>(
     of_rows: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
     let places = rows.map_or(of_rows.len(), <[usize]>::len);
-    filled(py, DType::Bool, Some(places), &[], |room| match rows {
-        None => room.copy_from_slice(of_rows),
-        Some(rows) => room.iter_mut().zip(rows).for_each(|(place, &row)| *place = of_rows[row]),
+    filled(py, DType::Bool, Some(places), &[], |buffer| match rows {
+        None => buffer.copy_from_slice(of_rows),
+        Some(rows) => buffer.iter_mut().zip(rows).for_each(|(place, &row)| *place = of_rows[row]),
     })
 }

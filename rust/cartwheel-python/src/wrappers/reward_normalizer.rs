@@ -4,14 +4,14 @@ use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_kernels::wrappers::{Moments, RewardNormalizer};
 use pyo3::prelude::*;
 
-use super::column::Rows;
+use super::column::RowValues;
 use super::locked::Locked;
 use super::places::{PlaceColumns, Received, StepArrays, StepColumns};
 use crate::array::{Number, from_numbers};
 
-/// What changes from batch to batch.
+/// The parts that change from batch to batch.
 #[derive(Debug)]
-struct Work {
+struct RewardNormalizerState {
     normalizer: RewardNormalizer,
     received: Received,
     normalized: Vec<f64>,
@@ -21,7 +21,7 @@ struct Work {
 #[derive(Debug)]
 pub(crate) struct PyRewardNormalizer {
     num_envs: usize,
-    work: Locked<Work>,
+    state: Locked<RewardNormalizerState>,
 }
 
 #[pymethods]
@@ -29,24 +29,28 @@ impl PyRewardNormalizer {
     #[new]
     fn new(num_envs: usize, gamma: f64, epsilon: f64) -> Self {
         let normalizer = RewardNormalizer::new(num_envs, gamma, epsilon);
-        let work = Work { normalizer, received: Received::default(), normalized: Vec::new() };
-        Self { num_envs, work: Locked::new(work) }
+        let work = RewardNormalizerState {
+            normalizer,
+            received: Received::default(),
+            normalized: Vec::new(),
+        };
+        Self { num_envs, state: Locked::new(work) }
     }
 
     #[getter]
     fn updates(&self, py: Python<'_>) -> bool {
-        self.work.lock(py).normalizer.updates
+        self.state.lock(py).normalizer.updates
     }
 
     #[setter]
     fn set_updates(&self, py: Python<'_>, updates: bool) {
-        self.work.lock(py).normalizer.updates = updates;
+        self.state.lock(py).normalizer.updates = updates;
     }
 
     #[pyo3(signature = (rows, kinds, /))]
     fn reset(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
         let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        self.work.lock(kinds.py()).normalizer.reset(places.read(&mut Vec::new()));
+        self.state.lock(kinds.py()).normalizer.reset(places.read(&mut Vec::new()));
         Ok(())
     }
 
@@ -57,7 +61,7 @@ impl PyRewardNormalizer {
         arrays: StepArrays<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
-        let Work { normalizer, received, normalized } = &mut *self.work.lock(py);
+        let RewardNormalizerState { normalizer, received, normalized } = &mut *self.state.lock(py);
         normalized.resize(columns.len(), 0.0);
         let results = received.receive(&columns);
         with_standard_floats(|| normalizer.normalize(&results, normalized));
@@ -65,7 +69,7 @@ impl PyRewardNormalizer {
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(f64, f64, f64, Bound<'py, PyAny>)> {
-        let work = self.work.lock(py);
+        let work = self.state.lock(py);
         let (moments, returns) = (&work.normalizer.moments, &work.normalizer.returns);
         let array = from_numbers(py, self.num_envs, &[], returns)?;
         Ok((moments.mean[0], moments.variance[0], moments.count, array))
@@ -80,9 +84,9 @@ impl PyRewardNormalizer {
         returns: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let mut numbers = Vec::new();
-        let rows = Rows::new("returns", returns, f64::DTYPE, self.num_envs, &[])?;
+        let rows = RowValues::new("returns", returns, f64::DTYPE, self.num_envs, &[])?;
         rows.copy_numbers_to(&mut numbers);
-        let normalizer = &mut self.work.lock(returns.py()).normalizer;
+        let normalizer = &mut self.state.lock(returns.py()).normalizer;
         normalizer.moments = Moments { mean: vec![mean], variance: vec![variance], count };
         normalizer.returns = numbers;
         Ok(())

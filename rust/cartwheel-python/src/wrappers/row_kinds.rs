@@ -9,9 +9,9 @@ use super::locked::Locked;
 use crate::array::filled;
 use crate::convert::to_autoreset_mode;
 
-/// The rows, and room for the flags of a step.
+/// The rows, and buffers for the flags of a step.
 #[derive(Debug)]
-struct Told {
+struct RowKindsState {
     rows: RowKinds,
     terminations: Vec<u8>,
     truncations: Vec<u8>,
@@ -22,7 +22,7 @@ struct Told {
 #[derive(Debug)]
 pub(crate) struct PyRowKinds {
     num_envs: usize,
-    told: Locked<Told>,
+    state: Locked<RowKindsState>,
 }
 
 #[pymethods]
@@ -31,8 +31,8 @@ impl PyRowKinds {
     fn new(num_envs: usize, autoreset_mode: &str) -> PyResult<Self> {
         let rows = RowKinds::new(num_envs, to_autoreset_mode(autoreset_mode)?);
         let [terminations, truncations, failed] = [const { Vec::new() }; 3];
-        let told = Locked::new(Told { rows, terminations, truncations, failed });
-        Ok(Self { num_envs, told })
+        let state = Locked::new(RowKindsState { rows, terminations, truncations, failed });
+        Ok(Self { num_envs, state })
     }
 
     #[pyo3(signature = (rows, mask, /))]
@@ -46,26 +46,26 @@ impl PyRowKinds {
             filled(py, DType::U8, Some(count), &[], |kinds| fill(kinds))
         };
         if let Some(mask) = mask {
-            let mask = Column::of_flags("mask", mask, self.num_envs)?;
+            let mask = Column::flags("mask", mask, self.num_envs)?;
             return kinds(self.num_envs, &mut |kinds| {
-                let Told { rows, failed: room, .. } = &mut *self.told.lock(py);
-                mask.copy_to(room);
-                rows.reset_masked(room, kinds);
+                let RowKindsState { rows, failed: buffer, .. } = &mut *self.state.lock(py);
+                mask.copy_to(buffer);
+                rows.reset_masked(buffer, kinds);
             });
         }
         let Some(rows) = rows else {
-            self.told.lock(py).rows.reset_all();
+            self.state.lock(py).rows.reset_all();
             return kinds(self.num_envs, &mut |kinds| kinds.fill(RESET));
         };
         let rows = numbers(rows)?;
-        self.told.lock(py).rows.reset_rows(&rows).map_err(no_such_row)?;
+        self.state.lock(py).rows.reset_rows(&rows).map_err(no_such_row)?;
         kinds(rows.len(), &mut |kinds| kinds.fill(RESET))
     }
 
     #[pyo3(signature = (rows, /))]
     fn send_reset(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = numbers(rows)?;
-        self.told.lock(py).rows.send_reset(&rows).map_err(no_such_row)
+        self.state.lock(py).rows.send_reset(&rows).map_err(no_such_row)
     }
 
     #[pyo3(signature = (rows, is_known, /))]
@@ -76,7 +76,7 @@ impl PyRowKinds {
         is_known: bool,
     ) -> PyResult<()> {
         let rows = rows.map(numbers).transpose()?;
-        self.told.lock(py).rows.lose(rows.as_deref(), is_known).map_err(no_such_row)
+        self.state.lock(py).rows.lose(rows.as_deref(), is_known).map_err(no_such_row)
     }
 
     #[pyo3(signature = (rows, terminations, truncations, failed, /))]
@@ -90,22 +90,22 @@ impl PyRowKinds {
     ) -> PyResult<Bound<'py, PyAny>> {
         let rows = rows.map(numbers).transpose()?;
         let count = rows.as_ref().map_or(self.num_envs, Vec::len);
-        let terminations = Column::of_flags("terminations", terminations, count)?;
-        let truncations = Column::of_flags("truncations", truncations, count)?;
-        let failed = failed.map(|failed| Column::of_flags("failed", failed, count)).transpose()?;
-        let mut told = Ok(());
+        let terminations = Column::flags("terminations", terminations, count)?;
+        let truncations = Column::flags("truncations", truncations, count)?;
+        let failed = failed.map(|failed| Column::flags("failed", failed, count)).transpose()?;
+        let mut state = Ok(());
         let kinds = filled(py, DType::U8, Some(count), &[], |kinds| {
-            let room = &mut *self.told.lock(py);
-            terminations.copy_to(&mut room.terminations);
-            truncations.copy_to(&mut room.truncations);
+            let buffer = &mut *self.state.lock(py);
+            terminations.copy_to(&mut buffer.terminations);
+            truncations.copy_to(&mut buffer.truncations);
             if let Some(failed) = &failed {
-                failed.copy_to(&mut room.failed);
+                failed.copy_to(&mut buffer.failed);
             }
-            let failed = failed.is_some().then_some(&room.failed[..]);
-            let (terminations, truncations) = (&room.terminations, &room.truncations);
-            told = room.rows.step(rows.as_deref(), terminations, truncations, failed, kinds);
+            let failed = failed.is_some().then_some(&buffer.failed[..]);
+            let (terminations, truncations) = (&buffer.terminations, &buffer.truncations);
+            state = buffer.rows.step(rows.as_deref(), terminations, truncations, failed, kinds);
         })?;
-        told.map_err(no_such_row)?;
+        state.map_err(no_such_row)?;
         Ok(kinds)
     }
 }

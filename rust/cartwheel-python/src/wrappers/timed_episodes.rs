@@ -14,7 +14,7 @@ use super::state::{entry, flags, put, put_flags};
 use crate::array::filled;
 use crate::known::intern;
 
-/// The episodes, and room for a step.
+/// The episodes, and buffers for a step.
 #[derive(Debug)]
 struct Counted {
     episodes: TimedEpisodes,
@@ -41,8 +41,8 @@ impl PyTimedEpisodes {
 #[pymethods]
 impl PyTimedEpisodes {
     #[new]
-    fn new(num_envs: usize, is_same_step: bool, most: usize) -> Self {
-        let episodes = TimedEpisodes::new(num_envs, is_same_step, most, 0.0);
+    fn new(num_envs: usize, is_same_step: bool, max_recent: usize) -> Self {
+        let episodes = TimedEpisodes::new(num_envs, is_same_step, max_recent, 0.0);
         let counted = Counted { episodes, received: Received::default(), ended: Vec::new() };
         Self { num_envs, made: Instant::now(), counted: Locked::new(counted) }
     }
@@ -75,7 +75,7 @@ impl PyTimedEpisodes {
         let ended = std::mem::take(ended);
         drop(counted);
         let report = report(py, &ended, count)?;
-        self.counted.lock(py).ended = ended; // its room is used again
+        self.counted.lock(py).ended = ended; // its memory is used again
         Ok((complete, dropped, Some(report)))
     }
 
@@ -128,10 +128,10 @@ type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
 /// The arrays of a step that ended episodes, with zeros elsewhere.
 fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyResult<Report<'py>> {
     let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
-        filled(py, dtype, Some(places), &[], |room| {
-            let room = room.as_chunks_mut().0;
+        filled(py, dtype, Some(places), &[], |buffer| {
+            let buffer = buffer.as_chunks_mut().0;
             for (place, episode) in ended {
-                room[*place] = number(episode);
+                buffer[*place] = number(episode);
             }
         })
     };
@@ -142,9 +142,9 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     values.set_item(intern!(py, "l"), lengths)?;
     let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
     values.set_item(intern!(py, "t"), seconds)?;
-    let mask = filled(py, DType::Bool, Some(places), &[], |room| {
+    let mask = filled(py, DType::Bool, Some(places), &[], |buffer| {
         for (place, _) in ended {
-            room[*place] = 1;
+            buffer[*place] = 1;
         }
     })?;
     Ok((values, mask))

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use cartwheel_engine::protocol::Tally;
 use cartwheel_engine::wake::Op;
 
-use crate::worker::rows::Held;
+use crate::worker::rows::LastResult;
 
 /// Times the rows of a task one after the other, with one clock reading for each row.
-pub(super) struct Laps<'a> {
+pub(super) struct RowTimer<'a> {
     op: Op,
     tally: Tally<'a>,
     began: Instant,
@@ -16,14 +16,14 @@ pub(super) struct Laps<'a> {
     before: Duration,
 }
 
-impl<'a> Laps<'a> {
+impl<'a> RowTimer<'a> {
     /// Begins with the first row, for which `before` was spent already.
     pub(super) fn begin(op: Op, tally: Tally<'a>, before: Duration) -> Self {
         Self { op, tally, began: Instant::now(), before }
     }
 
     /// The row is done.
-    pub(super) fn end(&mut self, row: usize, held: &mut Held) {
+    pub(super) fn end(&mut self, row: usize, held: &mut LastResult) {
         let now = Instant::now();
         let spent = now - self.began + std::mem::take(&mut self.before);
         self.began = now;
