@@ -297,6 +297,7 @@ def ctrl_c(play):
     """In the background the thread goes on."""
     play.collect(2)
     play.order(1, play.gate.interrupt)
+    play.gate.expect_interrupt()
     play.collect_until(KeyboardInterrupt)
     play.gate.open()
     play.may_begin_anew()

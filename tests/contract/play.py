@@ -29,16 +29,20 @@ class Gate:
     """Where environments in threads wait; they tell when they have come."""
 
     def __init__(self):
-        self._come, self._open = threading.Event(), threading.Event()
+        self._come, self._open, self._expected = (threading.Event() for _ in range(3))
 
     def wait(self):
         self._come.set()
         assert self._open.wait(PATIENCE_S)
 
     def interrupt(self):
-        """Interrupts the program, then waits."""
+        """Interrupts the program once it expects that, then waits."""
+        assert self._expected.wait(PATIENCE_S)
         os.kill(os.getpid(), signal.SIGINT)
         self.wait()
+
+    def expect_interrupt(self):
+        self._expected.set()
 
     def await_arrival(self):
         assert self._come.wait(PATIENCE_S)
@@ -249,6 +253,7 @@ class Play:
     def interrupted(self):
         """A wait that ends by Ctrl-C, which an environment at the gate has sent."""
         with pytest.raises(KeyboardInterrupt):
+            self.gate.expect_interrupt()
             self.envs.step_wait()
 
     def refuses_a_step(self):
