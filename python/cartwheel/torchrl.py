@@ -287,7 +287,14 @@ class CartwheelEnv(GymLikeEnv):
             and _is_plain(tensordict)
         )
 
-    # Work of TorchRL after each step that is not needed
+    # Work of TorchRL that is not needed
+
+    def _create_done_specs(self) -> None:
+        """Does nothing: there are all three flags.
+
+        TorchRL's has a local function that refers to itself and to the environment. So the
+        environment would stay until a garbage collection.
+        """
 
     @classmethod
     def _complete_done(cls, done_spec: Any, result: TensorDictBase) -> TensorDictBase:

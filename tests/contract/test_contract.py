@@ -2,14 +2,17 @@
 
 import inspect
 import warnings
+from pathlib import Path
 
 import pytest
 
+import cartwheel
 from cartwheel import wrappers
 from cartwheel.wrappers.base import VectorWrapper
 from tests.contract.events import EVENTS
 from tests.contract.play import NUM_ENVS, Play, staggered
 from tests.contract.subjects import SUBJECTS
+from tests.contract.trainers import TRAINERS
 
 
 def pairs():
@@ -45,3 +48,10 @@ def test_every_public_wrapper_is_in_the_table():
         and issubclass(getattr(wrappers, name), VectorWrapper)
     }
     assert public <= {subject.name for subject in SUBJECTS}
+
+
+def test_every_adapter_of_a_trainer_is_in_the_table():
+    """They are the modules of the package that load another one; ``ale`` has environments."""
+    folder = Path(cartwheel.__file__).parent
+    loading = {path.stem for path in folder.glob("[a-z]*.py") if "\nload(" in path.read_text()}
+    assert loading - {"ale"} == {name.split()[0] for name in TRAINERS}
