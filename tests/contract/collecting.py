@@ -183,6 +183,7 @@ class CollectorPlay:
         """Collects until this is raised, after rollouts that were complete before."""
         for _ in range(MAX_AHEAD):
             try:
+                self.gate.expect_interrupt()
                 rollout = self.collector.collect()
             except error:
                 return
@@ -297,7 +298,6 @@ def ctrl_c(play):
     """In the background the thread goes on."""
     play.collect(2)
     play.order(1, play.gate.interrupt)
-    play.gate.expect_interrupt()
     play.collect_until(KeyboardInterrupt)
     play.gate.open()
     play.may_begin_anew()

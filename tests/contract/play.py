@@ -252,7 +252,7 @@ class Play:
 
     def interrupted(self):
         """A wait that ends by Ctrl-C, which an environment at the gate has sent."""
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come before the wait
             self.gate.expect_interrupt()
             self.envs.step_wait()
 
