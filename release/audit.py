@@ -28,7 +28,7 @@ class Audit:
     module_size: int
     #: The newest version of a symbol of the C library, or the oldest macOS.
     needs: str
-    #: What must be mended before the wheel is published.
+    #: Faults that must be fixed before the wheel is published.
     faults: tuple[str, ...]
 
 

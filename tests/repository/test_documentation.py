@@ -44,7 +44,7 @@ OVERVIEWS = [
 ]
 TRAINERS = [page for page in (ROOT / "docs/trainers").glob("*.md") if page.name != "README.md"]
 #: Others may stand between them.
-SECTIONS = ["Install", "What to change", "Modes", "What is equal", "Speed", "Limits"]
+SECTIONS = ["Install", "What to change", "Modes", "Equal results", "Speed", "Limits"]
 
 
 @pytest.fixture
