@@ -105,7 +105,7 @@ UNREADABLE = [
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", ["success", "is_success"])
 @pytest.mark.parametrize(("said", "kind"), UNREADABLE, ids=lambda said: type(said).__name__)
-def test_a_value_that_is_no_flag_is_refused_with_its_key_and_type(build, mode, key, said, kind):
+def test_a_value_other_than_a_flag_is_refused_with_its_key_and_type(build, mode, key, said, kind):
     with pytest.raises(TypeError, match=rf"say in '{key}' whether .* got <class '.*{kind}"):
         successes_of(build, mode, [partial(SayingEnv, 2, {key: said})] * 2)
 

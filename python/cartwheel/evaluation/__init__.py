@@ -1,4 +1,4 @@
-"""Evaluation by a quota of episodes: ``Player → Stepping → EpisodeCounter → Evaluation``.
+"""Evaluation by a quota of episodes: ``CheckedPolicy → Stepping → EpisodeCounter → Evaluation``.
 
 Averaging the episodes that happen to end within a number of steps favors short ones. Here every
 environment plays the same number of complete episodes, and a row that has played them rests.

@@ -144,7 +144,7 @@ def evaluate(
     if conversion is not None:
         options = conversion._options_as_arrays(options)
     space = envs.single_action_space
-    asked = Player(policy, space, recurrent=recurrent, conversion=conversion)
+    act = CheckedPolicy(policy, space, recurrent=recurrent, conversion=conversion)
     counter = EpisodeCounter(envs.num_envs, int(episodes_per_env))
     total = envs.num_envs * int(episodes_per_env)
     with contextlib.ExitStack() as stack:
@@ -157,7 +157,7 @@ def evaluate(
         while counter.done < total:
             done, actions = counter.done, None
             if playing.rows.size:
-                actions = asked(playing.observations, playing.rows, playing.first)
+                actions = act(playing.observations, playing.rows, playing.first)
             step = playing.step(actions)
             over = counter.add(step)
             ended = counter.done - done
@@ -185,7 +185,7 @@ def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, prog
         raise ValueError(f"`options` must not choose rows, got {chosen}: all of them are evaluated")
 
 
-class Player:
+class CheckedPolicy:
     """Calls a policy and checks the number of its actions before anything is stepped.
 
     Args:

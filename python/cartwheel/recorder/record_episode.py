@@ -150,7 +150,7 @@ class RecordEpisode(VectorWrapper):
         video_fps, queue_mb = as_positive("video_fps", video_fps), as_positive("queue_mb", queue_mb)
         if max_steps_per_video is not None:
             max_steps_per_video = as_integer("max_steps_per_video", max_steps_per_video, 1)
-        filmed = self._filmed_rows(video_envs)
+        video_rows = self._video_rows(video_envs)
         has_videos = self._can_have_videos(save_video)
         if not save_trajectory and not has_videos:
             raise ValueError(
@@ -188,10 +188,10 @@ class RecordEpisode(VectorWrapper):
             output = VideoOutput(folder, self._writer, video_fps, max_steps_per_video, numbers)
             self._videos = VideoRecorder(
                 self.num_envs,
-                FrameSource(env, filmed, self._source.autoreset_mode),
+                FrameSource(env, video_rows, self._source.autoreset_mode),
                 TiledVideo(output, self.num_envs)
                 if isinstance(video_envs, str)
-                else EpisodeVideos(output, filmed),
+                else EpisodeVideos(output, video_rows),
                 save_video_trigger,
                 has_captions=info_on_video,
             )
@@ -209,7 +209,7 @@ class RecordEpisode(VectorWrapper):
         self._saves = True
         self._is_closed = False
 
-    def _filmed_rows(self, video_envs: Any) -> list[int]:
+    def _video_rows(self, video_envs: Any) -> list[int]:
         if isinstance(video_envs, str):
             check_choice("video_envs", video_envs, Literal["tile"])
             return list(range(self.num_envs))

@@ -269,8 +269,8 @@ class TrajectoryRecorder:
         if self._get_state is None:
             return
         states = np.full(len(rows), b"", object)
-        asked = rows[~gone]
-        answers = self._get_state(asked.tolist()) if len(asked) else None
+        present = rows[~gone]
+        answers = self._get_state(present.tolist()) if len(present) else None
         if answers is not None:
             states[~gone] = answers
         entries[("env_states",)] = states

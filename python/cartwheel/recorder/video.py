@@ -233,13 +233,13 @@ class VideoRecorder:
         self._frames, self._videos, self._trigger = frames, videos, trigger
         self._has_captions = has_captions
         self._is_tiled = isinstance(videos, TiledVideo)
-        self._is_filmed = np.zeros(num_envs, np.bool_)
-        self._is_filmed[videos.rows] = True
+        self._has_video = np.zeros(num_envs, np.bool_)
+        self._has_video[videos.rows] = True
         #: The frames of recorded rows in the present batch; ``None``: nothing is drawn.
         self._drawn: dict[int, Any] | None = None
 
     def draw(self, number: int, rows: Rows, steps: Mask, begins: Mask) -> None:
-        """Draws filmed rows of a batch, after so many steps.
+        """Draws the recorded rows of a batch, after so many steps.
 
         Args:
             number: Of the step.
@@ -250,7 +250,7 @@ class VideoRecorder:
         self._drawn = None
         if self._trigger is not None and not self._trigger(number):
             return
-        wanted = (steps | begins) & self._is_filmed[rows]
+        wanted = (steps | begins) & self._has_video[rows]
         if self._is_tiled:
             wanted = wanted & ~(steps & begins)  # the terminal frame is shown, and then the next
         self._drawn = self._frames.draw(rows[wanted].tolist())
@@ -271,16 +271,16 @@ class VideoRecorder:
         drawn = self._drawn
         if drawn is None:
             return
-        places = np.flatnonzero(steps & self._is_filmed[rows])
-        filmed = list(zip(rows[places].tolist(), places.tolist(), strict=True))
-        gone = [(row, place) for row, place in filmed if begins[place]]
+        places = np.flatnonzero(steps & self._has_video[rows])
+        recorded = list(zip(rows[places].tolist(), places.tolist(), strict=True))
+        gone = [(row, place) for row, place in recorded if begins[place]]
         frames = self._frames.finals(batch.infos, gone) if gone else {}
-        frames |= {row: drawn[row] for row, place in filmed if not begins[place]}
+        frames |= {row: drawn[row] for row, place in recorded if not begins[place]}
         if self._is_tiled:  # also the frames of rows that were reset meanwhile
             frames |= {row: frame for row, frame in drawn.items() if row not in frames}
         captions = {}
         if self._has_captions:
-            for row, place in filmed:
+            for row, place in recorded:
                 infos = batch.infos.get("final_info", {}) if begins[place] else batch.infos
                 captions[row] = [
                     f"step {int(lengths[row])}",
@@ -293,8 +293,8 @@ class VideoRecorder:
         """Episodes of these rows begin; ``is_step``: in a step, whose frame a tile has already."""
         if self._drawn is None or (is_step and self._is_tiled):
             return
-        filmed = rows[self._is_filmed[rows]].tolist()
-        frames = {row: self._drawn[row] for row in filmed if row in self._drawn}
+        recorded = rows[self._has_video[rows]].tolist()
+        frames = {row: self._drawn[row] for row in recorded if row in self._drawn}
         if frames:
             self._videos.begin(frames)
 

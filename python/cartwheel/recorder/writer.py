@@ -33,7 +33,7 @@ class Writer:
 
     Args:
         limit: The bytes that may wait; a single task may be larger.
-        flush: Is called in the thread, at most :data:`FLUSH_S` seconds after a task asked for it.
+        flush: Called in the thread, at most :data:`FLUSH_S` seconds after a task that needs it.
     """
 
     def __init__(self, limit: int, flush: Callable[[], None]) -> None:

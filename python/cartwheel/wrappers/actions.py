@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class ActionWrapper(VectorWrapper):
     """Replaces actions by a function of them; the results get the dtypes of their space.
 
-    A subclass overrides :meth:`_decide`, which is called with a batch of any number of rows.
+    A subclass overrides :meth:`_convert`, which is called with a batch of any number of rows.
     """
 
     _changes_steps = False
@@ -38,7 +38,7 @@ class ActionWrapper(VectorWrapper):
         super().__init__(env)
         self._space_after: Space[Any] = env.single_action_space
 
-    def _decide(self, actions: Any) -> Any:
+    def _convert(self, actions: Any) -> Any:
         """Returns the actions for the wrapped environment; never writes into ``actions``."""
         raise NotImplementedError
 
@@ -49,7 +49,7 @@ class ActionWrapper(VectorWrapper):
 
     def _act(self, actions: Any, rows: Any) -> Any:
         del rows
-        return as_space(self._space_after, self._decide(actions))
+        return as_space(self._space_after, self._convert(actions))
 
 
 class TransformAction(ActionWrapper):
@@ -93,7 +93,7 @@ class TransformAction(ActionWrapper):
         self._fit.check(result, wanted)
         return result
 
-    def _decide(self, actions: Any) -> Any:
+    def _convert(self, actions: Any) -> Any:
         return self.func(actions)
 
 
@@ -143,7 +143,7 @@ class ClipAction(ActionWrapper):
         )
         self._set_action_space(Box(-np.inf, np.inf, shape=space.shape, dtype=space.dtype.type))
 
-    def _decide(self, actions: Any) -> Any:
+    def _convert(self, actions: Any) -> Any:
         array = as_array("actions", actions)
         rows = len(array)
         return array.clip(self._low[:rows], self._high[:rows])
@@ -219,7 +219,7 @@ class FlattenAction(ActionWrapper):
         flat = join(space, values)
         return flat.astype(self.single_action_space.dtype, copy=False)
 
-    def _decide(self, actions: Any) -> Any:
+    def _convert(self, actions: Any) -> Any:
         flat = as_array("actions", actions)
         if flat.ndim != 2 or flat.shape[1] != self._length:
             raise ValueError(
@@ -333,5 +333,5 @@ class RescaleAction(ActionWrapper):
             )
         self._set_action_space(self._affine.box)
 
-    def _decide(self, actions: Any) -> Any:
+    def _convert(self, actions: Any) -> Any:
         return self._affine.backward(as_array("actions", actions))

@@ -195,7 +195,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         """The state: ``"images"``, what each environment last showed."""
         return {"images": self._shown.copy()}
 
-    def _go_on(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         self._shown = state["images"].copy()
 
 
@@ -399,7 +399,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
         """
         return {name: part.get_wrapper_state() for name, part in self._parts.items()}
 
-    def _go_on(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         for name, part in self._parts.items():
             part.set_wrapper_state(state[name])
 

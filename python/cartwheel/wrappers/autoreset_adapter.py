@@ -248,10 +248,10 @@ class AutoresetAdapter(WholeBatches):
             now = self._source.pool_state()
             if now != before and not now.flying:
                 self._forget_unfinished()
-                self._go_on(is_interrupted=not isinstance(error, Exception))
+                self._continue_rows(is_interrupted=not isinstance(error, Exception))
             raise
 
-    def _go_on(self, *, is_interrupted: bool) -> None:
+    def _continue_rows(self, *, is_interrupted: bool) -> None:
         shares, self._waits_for = self._waits_for, None
         resets = self._source.rows_over()
         if self._mode == AutoresetMode.NEXT_STEP:

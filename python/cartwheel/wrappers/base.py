@@ -456,9 +456,9 @@ class KeepsState:
             ValueError: The state is not one of this wrapper. Nothing was changed.
         """
         check_state(state, self.get_wrapper_state(), self._any_length)
-        self._go_on(state)
+        self._restore(state)
 
-    def _go_on(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         """Goes on with a checked state."""
         raise NotImplementedError
 

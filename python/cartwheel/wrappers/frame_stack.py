@@ -94,7 +94,7 @@ class FrameStack(KeepsState, VectorWrapper):
         """The state: ``"stacks"``, those of all environments, by the path of their leaf."""
         return {"stacks": {path: stack.state() for path, stack in self._named_stacks()}}
 
-    def _go_on(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         for path, stack in self._named_stacks():
             stack.set_state(state["stacks"][path])
 

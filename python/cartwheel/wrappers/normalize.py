@@ -61,7 +61,7 @@ class Normalizer(KeepsState, VectorWrapper):
         state = dict(zip(names, self._normalizer.state(), strict=True))
         return {**state, "update_running_mean": self.update_running_mean}
 
-    def _go_on(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         self._normalizer.set_state(
             state["mean"], state["var"], state["count"], state[self._of_rows]
         )

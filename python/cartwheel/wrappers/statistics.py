@@ -183,13 +183,13 @@ class RecordMetrics(_ReportsEpisodes):
 
     def _transform(self, batch: Batch) -> None:
         infos = batch.infos
-        said = self._read(batch) if infos else _UNREPORTED
+        reports = self._read(batch) if infos else _UNREPORTED
         if batch.rewards is None:
             self._episodes.begin(batch.rows, batch.kinds, batch.seeds)
             return
         values, mask, finals = self._episodes.step(
             (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations),
-            said,
+            reports,
             batch.seeds,
             self._reported,
         )
@@ -234,7 +234,7 @@ class RecordMetrics(_ReportsEpisodes):
         success, fail = self._reported
         return {**self._episodes.state(), "reports_success": success, "reports_fail": fail}
 
-    def _go_on(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         self._episodes.set_state(state)
         self._reported = state["reports_success"], state["reports_fail"]
 
@@ -389,7 +389,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
             "failed_count": self.failed_count,
         }
 
-    def _go_on(self, state: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         self._episodes.set_state(state)
         queues: tuple[deque[Any], ...] = self._filled_queues()
         for name, queue in zip(self._any_length, queues, strict=True):
