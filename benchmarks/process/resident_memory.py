@@ -108,10 +108,10 @@ def main() -> None:
                 )
             early, grown = growth(way(envs), steps)
             envs.close()
-            verdict = "holds" if grown <= BOUND_KIB else "MISSED"
+            outcome = "holds" if grown <= BOUND_KIB else "MISSED"
             name = "step" if way is stepping else "recv, send"
             print(
-                f"{executor:10}{name:12}{early:10,}{grown:10,}  ≤ {BOUND_KIB}  {verdict}",
+                f"{executor:10}{name:12}{early:10,}{grown:10,}  ≤ {BOUND_KIB}  {outcome}",
                 flush=True,
             )
 

@@ -117,10 +117,10 @@ def main() -> None:
     for workers in WORKERS:
         caller, everyone, own, others = counted(workers, SHORT + batches, arguments.pause)
         bound = 1 + -(-workers // 32)
-        verdict = "holds" if caller <= bound + 0.5 else "MISSED"
+        outcome = "holds" if caller <= bound + 0.5 else "MISSED"
         print(
             f"{workers:7}  {caller:8.2f}{everyone:8.2f}  ≤ {bound}    {own:8.2f}{others:12.2f}"
-            f"  {verdict}",
+            f"  {outcome}",
             flush=True,
         )
 

@@ -198,7 +198,7 @@ class Run:
             self._worker_bytes = float(small.workers_bytes or 0)
 
     def _measure_start(self, name: str, method: str) -> None:
-        """A few environments, then as many as memory and time have room for."""
+        """A few environments, then as many as memory and time allow."""
         wanted = Wanted(name, self.env_id, min(TRIED, self.started), method)
         tried = self._footprint(wanted)
         if tried is None:
@@ -234,7 +234,7 @@ class Run:
         return num_envs if name == ASYNC.name else min(self.cores, num_envs)
 
     def _measure_rows(self, size: int) -> None:
-        """A race of those contenders that have room for so many rows."""
+        """A race of those contenders for which memory and time allow so many rows."""
         contenders = [each for each in self._contenders() if self._has_room(each.name, size)]
         left_out = len(self._contenders()) - len(contenders)
         self.progress.advance(f"{size} rows", parts(left_out, self.rounds))

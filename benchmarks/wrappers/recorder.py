@@ -93,6 +93,6 @@ if __name__ == "__main__":
     for pause_s in (0.0, 0.3):
         counts = [written_bytes(steps, pause_s) for steps in (500, 1000, 2000)]
         ratio = counts[2] / counts[0]
-        verdict = "ok" if ratio <= BOUND else "TOO MUCH"
+        outcome = "ok" if ratio <= BOUND else "TOO MUCH"
         shown = ", ".join(f"{count / 1e6:.2f}" for count in counts)
-        print(f"pauses of {pause_s} s: {shown} MB; 4 × the steps: {ratio:.2f} × ({verdict})")
+        print(f"pauses of {pause_s} s: {shown} MB; 4 × the steps: {ratio:.2f} × ({outcome})")

@@ -40,7 +40,9 @@ APART = ROOT / "docs/write-an-env-in-rust.md"
 #: Pages without code that runs, but with links.
 OVERVIEWS = [
     *ROOT.glob("*.md"),
-    *(ROOT / room / "README.md" for room in ("benchmarks", "examples")),
+    *ROOT.glob(".github/*.md"),
+    ROOT / "rust/UNSAFE.md",
+    *(ROOT / name / "README.md" for name in ("benchmarks", "examples")),
 ]
 TRAINERS = [page for page in (ROOT / "docs/trainers").glob("*.md") if page.name != "README.md"]
 #: Others may stand between them.
@@ -81,8 +83,8 @@ def documented():
     """The docstrings of the package, as doctests."""
     finder = doctest.DocTestFinder(exclude_empty=True)
     for module in pkgutil.iter_modules(cartwheel.__path__, "cartwheel."):
-        room = module.name.rpartition(".")[2]
-        if room not in MARKS and room != "__main__":
+        name = module.name.rpartition(".")[2]
+        if name not in MARKS and name != "__main__":
             yield from documented_in(finder, module.name)
     yield from finder.find(cartwheel)
 
@@ -104,15 +106,15 @@ def check_example(example):
 
 
 @pytest.mark.parametrize(
-    "room",
+    "name",
     [
-        pytest.param(room, marks=mark)
-        for room, mark in MARKS.items()
-        if importlib.util.find_spec(f"cartwheel.{room}")
+        pytest.param(name, marks=mark)
+        for name, mark in MARKS.items()
+        if importlib.util.find_spec(f"cartwheel.{name}")
     ],
 )
-def test_the_examples_of_an_adapter_print_what_they_show(room):
-    found = documented_in(doctest.DocTestFinder(exclude_empty=True), f"cartwheel.{room}")
+def test_the_examples_of_an_adapter_print_what_they_show(name):
+    found = documented_in(doctest.DocTestFinder(exclude_empty=True), f"cartwheel.{name}")
     examples = [test for test in found if test.examples]
     assert examples
     for example in examples:

@@ -1,4 +1,4 @@
-"""What users see who import a room of a trainer without the trainer."""
+"""The errors of importing an adapter without its trainer."""
 
 import importlib
 import importlib.metadata
@@ -11,7 +11,7 @@ import pytest
 
 import cartwheel
 
-#: For each room the library that it needs, and its extra.
+#: For each adapter the library that it needs, and its extra.
 NEEDED = {
     "ale": ("ale_py", "ale"),
     "ray": ("ray", "ray"),
@@ -23,14 +23,14 @@ NEEDED = {
 }
 
 
-def forget(monkeypatch, room):
-    """Makes Python import a room anew."""
+def forget(monkeypatch, adapter):
+    """Makes Python import an adapter anew."""
     for name in list(sys.modules):
-        if name.startswith(f"cartwheel.{room}"):
+        if name.startswith(f"cartwheel.{adapter}"):
             monkeypatch.delitem(sys.modules, name)
 
 
-#: For each room the newest version that is too old.
+#: For each adapter the newest version that is too old.
 TOO_OLD = {
     "ray": "2.39.9",
     "sb3": "2.6.1a1",
@@ -40,21 +40,25 @@ TOO_OLD = {
 }
 
 
-@pytest.mark.parametrize("room", TOO_OLD)
-def test_a_library_that_is_too_old_is_an_import_error_that_names_both_versions(monkeypatch, room):
-    library, extra = NEEDED[room]
-    forget(monkeypatch, room)
-    monkeypatch.setattr(importlib.metadata, "version", lambda _: TOO_OLD[room])
-    found = rf"needs {library} .* but {TOO_OLD[room]} is installed: pip install -U '.*\[{extra}\]'"
+@pytest.mark.parametrize("adapter", TOO_OLD)
+def test_a_library_that_is_too_old_is_an_import_error_that_names_both_versions(
+    monkeypatch, adapter
+):
+    library, extra = NEEDED[adapter]
+    forget(monkeypatch, adapter)
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: TOO_OLD[adapter])
+    found = (
+        rf"needs {library} .* but {TOO_OLD[adapter]} is installed: pip install -U '.*\[{extra}\]'"
+    )
     with pytest.raises(ImportError, match=found):
-        importlib.import_module(f"cartwheel.{room}")
+        importlib.import_module(f"cartwheel.{adapter}")
 
 
 def test_the_oldest_versions_are_those_of_the_extras():
     project = Path(__file__).parents[2] / "pyproject.toml"
-    for room in TOO_OLD:
-        library, extra = NEEDED[room]
-        source = Path(importlib.util.find_spec(f"cartwheel.{room}").origin).read_text()
+    for adapter in TOO_OLD:
+        library, extra = NEEDED[adapter]
+        source = Path(importlib.util.find_spec(f"cartwheel.{adapter}").origin).read_text()
         oldest = re.search(r'^load\(.*, "([\d.]+)"\)', source, re.MULTILINE)[1]
         wanted = re.search(
             rf'^{extra} = \["([^"]*)>={re.escape(oldest)}["; ]', project.read_text(), re.M
@@ -62,14 +66,16 @@ def test_the_oldest_versions_are_those_of_the_extras():
         assert wanted[1].partition("[")[0].replace("-", "_") == library
 
 
-@pytest.mark.parametrize("room", NEEDED)
-def test_a_missing_library_is_an_import_error_that_names_its_extra(monkeypatch, room):
-    library, extra = NEEDED[room]
-    forget(monkeypatch, room)
+@pytest.mark.parametrize("adapter", NEEDED)
+def test_a_missing_library_is_an_import_error_that_names_its_extra(monkeypatch, adapter):
+    library, extra = NEEDED[adapter]
+    forget(monkeypatch, adapter)
     monkeypatch.setitem(sys.modules, library, None)
-    needs = rf"cartwheel\.{room} needs {library}: pip install 'cartwheel\[{extra}\]' \(.*{library}"
+    needs = (
+        rf"cartwheel\.{adapter} needs {library}: pip install 'cartwheel\[{extra}\]' \(.*{library}"
+    )
     with pytest.raises(ImportError, match=needs) as caught:
-        importlib.import_module(f"cartwheel.{room}")
+        importlib.import_module(f"cartwheel.{adapter}")
     assert caught.value.name in (library, library.partition(".")[0])
 
 

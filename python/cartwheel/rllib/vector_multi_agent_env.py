@@ -57,7 +57,7 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
     attributes and call methods by :meth:`get_attr` and :meth:`call`.
     """
 
-    #: Whether there are no environments: before they are made and after ``close``.
+    #: True before the environments are made and after ``close``.
     closed = True
 
     @checks_keywords
