@@ -29,11 +29,11 @@ ENGINE = "rust/cartwheel-engine/src"
 FILES = (
     "memory/free_list.rs",
     "memory/leases.rs",
-    "protocol/arrivals.rs",
-    "protocol/owners.rs",
+    "protocol/batch_ring.rs",
+    "protocol/place_state.rs",
     "protocol/queue.rs",
-    "wake/alarm.rs",
-    "wake/countdown.rs",
+    "wake/event_count.rs",
+    "wake/latch.rs",
     "worker/handover.rs",
     "worker/share.rs",
 )

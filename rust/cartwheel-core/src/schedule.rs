@@ -26,7 +26,7 @@ pub fn shards(rows: usize, workers: usize) -> Vec<Range<usize>> {
 }
 
 /// What [`read_most_cpus`] found; 0 before it was called.
-static MOST_CPUS: AtomicUsize = AtomicUsize::new(0);
+static MAX_CPUS: AtomicUsize = AtomicUsize::new(0);
 
 /// Number of processors that the calling thread may use, respecting affinity and cgroup quota; at
 /// least 1. A thread that is pinned may use one.
@@ -36,21 +36,21 @@ static MOST_CPUS: AtomicUsize = AtomicUsize::new(0);
 /// first call and by [`read_most_cpus`].
 pub fn usable_cpus() -> usize {
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let most = match MOST_CPUS.load(Ordering::Relaxed) {
+    let max = match MAX_CPUS.load(Ordering::Relaxed) {
         0 => read_most_cpus(),
-        most => most,
+        max => max,
     };
-    most.min(all)
+    max.min(all)
 }
 
 /// Reads `CARTWHEEL_CPUS` for the next calls of [`usable_cpus`]. No thread may change the environment
 /// meanwhile, which C libraries do without a lock; so threads of workers and estimators do not read
 /// it.
 pub fn read_most_cpus() -> usize {
-    let most = std::env::var("CARTWHEEL_CPUS").ok().and_then(|text| text.parse().ok());
-    let most = most.map_or(usize::MAX, |most: usize| most.max(1));
-    MOST_CPUS.store(most, Ordering::Relaxed);
-    most
+    let max = std::env::var("CARTWHEEL_CPUS").ok().and_then(|text| text.parse().ok());
+    let max = max.map_or(usize::MAX, |max: usize| max.max(1));
+    MAX_CPUS.store(max, Ordering::Relaxed);
+    max
 }
 
 /// Where the shards of one thread end, in sixteenths of its share of the rows of native environments.
@@ -65,8 +65,8 @@ const FALLING: [usize; 8] = [4, 8, 10, 12, 13, 14, 15, 16];
 
 /// The most rows of a shard, and of one whose rows are stepped one by one: these take longer to make.
 /// Rows are made shard by shard, and a signal is noticed between two of them.
-const LONGEST: usize = 65_536;
-const LONGEST_ONE_BY_ONE: usize = 1024;
+const MAX_SEGMENT: usize = 65_536;
+const MAX_SEGMENT_ONE_BY_ONE: usize = 1024;
 
 /// Divides rows of native environments for `threads` threads that take shards from each other; one
 /// thread gets a single shard, unless it is too long.
@@ -87,12 +87,12 @@ const LONGEST_ONE_BY_ONE: usize = 1024;
 pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
     let block = block.max(1);
     let dealt = dealt(rows, threads, block);
-    let longest = if block > 1 { LONGEST } else { LONGEST_ONE_BY_ONE };
-    let parts = dealt.iter().map(Range::len).max().unwrap_or(0).div_ceil(longest);
+    let max_segment = if block > 1 { MAX_SEGMENT } else { MAX_SEGMENT_ONE_BY_ONE };
+    let parts = dealt.iter().map(Range::len).max().unwrap_or(0).div_ceil(max_segment);
     if parts <= 1 {
         return dealt;
     }
-    // All in as many parts: a crew gives each thread the same number of shards.
+    // All in as many parts: a thread pool gives each thread the same number of shards.
     let in_parts = |shard: Range<usize>| {
         let blocks = shards(shard.len() / block, parts).into_iter();
         let mut rows: Vec<_> = blocks
@@ -112,7 +112,7 @@ fn dealt(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
     if threads <= 1 || blocks < threads {
         return shards(rows, threads);
     }
-    // Divided by thread first, as a crew divides the shards, so that each thread gets its part of
+    // Divided by thread first, as a thread pool divides the shards, so that each thread gets its part of
     // the blocks.
     let ends = if block > 1 { FALLING } else { EVEN };
     let mut dealt = Vec::new();
@@ -156,10 +156,10 @@ mod tests {
             }
             assert_eq!(end, rows);
             assert!(shards.len() >= threads.min(rows), "{shards:?} for {threads} threads");
-            let longest = if block > 1 { LONGEST } else { LONGEST_ONE_BY_ONE };
-            assert!(shards.iter().all(|shard| shard.len() <= longest + block), "{shards:?}");
-            let most = (threads * EVEN.len()).max(2 * rows.div_ceil(longest));
-            assert!(shards.len() <= most, "{} shards for {threads} threads", shards.len());
+            let max_segment = if block > 1 { MAX_SEGMENT } else { MAX_SEGMENT_ONE_BY_ONE };
+            assert!(shards.iter().all(|shard| shard.len() <= max_segment + block), "{shards:?}");
+            let max = (threads * EVEN.len()).max(2 * rows.div_ceil(max_segment));
+            assert!(shards.len() <= max, "{} shards for {threads} threads", shards.len());
         }
     }
 
@@ -174,15 +174,15 @@ mod tests {
     }
 
     #[test]
-    fn no_thread_of_a_crew_has_a_block_more_than_another() {
+    fn no_thread_of_a_thread_pool_has_a_block_more_than_another() {
         for (rows, threads, block) in cases() {
             let dealt = fine_shards(rows, threads, block);
-            // As a crew divides them.
+            // As a thread pool divides them.
             let shares = shards(dealt.len(), threads).into_iter();
             let rows: Vec<usize> =
                 shares.map(|share| dealt[share.end - 1].end - dealt[share.start].start).collect();
-            let (least, most) = (rows.iter().min(), rows.iter().max());
-            let within = most.zip(least).is_some_and(|(most, least)| most - least <= block);
+            let (min, max) = (rows.iter().min(), rows.iter().max());
+            let within = max.zip(min).is_some_and(|(max, min)| max - min <= block);
             assert!(within, "{rows:?}, blocks of {block}");
         }
     }

@@ -1,4 +1,4 @@
-//! No thread of a crew idles while rows wait, however uneven their work is.
+//! No thread of a thread pool idles while rows wait, however uneven their work is.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
@@ -10,7 +10,7 @@ use cartwheel_engine::memory::Plan;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{Crew, CrewSettings, Report, Shard, Task};
+use cartwheel_engine::worker::{Report, Shard, Task, ThreadPool, ThreadPoolSettings};
 use cartwheel_engine::{Call, PhaseTag, Transition};
 
 const ROWS: usize = 16;
@@ -66,8 +66,8 @@ fn while_one_thread_is_busy_with_a_row_the_other_takes_all_other_rows() {
     let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
     let shared = Arc::new((Mutex::new(Batch::default()), Condvar::new()));
     let shards = (0..ROWS).map(|_| Box::new(Row(Arc::clone(&shared))) as Box<dyn Shard>);
-    let settings = CrewSettings { threads: 2, spin: true, affinity_offset: None };
-    let crew = Crew::new(tokens.workers, shards.collect(), settings).unwrap();
+    let settings = ThreadPoolSettings { threads: 2, spin: true, affinity_offset: None };
+    let thread_pool = ThreadPool::new(tokens.workers, shards.collect(), settings).unwrap();
     let policy = Policy {
         refuse_over: false,
         refuse_unstarted: false,
@@ -75,7 +75,7 @@ fn while_one_thread_is_busy_with_a_row_the_other_takes_all_other_rows() {
         spin: true,
         has_external_rewards: false,
     };
-    let mut pool = Pool::new(tokens.pool, Workers::Crew(crew), policy).unwrap();
+    let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), policy).unwrap();
     // Resets are shared like steps, and wake every thread whatever a wake-up costs on this machine.
     for longest in 0..ROWS {
         *shared.0.lock().unwrap() = Batch { longest, done: 0 };

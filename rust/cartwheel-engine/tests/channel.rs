@@ -31,7 +31,7 @@ fn what_an_interrupt_keeps_from_being_sent_goes_first_later() {
         mine.post(byte.into(), &large(byte), Vec::new()).unwrap();
         let error = mine.flush(None, &mut || true).unwrap_err(); // as nobody reads
         assert_eq!(error.kind(), ErrorKind::Interrupted);
-        assert!(mine.owes());
+        assert!(mine.has_unsent());
     }
     let error = mine.flush(Some(Duration::ZERO), &mut never).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -41,7 +41,7 @@ fn what_an_interrupt_keeps_from_being_sent_goes_first_later() {
         }
     });
     mine.flush(None, &mut never).unwrap();
-    assert!(!mine.owes());
+    assert!(!mine.has_unsent());
     reader.join().unwrap();
 }
 
@@ -92,7 +92,7 @@ fn a_message_of_more_than_1_gib_is_neither_queued_nor_read() {
     let error = mine.post(0, &zeros, Vec::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("1073741825 bytes"), "{error}");
-    assert!(!mine.owes());
+    assert!(!mine.has_unsent());
     let (mut raw, theirs) = UnixStream::pair().unwrap();
     let mut its = Channel::new(theirs.into(), None).unwrap();
     for part in [0, LARGEST_MESSAGE as u64 + 1, 0] {
@@ -109,7 +109,7 @@ fn the_end_of_the_other_side_ends_calls_also_where_its_socket_stays_open() {
     assert_eq!(mine.receive(None, &mut never).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     mine.post(0, b"lost", Vec::new()).unwrap();
     assert_eq!(mine.flush(None, &mut never).unwrap_err().kind(), ErrorKind::UnexpectedEof);
-    assert!(!mine.owes());
+    assert!(!mine.has_unsent());
     let mut child = Command::new("sleep").arg("3600").spawn().unwrap();
     let (end, held) = UnixStream::pair().unwrap();
     let mut watching = Channel::new(end.into(), Some(child.id())).unwrap();

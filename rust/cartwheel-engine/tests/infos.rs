@@ -226,11 +226,11 @@ fn with_new_keys(columns: &mut InfoColumns, batch: usize, value: &Owned) {
 
 #[test]
 fn keys_that_change_take_no_more_memory_than_those_of_a_batch() {
-    for (value, most) in [(Owned::Int(1), 64 << 10), (Owned::Array(vec![7; 100_000]), 4 << 20)] {
+    for (value, max) in [(Owned::Int(1), 64 << 10), (Owned::Array(vec![7; 100_000]), 4 << 20)] {
         let mut columns = InfoColumns::new(8);
         for batch in 0..400 {
             with_new_keys(&mut columns, batch, &value);
-            assert!(columns.bytes() < most, "{} bytes in batch {batch}", columns.bytes());
+            assert!(columns.bytes() < max, "{} bytes in batch {batch}", columns.bytes());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use cartwheel_core::schedule::shards;
 use cartwheel_engine::Error;
-use cartwheel_engine::memory::{MOST_STEPS, Plan};
+use cartwheel_engine::memory::{MAX_STEPS, Plan};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::space::{BatchLayout, DType, LEAF_ALIGN, Layout, Leaf, RolloutLayout};
 use cartwheel_engine::wake::Scope;
@@ -110,15 +110,15 @@ proptest! {
 fn the_layout_of_a_rollout_is_as_small_as_that_of_few_steps() {
     let leaves = [leaf(&[3]), leaf(&[])];
     let of = |steps| RolloutLayout::new(&leaves, 8, steps, true).expect("it fits");
-    let longest = of(MOST_STEPS);
+    let longest = of(MAX_STEPS);
     assert!(format!("{longest:?}").len() < format!("{:?}", of(1)).len() + 100);
-    let (first, last) = (longest.batch(1), longest.batch(MOST_STEPS));
+    let (first, last) = (longest.batch(1), longest.batch(MAX_STEPS));
     for (at, row_bytes) in [(0, 24), (1, 8)] {
         let moved = last.leaf_offset(at) - longest.batch(0).leaf_offset(at);
-        assert_eq!(moved, MOST_STEPS * 8 * row_bytes);
+        assert_eq!(moved, MAX_STEPS * 8 * row_bytes);
         assert_eq!(last.leaf_offset(2 + at), first.leaf_offset(2 + at));
     }
-    let steps = MOST_STEPS - 1;
+    let steps = MAX_STEPS - 1;
     assert_eq!(last.rewards_offset() - first.rewards_offset(), steps * 8 * 8);
     assert_eq!(last.terminations_offset() - first.terminations_offset(), steps * 8);
     assert_eq!(last.truncations_offset() - first.truncations_offset(), steps * 8);

@@ -6,23 +6,23 @@
 use std::time::Duration;
 
 use cartwheel_engine::wake::{
-    AtomicU32, Countdown, ModelAlarm, ModelWord, Op, Parked, Sleeper, TaskWord, Word, acknowledge,
+    AtomicU32, Latch, ModelEventCount, ModelWord, Op, Parked, Sleeper, TaskWord, Word, acknowledge,
     dies_after, doorbell_disarm, every_death, every_interleaving, park, publish, publish_all, take,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
 use loom::thread;
 
-/// The words of two workers that share an alarm.
+/// The words of two workers that share an event count.
 #[derive(Default)]
 struct Pair {
     words: [ModelWord; 2],
-    alarm: ModelAlarm,
+    event_count: ModelEventCount,
 }
 
 impl Pair {
-    fn sleeper(&self, worker: usize) -> Sleeper<&ModelWord, &ModelAlarm> {
-        Sleeper::new(worker, &self.words[worker], &self.alarm)
+    fn sleeper(&self, worker: usize) -> Sleeper<&ModelWord, &ModelEventCount> {
+        Sleeper::new(worker, &self.words[worker], &self.event_count)
     }
 
     fn publish_all(&self, task_word: TaskWord) {
@@ -75,7 +75,7 @@ fn a_close_on_top_of_another_command_is_never_lost() {
 }
 
 #[test]
-fn a_command_reaches_every_worker_that_shares_an_alarm() {
+fn a_command_reaches_every_worker_that_shares_an_event_count() {
     every_interleaving(|| {
         let pair = Arc::new(Pair::default());
         let workers = [0, 1].map(|worker| {
@@ -127,7 +127,7 @@ fn a_worker_that_dies_on_its_way_to_sleep_takes_no_wake_up_from_the_other() {
 #[derive(Default)]
 struct Tasks {
     doorbell: ModelWord,
-    remaining: Countdown,
+    remaining: Latch,
     done: [AtomicU32; 2],
     rows: [AtomicU32; 2],
 }
@@ -182,7 +182,7 @@ fn a_late_count_does_not_count_for_the_next_task() {
         let tasks = Arc::new(Tasks::default());
         tasks.begin(1);
         let late = performing(&tasks, 0, 1);
-        tasks.perform(1, 1); // as the caller does in a crew
+        tasks.perform(1, 1); // as the caller does in a thread pool
         tasks.finish(1);
         tasks.begin(2);
         let other = performing(&tasks, 1, 2);

@@ -1,6 +1,6 @@
 //! A pool over threads and over the calling thread: the same results, bounded waits, safe leases.
 //!
-//! Above 500 lines: the promises of a pool about calls, waits, slabs and crews, tested with the same shards.
+//! Above 500 lines: the promises of a pool about calls, waits, slabs and thread pools, tested with the same shards.
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
@@ -14,7 +14,7 @@ use cartwheel_engine::pool::{OnDeath, Policy, Pool, Received, Workers};
 use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use cartwheel_engine::wake::{Op, Scope};
-use cartwheel_engine::worker::{Crew, CrewSettings, Report, Shard, Task, serve};
+use cartwheel_engine::worker::{Report, Shard, Task, ThreadPool, ThreadPoolSettings, serve};
 use cartwheel_engine::{Call, Error, PhaseTag, Transition};
 
 /// Rows that count their steps: observation `[row, steps, last action]`, over after three steps.
@@ -105,8 +105,8 @@ impl Fixture {
         Self { pool, threads, gates: open, entered }
     }
 
-    /// A crew of this many threads, the calling one included.
-    fn crew(rows: usize, threads: usize) -> Self {
+    /// A thread pool of this many threads, the calling one included.
+    fn thread_pool(rows: usize, threads: usize) -> Self {
         let plan = Plan {
             observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
             actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
@@ -121,9 +121,9 @@ impl Fixture {
             Box::new(Counting { steps: vec![0; rows.len()], gate: None })
         };
         let shards = memory.plan().shards.iter().map(shard).collect();
-        let settings = CrewSettings { threads, spin: true, affinity_offset: Some(0) };
-        let crew = Crew::new(tokens.workers, shards, settings).unwrap();
-        let pool = Pool::new(tokens.pool, Workers::Crew(crew), POLICY).unwrap();
+        let settings = ThreadPoolSettings { threads, spin: true, affinity_offset: Some(0) };
+        let thread_pool = ThreadPool::new(tokens.workers, shards, settings).unwrap();
+        let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), POLICY).unwrap();
         Self { pool, threads: Vec::new(), gates: Vec::new(), entered: Vec::new() }
     }
 
@@ -182,7 +182,7 @@ fn results_do_not_depend_on_the_number_of_workers() {
     let expected = run(Fixture::new(5, 0, false, 4));
     for workers in [1, 2, 5, 7] {
         assert_eq!(run(Fixture::new(5, workers, false, 4)), expected, "{workers} workers");
-        assert_eq!(run(Fixture::crew(5, workers)), expected, "a crew of {workers}");
+        assert_eq!(run(Fixture::thread_pool(5, workers)), expected, "a thread pool of {workers}");
     }
 }
 
@@ -261,7 +261,7 @@ fn closing_is_bounded_while_a_worker_hangs_and_names_the_worker() {
 #[test]
 fn a_limit_that_is_too_long_to_be_a_time_is_no_limit() {
     for mut fixture in
-        [Fixture::new(4, 0, false, 4), Fixture::new(4, 2, false, 4), Fixture::crew(4, 2)]
+        [Fixture::new(4, 0, false, 4), Fixture::new(4, 2, false, 4), Fixture::thread_pool(4, 2)]
     {
         fixture.begin_step(&[0; 4]);
         fixture.pool.finish(Call::Step, Some(Duration::MAX), &mut || false).unwrap();
@@ -415,7 +415,7 @@ impl Shard for Slow {
 }
 
 /// The tokens of memory for 16 shards of one row each.
-fn tokens_of_a_crew() -> Tokens {
+fn tokens_of_a_thread_pool() -> Tokens {
     let plan = Plan {
         observations: vec![],
         actions: vec![],
@@ -430,13 +430,13 @@ fn tokens_of_a_crew() -> Tokens {
 
 #[test]
 fn no_thread_is_woken_before_a_step_was_measured_and_long_steps_are_shared() {
-    let tokens = tokens_of_a_crew();
+    let tokens = tokens_of_a_thread_pool();
     let (tell, stepped) = channel();
     let slow = || Box::new(Slow(Duration::from_millis(2), tell.clone())) as Box<dyn Shard>;
     let shards = (0..16).map(|_| slow()).collect();
-    let settings = CrewSettings { threads: 2, spin: true, affinity_offset: None };
-    let crew = Crew::new(tokens.workers, shards, settings).unwrap();
-    let mut pool = Pool::new(tokens.pool, Workers::Crew(crew), POLICY).unwrap();
+    let settings = ThreadPoolSettings { threads: 2, spin: true, affinity_offset: None };
+    let thread_pool = ThreadPool::new(tokens.workers, shards, settings).unwrap();
+    let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), POLICY).unwrap();
     let mut step = || {
         pool.begin(Call::Step, 0).unwrap();
         pool.finish(Call::Step, None, &mut || false).unwrap();
@@ -454,7 +454,7 @@ fn no_thread_is_woken_before_a_step_was_measured_and_long_steps_are_shared() {
 }
 
 /// A shard that reports when it runs, and then waits at its gate. The test resets it, because a reset wakes
-/// every thread of a crew.
+/// every thread of a thread pool.
 #[derive(Debug)]
 struct Heavy {
     enter: Sender<usize>,
@@ -472,8 +472,8 @@ impl Shard for Heavy {
 }
 
 #[test]
-fn a_thread_that_is_late_at_the_close_of_its_crew_finishes_its_shard_and_begins_no_other() {
-    let tokens = tokens_of_a_crew();
+fn a_thread_that_is_late_at_the_close_of_its_thread_pool_finishes_its_shard_and_begins_no_other() {
+    let tokens = tokens_of_a_thread_pool();
     let (enter, entered) = channel();
     let mut gates = Vec::new();
     let shards = (0..16).map(|_| {
@@ -483,9 +483,9 @@ fn a_thread_that_is_late_at_the_close_of_its_crew_finishes_its_shard_and_begins_
     });
     let shards = shards.collect();
     drop(enter);
-    let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
-    let crew = Crew::new(tokens.workers, shards, settings).unwrap();
-    let mut pool = Pool::new(tokens.pool, Workers::Crew(crew), POLICY).unwrap();
+    let settings = ThreadPoolSettings { threads: 2, spin: false, affinity_offset: None };
+    let thread_pool = ThreadPool::new(tokens.workers, shards, settings).unwrap();
+    let mut pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), POLICY).unwrap();
     pool.begin(Call::Reset, 0).unwrap(); // the caller runs no shard
     let at = entered.recv().unwrap();
     assert_eq!(pool.close(Duration::ZERO), [1], "the thread is inside an environment");
@@ -530,8 +530,8 @@ fn a_panic_fails_its_rows_and_hangs_no_call_with_any_kind_of_workers() {
         let mut serving = Vec::new();
         let workers = if let Some(threads) = threads {
             let own = (0..4).map(|_| Box::new(Broken) as Box<dyn Shard>).collect();
-            let settings = CrewSettings { threads, spin: false, affinity_offset: None };
-            Workers::Crew(Crew::new(tokens.workers, own, settings).unwrap())
+            let settings = ThreadPoolSettings { threads, spin: false, affinity_offset: None };
+            Workers::ThreadPool(ThreadPool::new(tokens.workers, own, settings).unwrap())
         } else {
             let threads = tokens.workers.into_iter();
             let serve = |token| std::thread::spawn(move || serve(token, &mut Broken, false));

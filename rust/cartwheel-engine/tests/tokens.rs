@@ -16,7 +16,9 @@ use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::{Memory, Tokens, WorkerToken};
 use cartwheel_engine::space::{DType, Leaf};
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{Crew, CrewSettings, ProcessHandle, Report, Shard, Task, serve};
+use cartwheel_engine::worker::{
+    ProcessHandle, Report, Shard, Task, ThreadPool, ThreadPoolSettings, serve,
+};
 use cartwheel_engine::{Call, Error, PhaseTag, Transition};
 use worker_process::attach;
 
@@ -73,10 +75,10 @@ fn pool(mut tokens: Tokens) -> Pool {
     Pool::new(tokens.pool, workers, policy(OnDeath::Resume)).unwrap()
 }
 
-fn crew(tokens: Vec<WorkerToken>) -> Result<Crew, Error> {
+fn thread_pool(tokens: Vec<WorkerToken>) -> Result<ThreadPool, Error> {
     let own = tokens.iter().map(|_| Box::new(Numbered) as Box<dyn Shard>).collect();
-    let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
-    Crew::new(tokens, own, settings)
+    let settings = ThreadPoolSettings { threads: 2, spin: false, affinity_offset: None };
+    ThreadPool::new(tokens, own, settings)
 }
 
 fn private(workers: usize) -> Tokens {
@@ -125,33 +127,33 @@ fn a_pool_steps_only_workers_of_its_own_memory() {
     let refused = inline(other.workers.remove(0));
     assert_refused(&Pool::new(own.pool, refused, policy(OnDeath::Break)));
     let (own, other) = (private(2), private(2));
-    let refused = Workers::Crew(crew(own.workers).unwrap());
+    let refused = Workers::ThreadPool(thread_pool(own.workers).unwrap());
     assert_refused(&Pool::new(other.pool, refused, policy(OnDeath::Break)));
     let Tokens { pool, workers } = private(2);
-    let crew = Workers::Crew(crew(workers).unwrap());
-    assert_steps(&mut Pool::new(pool, crew, policy(OnDeath::Break)).unwrap());
+    let thread_pool = Workers::ThreadPool(thread_pool(workers).unwrap());
+    assert_steps(&mut Pool::new(pool, thread_pool, policy(OnDeath::Break)).unwrap());
 }
 
 #[test]
-fn a_crew_has_the_tokens_of_all_workers_of_one_memory_in_order() {
-    assert_refused(&crew(Vec::new()));
+fn a_thread_pool_has_the_tokens_of_all_workers_of_one_memory_in_order() {
+    assert_refused(&thread_pool(Vec::new()));
     let mut tokens = private(2).workers;
     tokens.swap(0, 1);
-    assert_refused(&crew(tokens));
+    assert_refused(&thread_pool(tokens));
     let mut tokens = private(2).workers;
     tokens.truncate(1);
-    assert_refused(&crew(tokens));
+    assert_refused(&thread_pool(tokens));
     let [mut tokens, other] = [private(2), private(2)].map(|tokens| tokens.workers);
     tokens.truncate(1);
     tokens.extend(other.into_iter().skip(1));
-    assert_refused(&crew(tokens));
+    assert_refused(&thread_pool(tokens));
 }
 
-/// Rows whose drop shows that a crew has released them.
+/// Rows whose drop shows that a thread pool has released them.
 #[derive(Debug)]
-struct Held(#[expect(dead_code, reason = "held for its drop")] Arc<()>);
+struct HeldToken(#[expect(dead_code, reason = "held for its drop")] Arc<()>);
 
-impl Shard for Held {
+impl Shard for HeldToken {
     fn run(&mut self, _task: &mut Task<'_>) -> Report {
         Report::default()
     }
@@ -162,14 +164,18 @@ impl Shard for Held {
 }
 
 #[test]
-fn a_crew_that_is_refused_is_ended() {
+fn a_thread_pool_that_is_refused_is_ended() {
     let (own, other) = (private(2), private(2));
     let held = Arc::new(());
-    let shards = [(); 2].map(|()| Box::new(Held(Arc::clone(&held))) as Box<dyn Shard>);
-    let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
-    let crew = Crew::new(own.workers, shards.into(), settings).unwrap();
+    let shards = [(); 2].map(|()| Box::new(HeldToken(Arc::clone(&held))) as Box<dyn Shard>);
+    let settings = ThreadPoolSettings { threads: 2, spin: false, affinity_offset: None };
+    let thread_pool = ThreadPool::new(own.workers, shards.into(), settings).unwrap();
     assert_eq!(Arc::strong_count(&held), 3);
-    assert_refused(&Pool::new(other.pool, Workers::Crew(crew), policy(OnDeath::Break)));
+    assert_refused(&Pool::new(
+        other.pool,
+        Workers::ThreadPool(thread_pool),
+        policy(OnDeath::Break),
+    ));
     assert_eq!(Arc::strong_count(&held), 1);
 }
 

@@ -12,7 +12,9 @@ use cartwheel_engine::memory::Plan;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{Crew, CrewSettings, ProcessHandle, Report, Shard, Task, serve};
+use cartwheel_engine::worker::{
+    ProcessHandle, Report, Shard, Task, ThreadPool, ThreadPoolSettings, serve,
+};
 use cartwheel_engine::{Call, Error, PhaseTag, Transition};
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -71,13 +73,14 @@ impl Running {
         Self { pool, threads: Vec::new() }
     }
 
-    /// A crew of the calling thread and `others`.
-    fn crew(others: usize, batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
+    /// A thread pool of the calling thread and `others`.
+    fn thread_pool(others: usize, batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
         let (_, tokens) = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
-        let settings = CrewSettings { threads: 1 + others, spin: false, affinity_offset: None };
+        let settings =
+            ThreadPoolSettings { threads: 1 + others, spin: false, affinity_offset: None };
         let own = (0..3).map(|_| make()).collect();
-        let crew = Crew::new(tokens.workers, own, settings).unwrap();
-        let pool = Pool::new(tokens.pool, Workers::Crew(crew), POLICY).unwrap();
+        let thread_pool = ThreadPool::new(tokens.workers, own, settings).unwrap();
+        let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), POLICY).unwrap();
         Self { pool, threads: Vec::new() }
     }
 
@@ -128,8 +131,8 @@ fn polling_with_a_zero_timeout_eventually_receives_every_row() {
     for batch_size in [1, 4, ROWS] {
         for (mut running, alone) in [
             (Running::inline(batch_size, plain), true),
-            (Running::crew(0, batch_size, plain), true),
-            (Running::crew(1, batch_size, plain), false),
+            (Running::thread_pool(0, batch_size, plain), true),
+            (Running::thread_pool(1, batch_size, plain), false),
         ] {
             for call in [Call::Reset, Call::Step, Call::Step] {
                 send(&mut running.pool, call);
@@ -171,7 +174,7 @@ fn a_panic_while_a_message_is_sent_is_answered_and_hangs_no_call() {
         let mut running = match executor {
             0 => Running::inline(ROWS, make),
             1 => Running::threads(ROWS, make),
-            _ => Running::crew(executor - 2, ROWS, make),
+            _ => Running::thread_pool(executor - 2, ROWS, make),
         };
         for _ in 0..3 {
             running.pool.begin(Call::Step, 0).unwrap();

@@ -37,7 +37,7 @@ const LARGEST_ANGLE: f64 = 1e9;
 interval! {
     /// Range of all four numbers of an initial state: `reset(options={"low": …, "high": …})`, both
     /// ends between −1e9 and 1e9.
-    pub struct Start { low: -0.1, high: 0.1, most: LARGEST_ANGLE }
+    pub struct Start { low: -0.1, high: 0.1, max: LARGEST_ANGLE }
 }
 
 /// The source of the equations.

@@ -21,7 +21,7 @@ use serde::Deserialize;
 /// Jack, queen and king count ten.
 const DECK: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10];
 /// Maximum number of cards of a hand: 21 aces and one more.
-const MOST_CARDS: usize = 22;
+const MAX_CARDS: usize = 22;
 const SUITS: [&str; 4] = ["C", "D", "H", "S"];
 const TENS: [&str; 3] = ["J", "Q", "K"];
 const NAMES: [&str; 10] = ["", "A", "2", "3", "4", "5", "6", "7", "8", "9"];
@@ -38,7 +38,7 @@ pub struct Options {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Hand {
-    cards: [u8; MOST_CARDS],
+    cards: [u8; MAX_CARDS],
     count: usize,
     /// The sum with every ace counted as one.
     sum: i64,
@@ -99,7 +99,7 @@ impl Parameter for Hand {
         let mut cards: Vec<u8> = Vec::new();
         cards.set(value.clone()).map_err(|_| wrong("a list of cards", &value))?;
         let proper = |card: &u8| (1..=10).contains(card);
-        if cards.is_empty() || cards.len() > MOST_CARDS || !cards.iter().all(proper) {
+        if cards.is_empty() || cards.len() > MAX_CARDS || !cards.iter().all(proper) {
             return Err(wrong("1 to 22 cards from 1 to 10", &value));
         }
         *self = Self::default();
@@ -120,7 +120,7 @@ impl cartwheel::State for Hand {
     fn load(state: &mut &[u8]) -> Result<Self, Failure> {
         let saved: Vec<u8> = cartwheel::State::load(state)?;
         let (sum, has_ace) = cartwheel::State::load(state)?;
-        let mut cards = [0; MOST_CARDS];
+        let mut cards = [0; MAX_CARDS];
         let too_many = || Failure::new(format!("a hand has {} cards", saved.len()));
         cards.get_mut(..saved.len()).ok_or_else(too_many)?.copy_from_slice(&saved);
         Ok(Self { cards, count: saved.len(), sum, has_ace })

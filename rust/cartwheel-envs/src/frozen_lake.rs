@@ -124,11 +124,11 @@ impl Lake {
         if !cells.contains(&b'S') {
             return bad("it has no start S".to_owned());
         }
-        Ok(Self::of(desc.len(), cells))
+        Ok(Self::from_cells(desc.len(), cells))
     }
 
     /// A lake with this number of rows.
-    fn of(rows: usize, cells: Vec<u8>) -> Self {
+    fn from_cells(rows: usize, cells: Vec<u8>) -> Self {
         let starts = cells.iter().map(|&cell| f64::from(u8::from(cell == b'S'))).sum::<f64>();
         Self { rows, columns: cells.len() / rows, cells, start: 1.0 / starts }
     }
@@ -166,7 +166,7 @@ pub fn random_map(side: usize, frozen: f64, rng: &mut Rng) -> Vec<String> {
             (0..side * side).map(|_| b"FH"[rng.choice_weighted(&[frozen, 1.0 - frozen])]).collect();
         cells[0] = b'S';
         cells[side * side - 1] = b'G';
-        let lake = Lake::of(side, cells);
+        let lake = Lake::from_cells(side, cells);
         if goal_is_reachable(&lake) {
             return lake.desc();
         }

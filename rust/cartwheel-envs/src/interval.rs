@@ -38,20 +38,20 @@ pub(crate) fn check_range(low: f64, high: f64) -> Result<(), String> {
     Err(format!("the range from {low} to {high} is too large"))
 }
 
-/// The reason why `low` or `high` is further than `most` from zero, if one of them is.
-pub(crate) fn check_most(low: f64, high: f64, most: f64) -> Result<(), String> {
-    if low.abs().max(high.abs()) <= most {
+/// The reason why `low` or `high` is further than `max` from zero, if one of them is.
+pub(crate) fn check_most(low: f64, high: f64, max: f64) -> Result<(), String> {
+    if low.abs().max(high.abs()) <= max {
         return Ok(());
     }
-    Err(format!("bounds must be between -{most:e} and {most:e}, got {low:e} and {high:e}"))
+    Err(format!("bounds must be between -{max:e} and {max:e}, got {low:e} and {high:e}"))
 }
 
-/// Makes reset options with the fields `low` and `high` and these defaults, at most `most` from
+/// Makes reset options with the fields `low` and `high` and these defaults, at most `max` from
 /// zero.
 macro_rules! interval {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident { low: $low:expr, high: $high:expr $(, most: $most:expr)? }
+        pub struct $name:ident { low: $low:expr, high: $high:expr $(, max: $max:expr)? }
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, serde::Deserialize)]
@@ -74,7 +74,7 @@ macro_rules! interval {
 
             fn try_from(ends: crate::interval::Ends) -> Result<Self, String> {
                 let (low, high) = ends.or($low, $high)?;
-                $(crate::interval::check_most(low, high, $most)?;)?
+                $(crate::interval::check_most(low, high, $max)?;)?
                 Ok(Self { low, high })
             }
         }

@@ -71,11 +71,11 @@ impl TryFrom<Most> for Start {
     type Error = String;
 
     fn try_from(Most { x_init, y_init, .. }: Most) -> Result<Self, String> {
-        for (name, most) in [("x_init", x_init), ("y_init", y_init)] {
-            if most < 0.0 {
-                return Err(format!("{name} must not be negative, got {most}"));
+        for (name, max) in [("x_init", x_init), ("y_init", y_init)] {
+            if max < 0.0 {
+                return Err(format!("{name} must not be negative, got {max}"));
             }
-            check_range(-most, most)?;
+            check_range(-max, max)?;
         }
         Ok(Self { x_init, y_init })
     }
@@ -167,7 +167,7 @@ impl Env for Pendulum {
 
     #[inline]
     fn reset(&mut self, rng: &mut Rng, start: &Start) -> Result<(), Failure> {
-        self.state = [start.x_init, start.y_init].map(|most| rng.uniform(-most, most));
+        self.state = [start.x_init, start.y_init].map(|max| rng.uniform(-max, max));
         self.turned();
         self.last_u = None;
         Ok(())

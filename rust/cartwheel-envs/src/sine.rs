@@ -88,10 +88,10 @@ fn reduced(x: Four) -> (Four, Four, Four) {
             [HALF_PI_ONCE, HALF_PI].map(|parts| x.all(f64::from_bits(parts[at])));
         turned_once.select(in_two, in_four)
     };
-    let most = (-quarters).mul_add(part(1), (-quarters).mul_add(part(0), x));
+    let max = (-quarters).mul_add(part(1), (-quarters).mul_add(part(0), x));
     let third = quarters * part(2);
-    let less = most - third;
-    let rest = most - less - third;
+    let less = max - third;
+    let rest = max - less - third;
     let fourth = quarters * part(3);
     let high = less - fourth;
     let low = rest + (less - high - fourth);

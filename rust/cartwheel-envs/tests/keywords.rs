@@ -124,9 +124,9 @@ fn spaces_have_gymnasiums_bounds() {
     else {
         panic!("a box");
     };
-    let most = [4.800_000_190_734_863, f64::INFINITY, 0.418_879_032_135_009_77, f64::INFINITY];
-    assert_eq!(high, most);
-    assert_eq!(low, most.map(|bound| -bound));
+    let max = [4.800_000_190_734_863, f64::INFINITY, 0.418_879_032_135_009_77, f64::INFINITY];
+    assert_eq!(high, max);
+    assert_eq!(low, max.map(|bound| -bound));
     let blackjack = Space::Tuple([32, 11, 2].map(Space::discrete).to_vec());
     assert_eq!(spaces("Blackjack-v1").observation, blackjack);
     assert_eq!(spaces("Taxi-v4").action, Space::discrete(6));

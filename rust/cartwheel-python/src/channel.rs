@@ -216,7 +216,7 @@ impl PyChannel {
 
     /// Whether a queued message was not sent completely.
     pub(crate) fn has_unsent(&self, py: Python<'_>) -> bool {
-        self.lock(py).as_ref().is_some_and(|inside| inside.channel.owes())
+        self.lock(py).as_ref().is_some_and(|inside| inside.channel.has_unsent())
     }
 }
 

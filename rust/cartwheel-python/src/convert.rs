@@ -5,7 +5,7 @@ use std::num::NonZero;
 
 use cartwheel_core::schedule;
 use cartwheel_engine::autoreset::{AutoresetMode, Rules};
-use cartwheel_engine::memory::Headroom;
+use cartwheel_engine::memory::MemoryLimit;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -37,7 +37,7 @@ pub(crate) fn usable_cpus() -> usize {
 /// Bytes of memory that this process may still take; documented in the stub.
 #[pyfunction]
 pub(crate) fn memory_left() -> Option<u64> {
-    Headroom::now().map(|headroom| headroom.bytes)
+    MemoryLimit::now().map(|memory_limit| memory_limit.bytes)
 }
 
 /// The mode with this name, the value of Gymnasium's enum member.

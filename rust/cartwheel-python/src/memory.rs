@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use cartwheel_engine::memory::{Headroom, Plan, forks};
+use cartwheel_engine::memory::{MemoryLimit, Plan, forks};
 use cartwheel_engine::protocol::{Memory, PoolToken, Tokens, WorkerToken};
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker;
@@ -141,7 +141,7 @@ impl PyMemory {
 /// Raises `MemoryError` if fewer bytes are left; documented in the stub.
 #[pyfunction]
 pub(crate) fn require_memory(bytes: usize) -> PyResult<()> {
-    Headroom::require("a vector environment", bytes).map_err(to_py_err)
+    MemoryLimit::require("a vector environment", bytes).map_err(to_py_err)
 }
 
 /// Ends this process when the process that started it ends; documented in the stub.

@@ -98,11 +98,11 @@ impl Env for Maze {
     type Shared = Plan;
 
     fn spaces(options: &Options, _: &Plan) -> Spaces {
-        let (size, most) = (options.size, i128::try_from(options.size).unwrap_or(0) - 1);
+        let (size, max) = (options.size, i128::try_from(options.size).unwrap_or(0) - 1);
         Spaces {
             observation: Space::dict([
                 ("map", Space::integer_box(DType::U8, &[size, size], 0, 2)),
-                ("position", Space::integer_box(DType::I64, &[2], 0, most)),
+                ("position", Space::integer_box(DType::I64, &[2], 0, max)),
                 ("stuck", Space::integer_box(DType::Bool, &[], 0, 1)),
             ]),
             action: Space::MultiDiscrete {

@@ -147,15 +147,15 @@ impl Bound {
     /// The bound as an integer of `dtype`; `None` for a fraction, or when it is too large.
     #[expect(clippy::cast_possible_truncation, reason = "the number is a whole one")]
     pub(super) fn integer(self, dtype: DType) -> Option<i128> {
-        let (least, most) = range(dtype)?;
+        let (min, max) = range(dtype)?;
         let integer = match self {
             Self::Integer(integer) => integer,
-            Self::Float(f64::INFINITY) => most,
-            Self::Float(f64::NEG_INFINITY) => least,
+            Self::Float(f64::INFINITY) => max,
+            Self::Float(f64::NEG_INFINITY) => min,
             Self::Float(float) if float.fract() == 0.0 => float as i128,
             Self::Float(_) => return None,
         };
-        (least..=most).contains(&integer).then_some(integer)
+        (min..=max).contains(&integer).then_some(integer)
     }
 
     #[expect(

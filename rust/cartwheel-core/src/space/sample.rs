@@ -48,8 +48,8 @@ impl Space {
 
 /// Appends one number of `dtype` between two bounds, which are included and may be infinite.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounding is wanted")]
-fn push(bytes: &mut Vec<u8>, dtype: DType, least: Bound, most: Bound, rng: &mut Rng) {
-    let (low, high) = (least.float(), most.float());
+fn push(bytes: &mut Vec<u8>, dtype: DType, min: Bound, max: Bound, rng: &mut Rng) {
+    let (low, high) = (min.float(), max.float());
     // The integers of a range are the floors of a range that is wider by one.
     let wider = if matches!(dtype, DType::F32 | DType::F64) { 0.0 } else { 1.0 };
     let number = match (low.is_finite(), high.is_finite()) {
@@ -59,8 +59,8 @@ fn push(bytes: &mut Vec<u8>, dtype: DType, least: Bound, most: Bound, rng: &mut 
         (false, false) => rng.standard_normal(),
     };
     let mut integer = number.floor() as i128;
-    if let (Some(least), Some(most)) = (least.integer(dtype), most.integer(dtype)) {
-        integer = integer.clamp(least, most); // floats beyond 2^53 are not exact
+    if let (Some(min), Some(max)) = (min.integer(dtype), max.integer(dtype)) {
+        integer = integer.clamp(min, max); // floats beyond 2^53 are not exact
     }
     match dtype {
         DType::F32 => bytes.extend((number as f32).to_ne_bytes()),

@@ -151,10 +151,10 @@ impl Autoreset {
 
     /// The rows among `rows` to which a step is refused. Fast where there are none.
     pub fn refusals(&self, rows: Range<usize>) -> impl Iterator<Item = (usize, Refusal)> {
-        let least = if self.refuses_over() { OVER } else { FAILED };
+        let min = if self.refuses_over() { OVER } else { FAILED };
         let highest =
             self.phases[rows.clone()].iter().fold(0, |highest, &phase| phase.max(highest));
-        let rows = if highest >= least { rows } else { 0..0 };
+        let rows = if highest >= min { rows } else { 0..0 };
         rows.filter_map(|row| Some((row, self.refusal(row)?)))
     }
 

@@ -82,11 +82,11 @@ pub struct InfoColumns {
 const FINAL_OBS: &str = "final_obs";
 
 /// Most columns that are kept beyond those of the last batch.
-const MOST_UNUSED: usize = 64;
+const MAX_UNUSED: usize = 64;
 
 /// Most bytes of a column that is kept although the last batch did not have it. Numbers of 4,096 rows
 /// need less.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 impl InfoColumns {
     /// No columns yet, for batches of `rows` rows.
@@ -119,7 +119,7 @@ impl InfoColumns {
     pub fn begin(&mut self, rows: usize) {
         let unused = self.all.len() - self.order.len();
         if unused > 0 {
-            let is_kept = |column: &Column| unused <= MOST_UNUSED && column.bytes() <= MOST_BYTES;
+            let is_kept = |column: &Column| unused <= MAX_UNUSED && column.bytes() <= MAX_BYTES;
             self.all.retain(|column| column.live || is_kept(column));
             if self.all.len() < self.by_key.len() {
                 let Self { all, by_key, .. } = self;

@@ -61,7 +61,7 @@ impl Backing {
     /// Makes sure that `range` is backed by memory. Ranges are reserved in order.
     ///
     /// Private memory needs nothing: the system provides it page by page. Callers check
-    /// [`Headroom`](super::Headroom) first, because the system kills the process before it refuses.
+    /// [`MemoryLimit`](super::MemoryLimit) first, because the system kills the process before it refuses.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
     /// Whether shared memory was made private.
-    parted: AtomicBool,
+    is_private: AtomicBool,
 }
 
 // SAFETY: a mapping is plain memory without thread affinity; invariants 2 to 6 say which accesses
@@ -151,7 +151,7 @@ impl Mapping {
     }
 
     fn map(bytes: usize, behind: Behind<'_>) -> std::io::Result<Self> {
-        Ok(Self { start: platform::map(bytes, behind)?, bytes, parted: AtomicBool::new(false) })
+        Ok(Self { start: platform::map(bytes, behind)?, bytes, is_private: AtomicBool::new(false) })
     }
 
     /// Makes shared memory private to this process, at the same address and with the same contents:
@@ -168,14 +168,15 @@ impl Mapping {
     /// [`Error::OutOfMemory`] or [`Error::Os`]; the memory stays shared then.
     pub(crate) unsafe fn part(&self, backing: &Backing) -> Result<(), Error> {
         let Some(descriptor) = backing.descriptor() else { return Ok(()) };
-        if self.parted.swap(true, Ordering::Relaxed) {
+        if self.is_private.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         let used = backing.reserved.load(Ordering::Relaxed).min(self.bytes);
         // SAFETY: the mapping is this one's (invariant 1), and the caller promises the rest.
-        let parted = unsafe { platform::make_private(self.start, self.bytes, used, descriptor) };
-        self.parted.store(parted.is_ok(), Ordering::Relaxed);
-        parted.map_err(Error::memory(backing.name, self.bytes))
+        let made_private =
+            unsafe { platform::make_private(self.start, self.bytes, used, descriptor) };
+        self.is_private.store(made_private.is_ok(), Ordering::Relaxed);
+        made_private.map_err(Error::memory(backing.name, self.bytes))
     }
 
     /// Length in bytes.

@@ -45,13 +45,13 @@ impl Plan {
 
 /// Maximum bytes of a shard's region: workers report in 32 bits how many they wrote, and
 /// [`InfosAt`](super::InfosAt) reserves the largest number.
-const MOST_INFO_BYTES: usize = u32::MAX as usize / PAGE * PAGE;
+const MAX_INFO_BYTES: usize = u32::MAX as usize / PAGE * PAGE;
 
 /// Maximum number of rows of a pool: the places of the ring of batches, fewer than three times the
 /// rows, are numbered in 32 bits.
-const MOST_ROWS: usize = 1 << 30;
+const MAX_ROWS: usize = 1 << 30;
 /// Maximum number of slabs of a pool: larger numbers belong to rollouts.
-const MOST_SLABS: usize = 1 << 31;
+const MAX_SLABS: usize = 1 << 31;
 
 /// Checks a plan before anything is allocated for it.
 pub(crate) fn check(plan: &Plan) -> Result<Layout, Error> {
@@ -62,24 +62,24 @@ pub(crate) fn check(plan: &Plan) -> Result<Layout, Error> {
         }
         next = shard.end;
     }
-    if !(1..=MOST_ROWS).contains(&next) {
-        return Err(Error::BadPlan(format!("a pool has 1 to {MOST_ROWS} rows, not {next}")));
+    if !(1..=MAX_ROWS).contains(&next) {
+        return Err(Error::BadPlan(format!("a pool has 1 to {MAX_ROWS} rows, not {next}")));
     }
     if !(1..=next).contains(&plan.batch_size) {
         let size = plan.batch_size;
         return Err(Error::BadPlan(format!("batch_size is {size}, must be 1 to {next}")));
     }
-    let (least, got) = (plan.open_batches() + 1, plan.max_slabs);
-    if !(least..=MOST_SLABS).contains(&got) {
+    let (min, got) = (plan.open_batches() + 1, plan.max_slabs);
+    if !(min..=MAX_SLABS).contains(&got) {
         return Err(Error::BadPlan(format!(
-            "a pool has {least} to {MOST_SLABS} batches at once, not {got}: those that are kept, \
+            "a pool has {min} to {MAX_SLABS} batches at once, not {got}: those that are kept, \
              and those of {} rows that are filled",
             plan.batch_size
         )));
     }
-    if plan.info_bytes > MOST_INFO_BYTES {
-        let (got, most) = (plan.info_bytes, MOST_INFO_BYTES);
-        return Err(Error::BadPlan(format!("info_bytes is {got}, at most {most} possible")));
+    if plan.info_bytes > MAX_INFO_BYTES {
+        let (got, max) = (plan.info_bytes, MAX_INFO_BYTES);
+        return Err(Error::BadPlan(format!("info_bytes is {got}, at most {max} possible")));
     }
     Ok(Layout::with_finals(&plan.observations, plan.batch_size, plan.dense_finals)?)
 }

@@ -33,12 +33,12 @@ use crate::space::{BatchLayout, RolloutLayout};
 /// half.
 const ROLLOUT: u32 = 1 << 31;
 /// Maximum number of steps of a rollout.
-pub const MOST_STEPS: usize = u16::MAX as usize - 1;
+pub const MAX_STEPS: usize = u16::MAX as usize - 1;
 /// Maximum number of rollouts at once.
-const MOST_ROLLOUTS: usize = 1 << 15;
+const MAX_ROLLOUTS: usize = 1 << 15;
 /// Most rollouts that are kept for others of their length, beside those that somebody holds: a program has a few
 /// lengths that take turns.
-pub(super) const MOST_FREE: usize = 4;
+pub(super) const MAX_FREE: usize = 4;
 
 /// The memory of one rollout, and its layout.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl RolloutMemory {
 
 /// The number by which a task refers to a batch of a rollout.
 pub(super) fn number(rollout: usize, batch: usize) -> u32 {
-    assert!(rollout < MOST_ROLLOUTS && batch <= MOST_STEPS, "numbers fit in a word");
+    assert!(rollout < MAX_ROLLOUTS && batch <= MAX_STEPS, "numbers fit in a word");
     #[expect(clippy::cast_possible_truncation, reason = "just checked")]
     let (rollout, batch) = (rollout as u32, batch as u32);
     ROLLOUT | rollout << 16 | batch
@@ -147,10 +147,10 @@ impl FreeRollouts {
     /// [`Error::BadPlan`].
     pub(super) fn check_number(&self, next: usize) -> Result<(), Error> {
         let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
-        if next < MOST_ROLLOUTS || !retired.is_empty() {
+        if next < MAX_ROLLOUTS || !retired.is_empty() {
             return Ok(());
         }
-        let all_held = format!("{MOST_ROLLOUTS} rollouts are held: drop one before the next");
+        let all_held = format!("{MAX_ROLLOUTS} rollouts are held: drop one before the next");
         Err(Error::BadPlan(all_held))
     }
 
@@ -337,11 +337,11 @@ mod tests {
     #[test]
     fn a_rollout_beyond_the_last_number_is_refused() {
         let free = FreeRollouts::default();
-        assert!(free.check_number(MOST_ROLLOUTS - 1).is_ok());
-        let refused = free.check_number(MOST_ROLLOUTS).expect_err("no number is left");
+        assert!(free.check_number(MAX_ROLLOUTS - 1).is_ok());
+        let refused = free.check_number(MAX_ROLLOUTS).expect_err("no number is left");
         assert_eq!(refused.to_string(), "32768 rollouts are held: drop one before the next");
         free.retire(5);
-        assert!(free.check_number(MOST_ROLLOUTS).is_ok());
+        assert!(free.check_number(MAX_ROLLOUTS).is_ok());
     }
 
     #[test]

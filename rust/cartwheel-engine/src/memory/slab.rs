@@ -287,7 +287,7 @@ impl SlabRows<'_> {
 impl SlabRows<'_> {
     /// Writes to these places of a batch of sent rows the numbers of the rows, starting at `row`.
     /// The first place also gets `infos_at`, which says where the infos of all these rows are.
-    pub(crate) fn write_receipts(&mut self, row: usize, infos_at: InfosAt) {
+    pub(crate) fn write_row_ids(&mut self, row: usize, infos_at: InfosAt) {
         let layout = self.layout();
         let numbers = self.start + layout.row_numbers_offset();
         let lengths = self.start + layout.info_lengths_offset();

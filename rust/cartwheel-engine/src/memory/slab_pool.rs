@@ -36,9 +36,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::forks::Moment;
 use super::free_list::FreeList;
-use super::headroom::Headroom;
 use super::leases::Leases;
 use super::mapping::{Backing, Mapping};
+use super::memory_limit::MemoryLimit;
 use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
 use super::slab::SlabMemory;
 use crate::error::Error;
@@ -153,14 +153,14 @@ impl SlabPool {
         Some(RolloutLease::new(free, Arc::clone(&self.free_rollouts)))
     }
 
-    /// Makes room for one more rollout: while there are [`rollout::MOST_FREE`] free ones, of other
+    /// Makes room for one more rollout: while there are [`rollout::MAX_FREE`] free ones, of other
     /// lengths, the oldest gives its memory back.
     ///
     /// # Errors
     ///
     /// [`Error::BadPlan`] at the maximum number of rollouts.
     pub(crate) fn make_room_for_rollout(&self) -> Result<(), Error> {
-        while self.free_rollouts.len() >= rollout::MOST_FREE && self.discard_rollout() {}
+        while self.free_rollouts.len() >= rollout::MAX_FREE && self.discard_rollout() {}
         self.free_rollouts.check_number(self.memory.next_rollout())
     }
 
@@ -218,7 +218,7 @@ impl SlabPool {
         }
         let start = self.memory.start(slab);
         let end = start + self.memory.layout().bytes();
-        Headroom::require_growth("a batch", start, end).ok()?;
+        MemoryLimit::require_growth("a batch", start, end).ok()?;
         backing.reserve(start..end).ok()?;
         self.reserved.store(slab + 1, Ordering::Relaxed); // only `acquire`, under `&mut Pool`
         Some(slab)

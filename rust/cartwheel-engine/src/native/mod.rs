@@ -19,10 +19,10 @@
 //! | [`Mailbox`] | what owner and shard pass to each other besides the batch |
 
 mod cache;
+mod chunk_size;
 mod infos;
 mod mailbox;
 mod native_rows;
-mod pace;
 mod prepared;
 mod requests;
 mod settings;

@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::info::InfoWriter;
 use crate::memory::{ActionColumns, ActionRows, Addresses, LeafColumns};
 use crate::plugin::{EnvKind, EnvRows, ResetOptions};
-use crate::protocol::Tally;
+use crate::protocol::Counters;
 use crate::space::Leaf;
 use crate::transition::PhaseTag;
 use repeats::Repeats;
@@ -73,7 +73,7 @@ pub(super) struct NativeRows {
     replaced: Vec<(usize, String)>,
     /// How often each row's environment was replaced; empty before the first time.
     replacements: Vec<u32>,
-    most_replacements: u32,
+    max_replacements: u32,
     /// Of steps that repeat their action.
     repeats: Repeats,
     /// Whether steps have two halves.
@@ -91,7 +91,7 @@ pub(super) struct Place<'a> {
     pub(super) actions: &'a ActionRows<'a>,
     pub(super) leaves: LeafColumns<'a>,
     pub(super) outcomes: Outcomes<'a>,
-    pub(super) tally: Tally<'a>,
+    pub(super) counters: Counters<'a>,
 }
 
 impl Place<'_> {
@@ -134,7 +134,7 @@ impl NativeRows {
             spare: None,
             replaced: Vec::new(),
             replacements: Vec::new(),
-            most_replacements: settings.replacements,
+            max_replacements: settings.replacements,
             repeats: Repeats::default(),
             has_external_rewards: settings.has_external_rewards,
             unsettled: Vec::new(),

@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::chunk_size::ChunkSize;
 use super::mailbox::{Mailbox, RowReset};
 use super::native_rows::{NativeRows, Place};
-use super::pace::Pace;
 use super::prepared::Prepared;
 use super::settings::ShardSettings;
 use crate::call::FULL_RESET;
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::memory::{ActionRows, Addresses};
 use crate::platform::with_standard_floats;
 use crate::plugin::EnvKind;
-use crate::protocol::{QueuedRows, Tally};
+use crate::protocol::{Counters, QueuedRows};
 use crate::wake::Op;
 use crate::worker::{Report, Shard, Task};
 
@@ -25,7 +25,7 @@ pub struct NativeShard {
     rows: Option<NativeRows>,
     mailbox: Arc<Mailbox>,
     prepared: Prepared,
-    pace: Pace,
+    chunk_size: ChunkSize,
     room: Addresses,
 }
 
@@ -46,7 +46,7 @@ impl NativeShard {
             rows: Some(NativeRows::new(kind, rows, settings, Arc::clone(&mailbox))?),
             mailbox: Arc::clone(&mailbox),
             prepared: Prepared::default(),
-            pace: Pace::default(),
+            chunk_size: ChunkSize::default(),
             room: Addresses::default(),
         };
         Ok((shard, mailbox))
@@ -56,10 +56,10 @@ impl NativeShard {
     fn carry_out(&mut self, task: &mut Task<'_>) {
         let Some(rows) = &mut self.rows else { return };
         let (leaves, outcomes) = task.slab.columns(&mut self.room);
-        let (first, tally, own) =
-            (task.first, task.tally, task.rows.start - task.first..task.rows.end - task.first);
+        let (first, counters, own) =
+            (task.first, task.counters, task.rows.start - task.first..task.rows.end - task.first);
         let mut place =
-            Place { first, rows: own.clone(), actions: &task.actions, leaves, outcomes, tally };
+            Place { first, rows: own.clone(), actions: &task.actions, leaves, outcomes, counters };
         let done = match task.op {
             Op::Step => rows.step(&mut place),
             Op::Settle => rows.settle(&mut place, self.mailbox.take_rewards().as_ref()),
@@ -106,7 +106,7 @@ impl Shard for NativeShard {
     }
 
     fn batch_of_sent(&self) -> usize {
-        self.pace.rows()
+        self.chunk_size.rows()
     }
 
     fn together(&mut self, rows: &Range<usize>) -> usize {
@@ -121,9 +121,9 @@ impl Shard for NativeShard {
         queued: &QueuedRows,
         first: usize,
         actions: &ActionRows<'_>,
-        tally: Tally<'_>,
+        counters: Counters<'_>,
     ) {
-        with_standard_floats(|| self.prepare_rows(queued, first, actions, tally));
+        with_standard_floats(|| self.prepare_rows(queued, first, actions, counters));
     }
 
     fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
@@ -162,7 +162,7 @@ impl NativeShard {
             let start = (task.op == Op::Reset).then(Instant::now);
             self.carry_out(task);
             if let Some(start) = start {
-                self.pace.note(Op::Reset, start.elapsed(), task.rows.len());
+                self.chunk_size.note(Op::Reset, start.elapsed(), task.rows.len());
             }
         }
         if task.op == Op::Step && self.awaits_rewards() {
@@ -177,10 +177,10 @@ impl NativeShard {
         queued: &QueuedRows,
         first: usize,
         actions: &ActionRows<'_>,
-        tally: Tally<'_>,
+        counters: Counters<'_>,
     ) {
         let Some(rows) = &mut self.rows else { return };
-        let start = self.pace.is_due().then(Instant::now);
+        let start = self.chunk_size.is_due().then(Instant::now);
         let own = queued.rows.start - first..queued.rows.end - first;
         rows.faults.clear();
         let Ok(mut memory) = self.prepared.take(&rows.observations, own.len(), rows.dense_finals)
@@ -188,7 +188,7 @@ impl NativeShard {
             return;
         };
         let (leaves, outcomes) = memory.columns(0..own.len());
-        let mut place = Place { first, rows: own.clone(), actions, leaves, outcomes, tally };
+        let mut place = Place { first, rows: own.clone(), actions, leaves, outcomes, counters };
         let done = if queued.op == Op::Step {
             rows.step(&mut place)
         } else {
@@ -210,7 +210,7 @@ impl NativeShard {
         }
         self.prepared.keep(memory, queued.rows.clone());
         if let Some(start) = start {
-            self.pace.note(queued.op, start.elapsed(), queued.rows.len());
+            self.chunk_size.note(queued.op, start.elapsed(), queued.rows.len());
         }
     }
 }

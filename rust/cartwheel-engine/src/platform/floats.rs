@@ -175,9 +175,9 @@ mod tests {
     /// A number that is close to zero, and quotients that are rounded up and down.
     #[inline(never)]
     fn computed() -> [u64; 4] {
-        let (least, one) = (f64::from_bits(1), black_box(1.0_f64));
+        let (min, one) = (f64::from_bits(1), black_box(1.0_f64));
         let (three, five) = (black_box(3.0), black_box(5.0));
-        [black_box(least) * one, one / three, -one / three, one / five].map(f64::to_bits)
+        [black_box(min) * one, one / three, -one / three, one / five].map(f64::to_bits)
     }
 
     #[test]

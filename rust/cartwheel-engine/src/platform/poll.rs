@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// The part of the time waited that one more sleep takes.
 const PART: u32 = 8;
-const SHORTEST: Duration = Duration::from_micros(20);
-const LONGEST: Duration = Duration::from_millis(1);
+const MIN_SLICE: Duration = Duration::from_micros(20);
+const MAX_SLICE: Duration = Duration::from_millis(1);
 
 /// Sleeps while `word` is `expected`, for at most `timeout`.
 ///
@@ -43,7 +43,7 @@ pub(super) fn until(timeout: Duration, mut ready: impl FnMut() -> bool) -> bool 
 
 /// The sleep after a wait of this length.
 fn next(waited: Duration) -> Duration {
-    (waited / PART).clamp(SHORTEST, LONGEST)
+    (waited / PART).clamp(MIN_SLICE, MAX_SLICE)
 }
 
 #[cfg(test)]
@@ -55,8 +55,8 @@ mod tests {
         let (mut waited, mut looks) = (Duration::ZERO, 0);
         while waited < Duration::from_millis(50) {
             let slept = next(waited);
-            assert!(slept <= (waited / PART).max(SHORTEST), "{slept:?} after {waited:?}");
-            assert!((SHORTEST..=LONGEST).contains(&slept));
+            assert!(slept <= (waited / PART).max(MIN_SLICE), "{slept:?} after {waited:?}");
+            assert!((MIN_SLICE..=MAX_SLICE).contains(&slept));
             (waited, looks) = (waited + slept, looks + 1);
         }
         assert!(looks < 100, "{looks} looks in {waited:?}");

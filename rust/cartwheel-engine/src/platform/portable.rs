@@ -39,7 +39,7 @@ pub(crate) fn wait(word: &AtomicU32, _scope: Scope, expected: u32, timeout: Dura
 /// Nobody has to be woken: every sleeper looks at its word.
 pub(crate) fn wake(_word: &AtomicU32, _scope: Scope) {}
 
-/// Sleeps until `is_over`, for at most `timeout`. Does not look at the alarm: it changes when others
+/// Sleeps until `is_over`, for at most `timeout`. Does not look at the event count: it changes when others
 /// are woken, too, and each look at a changed word would make the next intervals short again.
 pub(crate) fn sleep(
     _word: &AtomicU32,

@@ -21,7 +21,7 @@ pub(crate) struct Bytes {
 /// A plugin may have made a reference to the sink alone, from which nothing behind it can be reached. So
 /// the address of the whole is exposed, and `grow` takes up that one.
 #[repr(C)]
-struct Lent {
+struct SinkGuard {
     sink: Sink,
     room: *mut Vec<u8>,
 }
@@ -68,7 +68,7 @@ impl Bytes {
             capacity: room.len(),
             grow,
         };
-        let mut lent = Lent { sink, room: &raw mut *room };
+        let mut lent = SinkGuard { sink, room: &raw mut *room };
         let address = (&raw mut lent).expose_provenance();
         let result = call(with_exposed_provenance_mut(address));
         let now = lent.sink.len;
@@ -82,8 +82,8 @@ impl Bytes {
 
 /// [`Sink::grow`]: the vector at least doubles, and its new bytes are zeros.
 unsafe extern "C" fn grow(sink: *mut Sink, additional: usize) {
-    let lent: *mut Lent = with_exposed_provenance_mut(sink.addr());
-    // SAFETY: the host lends only sinks that are the first field of a `Lent`, which lives until the
+    let lent: *mut SinkGuard = with_exposed_provenance_mut(sink.addr());
+    // SAFETY: the host lends only sinks that are the first field of a `SinkGuard`, which lives until the
     // call of the plugin returns, and whose address was exposed.
     let lent = unsafe { &mut *lent };
     // SAFETY: the vector is borrowed by `lend`, which uses it again when the call has returned.

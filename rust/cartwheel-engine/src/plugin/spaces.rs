@@ -9,8 +9,8 @@ use super::text::text;
 
 /// Most nodes of a space, most dimensions of a leaf, and most levels of spaces within spaces: more are
 /// a mistake in a table.
-const MOST_NODES: usize = 1 << 16;
-const MOST_DIMENSIONS: usize = 32;
+const MAX_NODES: usize = 1 << 16;
+const MAX_DIMENSIONS: usize = 32;
 const DEEPEST: usize = 32;
 
 /// The space with these nodes.
@@ -24,7 +24,7 @@ const DEEPEST: usize = 32;
 /// `nodes` points at `count` nodes, whose pointers point at as many values as the nodes say
 /// (invariant 1).
 pub(super) unsafe fn space(nodes: *const Node, count: usize) -> Result<Space, String> {
-    if nodes.is_null() || count == 0 || count > MOST_NODES {
+    if nodes.is_null() || count == 0 || count > MAX_NODES {
         return Err(format!("has {count} nodes"));
     }
     // SAFETY: as the caller promises.
@@ -89,7 +89,7 @@ unsafe fn leaf(node: &Node) -> Result<Space, String> {
     if dtype != own {
         return Err(format!("has a {kind} of {}, expected {}", dtype.name(), own.name()));
     }
-    if node.dimensions > MOST_DIMENSIONS || (node.dimensions > 0 && node.shape.is_null()) {
+    if node.dimensions > MAX_DIMENSIONS || (node.dimensions > 0 && node.shape.is_null()) {
         return Err(format!("has a {kind} of {} dimensions", node.dimensions));
     }
     let shape: Vec<usize> = match node.dimensions {

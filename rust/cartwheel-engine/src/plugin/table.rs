@@ -47,7 +47,7 @@ impl Required {
     /// # Errors
     ///
     /// The name of a function that the table does not have.
-    fn of(functions: &Env) -> Result<Self, &'static str> {
+    fn new(functions: &Env) -> Result<Self, &'static str> {
         if functions.reset_options_new.is_some() && functions.reset_options_free.is_none() {
             return Err("reset_options_free");
         }
@@ -82,7 +82,7 @@ impl EnvTable {
     pub unsafe fn of_program(functions: Env, name: &str) -> Arc<Self> {
         Arc::new(Self {
             plugin: name.into(),
-            required: Required::of(&functions).expect("a function that is not optional"),
+            required: Required::new(&functions).expect("a function that is not optional"),
             functions,
             address: 0,
             source: name.to_owned(),
@@ -241,11 +241,11 @@ unsafe fn read_env(
 ) -> Result<EnvTable, String> {
     // SAFETY: every table begins with its size (abi 1).
     let size = unsafe { table.cast::<usize>().read_unaligned() };
-    let least = offset_of!(Env, run) + size_of::<usize>();
-    if size < least || size > stride {
+    let min = offset_of!(Env, run) + size_of::<usize>();
+    if size < min || size > stride {
         return Err(format!(
             "has a table of {size} bytes for an environment, at a distance of {stride} bytes; it \
-             needs at least {least}: build it against this cartwheel"
+             needs at least {min}: build it against this cartwheel"
         ));
     }
     // SAFETY: the table has `size` bytes; zeros are null pointers and absent functions.
@@ -257,7 +257,7 @@ unsafe fn read_env(
     let default_options = defaults.to_owned();
     let defaults = serde_json::from_str(defaults)
         .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;
-    let required = Required::of(&functions);
+    let required = Required::new(&functions);
     let required = required.map_err(|missing| format!("has no function {missing} for {id}"))?;
     Ok(EnvTable {
         plugin: Arc::clone(plugin),

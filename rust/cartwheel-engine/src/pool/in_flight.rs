@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, Plan};
-use crate::protocol::Receipts;
+use crate::protocol::RowIds;
 
 /// The order in which rows are received that were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) struct InFlight {
     requests: u64,
     /// Whether the last request concerns each worker.
     pub(super) woken: Vec<bool>,
-    pub(super) receipts: Receipts,
+    pub(super) row_ids: RowIds,
 }
 
 impl InFlight {
@@ -56,7 +56,7 @@ impl InFlight {
             named: vec![0; plan.rows()],
             requests: 0,
             woken: vec![false; plan.shards.len()],
-            receipts: Receipts::default(),
+            row_ids: RowIds::default(),
         }
     }
 

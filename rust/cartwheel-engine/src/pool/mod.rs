@@ -41,7 +41,7 @@ mod sent;
 mod stats;
 mod task;
 mod waiting;
-mod watch;
+mod watchdog;
 mod workers;
 
 use std::any::Any;
@@ -56,7 +56,7 @@ use crate::error::Error;
 use crate::memory::SlabPool;
 use crate::protocol::{Memory, PoolToken};
 use crate::transition::PhaseTag;
-use crate::wake::Patience;
+use crate::wake::SpinPolicy;
 use crate::worker::Shard;
 use broken::Broken;
 use dropped::Dropped;
@@ -72,7 +72,7 @@ pub use sending::Sending;
 pub use stats::{Meter, RowStats, ShardStats, Stats};
 use task::Pending;
 use waiting::Look;
-use watch::Watch;
+use watchdog::Watchdog;
 pub use workers::Workers;
 
 /// The consequence of a worker process's death.
@@ -110,13 +110,13 @@ pub struct Pool {
     slabs: Arc<SlabPool>,
     workers: Workers,
     policy: Policy,
-    patience: Patience,
-    /// When the caller began to think, see [`crate::wake::Caller`].
-    thought: Option<Instant>,
+    spin_policy: SpinPolicy,
+    /// When the last wait ended, see [`crate::wake::Caller`].
+    call_ended: Option<Instant>,
     /// Duration of a wait after which [`Error::StillWaiting`] interrupts it.
     reminder: Option<Duration>,
     look: Look,
-    watch: Watch,
+    watchdog: Watchdog,
     task: u32,
     pending: Option<Pending>,
     phases: Vec<u8>,
@@ -152,15 +152,15 @@ impl Pool {
         let phase = if policy.refuse_unstarted { PhaseTag::Unstarted } else { PhaseTag::Running };
         let slabs =
             Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches()));
-        let rows_are_timed = !matches!(&workers, Workers::Crew(_));
+        let rows_are_timed = !matches!(&workers, Workers::ThreadPool(_));
         Ok(Self {
             meter: Arc::new(Meter::new(&memory, Arc::clone(&slabs), rows_are_timed)),
             slabs,
-            patience: Patience::new(workers.threads(shards), usable_cpus(), policy.spin),
-            thought: None,
+            spin_policy: SpinPolicy::new(workers.threads(shards), usable_cpus(), policy.spin),
+            call_ended: None,
             reminder: None,
             look: Look::now(),
-            watch: Watch::new(shards),
+            watchdog: Watchdog::new(shards),
             phases: vec![phase as u8; memory.plan().rows()],
             sent: InFlight::new(memory.plan()),
             dropped: Dropped::default(),

@@ -9,7 +9,7 @@
 //! until the new process serves. What the dead worker had acknowledged or committed stays; the rest
 //! is repeated from the beginning, into the places that it had claimed. The words of the places say
 //! which row that is for, at any moment and whichever other workers died: see
-//! `protocol/owners.rs`.
+//! `protocol/place_state.rs`.
 
 use std::sync::atomic::Ordering;
 
@@ -145,7 +145,7 @@ impl Pool {
             handles[worker] = handle;
         }
         self.meter.count_restart(worker);
-        self.watch.replaced(worker);
+        self.watchdog.replaced(worker);
         let slot = self.memory.control.slot(worker);
         let task_word = if let Some(Pending { task_word, .. }) = &self.pending {
             // The flags of a step or a control call concerned messages to the dead process.

@@ -108,7 +108,7 @@ impl Pool {
         }
         self.open_batches(self.sent.count + rows.len())?;
         self.meter.count_begun();
-        self.end_thought();
+        self.end_time_between_calls();
         let op = if call == Call::Reset { Op::Reset } else { Op::Step };
         self.sent.woken.fill(false);
         for run in runs(rows) {
@@ -131,7 +131,7 @@ impl Pool {
         }
         match &mut self.workers {
             Workers::Inline(..) => {}
-            Workers::Crew(crew) => crew.begin_sent(rows.len()),
+            Workers::ThreadPool(thread_pool) => thread_pool.begin_sent(rows.len()),
             Workers::Threads | Workers::Processes(_) => {
                 let woken = self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken);
                 self.memory.publish(woken.map(|(worker, _)| worker), TaskWord::TAKE);
@@ -187,10 +187,10 @@ impl Pool {
         self.receive_some(size, size, timeout, interrupted)
     }
 
-    /// Waits for `least` rows, and hands out those that are done then, at most `most`. Where the
-    /// calling thread steps rows too, it first steps what was sent, up to `most`.
+    /// Waits for `min` rows, and hands out those that are done then, at most `max`. Where the
+    /// calling thread steps rows too, it first steps what was sent, up to `max`.
     ///
-    /// They are the next rows in the pool's [order](Pool::recv_order). They are fewer than `least`
+    /// They are the next rows in the pool's [order](Pool::recv_order). They are fewer than `min`
     /// if fewer are in flight, and at the end of a slab: the rows of one receipt are in one slab, and
     /// each slab has `batch_size` rows.
     ///
@@ -207,8 +207,8 @@ impl Pool {
     /// Never: a batch has fewer than 2^32 rows.
     pub fn receive_some(
         &mut self,
-        least: usize,
-        most: usize,
+        min: usize,
+        max: usize,
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Received, Error> {
@@ -217,8 +217,8 @@ impl Pool {
             return Err(Error::NothingInFlight);
         }
         let (batch, first) = (self.sent.batch, self.sent.taken);
-        let most = most.min(self.sent.count).min(self.batch_size() - first);
-        let end = first + least.min(most);
+        let max = max.min(self.sent.count).min(self.batch_size() - first);
+        let end = first + min.min(max);
         let wanted = u32::try_from(end).expect("a batch has fewer than 2^32 rows");
         let control = &self.memory.control;
         let doorbell = &control.header().doorbell;
@@ -229,9 +229,9 @@ impl Pool {
         // many as it may hand out: if it stopped at the least, rows that take next to no time would
         // come back one by one. However short the limit is, it steps some rows: polling with a zero
         // timeout eventually finishes.
-        let all = Awaited::Rows { batch, first, end: first + most };
+        let all = Awaited::Rows { batch, first, end: first + max };
         let enough = |taken: usize| {
-            all.is_there(control) || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
+            all.is_counted(control) || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
         };
         match &mut self.workers {
             Workers::Inline(worker, own) => {
@@ -243,11 +243,11 @@ impl Pool {
                     }
                 }
             }
-            Workers::Crew(crew) if !enough(0) => crew.help_sent(enough),
-            Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
+            Workers::ThreadPool(thread_pool) if !enough(0) => thread_pool.help_sent(enough),
+            Workers::ThreadPool(_) | Workers::Threads | Workers::Processes(_) => {}
         }
         self.wait(Awaited::Rows { batch, first, end }, limit, interrupted)?;
-        self.hand_out(self.memory.control.batches().committed(batch, first..first + most))
+        self.hand_out(self.memory.control.batches().committed(batch, first..first + max))
     }
 
     /// Hands out the next `count` places of the batch, which are filled. What the places announce
@@ -261,10 +261,10 @@ impl Pool {
             None => self.sent.leases[0].part(first..first + count),
         };
         let Self { sent, phases, .. } = self;
-        sent.receipts.load(&lease, count);
-        let rows: Vec<usize> = sent.receipts.rows().collect();
+        sent.row_ids.load(&lease, count);
+        let rows: Vec<usize> = sent.row_ids.rows().collect();
         let (mut steps, mut wrong, mut resets) = (0, None, Vec::new());
-        for (place, (&row, &phase)) in rows.iter().zip(sent.receipts.phases()).enumerate() {
+        for (place, (&row, &phase)) in rows.iter().zip(sent.row_ids.phases()).enumerate() {
             if let Some(call) = sent.rows.get_mut(row).and_then(Option::take) {
                 if call == Call::Step {
                     steps += 1;
@@ -281,7 +281,7 @@ impl Pool {
         }
         sent.count -= count;
         sent.steps -= steps;
-        let (infos, failed) = (sent.receipts.infos(), sent.receipts.failed());
+        let (infos, failed) = (sent.row_ids.infos(), sent.row_ids.failed());
         if let Some((row, bytes)) = self.overlong_infos(&rows, &infos) {
             return Err(self.break_for_infos(row, bytes, lease));
         }

@@ -1,7 +1,7 @@
 //! What a pool and its workers have done so far: steps, resets, and the time they took.
 //!
 //! Reading disturbs no worker: the counters are words that their writers store and this file loads,
-//! see [`crate::protocol::Tally`]. So a second thread may read while the pool waits, and sees a
+//! see [`crate::protocol::Counters`]. So a second thread may read while the pool waits, and sees a
 //! worker that hangs or died like any other.
 
 use std::ops::Range;
@@ -158,11 +158,11 @@ impl Meter {
     }
 
     fn read_shard(&self, shard: usize, rows: &mut Vec<RowStats>) -> ShardStats {
-        let (tally, span) = (self.control.tally(shard), self.shards[shard].clone());
-        let totals = tally.totals();
+        let (counters, span) = (self.control.counters(shard), self.shards[shard].clone());
+        let totals = counters.totals();
         let (first, mut stepping) = (rows.len(), totals.stepping);
         rows.extend((0..span.len()).map(|row| {
-            let row = tally.row(row);
+            let row = counters.row(row);
             RowStats {
                 steps: row.steps,
                 resets: row.resets,
@@ -245,12 +245,12 @@ mod tests {
     #[test]
     fn times_that_no_worker_takes_are_cut_to_what_there_was() {
         let (memory, meter) = metered(std::iter::once(0..2).collect(), 2);
-        let tally = memory.control.tally(0);
+        let counters = memory.control.counters(0);
         // A corrupt worker leaves such numbers.
         for spent in [Duration::from_nanos(30), Duration::from_secs(1 << 40)] {
-            tally.time_steps(usize::MAX, spent);
+            counters.time_steps(usize::MAX, spent);
         }
-        tally.time_other(Duration::MAX);
+        counters.time_other(Duration::MAX);
         let Stats { elapsed, shards, .. } = meter.read();
         assert_eq!(shards[0].working, elapsed);
     }
@@ -260,10 +260,10 @@ mod tests {
         let (memory, meter) = metered(vec![0..2, 2..5], 5);
         let (hour, millisecond) = (Duration::from_secs(3600), Duration::from_millis(1));
         for (shard, rows, spent) in [(0, 2, hour), (1, 3, Duration::from_nanos(30))] {
-            let tally = memory.control.tally(shard);
-            tally.time_steps(rows, spent);
-            tally.time_other(Duration::from_nanos(10));
-            (0..20).for_each(|_| tally.count_batch());
+            let counters = memory.control.counters(shard);
+            counters.time_steps(rows, spent);
+            counters.time_other(Duration::from_nanos(10));
+            (0..20).for_each(|_| counters.count_batch());
         }
         std::thread::sleep(millisecond); // more than the second shard says that it took
         let Stats { elapsed, rows, shards, .. } = meter.read();

@@ -71,13 +71,13 @@ impl Pool {
         if matches!(self.workers, Workers::Inline(..)) {
             return Ok(());
         }
-        self.end_thought();
+        self.end_time_between_calls();
         let header = self.memory.control.header();
         doorbell_disarm(&Futex::new(&header.doorbell, self.memory.scope()));
         #[expect(clippy::cast_possible_truncation, reason = "checked in `Pool::new`")]
         header.remaining.begin(task_word.task, shards as u32); // published by the words
-        if let Workers::Crew(crew) = &mut self.workers {
-            crew.begin(task_word);
+        if let Workers::ThreadPool(thread_pool) = &mut self.workers {
+            thread_pool.begin(task_word);
             return Ok(());
         }
         self.memory.publish(0..shards, task_word);
@@ -87,7 +87,7 @@ impl Pool {
     /// Waits for the pending call and hands out its result.
     ///
     /// `interrupted` is called every 1 to 50 ms; when it returns `true`, the wait ends. The
-    /// caller's own part is done in whole shards, of a crew's shards at least one for each call, so
+    /// caller's own part is done in whole shards, of a thread pool's shards at least one for each call, so
     /// polling with a zero timeout eventually finishes.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Pool {
                     flush(own.as_mut(), report);
                     true
                 }
-                Workers::Crew(crew) => crew.help(task_word, limit),
+                Workers::ThreadPool(thread_pool) => thread_pool.help(task_word, limit),
                 Workers::Threads | Workers::Processes(_) => true,
             };
         }

@@ -34,19 +34,19 @@ pub(super) enum Awaited {
 }
 
 impl Awaited {
-    pub(super) fn is_there(self, control: &Control) -> bool {
+    pub(super) fn is_counted(self, control: &Control) -> bool {
         match self {
             Self::Task(task) => waiting(control, task).next().is_none(),
             Self::Rows { batch, end, .. } => {
-                control.batches().counted(batch) >= end && self.has_come(control)
+                control.batches().counted(batch) >= end && self.is_complete(control)
             }
         }
     }
 
     /// Likewise, though a worker may have died before it counted its rows.
-    fn has_come(self, control: &Control) -> bool {
+    fn is_complete(self, control: &Control) -> bool {
         match self {
-            Self::Task(_) => self.is_there(control),
+            Self::Task(_) => self.is_counted(control),
             Self::Rows { batch, first, end } => control.batches().arrived(batch, first..end),
         }
     }
@@ -100,21 +100,21 @@ fn waiting(control: &Control, task: u32) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Pool {
-    /// The caller gives work to workers, so it has stopped thinking.
-    pub(super) fn end_thought(&mut self) {
-        if let Some(began) = self.thought.take() {
-            self.memory.control.header().caller.set_thought(began.elapsed());
+    /// The caller gives work to workers, which ends the time between two calls.
+    pub(super) fn end_time_between_calls(&mut self) {
+        if let Some(began) = self.call_ended.take() {
+            self.memory.control.header().caller.set_time_between_calls(began.elapsed());
         }
     }
 
-    /// Waits for acknowledgements or rows; then the caller thinks.
+    /// Waits for acknowledgements or rows; then the time between two calls begins.
     pub(super) fn wait(
         &mut self,
         awaited: Awaited,
         limit: Option<Limit>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
-        let outcome = if awaited.is_there(&self.memory.control) {
+        let outcome = if awaited.is_counted(&self.memory.control) {
             Ok(())
         } else {
             let began = Instant::now();
@@ -124,9 +124,9 @@ impl Pool {
             self.meter.count_wait(began.elapsed());
             outcome
         };
-        // Not for a crew: two more looks at the clock would be a tenth of its cheapest steps.
+        // Not for a thread pool: two more looks at the clock would be a tenth of its cheapest steps.
         if matches!(self.workers, Workers::Threads | Workers::Processes(_)) {
-            self.thought = Some(Instant::now());
+            self.call_ended = Some(Instant::now());
         }
         outcome?;
         match awaited {
@@ -173,10 +173,10 @@ impl Pool {
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
         let control = self.memory.control.clone();
-        let ready = || awaited.has_come(&control);
+        let ready = || awaited.is_complete(&control);
         let answered = match limit {
             Some(limit) if limit.is_over() => ready(),
-            _ => self.patience.wait(None, || awaited.is_there(&control)),
+            _ => self.spin_policy.wait(None, || awaited.is_counted(&control)),
         };
         if answered {
             return Ok(());
@@ -253,14 +253,14 @@ impl Pool {
     pub(super) fn is_alive(&self, worker: usize) -> bool {
         match &self.workers {
             Workers::Processes(handles) => handles[worker].is_alive(),
-            Workers::Inline(..) | Workers::Threads | Workers::Crew(_) => true,
+            Workers::Inline(..) | Workers::Threads | Workers::ThreadPool(_) => true,
         }
     }
 
     pub(super) fn died(&self, worker: usize) -> Error {
         let pid = match &self.workers {
             Workers::Processes(handles) => handles[worker].pid(),
-            Workers::Inline(..) | Workers::Threads | Workers::Crew(_) => self.owner,
+            Workers::Inline(..) | Workers::Threads | Workers::ThreadPool(_) => self.owner,
         };
         Error::WorkerDied { worker, pid, rows: self.shards()[worker].clone() }
     }
@@ -283,7 +283,7 @@ impl Pool {
                 close(own.as_mut());
                 return Vec::new();
             }
-            Workers::Crew(crew) => return crew.close(task_word.task, grace),
+            Workers::ThreadPool(thread_pool) => return thread_pool.close(task_word.task, grace),
             Workers::Threads | Workers::Processes(_) => {}
         }
         self.memory.publish(0..self.memory.control.workers(), task_word);

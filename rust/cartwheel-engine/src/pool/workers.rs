@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::protocol::{Memory, WorkerToken};
 use crate::wake::TaskWord;
-use crate::worker::{Crew, ProcessHandle, Shard, close};
+use crate::worker::{ProcessHandle, Shard, ThreadPool, close};
 
 /// What steps the rows of a pool.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub enum Workers {
     /// One process for each shard, running [`crate::worker::serve`].
     Processes(Vec<ProcessHandle>),
     /// Threads and the calling thread, which share the shards.
-    Crew(Crew),
+    ThreadPool(ThreadPool),
 }
 
 impl Workers {
@@ -36,18 +36,20 @@ impl Workers {
             Self::Processes(handles) if handles.len() != shards => {
                 Err(Error::BadPlan(format!("{} workers for {shards} shards", handles.len())))
             }
-            Self::Crew(crew) if !crew.is_for(memory) => {
-                Err(Error::BadPlan("a crew steps the memory that it was made for".to_owned()))
-            }
-            Self::Threads | Self::Processes(_) | Self::Crew(_) => Ok(()),
+            Self::ThreadPool(thread_pool) if !thread_pool.is_for(memory) => Err(Error::BadPlan(
+                "a thread pool steps the memory that it was made for".to_owned(),
+            )),
+            Self::Threads | Self::Processes(_) | Self::ThreadPool(_) => Ok(()),
         }
     }
 
-    /// Ends workers that no pool will use: a crew's threads would wait for tasks forever.
+    /// Ends workers that no pool will use: a thread pool's threads would wait for tasks forever.
     pub(super) fn dismiss(&mut self) {
         match self {
             Self::Inline(_, own) => close(own.as_mut()),
-            Self::Crew(crew) => drop(crew.close(TaskWord::next(0), Duration::ZERO)),
+            Self::ThreadPool(thread_pool) => {
+                drop(thread_pool.close(TaskWord::next(0), Duration::ZERO));
+            }
             Self::Threads | Self::Processes(_) => {}
         }
     }
@@ -58,17 +60,17 @@ impl Workers {
         match self {
             Self::Inline(..) => 1,
             Self::Threads | Self::Processes(_) => shards + 1,
-            Self::Crew(crew) => crew.threads(),
+            Self::ThreadPool(thread_pool) => thread_pool.threads(),
         }
     }
 }
 
-#[cfg(all(test, not(loom)))] // a real crew: loom's locks work only inside a model
+#[cfg(all(test, not(loom)))] // a real thread pool: loom's locks work only inside a model
 mod tests {
     use super::*;
     use crate::memory::Plan;
     use crate::wake::Scope;
-    use crate::worker::{CrewSettings, Report, Shard, Task};
+    use crate::worker::{Report, Shard, Task, ThreadPoolSettings};
     use cartwheel_core::schedule::fine_shards;
 
     #[derive(Debug)]
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_wants_a_processor_for_each_thread_and_not_for_each_shard() {
+    fn a_thread_pool_wants_a_processor_for_each_thread_and_not_for_each_shard() {
         let plan = Plan {
             observations: vec![],
             actions: vec![],
@@ -97,11 +99,11 @@ mod tests {
         let shards = memory.plan().shards.len();
         assert!(shards > 2);
         let own = (0..shards).map(|_| Box::new(Idle) as Box<dyn Shard>).collect();
-        let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
-        let mut crew = Crew::new(tokens.workers, own, settings).expect("a thread");
-        assert_eq!(crew.threads(), 2);
-        crew.close(1, std::time::Duration::from_secs(5));
-        assert_eq!(Workers::Crew(crew).threads(shards), 2);
+        let settings = ThreadPoolSettings { threads: 2, spin: false, affinity_offset: None };
+        let mut thread_pool = ThreadPool::new(tokens.workers, own, settings).expect("a thread");
+        assert_eq!(thread_pool.threads(), 2);
+        thread_pool.close(1, std::time::Duration::from_secs(5));
+        assert_eq!(Workers::ThreadPool(thread_pool).threads(shards), 2);
         assert_eq!(Workers::Threads.threads(shards), shards + 1);
     }
 }

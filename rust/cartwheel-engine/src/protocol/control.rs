@@ -1,4 +1,4 @@
-//! The control words: a line for the pool, one for each worker, the workers' alarms, a line for each
+//! The control words: a line for the pool, one for each worker, the workers' event counts, a line for each
 //! open batch, the workers' queues, and the workers' counters.
 //!
 //! The pool's line and each worker's line take up 128 bytes, two cache lines, because processors
@@ -16,14 +16,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::arrivals::{Arrivals, OpenBatches, Tickets};
-use super::owners::Owner;
+use super::batch_ring::{BatchRing, OpenBatch, Tickets};
+use super::counters::{Counters, RowCounts, SentCount, ShardCounts};
+use super::place_state::PlaceState;
 use super::queue::{Ends, Entry, RowQueue, ring_places};
-use super::tally::{RowCounts, SentCount, ShardCounts, Tally};
 use crate::error::Error;
 use crate::memory::{Mapping, Plan};
 use crate::space::{Extent, RolloutLayout};
-use crate::wake::{Caller, Countdown, IDLE, SLEEPERS, Scope};
+use crate::wake::{Caller, IDLE, Latch, SLEEPERS, Scope};
 
 /// "cwhl" and the version of the layout of shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
@@ -41,7 +41,7 @@ pub(crate) struct Header {
     /// The doorbell: the pool waits on it, and the last worker to finish rings it.
     pub(crate) doorbell: AtomicU32,
     /// Workers that have not acknowledged the pending task; the last one to count itself rings.
-    pub(crate) remaining: Countdown,
+    pub(crate) remaining: Latch,
     /// The next ticket, see [`super::arrivals`].
     tickets: Tickets,
     /// What the pool's caller does, on a line of its own.
@@ -76,10 +76,10 @@ impl Slot {
     }
 }
 
-/// The alarm of up to [`SLEEPERS`] workers.
+/// The event count of up to [`SLEEPERS`] workers.
 #[derive(Debug)]
 #[repr(C, align(128))]
-struct AlarmLine(AtomicU32);
+struct EventCountLine(AtomicU32);
 
 /// Written behind the batches of a rollout, to identify it.
 #[derive(Debug)]
@@ -93,9 +93,9 @@ struct Signature {
 #[derive(Debug, Clone, Copy)]
 struct Offsets {
     slots: usize,
-    alarms: usize,
+    event_counts: usize,
     batches: usize,
-    owners: usize,
+    place_states: usize,
     queues: usize,
     shard_counts: usize,
     row_counts: usize,
@@ -106,15 +106,16 @@ struct Offsets {
 
 impl Offsets {
     /// Lays out the words of a plan; `None` when they do not fit into the address space.
-    fn of(plan: &Plan) -> Option<Self> {
+    fn from_plan(plan: &Plan) -> Option<Self> {
         let (rows, shards) = (plan.rows(), plan.shards.len());
         let mut extent = Extent::default();
         extent.take_array::<Header>(1)?;
         Some(Self {
             slots: extent.take_array::<Slot>(shards)?,
-            alarms: extent.take_array::<AlarmLine>(shards.div_ceil(SLEEPERS))?,
-            batches: extent.take_array::<Arrivals>(plan.ring())?,
-            owners: extent.take_array::<Owner>(plan.ring().checked_mul(plan.batch_size)?)?,
+            event_counts: extent.take_array::<EventCountLine>(shards.div_ceil(SLEEPERS))?,
+            batches: extent.take_array::<OpenBatch>(plan.ring())?,
+            place_states: extent
+                .take_array::<PlaceState>(plan.ring().checked_mul(plan.batch_size)?)?,
             // A ring has at most two places for each row.
             queues: extent.take_array::<Entry>(rows.checked_mul(2)?)?,
             shard_counts: extent.take_array::<ShardCounts>(shards)?,
@@ -139,11 +140,11 @@ pub(crate) struct Control {
 impl Control {
     /// Bytes of all words; `None` when they do not fit into the address space.
     pub(super) fn bytes(plan: &Plan) -> Option<usize> {
-        Offsets::of(plan).map(|offsets| offsets.bytes)
+        Offsets::from_plan(plan).map(|offsets| offsets.bytes)
     }
 
     pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>, scope: Scope) -> Self {
-        let offsets = Offsets::of(&plan).expect("the plan was checked");
+        let offsets = Offsets::from_plan(&plan).expect("the plan was checked");
         assert!(mapping.len() >= offsets.bytes, "control words fit their mapping");
         let ring = plan.ring();
         Self { mapping, plan, scope, offsets, ring }
@@ -253,43 +254,45 @@ impl Control {
         unsafe { place.as_ref() }
     }
 
-    /// The alarm of worker `worker`, see [`crate::wake`].
+    /// The event count of worker `worker`, see [`crate::wake`].
     ///
     /// # Panics
     ///
     /// When the worker does not exist.
-    pub(super) fn alarm(&self, worker: usize) -> &AtomicU32 {
+    pub(super) fn event_count(&self, worker: usize) -> &AtomicU32 {
         assert!(worker < self.workers(), "there is no worker {worker}");
-        let start = self.offsets.alarms + worker / SLEEPERS * size_of::<AlarmLine>();
-        let place = self.mapping.at(start..start + size_of::<AlarmLine>()).cast::<AlarmLine>();
-        debug_assert!(place.is_aligned(), "alarms lie on multiples of their alignment");
-        // SAFETY: as in `header`, for an `AlarmLine`.
-        let AlarmLine(alarm) = unsafe { place.as_ref() };
-        alarm
+        let start = self.offsets.event_counts + worker / SLEEPERS * size_of::<EventCountLine>();
+        let place =
+            self.mapping.at(start..start + size_of::<EventCountLine>()).cast::<EventCountLine>();
+        debug_assert!(place.is_aligned(), "event counts lie on multiples of their alignment");
+        // SAFETY: as in `header`, for an `EventCountLine`.
+        let EventCountLine(event_count) = unsafe { place.as_ref() };
+        event_count
     }
 
     /// The open batches, with the tickets for their places.
-    pub(crate) fn batches(&self) -> OpenBatches<'_> {
+    pub(crate) fn batches(&self) -> BatchRing<'_> {
         let (start, count) = (self.offsets.batches, self.ring);
-        let place = self.mapping.at(start..start + count * size_of::<Arrivals>());
-        let place = place.cast::<Arrivals>();
+        let place = self.mapping.at(start..start + count * size_of::<OpenBatch>());
+        let place = place.cast::<OpenBatch>();
         debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
-        // SAFETY: as in `header`, for `count` values of `Arrivals`.
+        // SAFETY: as in `header`, for `count` values of `OpenBatch`.
         let ring = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
-        OpenBatches {
+        BatchRing {
             tickets: &self.header().tickets,
             ring,
-            owners: self.owners(),
+            place_states: self.place_states(),
             batch_size: self.plan.batch_size,
             mortal: self.scope == Scope::Shared,
         }
     }
 
     /// The owners of the places of the open batches.
-    fn owners(&self) -> &[Owner] {
-        let (start, count) = (self.offsets.owners, self.ring * self.plan.batch_size);
-        let place = self.mapping.at(start..start + count * size_of::<Owner>()).cast::<Owner>();
-        debug_assert!(place.is_aligned(), "owners lie on multiples of their alignment");
+    fn place_states(&self) -> &[PlaceState] {
+        let (start, count) = (self.offsets.place_states, self.ring * self.plan.batch_size);
+        let place =
+            self.mapping.at(start..start + count * size_of::<PlaceState>()).cast::<PlaceState>();
+        debug_assert!(place.is_aligned(), "place states lie on multiples of their alignment");
         // SAFETY: as in `header`, for `count` owners.
         unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
     }
@@ -317,7 +320,7 @@ impl Control {
     /// # Panics
     ///
     /// When the worker does not exist.
-    pub(crate) fn tally(&self, worker: usize) -> Tally<'_> {
+    pub(crate) fn counters(&self, worker: usize) -> Counters<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let at = self.offsets.shard_counts + worker * size_of::<ShardCounts>();
         let shard = self.mapping.at(at..at + size_of::<ShardCounts>()).cast::<ShardCounts>();
@@ -334,6 +337,6 @@ impl Control {
         let rows = unsafe { std::slice::from_raw_parts(rows.as_ptr(), end - start) };
         // SAFETY: as in `header`, for one number for each row of the shard.
         let sent = unsafe { std::slice::from_raw_parts(sent.as_ptr(), end - start) };
-        Tally { shard, rows, sent }
+        Counters { shard, rows, sent }
     }
 }

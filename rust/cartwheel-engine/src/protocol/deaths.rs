@@ -17,10 +17,10 @@ use crate::wake::{Op, dies_after, every_death};
 
 impl Words {
     /// Hands what dead worker `worker` left of `rows`, which were in flight, to a successor, which
-    /// delivers it, at most `most` rows at once. As `Pool::resume` does, with the batches that are
+    /// delivers it, at most `max` rows at once. As `Pool::resume` does, with the batches that are
     /// `open`.
-    fn follow(&self, worker: usize, rows: Range<usize>, open: Range<u64>, most: usize) {
-        self.follow_beyond(worker, rows, open, 0, most);
+    fn follow(&self, worker: usize, rows: Range<usize>, open: Range<u64>, max: usize) {
+        self.follow_beyond(worker, rows, open, 0, max);
     }
 
     /// Likewise, where the first `handed_out` places of the first open batch were handed out.
@@ -30,7 +30,7 @@ impl Words {
         rows: Range<usize>,
         open: Range<u64>,
         handed_out: usize,
-        most: usize,
+        max: usize,
     ) {
         self.forget(worker);
         let batches = self.batches();
@@ -45,7 +45,7 @@ impl Words {
                 self.queue(worker).push(&queued);
             }
         }
-        while self.deliver(worker, most) > 0 {}
+        while self.deliver(worker, max) > 0 {}
     }
 
     /// Opens batches for three rows.
@@ -78,11 +78,11 @@ fn mortal(rows: usize, batch_size: usize, open_batches: usize) -> Arc<Words> {
     Words::of_threads_or_processes(rows, batch_size, open_batches, true)
 }
 
-/// Worker 0 delivers two rows, at most `most` at once, and dies after `accesses` accesses, while
+/// Worker 0 delivers two rows, at most `max` at once, and dies after `accesses` accesses, while
 /// worker 1 delivers one row.
 fn dies_beside_another(
     accesses: u32,
-    most: usize,
+    max: usize,
     batch_size: usize,
     places: Option<[u32; 2]>,
 ) -> bool {
@@ -92,7 +92,7 @@ fn dies_beside_another(
     words.send_rows(1, 2..3, 9, places.map(|[_, second]| second));
     let mortal = thread::spawn({
         let words = Arc::clone(&words);
-        move || dies_after(accesses, || while words.deliver(0, most) > 0 {})
+        move || dies_after(accesses, || while words.deliver(0, max) > 0 {})
     });
     let other = thread::spawn({
         let words = Arc::clone(&words);
@@ -100,7 +100,7 @@ fn dies_beside_another(
     });
     let died = mortal.join().expect("a worker that ends or dies");
     if died {
-        words.follow(0, 0..2, words.of_three(), most);
+        words.follow(0, 0..2, words.of_three(), max);
     }
     other.join().expect("the other worker");
     words.assert_three_arrived(batch_size, &format!("after {accesses} accesses"));
@@ -109,15 +109,15 @@ fn dies_beside_another(
 
 #[test]
 fn rows_with_given_places_arrive_once_wherever_their_worker_dies() {
-    for most in [1, 2] {
-        every_death(move |accesses| dies_beside_another(accesses, most, 3, Some([0, 2])));
+    for max in [1, 2] {
+        every_death(move |accesses| dies_beside_another(accesses, max, 3, Some([0, 2])));
     }
 }
 
 #[test]
 fn rows_without_places_arrive_once_wherever_their_worker_dies() {
-    for most in [1, 2] {
-        every_death(move |accesses| dies_beside_another(accesses, most, 2, None));
+    for max in [1, 2] {
+        every_death(move |accesses| dies_beside_another(accesses, max, 2, None));
     }
 }
 

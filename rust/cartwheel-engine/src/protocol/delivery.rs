@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::arrivals::{OpenBatches, Places};
+use super::batch_ring::{BatchRing, Places};
 use super::queue::{QueuedRows, RowQueue};
 use crate::wake::{Word, ring};
 
@@ -28,24 +28,24 @@ pub(crate) trait Filling {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delivery<'a, W> {
     pub(crate) queue: RowQueue<'a>,
-    pub(crate) batches: OpenBatches<'a>,
+    pub(crate) batches: BatchRing<'a>,
     pub(crate) doorbell: &'a W,
 }
 
 impl<W: Word> Delivery<'_, W> {
-    /// Delivers at most `most` rows of the work that was pushed first; returns how many rows it
+    /// Delivers at most `max` rows of the work that was pushed first; returns how many rows it
     /// was, 0 when there was none.
-    pub(crate) fn deliver(&self, most: usize, filling: &mut impl Filling) -> usize {
+    pub(crate) fn deliver(&self, max: usize, filling: &mut impl Filling) -> usize {
         let Self { queue, batches, doorbell } = self;
-        let Some(queued) = queue.first(most) else { return 0 };
+        let Some(queued) = queue.first(max) else { return 0 };
         filling.prepare(&queued);
         let mut done = 0;
         while done < queued.rows.len() {
             let first = queued.rows.start + done;
-            let most = filling.together(first..queued.rows.end);
+            let max = filling.together(first..queued.rows.end);
             let places = match queued.place {
-                None => batches.claim_next(most, first),
-                Some(place) => batches.claim_given(place as usize + done, most),
+                None => batches.claim_next(max, first),
+                Some(place) => batches.claim_given(place as usize + done, max),
             };
             filling.fill(&queued, first..first + places.count, places);
             queue.remove(places.count);

@@ -1,7 +1,7 @@
 //! Every interleaving of the queues, the tickets, the open batches, the free list and the
 //! leases, with loom.
 //!
-//! These tests run the code of `queue.rs`, `arrivals.rs`, `delivery.rs` and `wake/parker.rs`
+//! These tests run the code of `queue.rs`, `batch_ring.rs`, `delivery.rs` and `wake/parker.rs`
 //! itself; only the words are on the heap instead of in a mapping. An order that is weaker than its
 //! comment says makes one of the tests fail.
 
@@ -11,9 +11,9 @@ use std::time::Duration;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::arrivals::{Arrivals, OpenBatches, Places};
+use super::batch_ring::{BatchRing, OpenBatch, Places};
 use super::delivery::{Delivery, Filling};
-use super::owners::Owner;
+use super::place_state::PlaceState;
 use super::queue::{Ends, Entry, QueuedRows, RowQueue, ring_places};
 use crate::memory::{FreeList, Leases};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -23,9 +23,9 @@ use crate::wake::{ModelWord, Op, Parked, doorbell_disarm, every_interleaving, pa
 /// any order of its own, so a read that the words do not order may see an old value.
 pub(crate) struct Words {
     tickets: AtomicU64,
-    ring: Vec<Arrivals>,
+    ring: Vec<OpenBatch>,
     batch_size: usize,
-    owners: Vec<Owner>,
+    place_states: Vec<PlaceState>,
     /// Whether the workers are processes.
     mortal: bool,
     ends: [Ends; 2],
@@ -57,9 +57,9 @@ impl Words {
         let entries = || (0..ring_places(rows)).map(|_| Entry::default()).collect();
         Arc::new(Self {
             tickets: AtomicU64::new(0),
-            ring: (0..open_batches).map(|_| Arrivals::default()).collect(),
+            ring: (0..open_batches).map(|_| OpenBatch::default()).collect(),
             batch_size,
-            owners: (0..open_batches * batch_size).map(|_| Owner::default()).collect(),
+            place_states: (0..open_batches * batch_size).map(|_| PlaceState::default()).collect(),
             mortal: die,
             ends: [Ends::default(), Ends::default()],
             entries: [entries(), entries()],
@@ -73,9 +73,9 @@ impl Words {
         RowQueue { ends: &self.ends[worker], entries: &self.entries[worker] }
     }
 
-    pub(crate) fn batches(&self) -> OpenBatches<'_> {
-        let Self { tickets, ring, owners, batch_size, mortal, .. } = self;
-        OpenBatches { tickets, ring, owners, batch_size: *batch_size, mortal: *mortal }
+    pub(crate) fn batches(&self) -> BatchRing<'_> {
+        let Self { tickets, ring, place_states, batch_size, mortal, .. } = self;
+        BatchRing { tickets, ring, place_states, batch_size: *batch_size, mortal: *mortal }
     }
 
     /// Gives row `row` an action and sends it to a worker.
@@ -105,11 +105,11 @@ impl Words {
         self.ends[worker].clear();
     }
 
-    /// Delivers at most `most` rows of a worker's queue as a worker does. Slab `n` begins at place `n`.
-    pub(crate) fn deliver(&self, worker: usize, most: usize) -> usize {
+    /// Delivers at most `max` rows of a worker's queue as a worker does. Slab `n` begins at place `n`.
+    pub(crate) fn deliver(&self, worker: usize, max: usize) -> usize {
         let (queue, batches) = (self.queue(worker), self.batches());
         Delivery { queue, batches, doorbell: &self.doorbell }
-            .deliver(most, &mut Writing { words: self })
+            .deliver(max, &mut Writing { words: self })
     }
 
     /// Waits for a row in a worker's queue and delivers it.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::control::Control;
 use crate::error::Error;
 use crate::memory::{
-    ActionArea, Backing, Headroom, InfoArea, MOST_STEPS, Mapping, Plan, RolloutLease,
+    ActionArea, Backing, InfoArea, MAX_STEPS, Mapping, MemoryLimit, Plan, RolloutLease,
     RolloutMemory, Sharing, SlabMemory, SlabPool, check,
 };
 use crate::platform::{Access, look_at};
@@ -51,7 +51,7 @@ impl Memory {
         let bytes = Self::sizes(&plan, &layout)?;
         let reserved = layout.bytes() * (plan.open_batches() + 1);
         let all = bytes[..3].iter().fold(reserved, |all, &bytes| all.saturating_add(bytes));
-        Headroom::require("a vector environment", all)?;
+        MemoryLimit::require("a vector environment", all)?;
         let (control, behind_control) = make("cartwheel-control", bytes[0], bytes[0])?;
         let (actions, behind_actions) = make("cartwheel-actions", bytes[1], bytes[1])?;
         let (infos, behind_infos) = make("cartwheel-infos", bytes[2], bytes[2])?;
@@ -139,7 +139,7 @@ impl Memory {
     pub(crate) fn sleeper(&self, worker: usize) -> Sleeper<Futex<'_>, Futex<'_>> {
         let (control, scope) = (&self.control, self.scope);
         let word = Futex::new(&control.slot(worker).word, scope);
-        Sleeper::new(worker, word, Futex::new(control.alarm(worker), scope))
+        Sleeper::new(worker, word, Futex::new(control.event_count(worker), scope))
     }
 
     /// Hands `task_word` to these workers, in the order of their numbers, and wakes those that sleep.
@@ -200,7 +200,7 @@ impl Memory {
     }
 
     fn reserve_rollout(&self, bytes: usize) -> Result<(Mapping, Backing), Error> {
-        Headroom::require("a rollout", bytes)?;
+        MemoryLimit::require("a rollout", bytes)?;
         let (mapping, backing) = Mapping::new("cartwheel-rollout", bytes, self.scope)?;
         backing.reserve(0..bytes)?;
         Ok((mapping, backing))
@@ -255,9 +255,9 @@ impl Memory {
     }
 
     fn rollout_layout(&self, steps: usize) -> Result<RolloutLayout, Error> {
-        if !(1..=MOST_STEPS).contains(&steps) {
-            let most = MOST_STEPS;
-            return Err(Error::BadPlan(format!("a rollout has 1 to {most} steps, not {steps}")));
+        if !(1..=MAX_STEPS).contains(&steps) {
+            let max = MAX_STEPS;
+            return Err(Error::BadPlan(format!("a rollout has 1 to {max} steps, not {steps}")));
         }
         let plan = &self.plan;
         Ok(RolloutLayout::new(&plan.observations, plan.rows(), steps, plan.dense_finals)?)

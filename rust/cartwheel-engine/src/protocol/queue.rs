@@ -1,6 +1,6 @@
 //! Rows that were sent and wait for their worker: one ring for each worker.
 //!
-//! The pool pushes rows and the worker takes them (threads of a crew under the lock of the shard).
+//! The pool pushes rows and the worker takes them (threads of a thread pool under the lock of the shard).
 //! An entry of the ring does not change after the push, and rows leave the ring when they are
 //! written and about to be committed.
 //!
@@ -129,16 +129,16 @@ impl RowQueue<'_> {
         entry == self.ends.tail.load(Ordering::Relaxed)
     }
 
-    /// At most `most` rows of the work that was pushed first. They stay in the queue.
-    pub(super) fn first(&self, most: usize) -> Option<QueuedRows> {
+    /// At most `max` rows of the work that was pushed first. They stay in the queue.
+    pub(super) fn first(&self, max: usize) -> Option<QueuedRows> {
         let (number, before) = self.ends.first();
         if number == self.ends.tail.load(Ordering::Acquire) {
             return None;
         }
         let entry = self.entry(number);
         let first = entry.first.load(Ordering::Relaxed) + before;
-        let most = u32::try_from(most).unwrap_or(u32::MAX).max(1);
-        let count = (entry.count.load(Ordering::Relaxed) - before).min(most);
+        let max = u32::try_from(max).unwrap_or(u32::MAX).max(1);
+        let count = (entry.count.load(Ordering::Relaxed) - before).min(max);
         let what = entry.what.load(Ordering::Relaxed);
         let op = if what & RESET == 0 { Op::Step } else { Op::Reset };
         let rows = first as usize..(first + count) as usize;

@@ -60,7 +60,7 @@ pub struct Tokens {
     /// For [`Pool::new`](crate::pool::Pool::new).
     pub pool: PoolToken,
     /// One for each worker, in order: for [`serve`](crate::worker::serve), a
-    /// [`Crew`](crate::worker::Crew) or [`Workers::Inline`](crate::pool::Workers::Inline).
+    /// [`ThreadPool`](crate::worker::ThreadPool) or [`Workers::Inline`](crate::pool::Workers::Inline).
     pub workers: Vec<WorkerToken>,
 }
 

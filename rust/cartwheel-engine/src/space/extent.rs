@@ -9,13 +9,13 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// Maximum bytes of a range: every offset fits a pointer, and two sizes can be added.
-    const MOST: usize = isize::MAX as usize / 2;
+    const MAX: usize = isize::MAX as usize / 2;
 
     /// Lays out `count` values of `bytes` bytes each, and returns their offset: a multiple of
     /// `align`. `None` when they do not fit into the address space.
     pub(crate) fn take(&mut self, count: usize, bytes: usize, align: usize) -> Option<usize> {
         let start = self.end.checked_next_multiple_of(align)?;
-        self.end = count.checked_mul(bytes)?.checked_add(start).filter(|&end| end <= Self::MOST)?;
+        self.end = count.checked_mul(bytes)?.checked_add(start).filter(|&end| end <= Self::MAX)?;
         Some(start)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::word::{Alarm, Word};
+use super::word::{EventCount, Word};
 use crate::failpoint::Failpoint;
 use crate::platform::{self, Scope};
 
@@ -48,7 +48,7 @@ impl Word for Futex<'_> {
     }
 }
 
-impl Alarm for Futex<'_> {
+impl EventCount for Futex<'_> {
     fn load(self, order: Ordering) -> u32 {
         self.word.load(order)
     }

@@ -1,29 +1,29 @@
-//! When a worker sleeps, and what wakes it. `README.md` beside this file explains the protocol.
+//! When a worker sleeps, and what wakes it. `README.md` in this folder explains the protocol.
 
-mod alarm;
+mod backoff;
 mod caller;
-mod countdown;
+mod event_count;
 mod futex;
+mod latch;
 #[cfg(loom)]
 mod model;
 mod parker;
-mod patience;
+mod spin_policy;
 mod task_word;
-mod trials;
 mod word;
 
-pub use alarm::{SLEEPERS, Sleeper, publish_all};
+pub(crate) use backoff::Backoff;
 pub use caller::Caller;
-pub use countdown::{Countdown, acknowledge};
+pub use event_count::{SLEEPERS, Sleeper, publish_all};
 pub use futex::Futex;
+pub use latch::{Latch, acknowledge};
 #[cfg(loom)]
-pub use model::{ModelAlarm, ModelWord, every_death, every_interleaving};
+pub use model::{ModelEventCount, ModelWord, every_death, every_interleaving};
 pub(crate) use parker::IDLE;
 pub use parker::{PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take};
-pub use patience::Patience;
+pub use spin_policy::SpinPolicy;
 pub use task_word::{Op, TaskWord};
-pub(crate) use trials::Trials;
-pub use word::{Alarm, Word};
+pub use word::{EventCount, Word};
 
 pub use crate::platform::Scope;
 #[cfg(loom)]

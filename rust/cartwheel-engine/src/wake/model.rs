@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loom::sync::{Condvar, Mutex, atomic};
 
-use super::word::{Alarm, Word};
+use super::word::{EventCount, Word};
 use crate::failpoint::before_access;
 use crate::sync::{AtomicU32, Ordering};
 
@@ -74,22 +74,22 @@ impl<W: Word> Word for &W {
     }
 }
 
-/// An alarm, as [`ModelWord`]: only those sleepers wake whose bits are named.
+/// An event count, as [`ModelWord`]: only those sleepers wake whose bits are named.
 #[derive(Debug)]
-pub struct ModelAlarm {
+pub struct ModelEventCount {
     /// Not mortal: the kernel looks at it too.
     word: atomic::AtomicU32,
     sleepers: Mutex<u32>,
     woken: Condvar,
 }
 
-impl Default for ModelAlarm {
+impl Default for ModelEventCount {
     fn default() -> Self {
         Self { word: atomic::AtomicU32::new(0), sleepers: Mutex::new(0), woken: Condvar::new() }
     }
 }
 
-impl Alarm for &ModelAlarm {
+impl EventCount for &ModelEventCount {
     fn load(self, order: Ordering) -> u32 {
         before_access();
         self.word.load(order)

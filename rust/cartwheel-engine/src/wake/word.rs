@@ -32,16 +32,16 @@ pub trait Word {
 
 /// A word on which several sleep, each with a bit. Implemented by [`Futex`](super::Futex), and by a
 /// model in the loom tests.
-pub trait Alarm: Copy {
+pub trait EventCount: Copy {
     /// Loads the number of wake-ups.
     fn load(self, order: Ordering) -> u32;
 
     /// Adds one to it.
     fn add_one(self, order: Ordering);
 
-    /// Sleeps while the alarm is `seen`, until the sleepers with `bit` are woken, for at most `slice`.
+    /// Sleeps while the event count is `seen`, until the sleepers with `bit` are woken, for at most `slice`.
     /// May return early. `is_over` says whether there is nothing to wait for any more, for systems
-    /// without alarms.
+    /// without event counts.
     fn sleep(self, seen: u32, bit: u32, slice: Duration, is_over: impl FnMut() -> bool);
 
     /// Wakes the sleepers with these bits.

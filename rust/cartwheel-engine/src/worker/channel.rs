@@ -119,7 +119,7 @@ impl Channel {
     }
 
     /// Whether a queued message was not sent completely.
-    pub fn owes(&self) -> bool {
+    pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 

@@ -1,4 +1,4 @@
-//! How threads of a crew hand the queue of a shard to each other.
+//! How threads of a thread pool hand the queue of a shard to each other.
 //!
 //! A thread that finds a queue that is not empty locks its shard, if no other thread holds the lock, and
 //! empties the queue. A thread that leaves a shard checks its queue once more: a pusher whose thread found
@@ -51,13 +51,13 @@ mod tests {
     use crate::wake::every_interleaving;
 
     /// A shard whose rows are in the queue of worker 0.
-    struct Crew {
+    struct ThreadPool {
         words: Arc<Words>,
         shard: Mutex<Option<()>>,
     }
 
-    impl Crew {
-        /// What each thread of the crew does when it looks for rows.
+    impl ThreadPool {
+        /// What each thread of the thread pool does when it looks for rows.
         fn help(&self) {
             let is_empty = || self.words.queue(0).is_empty();
             let perform = |(): &mut ()| self.words.deliver(0, 1);
@@ -68,18 +68,19 @@ mod tests {
     #[test]
     fn rows_that_were_pushed_while_another_thread_left_their_shard_are_not_forgotten() {
         every_interleaving(|| {
-            let crew = Arc::new(Crew { words: Words::new(2, 2, 1), shard: Mutex::new(Some(())) });
-            crew.words.batches().open(0, 0);
-            crew.words.send_rows(0, 0..1, 7, Some(0));
+            let thread_pool =
+                Arc::new(ThreadPool { words: Words::new(2, 2, 1), shard: Mutex::new(Some(())) });
+            thread_pool.words.batches().open(0, 0);
+            thread_pool.words.send_rows(0, 0..1, 7, Some(0));
             let other = thread::spawn({
-                let crew = Arc::clone(&crew);
-                move || crew.help()
+                let thread_pool = Arc::clone(&thread_pool);
+                move || thread_pool.help()
             });
-            crew.words.send_rows(0, 1..2, 8, Some(1));
-            crew.help();
-            other.join().expect("a thread of the crew");
-            assert!(crew.words.queue(0).is_empty(), "one of the threads took every row");
-            assert_eq!([0, 1].map(|place| crew.words.place(place)), [7, 8]);
+            thread_pool.words.send_rows(0, 1..2, 8, Some(1));
+            thread_pool.help();
+            other.join().expect("a thread of the thread pool");
+            assert!(thread_pool.words.queue(0).is_empty(), "one of the threads took every row");
+            assert_eq!([0, 1].map(|place| thread_pool.words.place(place)), [7, 8]);
         });
     }
 }

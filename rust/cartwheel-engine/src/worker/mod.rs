@@ -15,7 +15,7 @@
 //! 1. **A task** is carried out once for each worker, by whoever holds the worker's token (memory 9):
 //!    after it took the task word and before it acknowledges it. For this time the worker's rows of
 //!    the slab that the task word announces are its own alone (memory 3 and 4), and the actions of
-//!    these rows are at rest (memory 5). In a crew, the token lies with its shard behind a lock, and a
+//!    these rows are at rest (memory 5). In a thread pool, the token lies with its shard behind a lock, and a
 //!    thread takes the shard from a share.
 //! 2. **Rows that were sent** are taken from the worker's queue by whoever holds its token. Places are
 //!    claimed once each, and belong to the worker until it commits them; until then the actions of the rows are at rest
@@ -24,7 +24,6 @@
 //!    dropped before the acknowledgement or the commit (memory 6).
 
 mod channel;
-mod crew;
 mod guard;
 mod handover;
 mod limit;
@@ -36,10 +35,10 @@ mod serve;
 mod shard;
 mod share;
 mod task;
+mod thread_pool;
 mod threads;
 
 pub use channel::{Channel, LARGEST_MESSAGE};
-pub use crew::{Crew, CrewSettings};
 pub(crate) use guard::{close, flush};
 pub(crate) use limit::Limit;
 pub use own_thread::OwnThread;
@@ -49,3 +48,4 @@ pub(crate) use sent::perform_sent;
 pub use serve::serve;
 pub use shard::{Report, Shard};
 pub use task::Task;
+pub use thread_pool::{ThreadPool, ThreadPoolSettings};

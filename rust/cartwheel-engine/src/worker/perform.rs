@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{Report, Shard, Task, guard};
 use crate::failpoint::{Failpoint, die};
 use crate::memory::ActionRows;
-use crate::protocol::{Tally, WorkerToken};
+use crate::protocol::{Counters, WorkerToken};
 use crate::wake::{Op, TaskWord};
 
 /// Carries out the task that `task_word` announces; the caller has to acknowledge it.
@@ -35,8 +35,8 @@ pub(crate) unsafe fn perform(
     }
     // SAFETY: the actions are at rest for the same time (invariant 1).
     let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), task_word.op) };
-    let tally = memory.control.tally(worker);
-    let started = is_timed(task_word.op, shard, &tally).then(Instant::now);
+    let counters = memory.control.counters(worker);
+    let started = is_timed(task_word.op, shard, &counters).then(Instant::now);
     let mut task = Task {
         op: task_word.op,
         first: rows.start,
@@ -45,7 +45,7 @@ pub(crate) unsafe fn perform(
         slab,
         actions,
         rows,
-        tally,
+        counters,
         infos: &memory.infos,
         shard: worker,
         cells: None,
@@ -53,10 +53,10 @@ pub(crate) unsafe fn perform(
     };
     let report = guard::run(shard, &mut task, Ok(()));
     if let Some(started) = started {
-        note_time(&tally, task_word.op, task.rows.len(), started.elapsed());
+        note_time(&counters, task_word.op, task.rows.len(), started.elapsed());
     }
     if task_word.op == Op::Step {
-        tally.count_batch();
+        counters.count_batch();
     }
     let info_bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
     slot.info_bytes.store(info_bytes, Ordering::Relaxed);
@@ -68,15 +68,15 @@ pub(crate) unsafe fn perform(
 }
 
 /// Whether a task is timed as a whole.
-pub(super) fn is_timed(op: Op, shard: &dyn Shard, tally: &Tally<'_>) -> bool {
+pub(super) fn is_timed(op: Op, shard: &dyn Shard, counters: &Counters<'_>) -> bool {
     match op {
-        Op::Step => !shard.times_rows() && tally.is_due(),
+        Op::Step => !shard.times_rows() && counters.is_due(),
         Op::Reset => !shard.times_rows(),
         Op::Call | Op::Take | Op::Close | Op::Settle => true,
     }
 }
 
 /// Records how long a task on `rows` rows took.
-pub(super) fn note_time(tally: &Tally<'_>, op: Op, rows: usize, spent: Duration) {
-    if op == Op::Step { tally.time_steps(rows, spent) } else { tally.time_other(spent) }
+pub(super) fn note_time(counters: &Counters<'_>, op: Op, rows: usize, spent: Duration) {
+    if op == Op::Step { counters.time_steps(rows, spent) } else { counters.time_other(spent) }
 }

@@ -8,7 +8,7 @@ use super::perform::{is_timed, note_time};
 use super::{Report, Shard, Task, guard};
 use crate::failpoint::{Failpoint, die};
 use crate::memory::{ActionRows, InfosAt};
-use crate::protocol::{Delivery, Filling, Memory, Places, QueuedRows, Tally, WorkerToken};
+use crate::protocol::{Counters, Delivery, Filling, Memory, Places, QueuedRows, WorkerToken};
 use crate::wake::{Futex, Op};
 
 /// Carries out some of the work in the worker's queue; returns how many rows it was, 0 when there
@@ -18,18 +18,18 @@ pub(crate) fn perform_sent(token: &mut WorkerToken, shard: &mut dyn Shard) -> us
     let control = &memory.control;
     let (queue, batches) = (control.queue(worker), control.batches());
     let doorbell = Futex::new(&control.header().doorbell, memory.scope());
-    let most = shard.batch_of_sent();
+    let max = shard.batch_of_sent();
     let mut rows = SentRows {
         memory,
         worker,
         shard,
         first_row: memory.plan().shards[worker].start,
-        tally: control.tally(worker),
+        counters: control.counters(worker),
         started: None,
         prepared: Ok(()),
         report: Report::default(),
     };
-    Delivery { queue, batches, doorbell: &doorbell }.deliver(most, &mut rows)
+    Delivery { queue, batches, doorbell: &doorbell }.deliver(max, &mut rows)
 }
 
 /// Rows of one worker, passed to [`Delivery`].
@@ -39,7 +39,7 @@ struct SentRows<'a> {
     shard: &'a mut dyn Shard,
     /// The first row of the shard.
     first_row: usize,
-    tally: Tally<'a>,
+    counters: Counters<'a>,
     /// When the timing of the rows that are filled next began.
     started: Option<Instant>,
     /// Whether the preparation of the rows panicked.
@@ -50,13 +50,14 @@ struct SentRows<'a> {
 
 impl Filling for SentRows<'_> {
     fn prepare(&mut self, queued: &QueuedRows) {
-        self.started = is_timed(queued.op, self.shard, &self.tally).then(Instant::now);
-        self.tally.count_take();
+        self.started = is_timed(queued.op, self.shard, &self.counters).then(Instant::now);
+        self.counters.count_take();
         // SAFETY: the rows were taken from the queue, and are not counted yet (invariant 2).
         let actions =
             unsafe { ActionRows::new(&self.memory.actions, queued.rows.clone(), queued.op) };
-        let Self { first_row, tally, .. } = *self;
-        self.prepared = guard::guarded(|| self.shard.prepare(queued, first_row, &actions, tally));
+        let Self { first_row, counters, .. } = *self;
+        self.prepared =
+            guard::guarded(|| self.shard.prepare(queued, first_row, &actions, counters));
     }
 
     fn together(&mut self, rows: Range<usize>) -> usize {
@@ -68,10 +69,10 @@ impl Filling for SentRows<'_> {
         // Before the rows are counted as filled: a caller that receives them finds the counts.
         if let Some(started) = &mut self.started {
             let spent = std::mem::replace(started, Instant::now()).elapsed();
-            note_time(&self.tally, queued.op, places.count, spent);
+            note_time(&self.counters, queued.op, places.count, spent);
         }
         if queued.op == Op::Step {
-            self.tally.count_sent(rows.start - self.first_row..rows.end - self.first_row);
+            self.counters.count_sent(rows.start - self.first_row..rows.end - self.first_row);
         }
         if Failpoint::DieBeforeAck.hit() {
             die();
@@ -101,7 +102,7 @@ impl SentRows<'_> {
             flags: queued.flags,
             slab,
             actions,
-            tally: self.tally,
+            counters: self.counters,
             infos: &memory.infos,
             shard: worker,
             cells: Some(rows.clone()),
@@ -110,7 +111,7 @@ impl SentRows<'_> {
         let report = guard::run(self.shard, &mut task, self.prepared.clone());
         let bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
         let infos_at = if report.spilled { InfosAt::Channel } else { InfosAt::Memory(bytes) };
-        task.slab.write_receipts(rows.start, infos_at);
+        task.slab.write_row_ids(rows.start, infos_at);
         report
     }
 }

@@ -10,21 +10,22 @@ use super::{Shard, guard, perform, perform_sent};
 use crate::platform::move_to_cpu;
 use crate::protocol::WorkerToken;
 use crate::wake::{
-    Caller, Futex, Op, Parked, Patience, TaskWord, Word, acknowledge, is_closing, park, ring, take,
+    Caller, Futex, Op, Parked, SpinPolicy, TaskWord, Word, acknowledge, is_closing, park, ring,
+    take,
 };
 
 /// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
 /// check.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
 
-/// Waits for a task word: polls as long as there is patience, then sleeps. Returns also whether it slept.
+/// Waits for a task word: polls as long as the spin policy allows, then sleeps. Returns also whether it slept.
 pub(super) fn next_task(
     word: &impl Word,
-    patience: &mut Patience,
+    spin_policy: &mut SpinPolicy,
     caller: &Caller,
 ) -> (TaskWord, bool) {
     let (mut found, mut slept) = (None, false);
-    patience.wait(Some(caller), || {
+    spin_policy.wait(Some(caller), || {
         found = take(word);
         found.is_some()
     });
@@ -46,9 +47,9 @@ pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
     let word = memory.sleeper(token.worker());
     let doorbell = Futex::new(&header.doorbell, scope);
     let workers = memory.control.workers();
-    let mut patience = Patience::new(workers + 1, usable_cpus(), spin);
+    let mut spin_policy = SpinPolicy::new(workers + 1, usable_cpus(), spin);
     loop {
-        let (task_word, slept) = next_task(&word, &mut patience, &header.caller);
+        let (task_word, slept) = next_task(&word, &mut spin_policy, &header.caller);
         if slept {
             // The system often wakes two workers on one processor while the caller polls on another,
             // and leaves them there for a tenth of a second.

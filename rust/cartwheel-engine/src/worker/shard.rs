@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Task;
 use crate::memory::ActionRows;
-use crate::protocol::{QueuedRows, Tally};
+use crate::protocol::{Counters, QueuedRows};
 
 /// What a worker reports about a task, besides the rows that it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,15 +55,15 @@ pub trait Shard: Any + Send + std::fmt::Debug {
     /// the step, an autoreset in every mode, an explicit reset, and the replacement of a failed
     /// environment. In `SAME_STEP` the terminal observation and info are kept first, then the row is
     /// reset. The next calls of [`Shard::run`] are for these rows, each for some of them, and only
-    /// write. `first` is the first row of the shard, and `tally` has the counters of its rows.
+    /// write. `first` is the first row of the shard, and `counters` has the counters of its rows.
     fn prepare(
         &mut self,
         queued: &QueuedRows,
         first: usize,
         actions: &ActionRows<'_>,
-        tally: Tally<'_>,
+        counters: Counters<'_>,
     ) {
-        let _ = (queued, first, actions, tally);
+        let _ = (queued, first, actions, counters);
     }
 
     /// Called when [`Shard::run`] or [`Shard::prepare`] panicked: records that every row of the
@@ -74,7 +74,7 @@ pub trait Shard: Any + Send + std::fmt::Debug {
         Report { failed: true, spilled: false }
     }
 
-    /// Sends what [`Report`] announced. Called after the task was acknowledged; a [`Crew`] calls it
+    /// Sends what [`Report`] announced. Called after the task was acknowledged; a [`ThreadPool`] calls it
     /// before, because its shards report everything in memory.
     fn flush(&mut self, report: Report);
 

@@ -1,4 +1,4 @@
-//! A thread's share of the shards of a crew.
+//! A thread's share of the shards of a thread pool.
 //!
 //! A share is one atomic word: the number of the task in its upper half, the next shard to take in
 //! its lower half. Taking a shard is a compare-and-exchange of that word, so a thread that wakes

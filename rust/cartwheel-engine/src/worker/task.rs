@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::memory::{ActionRows, InfoArea, SlabRows};
-use crate::protocol::Tally;
+use crate::protocol::Counters;
 use crate::wake::Op;
 
 /// One task, as a shard sees it.
@@ -27,7 +27,7 @@ pub struct Task<'a> {
     /// Their actions.
     pub actions: ActionRows<'a>,
     /// The counters of the shard's rows.
-    pub tally: Tally<'a>,
+    pub counters: Counters<'a>,
     pub(super) infos: &'a InfoArea,
     /// The shard, and for sent rows the rows themselves: they determine where the infos go, even if
     /// the public fields above are changed.

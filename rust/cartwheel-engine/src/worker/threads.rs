@@ -1,4 +1,4 @@
-//! The threads of a crew: what they share, and what each of them does.
+//! The threads of a thread pool: what they share, and what each of them does.
 #![expect(unsafe_code, reason = "steps rows in mapped memory, see the invariants of the module")]
 
 use std::sync::PoisonError;
@@ -12,7 +12,7 @@ use super::{Limit, Shard, flush, perform, perform_sent};
 use crate::protocol::{Memory, WorkerToken};
 use crate::sync::Mutex;
 use crate::wake::{
-    Futex, Op, Patience, SLEEPERS, Scope, Sleeper, TaskWord, acknowledge, is_closing,
+    Futex, Op, SLEEPERS, Scope, Sleeper, SpinPolicy, TaskWord, acknowledge, is_closing,
 };
 
 /// Weight of the newest measurement in the mean cost of a row.
@@ -23,19 +23,19 @@ const NEWEST: f64 = 0.125;
 #[derive(Debug, Default)]
 pub(super) struct Line<T>(pub(super) T);
 
-/// A worker that a crew serves, with its rows.
+/// A worker that a thread pool serves, with its rows.
 pub(super) type Served = (WorkerToken, Box<dyn Shard>);
 
-/// What the threads of a crew share, the calling thread included.
+/// What the threads of a thread pool share, the calling thread included.
 pub(super) struct Shared {
     pub(super) memory: Memory,
     /// `None` once closed: a late thread may have taken a shard that it has not locked yet.
     pub(super) shards: Vec<Mutex<Option<Served>>>,
     /// One for each thread, the caller's first.
     pub(super) shares: Vec<Line<Share>>,
-    /// TaskWord words of the threads other than the caller, and their alarms.
+    /// Task words of the threads other than the caller, and their event counts.
     pub(super) words: Vec<Line<AtomicU32>>,
-    pub(super) alarms: Vec<Line<AtomicU32>>,
+    pub(super) event_counts: Vec<Line<AtomicU32>>,
     /// The task that each of them served last, for measuring.
     pub(super) served: Vec<Line<AtomicU32>>,
     /// The bits of the mean cost of a row, in seconds; 0 until one was measured.
@@ -123,8 +123,8 @@ impl Shared {
     /// Where the thread with task word number `at` waits.
     pub(super) fn sleeper(&self, at: usize) -> Sleeper<Futex<'_>, Futex<'_>> {
         let futex = |word| Futex::new(word, Scope::Private);
-        let alarm = &self.alarms[at / SLEEPERS].0;
-        Sleeper::new(at, futex(&self.words[at].0), futex(alarm))
+        let event_count = &self.event_counts[at / SLEEPERS].0;
+        Sleeper::new(at, futex(&self.words[at].0), futex(event_count))
     }
 
     /// The loop of thread `thread`, counted from 1; the caller is number 0. All of them have `cpus`
@@ -132,9 +132,9 @@ impl Shared {
     pub(super) fn serve(&self, thread: usize, cpus: usize, spin: bool) {
         let word = self.sleeper(thread - 1);
         let caller = &self.memory.control.header().caller;
-        let mut patience = Patience::new(self.shares.len(), cpus, spin);
+        let mut spin_policy = SpinPolicy::new(self.shares.len(), cpus, spin);
         loop {
-            let (task_word, _) = next_task(&word, &mut patience, caller);
+            let (task_word, _) = next_task(&word, &mut spin_policy, caller);
             if task_word.op == Op::Close {
                 return;
             }

@@ -22,27 +22,35 @@ const ORDERS: [RecvOrder; 2] = [RecvOrder::Sent, RecvOrder::Done];
 #[derive(Debug, Clone, Copy)]
 enum By {
     Inline,
-    /// A crew of so many threads, the calling one included.
-    Crew(usize),
+    /// A thread pool of so many threads, the calling one included.
+    ThreadPool(usize),
     Threads(usize),
 }
 
-const EVERYONE: [By; 6] =
-    [By::Inline, By::Crew(1), By::Crew(2), By::Crew(7), By::Threads(2), By::Threads(7)];
+const EVERYONE: [By; 6] = [
+    By::Inline,
+    By::ThreadPool(1),
+    By::ThreadPool(2),
+    By::ThreadPool(7),
+    By::Threads(2),
+    By::Threads(7),
+];
 
 fn build(by: By, batch_size: usize, order: RecvOrder) -> Envs {
     let settings = limited(AutoresetMode::NextStep, 5);
     let mut envs = match by {
         By::Inline => Envs::with_batches(&recipe(), ROWS, 0, settings, batch_size),
         By::Threads(threads) => Envs::with_batches(&recipe(), ROWS, threads, settings, batch_size),
-        By::Crew(threads) => Envs::of_crew(&recipe(), ROWS, threads, settings, batch_size),
+        By::ThreadPool(threads) => {
+            Envs::of_thread_pool(&recipe(), ROWS, threads, settings, batch_size)
+        }
     };
     envs.pool.set_recv_order(order).unwrap();
     envs
 }
 
-fn receive(envs: &mut Envs, least: usize, most: usize) -> Received {
-    envs.pool.receive_some(least, most, Some(Duration::from_secs(30)), &mut || false).unwrap()
+fn receive(envs: &mut Envs, min: usize, max: usize) -> Received {
+    envs.pool.receive_some(min, max, Some(Duration::from_secs(30)), &mut || false).unwrap()
 }
 
 fn rows(received: &Received) -> Vec<usize> {
@@ -69,7 +77,7 @@ fn begin(envs: &mut Envs) {
     send_resets(envs, &(0..ROWS).collect::<Vec<_>>());
 }
 
-/// The row_steps of every row when all rows are stepped together.
+/// The row steps of every row when all rows are stepped together.
 fn expected() -> Vec<Vec<RowStep>> {
     let mut envs = build(By::Inline, ROWS, RecvOrder::Sent);
     begin(&mut envs);
@@ -93,15 +101,15 @@ fn play(by: By, batch_size: usize, order: RecvOrder) -> Vec<Vec<RowStep>> {
     let mut place = 0; // of the slab, where the next part begins
     begin(&mut envs);
     while !sent.is_empty() || !idle.is_empty() {
-        let upto = |rng: &mut Rng, most: usize| {
-            usize::try_from(rng.integers(1..=i64::try_from(most).unwrap())).unwrap()
+        let upto = |rng: &mut Rng, max: usize| {
+            usize::try_from(rng.integers(1..=i64::try_from(max).unwrap())).unwrap()
         };
         if !sent.is_empty() {
-            let most = upto(&mut rng, batch_size);
-            let least = upto(&mut rng, most);
-            let part = receive(&mut envs, least, most);
+            let max = upto(&mut rng, batch_size);
+            let min = upto(&mut rng, max);
+            let part = receive(&mut envs, min, max);
             let (came, left) = (rows(&part), batch_size - place);
-            let bounds = least.min(sent.len()).min(left)..=most.min(left);
+            let bounds = min.min(sent.len()).min(left)..=max.min(left);
             assert!(bounds.contains(&came.len()), "{} of {bounds:?}", came.len());
             assert_eq!(part.lease.as_ref().unwrap().first(), place, "{by:?} {order:?}");
             if order == RecvOrder::Sent {
@@ -146,7 +154,7 @@ fn parts_have_every_row_once_and_in_the_promised_order_for_every_kind_of_worker(
 #[test]
 fn rows_are_waited_for_in_the_order_of_sends_even_if_later_ones_are_done() {
     // The calling thread steps row 0 first, which was sent last. It must not stop there.
-    for by in [By::Inline, By::Crew(1), By::Crew(2)] {
+    for by in [By::Inline, By::ThreadPool(1), By::ThreadPool(2)] {
         let mut envs = build(by, ROWS, RecvOrder::Sent);
         begin(&mut envs);
         receive(&mut envs, ROWS, ROWS);

@@ -27,7 +27,7 @@ fn action(row: usize, step: usize) -> i64 {
     Rng::from_seed((row * 1000 + step) as u64).integers(0..9)
 }
 
-/// The row_steps of every row when all rows are stepped together.
+/// The row steps of every row when all rows are stepped together.
 fn expected(mode: AutoresetMode) -> Vec<Vec<RowStep>> {
     let mut envs = Envs::new(&recipe(), ROWS, 0, limited(mode, 5));
     let mut row_steps = vec![Vec::new(); ROWS];
@@ -270,7 +270,7 @@ fn a_frozen_row_that_is_sent_shows_its_last_frame_whatever_was_set() {
     );
 }
 
-/// Steps of the episode, counted from the flags of its row_steps.
+/// Steps of the episode, counted from the flags of its row steps.
 fn counted(mode: AutoresetMode, row_steps: &[RowStep]) -> Vec<i32> {
     let (mut elapsed, mut ended) = (0, false);
     let mut counted = vec![0];

@@ -13,7 +13,7 @@ use cartwheel_engine::pool::{Event, OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{Crew, CrewSettings, Shard, serve};
+use cartwheel_engine::worker::{Shard, ThreadPool, ThreadPoolSettings, serve};
 use cartwheel_engine::{Call, Error};
 
 /// The kind of an environment in a table, with these options.
@@ -136,8 +136,8 @@ impl Envs {
         Self { pool: Pool::new(tokens.pool, workers, policy).unwrap(), mailboxes, threads }
     }
 
-    /// Stepped by a crew of `threads` threads, the calling one included.
-    pub(crate) fn of_crew(
+    /// Stepped by a thread pool of `threads` threads, the calling one included.
+    pub(crate) fn of_thread_pool(
         kind: &Arc<EnvKind>,
         rows: usize,
         threads: usize,
@@ -160,8 +160,8 @@ impl Envs {
             own.push(Box::new(shard));
         }
         let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
-        let threads = CrewSettings { threads, spin: true, affinity_offset: None };
-        let crew = Crew::new(tokens.workers, own, threads).unwrap();
+        let threads = ThreadPoolSettings { threads, spin: true, affinity_offset: None };
+        let thread_pool = ThreadPool::new(tokens.workers, own, threads).unwrap();
         let policy = Policy {
             refuse_over: false,
             refuse_unstarted: true,
@@ -169,7 +169,7 @@ impl Envs {
             spin: true,
             has_external_rewards: false,
         };
-        let pool = Pool::new(tokens.pool, Workers::Crew(crew), policy).unwrap();
+        let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), policy).unwrap();
         Self { pool, mailboxes, threads: Vec::new() }
     }
 

@@ -28,8 +28,8 @@ impl Lanes for Acrobot {
         });
         let ([theta1, theta2, w1, w2], is_exact) = integrate([theta1, theta2, w1, w2], torque);
         let (theta1, theta2) = (wrap(theta1), wrap(theta2));
-        let most = theta1.all(PI);
-        let is_exact = is_exact & theta1.abs().le(most) & theta2.abs().le(most);
+        let max = theta1.all(PI);
+        let is_exact = is_exact & theta1.abs().le(max) & theta2.abs().le(max);
         let w1 = w1.clip(-p.max_vel_1, p.max_vel_1);
         let w2 = w2.clip(-p.max_vel_2, p.max_vel_2);
         let ((sin1, cos1), (sin2, cos2)) = (sin_cos(theta1), sin_cos(theta2));
@@ -95,8 +95,8 @@ fn derivative([theta1, theta2, w1, w2]: [Four; 4], torque: Four) -> ([Four; 4], 
 /// `super::wrap` of angles that need at most two turns; others remain larger than π.
 #[inline(always)]
 fn wrap(angle: Four) -> Four {
-    let (most, turn) = (angle.all(PI), 2.0 * PI);
-    let less = |angle: Four| angle.gt(most).select(angle - turn, angle);
-    let more = |angle: Four| angle.lt(-most).select(angle + turn, angle);
+    let (max, turn) = (angle.all(PI), 2.0 * PI);
+    let less = |angle: Four| angle.gt(max).select(angle - turn, angle);
+    let more = |angle: Four| angle.lt(-max).select(angle + turn, angle);
     more(more(less(less(angle))))
 }

@@ -45,12 +45,12 @@ pub(super) struct Wide;
 impl Narrow {
     /// Largest total of both axes. A mean is wrong by at most `255 * 2^-23`, which is half of
     /// `1 / (4 * 4096)`.
-    const MOST: u64 = 4096;
+    const MAX: u64 = 4096;
 
     /// Whether it holds all sums of these axes.
     pub(super) fn holds(vertical: &Axis, horizontal: &Axis) -> bool {
         vertical.total <= u32::from(u16::MAX) / 255
-            && u64::from(vertical.total) * u64::from(horizontal.total) <= Self::MOST
+            && u64::from(vertical.total) * u64::from(horizontal.total) <= Self::MAX
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     #[expect(clippy::cast_precision_loss, reason = "sums of at most 24 and 53 bits")]
     fn means_next_to_a_half_are_rounded_right_for_every_total() {
-        let totals = (1..=Narrow::MOST).chain([65_537, (1 << 32) - 1, 1 << 32]);
+        let totals = (1..=Narrow::MAX).chain([65_537, (1 << 32) - 1, 1 << 32]);
         for total in totals {
             let (narrow, wide) = (Narrow::reciprocal(total), Wide::reciprocal(total));
             for level in 0..=255_u64 {
@@ -161,7 +161,7 @@ mod tests {
                     for sum in [level * total + near, (level * total + near).saturating_sub(1)] {
                         let sum = sum.min(255 * total);
                         let mean = (2 * sum + total) / (2 * total);
-                        if total <= Narrow::MOST {
+                        if total <= Narrow::MAX {
                             let got = Narrow::level(sum as f32 + Narrow::START, narrow);
                             assert_eq!(u64::from(got), mean, "{sum} / {total}");
                         }

@@ -17,17 +17,17 @@ pub enum Padding {
 /// A byte of a room that is written, and never read: it need not be initialised.
 pub trait Byte: Copy {
     /// The byte.
-    fn of(byte: u8) -> Self;
+    fn from_byte(byte: u8) -> Self;
 }
 
 impl Byte for u8 {
-    fn of(byte: u8) -> Self {
+    fn from_byte(byte: u8) -> Self {
         byte
     }
 }
 
 impl Byte for MaybeUninit<u8> {
-    fn of(byte: u8) -> Self {
+    fn from_byte(byte: u8) -> Self {
         Self::new(byte)
     }
 }
@@ -37,7 +37,7 @@ impl Byte for MaybeUninit<u8> {
 fn write<B: Byte>(bytes: &[u8], room: &mut [B]) {
     assert_eq!(bytes.len(), room.len(), "room for a frame");
     for (room, &byte) in room.iter_mut().zip(bytes) {
-        *room = B::of(byte);
+        *room = B::from_byte(byte);
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Ends {
 
 /// A place that is not just one more transition, with the values before the batch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Odd {
+pub(super) struct OtherPlace {
     pub(super) at: At,
     pub(super) kind: u8,
     /// Whether the place goes on with the values that its row had.
@@ -23,7 +23,7 @@ pub(super) struct Odd {
     length: i64,
 }
 
-impl Odd {
+impl OtherPlace {
     /// Whether the place is a transition.
     pub(super) fn counts(&self) -> bool {
         self.kind == TRANSITION
@@ -48,7 +48,7 @@ pub struct Running {
     stale: Vec<u8>,
     /// `stale` of the rows of a batch in parts.
     gathered: Vec<u8>,
-    pub(super) odd: Vec<Odd>,
+    pub(super) odd: Vec<OtherPlace>,
     pub(super) ended: Vec<At>,
     pub(super) over: Vec<At>,
 }
@@ -188,7 +188,7 @@ impl Running {
             let (at, kind) = (places.at(place), places.kinds()[place]);
             let keeps = kind != RESET && kind != INCOMPLETE && stale[place] == 0;
             let (total, length) = (returns[at.row], lengths[at.row]);
-            odd.push(Odd { at, kind, keeps, total, length });
+            odd.push(OtherPlace { at, kind, keeps, total, length });
         });
     }
 

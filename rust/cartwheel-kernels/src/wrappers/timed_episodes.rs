@@ -15,7 +15,7 @@ pub struct TimedEpisodes {
     pub begun: Vec<f64>,
     /// The last complete episodes that were not taken.
     recent: VecDeque<Timed>,
-    most: usize,
+    max: usize,
 }
 
 /// A complete episode.
@@ -30,10 +30,10 @@ pub struct Timed {
 }
 
 impl TimedEpisodes {
-    /// Episodes begin at `now`. Keeps the last `most` episodes until they are taken.
-    pub fn new(num_envs: usize, is_same_step: bool, most: usize, now: f64) -> Self {
+    /// Episodes begin at `now`. Keeps the last `max` episodes until they are taken.
+    pub fn new(num_envs: usize, is_same_step: bool, max: usize, now: f64) -> Self {
         let running = Running::new(num_envs, is_same_step);
-        Self { running, begun: vec![now; num_envs], recent: VecDeque::new(), most }
+        Self { running, begun: vec![now; num_envs], recent: VecDeque::new(), max }
     }
 
     /// Takes the last complete episodes that were not taken yet.
@@ -64,7 +64,7 @@ impl TimedEpisodes {
             let seconds = ((now - self.begun[row]) * 1e6).round() / 1e6;
             let episode = Timed { total: returns[row], length: lengths[row], seconds };
             then(place, episode);
-            if self.recent.len() == self.most {
+            if self.recent.len() == self.max {
                 self.recent.pop_front();
             }
             self.recent.push_back(episode);

@@ -10,7 +10,7 @@ use cartwheel_engine::Call;
 use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::memory::Sharing;
 use cartwheel_engine::pool::{DroppedRow, Meter, OnDeath, Policy, Pool, RecvOrder};
-use cartwheel_engine::worker::CrewSettings;
+use cartwheel_engine::worker::ThreadPoolSettings;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -96,7 +96,7 @@ impl PyPool {
         let max_views =
             (memory.plan().max_slabs + 1).saturating_sub(2 * memory.plan().open_batches());
         let objects = objects_by_row(py, objects, rows)?;
-        let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
+        let crew = ThreadPoolSettings { threads: num_threads, spin, affinity_offset };
         let BuiltWorkers { workers, native, refuse_over } =
             BuiltWorkers::new(made, shard, &pids, inline, crew)?;
         let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };

@@ -1,7 +1,7 @@
 //! The workers that step the rows: built from Python's description, and replaced when they die.
 
 use cartwheel_engine::pool::{Lost, Pool, Workers};
-use cartwheel_engine::worker::{Crew, CrewSettings, ProcessHandle};
+use cartwheel_engine::worker::{ProcessHandle, ThreadPool, ThreadPoolSettings};
 use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -31,12 +31,12 @@ impl BuiltWorkers {
         shard: &Bound<'_, PyAny>,
         pids: &[u32],
         inline: bool,
-        crew: CrewSettings,
+        crew: ThreadPoolSettings,
     ) -> PyResult<Self> {
         if let Ok(envs) = shard.cast::<PyNativeEnvs>() {
             let refuse_over = envs.get().refuses_over();
-            let crew = Crew::new(memory.worker_tokens(), envs.get().take_shards()?, crew);
-            let workers = Workers::Crew(crew.map_err(to_py_err)?);
+            let crew = ThreadPool::new(memory.worker_tokens(), envs.get().take_shards()?, crew);
+            let workers = Workers::ThreadPool(crew.map_err(to_py_err)?);
             return Ok(Self { workers, native: Some(envs.clone().unbind()), refuse_over });
         }
         let parts = shard.cast::<PyShardParts>()?.get();

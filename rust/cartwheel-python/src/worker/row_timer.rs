@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cartwheel_engine::protocol::Tally;
+use cartwheel_engine::protocol::Counters;
 use cartwheel_engine::wake::Op;
 
 use crate::worker::rows::LastResult;
@@ -10,7 +10,7 @@ use crate::worker::rows::LastResult;
 /// Times the rows of a task one after the other, with one clock reading for each row.
 pub(super) struct RowTimer<'a> {
     op: Op,
-    tally: Tally<'a>,
+    counters: Counters<'a>,
     began: Instant,
     /// Time that was spent on the first row before.
     before: Duration,
@@ -18,8 +18,8 @@ pub(super) struct RowTimer<'a> {
 
 impl<'a> RowTimer<'a> {
     /// Begins with the first row, for which `before` was spent already.
-    pub(super) fn begin(op: Op, tally: Tally<'a>, before: Duration) -> Self {
-        Self { op, tally, began: Instant::now(), before }
+    pub(super) fn begin(op: Op, counters: Counters<'a>, before: Duration) -> Self {
+        Self { op, counters, began: Instant::now(), before }
     }
 
     /// The row is done.
@@ -28,14 +28,14 @@ impl<'a> RowTimer<'a> {
         let spent = now - self.began + std::mem::take(&mut self.before);
         self.began = now;
         match self.op {
-            Op::Step => self.tally.time_step(row, spent),
-            _ => self.tally.time_other(spent),
+            Op::Step => self.counters.time_step(row, spent),
+            _ => self.counters.time_other(spent),
         }
         if held.resets > 0 {
-            self.tally.count_resets(row, std::mem::take(&mut held.resets));
+            self.counters.count_resets(row, std::mem::take(&mut held.resets));
         }
         if held.replacements > 0 {
-            self.tally.count_replacements(row, std::mem::take(&mut held.replacements));
+            self.counters.count_replacements(row, std::mem::take(&mut held.replacements));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cartwheel_engine::autoreset::Autoreset;
 use cartwheel_engine::info::InfoWriter;
 use cartwheel_engine::memory::{ActionRows, SlabRows, process_id};
-use cartwheel_engine::protocol::{QueuedRows, Tally};
+use cartwheel_engine::protocol::{Counters, QueuedRows};
 use cartwheel_engine::wake::Op;
 use cartwheel_engine::worker::{Report, Shard, Task};
 use cartwheel_engine::{Error, FULL_RESET};
@@ -131,7 +131,7 @@ impl PyShard {
             self.receive_next_resets(py, task.flags, span.clone())?;
         }
         let (mut prepared, spent) = (self.prepared.take(), std::mem::take(&mut self.spent));
-        let mut row_timer = RowTimer::begin(task.op, task.tally, spent);
+        let mut row_timer = RowTimer::begin(task.op, task.counters, spent);
         let place = Some(&mut task.slab);
         let (mut batch, faults) =
             self.rows(py, (task.op, task.flags), task.first, span.clone(), actions, place);
@@ -369,7 +369,7 @@ impl Shard for PyShard {
         queued: &QueuedRows,
         first: usize,
         actions: &ActionRows<'_>,
-        _: Tally<'_>,
+        _: Counters<'_>,
     ) {
         attach(|py| {
             let began = Instant::now(); // waiting for the interpreter does not count

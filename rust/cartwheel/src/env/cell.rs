@@ -39,23 +39,23 @@ pub unsafe trait Cell:
 }
 
 /// Maximum number of dimensions of a cell.
-const MOST_DIMENSIONS: usize = 8;
+const MAX_DIMENSIONS: usize = 8;
 
 /// The shape of a cell, a constant.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    lengths: [usize; MOST_DIMENSIONS],
+    lengths: [usize; MAX_DIMENSIONS],
     dimensions: usize,
 }
 
 impl Shape {
     /// The shape of a number.
-    const NUMBER: Self = Self { lengths: [0; MOST_DIMENSIONS], dimensions: 0 };
+    const NUMBER: Self = Self { lengths: [0; MAX_DIMENSIONS], dimensions: 0 };
 
     /// The shape of an array of `length` cells of this shape.
     const fn times(self, length: usize) -> Self {
-        assert!(self.dimensions < MOST_DIMENSIONS, "a cell has at most eight dimensions");
-        let mut lengths = [0; MOST_DIMENSIONS];
+        assert!(self.dimensions < MAX_DIMENSIONS, "a cell has at most eight dimensions");
+        let mut lengths = [0; MAX_DIMENSIONS];
         lengths[0] = length;
         let mut at = 0;
         while at < self.dimensions {

@@ -116,7 +116,7 @@ pub(crate) fn kind_of<E: Env>(
     prints_panics: bool,
 ) -> Result<NonNull<c_void>, Error> {
     let _printing = printing(prints_panics);
-    match guarded(|| TypedKind::<E>::of(options, prints_panics)) {
+    match guarded(|| TypedKind::<E>::from_options(options, prints_panics)) {
         Ok(kind) => {
             let kind = Arc::into_raw(Arc::new(kind)).cast_mut().cast();
             Ok(NonNull::new(kind).expect("an `Arc` is not null"))

@@ -31,11 +31,11 @@ pub(super) struct TypedKind<E: Env> {
 impl<E: Env> TypedKind<E> {
     /// The kind with the options in a JSON object.
     pub(super) fn new(json: &[u8]) -> Result<Self, Error> {
-        Self::of(parse(text(json)?)?, true)
+        Self::from_options(parse(text(json)?)?, true)
     }
 
     /// The kind with these options, checked by making one environment.
-    pub(super) fn of(options: E::Options, prints_panics: bool) -> Result<Self, Error> {
+    pub(super) fn from_options(options: E::Options, prints_panics: bool) -> Result<Self, Error> {
         let shared = Arc::new(E::Shared::prepare(&options)?);
         guarded_drop(E::new(&options, &shared)?); // before `spaces`, which trusts the options
         let spaces = E::spaces(&options, &shared);

@@ -17,7 +17,7 @@ use crate::vector::{
 use crate::{Error, Rng};
 
 /// The most rows of a check.
-const MOST: usize = 17;
+const MAX: usize = 17;
 
 /// Environments of the kind under test, and the lives of single ones with the seeds from 0 on.
 pub(super) struct Vectors<E: Env> {
@@ -38,7 +38,7 @@ struct Play {
 
 impl<E: Env> Vectors<E> {
     pub(super) fn new(subject: Subject<E>) -> Result<Self, Finding> {
-        let seeds = 0..MOST as u64;
+        let seeds = 0..MAX as u64;
         let lives = seeds.clone().map(|seed| subject.life(seed)).collect::<Result<_, _>>()?;
         let actions = seeds.map(|seed| subject.owned_actions(seed)).collect();
         let Subject { names, limit, options, .. } = subject;
@@ -65,8 +65,8 @@ impl<E: Env> Vectors<E> {
 
     /// Neither the number of rows nor that of threads matters.
     pub(super) fn rows(&self) -> Result<(), Finding> {
-        let blocks = E::BLOCK.min(MOST - 1) + 1; // a block, and a row beside it
-        for (rows, threads) in [(1, 1), (3, 1), (7, 2), (MOST, 3), (blocks, 1), (blocks, 2)] {
+        let blocks = E::BLOCK.min(MAX - 1) + 1; // a block, and a row beside it
+        for (rows, threads) in [(1, 1), (3, 1), (7, 2), (MAX, 3), (blocks, 1), (blocks, 2)] {
             let play = self.play(rows, threads, AutoresetMode::NextStep);
             self.compare(play, &format!("{rows} rows and {threads} threads"))?;
         }

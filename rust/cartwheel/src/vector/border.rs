@@ -58,7 +58,7 @@ pub(super) fn reset_options<E: Env>(kind: &Arc<EnvKind>, options: E::ResetOption
 }
 
 /// Leaves up to this number need no memory for their addresses.
-const FEW: usize = 8;
+const INLINE_LEAVES: usize = 8;
 
 /// The memory of a batch, or of all batches of a rollout.
 pub(super) struct BatchMemory {
@@ -138,8 +138,8 @@ impl BatchMemory {
             self.at(start..start + bytes).cast::<c_void>()
         };
         let (mut few, many);
-        let addresses = if self.leaves.len() <= FEW {
-            few = [null(); FEW];
+        let addresses = if self.leaves.len() <= INLINE_LEAVES {
+            few = [null(); INLINE_LEAVES];
             for (leaf, place) in few.iter_mut().enumerate().take(self.leaves.len()) {
                 *place = address(leaf);
             }

@@ -12,7 +12,7 @@ use cartwheel_engine::plugin::EnvKind;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::{Crew, CrewSettings, Shard};
+use cartwheel_engine::worker::{Shard, ThreadPool, ThreadPoolSettings};
 
 use super::border;
 use super::error::VectorError;
@@ -203,8 +203,8 @@ impl<E: Env> Builder<E> {
         let batch_size = self.batch_size.unwrap_or(self.rows);
         let shards = fine_shards(self.rows, self.threads, E::BLOCK);
         let row_bytes: usize = leaves.iter().map(cartwheel_core::Leaf::row_bytes).sum();
-        let most = shards.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
-        let info_bytes = most.saturating_mul(row_bytes + INFO_BYTES_A_ROW);
+        let max = shards.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        let info_bytes = max.saturating_mul(row_bytes + INFO_BYTES_A_ROW);
         let batch_bytes = row_bytes.saturating_mul(batch_size).max(1);
         let kept = (SLAB_BYTES / batch_bytes).clamp(SLABS.0, SLABS.1);
         let plan = Plan {
@@ -227,8 +227,9 @@ impl<E: Env> Builder<E> {
             let token = tokens.workers.remove(0);
             Workers::Inline(token, own.pop().expect("one thread has one shard"))
         } else {
-            let crew = CrewSettings { threads: self.threads, spin: true, affinity_offset: None };
-            Workers::Crew(Crew::new(tokens.workers, own, crew)?)
+            let thread_pool =
+                ThreadPoolSettings { threads: self.threads, spin: true, affinity_offset: None };
+            Workers::ThreadPool(ThreadPool::new(tokens.workers, own, thread_pool)?)
         };
         let policy = Policy {
             refuse_over: self.settings.autoreset == AutoresetMode::Disabled

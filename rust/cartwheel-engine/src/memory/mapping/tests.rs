@@ -45,7 +45,7 @@ fn memory_of_another_size_is_refused() {
 fn memory_that_was_made_private_keeps_its_place_and_contents_and_is_shared_no_longer() {
     let page = rustix::param::page_size();
     for bytes in [3 * page, 3 * page - 5] {
-        let (mapping, backing) = shared("parted", bytes);
+        let (mapping, backing) = shared("private", bytes);
         backing.reserve(0..2 * page).expect("two pages"); // the third has no memory
         let other = attached(&backing, bytes, Access::Write).expect("the size is right");
         write(&other, 0, b"left");

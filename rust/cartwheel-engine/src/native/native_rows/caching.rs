@@ -90,7 +90,7 @@ impl NativeRows {
             let row = place.rows.start + at;
             if self.faults.iter().all(|fault| fault.row != place.first + row) {
                 self.commands[at] = RESET;
-                place.tally.count_resets(row, 1);
+                place.counters.count_resets(row, 1);
             }
         }
         if !caching.loaded.is_empty() {

@@ -60,7 +60,7 @@ impl NativeRows {
         }
         let resets = restarted(&self.commands[span.clone()]).map(|at| span.start + at);
         for at in resets.filter(|&at| self.commands[at] == RESET) {
-            place.tally.count_resets(place.rows.start + at, 1);
+            place.counters.count_resets(place.rows.start + at, 1);
         }
     }
 
@@ -123,14 +123,14 @@ impl NativeRows {
     ) -> Result<bool, Error> {
         let (row, command) = (place.rows.start + at, self.commands[at]);
         self.replacements.resize(self.autoreset.len(), 0);
-        if command > RESET || self.replacements[row] >= self.most_replacements {
+        if command > RESET || self.replacements[row] >= self.max_replacements {
             return Ok(false);
         }
         self.replacements[row] += 1;
         if !self.envs.replace(row) {
             return Ok(false);
         }
-        place.tally.count_replacements(row, 1);
+        place.counters.count_replacements(row, 1);
         self.commands[at] = RESET;
         let options = options.filter(|_| command == RESET);
         let reset = self.call(place, actions, at..at + 1, options)?;
@@ -139,7 +139,7 @@ impl NativeRows {
             return Ok(false);
         }
         if command == STEP {
-            place.tally.count_resets(row, 1);
+            place.counters.count_resets(row, 1);
             place.outcomes.write(at, &Transition::CUT, PhaseTag::Running);
         }
         self.replaced.push((place.first + row, message.to_owned()));

@@ -6,18 +6,18 @@ const LAST_GAP: u32 = 1024;
 
 /// Counts occasions up to the next trial. Each failed trial doubles the gap; a success resets it.
 #[derive(Debug)]
-pub(crate) struct Trials {
+pub(crate) struct Backoff {
     gap: u32,
     left: u32,
 }
 
-impl Default for Trials {
+impl Default for Backoff {
     fn default() -> Self {
         Self { gap: FIRST_GAP, left: FIRST_GAP }
     }
 }
 
-impl Trials {
+impl Backoff {
     /// Counts an occasion; returns whether to try on this one.
     pub(crate) fn is_due(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
@@ -46,24 +46,24 @@ mod tests {
     use super::*;
 
     /// Number of occasions up to and including the next trial.
-    fn occasions(trials: &mut Trials) -> u32 {
+    fn occasions(backoff: &mut Backoff) -> u32 {
         let mut occasions = 1;
-        while !trials.is_due() {
+        while !backoff.is_due() {
             occasions += 1;
         }
         occasions
     }
 
     #[test]
-    fn failed_trials_become_rarer_until_one_succeeds() {
-        let mut trials = Trials::default();
+    fn failed_attempts_become_rarer_until_one_succeeds() {
+        let mut backoff = Backoff::default();
         for gap in [8, 16, 32, 64, 128, 256, 512, 1024, 1024] {
-            assert_eq!(occasions(&mut trials), gap);
-            trials.failed();
+            assert_eq!(occasions(&mut backoff), gap);
+            backoff.failed();
         }
-        trials.succeeded();
-        assert_eq!(occasions(&mut trials), 8);
-        trials.put_off();
-        assert_eq!(occasions(&mut trials), 8);
+        backoff.succeeded();
+        assert_eq!(occasions(&mut backoff), 8);
+        backoff.put_off();
+        assert_eq!(occasions(&mut backoff), 8);
     }
 }

@@ -18,15 +18,15 @@ use crate::wake::Op;
 /// Maximum time for rows that are stepped together.
 const TOGETHER: Duration = Duration::from_micros(20);
 /// Maximum number of rows that are stepped together.
-const MOST: usize = 256;
+const MAX_ROWS: usize = 256;
 /// Number of slow resets that are no accident.
-const CONVINCING: usize = 3;
+const MIN_SLOW_RESETS: usize = 3;
 /// One in this many times is measured, where rows are stepped together.
 const SAMPLED: u32 = 8;
 
-/// The pace of one shard.
+/// The chunk size of one shard.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct ChunkSize {
     rows: usize,
     /// Number of rows whose resets, the last ones that were timed, took too long each for rows that
     /// are stepped together.
@@ -35,10 +35,10 @@ pub(super) struct Pace {
     untimed: u32,
 }
 
-impl Pace {
+impl ChunkSize {
     /// Maximum number of rows to step together next.
     pub(super) fn rows(&self) -> usize {
-        if self.slow_resets >= CONVINCING { 1 } else { self.rows.max(1) }
+        if self.slow_resets >= MIN_SLOW_RESETS { 1 } else { self.rows.max(1) }
     }
 
     /// Whether the next rows should be timed.
@@ -50,7 +50,7 @@ impl Pace {
     /// `rows` rows were stepped or reset in `spent`.
     pub(super) fn note(&mut self, op: Op, spent: Duration, rows: usize) {
         let fitting = TOGETHER.as_nanos() * rows as u128 / spent.as_nanos().max(1);
-        let fitting = usize::try_from(fitting).unwrap_or(MOST).min(MOST);
+        let fitting = usize::try_from(fitting).unwrap_or(MAX_ROWS).min(MAX_ROWS);
         if op == Op::Reset {
             self.slow_resets = if fitting == 0 { self.slow_resets.saturating_add(rows) } else { 0 };
         } else {

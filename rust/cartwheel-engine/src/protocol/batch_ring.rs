@@ -17,7 +17,7 @@
 //! # Batches in parts
 //!
 //! The pool may hand out a part of a batch: places from the first one that was not handed out, as
-//! far as all of them are committed (`owners.rs`). The others go on being drawn and filled, and are
+//! far as all of them are committed (`place_state.rs`). The others go on being drawn and filled, and are
 //! handed out later, so nothing has to be agreed with workers. `filled` says that enough rows have
 //! come, the words say which: where a place is still being written, later ones may be counted. And a
 //! row may be handed out before it is counted, so that its count is one of the next batch at this
@@ -41,7 +41,7 @@
 //! # Processes
 //!
 //! A worker process may die between two instructions, and threads do not. So where workers are
-//! processes, the words of places (`owners.rs`) decide: a row has the place that is
+//! processes, the words of places (`place_state.rs`) decide: a row has the place that is
 //! claimed for it in the place's word, and a batch is complete when all its places are committed.
 //! `tickets` and `filled` only say where to look: a worker that finds the next place claimed
 //! moves the ticket on, as whoever claimed it may have died before it could; and a worker that died
@@ -52,7 +52,7 @@
 
 use std::ops::Range;
 
-use super::owners::{Holder, Owner};
+use super::place_state::{Holder, PlaceState};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of the next ticket.
@@ -61,7 +61,7 @@ pub(super) type Tickets = AtomicU64;
 /// A batch that is being filled.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub(crate) struct Arrivals {
+pub(crate) struct OpenBatch {
     slab: AtomicU32,
     filled: AtomicU32,
     wanted: AtomicU32,
@@ -69,11 +69,11 @@ pub(crate) struct Arrivals {
 
 /// The ring of batches that are being filled, and the tickets for their places.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OpenBatches<'a> {
+pub(crate) struct BatchRing<'a> {
     pub(super) tickets: &'a Tickets,
-    pub(super) ring: &'a [Arrivals],
+    pub(super) ring: &'a [OpenBatch],
     /// The owner of each place of the ring.
-    pub(super) owners: &'a [Owner],
+    pub(super) place_states: &'a [PlaceState],
     /// Rows of a batch.
     pub(super) batch_size: usize,
     /// Whether workers are processes, which may die.
@@ -93,19 +93,19 @@ pub(crate) struct Places {
     pub(crate) count: usize,
 }
 
-impl OpenBatches<'_> {
-    /// Claims the next places, at most `most` of them, for rows that are done, the first of which is
+impl BatchRing<'_> {
+    /// Claims the next places, at most `max` of them, for rows that are done, the first of which is
     /// `row`.
-    pub(super) fn claim_next(&self, most: usize, row: usize) -> Places {
+    pub(super) fn claim_next(&self, max: usize, row: usize) -> Places {
         let (size, tickets) = (self.batch_size as u64, self.tickets);
         // The loop retries when another worker drew first.
         loop {
             let ticket = tickets.load(Ordering::Acquire);
             let (batch, first) = (self.ring_place(ticket / size), to_usize(ticket % size));
             // A claim does not extend beyond its batch, and a word claims one place.
-            let count = if self.mortal { 1 } else { most.min(self.batch_size - first) };
+            let count = if self.mortal { 1 } else { max.min(self.batch_size - first) };
             let is_claimed =
-                self.mortal.then(|| self.owners_of(batch)[first].claim(ticket / size, row));
+                self.mortal.then(|| self.states_of(batch)[first].claim(ticket / size, row));
             let (from, to) = (ticket, ticket + count as u64);
             let drawn = tickets.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
             if is_claimed.unwrap_or(drawn.is_ok()) {
@@ -114,11 +114,11 @@ impl OpenBatches<'_> {
         }
     }
 
-    /// Claims places that were dealt before, at most `most` of them, counted through the ring of
+    /// Claims places that were dealt before, at most `max` of them, counted through the ring of
     /// batches: places that the pool dealt, or the places of a worker that died.
-    pub(crate) fn claim_given(&self, first: usize, most: usize) -> Places {
+    pub(crate) fn claim_given(&self, first: usize, max: usize) -> Places {
         let (batch, first) = (first / self.batch_size % self.ring.len(), first % self.batch_size);
-        self.places(batch, first, most.min(self.batch_size - first))
+        self.places(batch, first, max.min(self.batch_size - first))
     }
 
     fn places(&self, batch: usize, first: usize, count: usize) -> Places {
@@ -129,23 +129,23 @@ impl OpenBatches<'_> {
     /// Commits claimed places, and counts them as filled; returns whether the pool has to be woken.
     pub(crate) fn filled(&self, places: Places) -> bool {
         let claimed = places.first..places.first + places.count;
-        self.owners_of(places.batch)[claimed].iter().for_each(Owner::commit);
+        self.states_of(places.batch)[claimed].iter().for_each(PlaceState::commit);
         let count = u32::try_from(places.count).expect("a batch has fewer than 2^32 rows");
-        let arrivals = &self.ring[places.batch];
-        let before = arrivals.filled.fetch_add(count, Ordering::AcqRel);
-        let wanted = arrivals.wanted.load(Ordering::Relaxed); // see above
+        let open_batch = &self.ring[places.batch];
+        let before = open_batch.filled.fetch_add(count, Ordering::AcqRel);
+        let wanted = open_batch.wanted.load(Ordering::Relaxed); // see above
         before.saturating_add(count) >= wanted
     }
 
     /// Opens batch number `batch` with this slab. Only the pool calls this.
     pub(crate) fn open(&self, batch: u64, slab: u32) {
-        let arrivals = self.arrivals(batch);
-        arrivals.slab.store(slab, Ordering::Relaxed); // published by the queues
-        arrivals.filled.store(0, Ordering::Relaxed);
+        let open_batch = self.open_batch(batch);
+        open_batch.slab.store(slab, Ordering::Relaxed); // published by the queues
+        open_batch.filled.store(0, Ordering::Relaxed);
         let size = u32::try_from(self.batch_size).expect("a batch has fewer than 2^32 rows");
-        arrivals.wanted.store(size, Ordering::Relaxed);
-        for owner in self.owners_of(self.ring_place(batch)) {
-            owner.free(batch);
+        open_batch.wanted.store(size, Ordering::Relaxed);
+        for state in self.states_of(self.ring_place(batch)) {
+            state.free(batch);
         }
     }
 
@@ -159,7 +159,7 @@ impl OpenBatches<'_> {
         if self.mortal {
             for (nth, row) in rows.enumerate() {
                 let (batch, number) = place(first + nth);
-                self.owners[number].deal(batch, row);
+                self.place_states[number].deal(batch, row);
             }
         }
         u32::try_from(place(first).1).expect("the places of the ring are numbered in 32 bits")
@@ -167,14 +167,14 @@ impl OpenBatches<'_> {
 
     /// Requests a ring when `rows` rows of batch number `batch` have arrived.
     pub(crate) fn want(&self, batch: u64, rows: u32) {
-        let arrivals = self.arrivals(batch);
-        arrivals.wanted.store(rows, Ordering::Relaxed); // published by the exchange
-        arrivals.filled.fetch_add(0, Ordering::AcqRel);
+        let open_batch = self.open_batch(batch);
+        open_batch.wanted.store(rows, Ordering::Relaxed); // published by the exchange
+        open_batch.filled.fetch_add(0, Ordering::AcqRel);
     }
 
     /// Number of rows of batch number `batch` that were counted.
     pub(crate) fn counted(&self, batch: u64) -> usize {
-        self.arrivals(batch).filled.load(Ordering::Acquire) as usize
+        self.open_batch(batch).filled.load(Ordering::Acquire) as usize
     }
 
     /// Whether the rows at these places of batch number `batch` have arrived.
@@ -184,8 +184,8 @@ impl OpenBatches<'_> {
 
     /// How many of these places of batch number `batch` are committed, up to the first that is not.
     pub(crate) fn committed(&self, batch: u64, places: Range<usize>) -> usize {
-        let owners = &self.owners_of(self.ring_place(batch))[places];
-        owners.iter().take_while(|owner| owner.is_committed()).count()
+        let place_states = &self.states_of(self.ring_place(batch))[places];
+        place_states.iter().take_while(|state| state.is_committed()).count()
     }
 
     /// Who has the places of batch number `batch` from place `from` on, counted through the ring of
@@ -196,9 +196,10 @@ impl OpenBatches<'_> {
         from: usize,
     ) -> impl Iterator<Item = (usize, Holder)> + '_ {
         let batch = self.ring_place(batch);
-        let (owners, first) = (&self.owners_of(batch)[from..], batch * self.batch_size + from);
-        let holders = owners.iter().enumerate();
-        holders.filter_map(move |(nth, owner)| Some((first + nth, owner.holder()?)))
+        let (place_states, first) =
+            (&self.states_of(batch)[from..], batch * self.batch_size + from);
+        let holders = place_states.iter().enumerate();
+        holders.filter_map(move |(nth, state)| Some((first + nth, state.holder()?)))
     }
 
     /// Leaves the remaining places of the batches before number `batch` empty. No row may be in
@@ -209,12 +210,12 @@ impl OpenBatches<'_> {
     }
 
     /// The owners of the places of the batch at place `batch` of the ring.
-    fn owners_of(&self, batch: usize) -> &[Owner] {
+    fn states_of(&self, batch: usize) -> &[PlaceState] {
         let first = batch * self.batch_size;
-        &self.owners[first..first + self.batch_size]
+        &self.place_states[first..first + self.batch_size]
     }
 
-    fn arrivals(&self, batch: u64) -> &Arrivals {
+    fn open_batch(&self, batch: u64) -> &OpenBatch {
         &self.ring[self.ring_place(batch)]
     }
 

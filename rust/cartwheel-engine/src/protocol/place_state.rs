@@ -21,9 +21,9 @@
 //! # Memory orders
 //!
 //! A free place is published as the rest of its batch: by the queues, and by the chain of draws
-//! (`arrivals.rs`). The claim is a link of that chain: it releases what its worker has acquired to
+//! (`batch_ring.rs`). The claim is a link of that chain: it releases what its worker has acquired to
 //! workers that find the place claimed, and move the ticket on. The commit releases the row to the
-//! pool, which acquires it in [`Owner::is_committed`] and [`Owner::holder`].
+//! pool, which acquires it in [`PlaceState::is_committed`] and [`PlaceState::holder`].
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -39,7 +39,7 @@ const ROW_BITS: u32 = 30;
 /// The word of a place.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub(crate) struct Owner(AtomicU64);
+pub(crate) struct PlaceState(AtomicU64);
 
 /// Who has a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) struct Holder {
     pub(crate) is_committed: bool,
 }
 
-impl Owner {
+impl PlaceState {
     /// The pool opens batch number `batch`.
     pub(super) fn free(&self, batch: u64) {
         self.0.store(free(batch), Ordering::Relaxed); // published like the batch

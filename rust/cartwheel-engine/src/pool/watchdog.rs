@@ -25,7 +25,7 @@ struct Mark {
 
 /// The looks at all workers.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct Watchdog {
     /// How long a worker may make no progress; `None`: as long as it likes.
     limit: Option<Duration>,
     /// For each worker, its last change and the look that found it.
@@ -34,7 +34,7 @@ pub(super) struct Watch {
     hung: Vec<bool>,
 }
 
-impl Watch {
+impl Watchdog {
     pub(super) fn new(workers: usize) -> Self {
         Self { limit: None, seen: vec![None; workers], hung: vec![false; workers] }
     }
@@ -66,18 +66,18 @@ impl Pool {
     /// From now on, a worker process that holds work and makes no progress for this long is killed,
     /// and [can be replaced](Pool::can_resume).
     pub fn kill_hung_after(&mut self, limit: Option<Duration>) {
-        self.watch.limit = limit;
+        self.watchdog.limit = limit;
     }
 
     /// Whether this worker was killed because it hung, and has not been replaced.
     pub fn is_hung(&self, worker: usize) -> bool {
-        self.watch.is_hung(worker)
+        self.watchdog.is_hung(worker)
     }
 
     /// Kills those of these workers that hang. They owe an acknowledgement, or have rows in flight.
     pub(super) fn kill_hung(&mut self, workers: &[usize]) {
         let Workers::Processes(handles) = &self.workers else { return };
-        if self.watch.limit.is_none() {
+        if self.watchdog.limit.is_none() {
             return;
         }
         let now = Instant::now();
@@ -87,7 +87,7 @@ impl Pool {
                 continue;
             }
             let mark = Mark { task: self.task, pushed: queue.pushed(), taken: queue.taken() };
-            if self.watch.hangs(worker, mark, now) {
+            if self.watchdog.hangs(worker, mark, now) {
                 handles[worker].kill();
             }
         }
@@ -100,22 +100,22 @@ mod tests {
 
     #[test]
     fn only_a_worker_without_progress_for_the_limit_hangs() {
-        let mut watch = Watch::new(1);
-        watch.limit = Some(Duration::from_secs(5));
+        let mut watchdog = Watchdog::new(1);
+        watchdog.limit = Some(Duration::from_secs(5));
         let (start, mark) = (Instant::now(), Mark { task: 1, pushed: 0, taken: 0 });
         let after = |seconds| start + Duration::from_secs(seconds);
-        assert!(!watch.hangs(0, mark, start));
-        assert!(!watch.hangs(0, mark, after(4)));
+        assert!(!watchdog.hangs(0, mark, start));
+        assert!(!watchdog.hangs(0, mark, after(4)));
         for changed in
             [Mark { taken: 1, ..mark }, Mark { pushed: 1, ..mark }, Mark { task: 2, ..mark }]
         {
-            assert!(!watch.hangs(0, changed, after(100)), "{changed:?}");
-            assert!(!watch.hangs(0, changed, after(104)));
-            assert!(!watch.hangs(0, mark, after(200)));
+            assert!(!watchdog.hangs(0, changed, after(100)), "{changed:?}");
+            assert!(!watchdog.hangs(0, changed, after(104)));
+            assert!(!watchdog.hangs(0, mark, after(200)));
         }
-        assert!(watch.hangs(0, mark, after(205)));
-        assert!(watch.is_hung(0));
-        watch.replaced(0);
-        assert!(!watch.hangs(0, mark, after(300)), "the time of the next process begins again");
+        assert!(watchdog.hangs(0, mark, after(205)));
+        assert!(watchdog.is_hung(0));
+        watchdog.replaced(0);
+        assert!(!watchdog.hangs(0, mark, after(300)), "the time of the next process begins again");
     }
 }

@@ -6,13 +6,13 @@ use crate::transition::PhaseTag;
 
 /// The receipts of successive batches; keeps its buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Receipts {
+pub(crate) struct RowIds {
     numbers: Vec<u8>,
     lengths: Vec<u8>,
     phases: Vec<u8>,
 }
 
-impl Receipts {
+impl RowIds {
     /// Reads `count` places of a batch, from the first one of the lease on.
     pub(crate) fn load(&mut self, lease: &Lease, count: usize) {
         let layout = lease.layout();

@@ -20,14 +20,14 @@ const STRIDE: usize = 16 << 20;
 
 /// The memory that is left below the tightest limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Headroom {
+pub struct MemoryLimit {
     /// Bytes, including those that the kernel would reclaim.
     pub bytes: u64,
     /// The file that states the limit.
     pub file: PathBuf,
 }
 
-impl Headroom {
+impl MemoryLimit {
     /// The memory that this process has left; `None` where the system does not say.
     pub fn now() -> Option<Self> {
         Self::below(Path::new("/"))
@@ -38,8 +38,8 @@ impl Headroom {
         let swap = swap_left(root);
         let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
         let groups = groups.lines().filter_map(|line| Group::new(root, line));
-        let groups = groups.flat_map(|group| group.headrooms(swap).collect::<Vec<_>>());
-        groups.chain(machine(root, swap)).min_by_key(|headroom| headroom.bytes)
+        let groups = groups.flat_map(|group| group.memory_limits(swap).collect::<Vec<_>>());
+        groups.chain(machine(root, swap)).min_by_key(|memory_limit| memory_limit.bytes)
     }
 
     /// Refuses to take `bytes` bytes for `what` when fewer are left.
@@ -56,7 +56,7 @@ impl Headroom {
         }
     }
 
-    /// [`Headroom::require`] for memory that grows from `start` to `end` bytes in small parts.
+    /// [`MemoryLimit::require`] for memory that grows from `start` to `end` bytes in small parts.
     ///
     /// # Errors
     ///
@@ -115,11 +115,13 @@ impl Group {
     ///
     /// A container may see the path that its host sees, while only the end of that path is mounted:
     /// groups that are not mounted are left out.
-    fn headrooms(&self, swap: u64) -> impl Iterator<Item = Headroom> + '_ {
-        self.path.ancestors().filter_map(move |path| self.headroom(&self.mount.join(path), swap))
+    fn memory_limits(&self, swap: u64) -> impl Iterator<Item = MemoryLimit> + '_ {
+        self.path
+            .ancestors()
+            .filter_map(move |path| self.memory_limit(&self.mount.join(path), swap))
     }
 
-    fn headroom(&self, directory: &Path, swap: u64) -> Option<Headroom> {
+    fn memory_limit(&self, directory: &Path, swap: u64) -> Option<MemoryLimit> {
         let number = |name: &str| read_number(&directory.join(name));
         let file = directory.join(self.limit);
         let limit = read_number(&file)?; // "max" is not a number and means no limit
@@ -131,15 +133,15 @@ impl Group {
             _ => swap,
         };
         let left = limit.saturating_sub(used.saturating_sub(given_back)).saturating_add(swap);
-        Some(Headroom { bytes: left, file })
+        Some(MemoryLimit { bytes: left, file })
     }
 }
 
 /// The memory left on the whole machine.
-fn machine(root: &Path, swap: u64) -> Option<Headroom> {
+fn machine(root: &Path, swap: u64) -> Option<MemoryLimit> {
     let file = root.join("proc/meminfo");
     let available = kibibytes(&fs::read_to_string(&file).ok()?, "MemAvailable:")?;
-    Some(Headroom { bytes: available.saturating_add(swap), file })
+    Some(MemoryLimit { bytes: available.saturating_add(swap), file })
 }
 
 fn swap_left(root: &Path) -> u64 {

@@ -1,4 +1,4 @@
-//! A crew: threads that step native shards together with the calling thread.
+//! A thread pool: threads that step native shards together with the calling thread.
 //!
 //! # Which thread steps which shard
 //!
@@ -18,7 +18,7 @@
 //! sooner alone. A further thread is woken when the time it saves exceeds the cost of waking it:
 //! `work/k - work/(k+1) > wake`, for the `k` threads that are already working. `work` is the recent
 //! cost of the rows, measured by the calling thread. `wake` is the time until a thread that polls
-//! for work answers, or a thread that sleeps; both are measured when the crew is made. Until there
+//! for work answers, or a thread that sleeps; both are measured when the thread pool is made. Until there
 //! is a measurement the caller works alone. A sleeping thread that would pay if it were awake is
 //! woken occasionally anyway: in a loop that only steps, it finds the next task while it polls, and
 //! stays awake.
@@ -43,14 +43,14 @@ use crate::error::Error;
 use crate::platform::pin_to_cpu;
 use crate::protocol::{Memory, WorkerToken};
 use crate::sync::Mutex;
-use crate::wake::{Op, PARKED, SLEEPERS, TaskWord, Trials, Word, publish, publish_all};
+use crate::wake::{Backoff, Op, PARKED, SLEEPERS, TaskWord, Word, publish, publish_all};
 
 /// Time that threads have to end which were started in vain.
 const LAST_GRACE: Duration = Duration::from_secs(1);
 /// Longest time that the caller polls for an answer while it measures.
 const LONGEST_POLL: Duration = Duration::from_millis(1);
 
-/// The time that handing work to a thread takes, measured when a crew is made.
+/// The time that handing work to a thread takes, measured when a thread pool is made.
 #[derive(Debug, Clone, Copy)]
 struct Handoff {
     /// To a thread that sleeps.
@@ -60,17 +60,17 @@ struct Handoff {
 }
 
 /// The threads and what they share.
-pub struct Crew {
+pub struct ThreadPool {
     shared: Arc<Shared>,
     threads: Vec<OwnThread>,
     handoff: Handoff,
     /// When to wake a sleeping thread although that does not pay by itself.
-    trials: Trials,
+    backoff: Backoff,
 }
 
-impl fmt::Debug for Crew {
+impl fmt::Debug for ThreadPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Crew")
+        f.debug_struct("ThreadPool")
             .field("threads", &self.threads.len())
             .field("handoff", &self.handoff)
             .field("row_cost", &self.shared.row_cost())
@@ -78,9 +78,9 @@ impl fmt::Debug for Crew {
     }
 }
 
-/// How a crew's threads run.
+/// How a thread pool's threads run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CrewSettings {
+pub struct ThreadPoolSettings {
     /// Number of threads, including the caller; at most one for each shard is used.
     pub threads: usize,
     /// Let threads poll for work before they sleep.
@@ -90,7 +90,7 @@ pub struct CrewSettings {
     pub affinity_offset: Option<usize>,
 }
 
-impl Crew {
+impl ThreadPool {
     /// Starts the threads for `shards`, one for each shard of the memory's plan; `tokens` are those
     /// of all its workers.
     ///
@@ -101,10 +101,10 @@ impl Crew {
     pub fn new(
         tokens: Vec<WorkerToken>,
         shards: Vec<Box<dyn Shard>>,
-        settings: CrewSettings,
+        settings: ThreadPoolSettings,
     ) -> Result<Self, Error> {
         let Some(first) = tokens.first() else {
-            return Err(Error::BadPlan("a crew serves at least one worker".to_owned()));
+            return Err(Error::BadPlan("a thread pool serves at least one worker".to_owned()));
         };
         let memory = first.memory().clone();
         WorkerToken::check_all(&memory, &tokens)?;
@@ -123,14 +123,15 @@ impl Crew {
                 .map(|share| Line(Share::new(share)))
                 .collect(),
             words: (1..threads).map(|_| Line::default()).collect(),
-            alarms: (1..threads).step_by(SLEEPERS).map(|_| Line::default()).collect(),
+            event_counts: (1..threads).step_by(SLEEPERS).map(|_| Line::default()).collect(),
             served: (1..threads).map(|_| Line::default()).collect(),
             row_cost: Line::default(),
         });
         let handoff = Handoff { asleep: Duration::ZERO, awake: Duration::ZERO };
-        let mut crew = Self { shared, threads: Vec::new(), handoff, trials: Trials::default() };
+        let mut thread_pool =
+            Self { shared, threads: Vec::new(), handoff, backoff: Backoff::default() };
         for thread in 1..threads {
-            let shared = Arc::clone(&crew.shared);
+            let shared = Arc::clone(&thread_pool.shared);
             let cpu = settings.affinity_offset.map(|offset| offset.wrapping_add(thread - 1));
             let run = move || {
                 if let Some(cpu) = cpu {
@@ -139,19 +140,19 @@ impl Crew {
                 shared.serve(thread, cpus, spin);
             };
             match OwnThread::start(format!("cartwheel-{thread}"), run) {
-                Ok(started) => crew.threads.push(started),
+                Ok(started) => thread_pool.threads.push(started),
                 Err(source) => {
                     // The others would wait for a task forever, and keep the memory.
-                    crew.close(TaskWord::next(0), LAST_GRACE);
+                    thread_pool.close(TaskWord::next(0), LAST_GRACE);
                     return Err(Error::Os { doing: format!("starting thread {thread}"), source });
                 }
             }
         }
-        crew.measure();
-        Ok(crew)
+        thread_pool.measure();
+        Ok(thread_pool)
     }
 
-    /// Whether this crew steps the shards of `memory`.
+    /// Whether this thread pool steps the shards of `memory`.
     pub(crate) fn is_for(&self, memory: &Memory) -> bool {
         self.shared.memory.is_same(memory)
     }
@@ -185,7 +186,7 @@ impl Crew {
             start.elapsed()
         };
         let asleep = (0..5).map(|_| {
-            std::thread::sleep(Duration::from_millis(1)); // long enough to lose patience
+            std::thread::sleep(Duration::from_millis(1)); // long enough that polling ends
             ask()
         });
         let asleep = median(asleep.collect());
@@ -235,15 +236,15 @@ impl Crew {
     fn wakes(&mut self, seconds: f64, working: usize, asleep: bool) -> bool {
         if self.saves(seconds, working, asleep) {
             if !asleep {
-                self.trials.succeeded();
+                self.backoff.succeeded();
             }
             return true;
         }
         // It would pay if the thread were awake, and a thread stays awake for a while after it was
         // woken.
-        let tries = asleep && self.saves(seconds, working, false) && self.trials.is_due();
+        let tries = asleep && self.saves(seconds, working, false) && self.backoff.is_due();
         if tries {
-            self.trials.failed(); // until the thread is found awake
+            self.backoff.failed(); // until the thread is found awake
         }
         tries
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cartwheel_engine::memory::Headroom;
+use cartwheel_engine::memory::MemoryLimit;
 
 const MIB: u64 = 1 << 20;
 
@@ -22,8 +22,8 @@ impl System {
     }
 
     /// The bytes that are left, and the file that this number comes from.
-    fn headroom(&self) -> Option<(u64, String)> {
-        let Headroom { bytes, file } = Headroom::below(&self.0)?;
+    fn memory_limit(&self) -> Option<(u64, String)> {
+        let MemoryLimit { bytes, file } = MemoryLimit::below(&self.0)?;
         let file = file.strip_prefix(&self.0).expect("it is below the root");
         Some((bytes, file.display().to_string()))
     }
@@ -41,12 +41,12 @@ const MEMINFO: (&str, &str) =
 #[test]
 fn without_control_groups_the_machine_is_the_limit() {
     let system = System::new("machine", &[MEMINFO]);
-    assert_eq!(system.headroom(), Some((8 * MIB, "proc/meminfo".to_owned())));
+    assert_eq!(system.memory_limit(), Some((8 * MIB, "proc/meminfo".to_owned())));
 }
 
 #[test]
 fn a_system_without_memory_files_has_no_limit() {
-    assert_eq!(System::new("silent", &[("proc/self/cgroup", "0::/\n")]).headroom(), None);
+    assert_eq!(System::new("silent", &[("proc/self/cgroup", "0::/\n")]).memory_limit(), None);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn the_tightest_group_up_the_hierarchy_is_the_limit() {
             ("sys/fs/cgroup/slice/memory.current", "3145728\n"),
         ],
     );
-    assert_eq!(system.headroom(), Some((2 * MIB, "sys/fs/cgroup/slice/memory.max".to_owned())));
+    assert_eq!(system.memory_limit(), Some((2 * MIB, "sys/fs/cgroup/slice/memory.max".to_owned())));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_container_finds_its_own_group_at_the_mount() {
         ],
     );
     let file = "sys/fs/cgroup/memory/memory.limit_in_bytes".to_owned();
-    assert_eq!(system.headroom(), Some((3 * MIB, file)));
+    assert_eq!(system.memory_limit(), Some((3 * MIB, file)));
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn memory_that_the_kernel_can_reclaim_is_left() {
             ),
         ],
     );
-    assert_eq!(system.headroom().unwrap().0, 4 * MIB, "three of file cache and one of swap");
+    assert_eq!(system.memory_limit().unwrap().0, 4 * MIB, "three of file cache and one of swap");
     fs::write(system.0.join("sys/fs/cgroup/job/memory.swap.max"), "0\n").unwrap();
-    assert_eq!(system.headroom().unwrap().0, 3 * MIB, "the group may not swap");
+    assert_eq!(system.memory_limit().unwrap().0, 3 * MIB, "the group may not swap");
 }
 
 #[test]
@@ -111,11 +111,11 @@ fn a_group_above_its_limit_has_nothing_left() {
             ("sys/fs/cgroup/memory.current", "2000\n"),
         ],
     );
-    assert_eq!(system.headroom().unwrap().0, 0);
+    assert_eq!(system.memory_limit().unwrap().0, 0);
 }
 
 #[test]
 fn this_machine_reports_its_memory() {
-    let left = Headroom::now().expect("Linux reports it");
+    let left = MemoryLimit::now().expect("Linux reports it");
     assert!(Path::new(&left.file).exists(), "{left:?}"); // the bytes may be 0
 }

@@ -12,9 +12,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// that task.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct Countdown(AtomicU64);
+pub struct Latch(AtomicU64);
 
-impl Countdown {
+impl Latch {
     /// Counts the workers of a task from now on. The task words publish it.
     pub fn begin(&self, task: u32, workers: u32) {
         // An exchange, as the counts are, so it comes after the counts of the task before.
@@ -49,7 +49,7 @@ impl Countdown {
 ///
 /// `done` is that worker's word. The worker must have written its results before the call, and must
 /// have released all that it holds for the task: as soon as `done` is seen the next task may begin.
-pub fn acknowledge(done: &AtomicU32, remaining: &Countdown, doorbell: &impl Word, task: u32) {
+pub fn acknowledge(done: &AtomicU32, remaining: &Latch, doorbell: &impl Word, task: u32) {
     // `Release` publishes rows, infos and the words of the slot; it pairs with the `Acquire` loads of
     // `done` in `Pool::waiting`.
     done.store(task, Ordering::Release);

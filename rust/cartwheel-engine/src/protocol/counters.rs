@@ -1,6 +1,6 @@
 //! The workers' counters, which the pool can read at any time.
 //!
-//! Each shard has its own counters with one writer: the worker that steps the shard, or in a crew
+//! Each shard has its own counters with one writer: the worker that steps the shard, or in a thread pool
 //! the thread that holds its lock. So counting is a load and a store, never a read-modify-write,
 //! and `Relaxed` is enough. A reader may see one counter a step ahead of another; counts of tasks
 //! that were acknowledged, or of rows that were counted as filled, are complete, because the
@@ -82,13 +82,13 @@ pub(super) struct SentCount(Count);
 
 /// The counters of one shard and its rows, which are indexed from the shard's first row.
 #[derive(Debug, Clone, Copy)]
-pub struct Tally<'a> {
+pub struct Counters<'a> {
     pub(super) shard: &'a ShardCounts,
     pub(super) rows: &'a [RowCounts],
     pub(super) sent: &'a [SentCount],
 }
 
-impl Tally<'_> {
+impl Counters<'_> {
     /// Whether the next task should be timed.
     pub(crate) fn is_due(&self) -> bool {
         self.shard.tasks.get() % SAMPLED == FIRST_SAMPLED
@@ -232,39 +232,39 @@ mod tests {
     #[test]
     fn rows_that_are_timed_together_count_one_by_one() {
         let (shard, rows, sent) = nothing();
-        let tally = Tally { shard: &shard, rows: &rows, sent: &sent };
-        tally.time_steps(2, Duration::from_nanos(2048));
-        tally.time_step(1, Duration::from_nanos(4096));
-        tally.time_step(1, Duration::from_nanos(512));
-        let totals = tally.totals();
+        let counters = Counters { shard: &shard, rows: &rows, sent: &sent };
+        counters.time_steps(2, Duration::from_nanos(2048));
+        counters.time_step(1, Duration::from_nanos(4096));
+        counters.time_step(1, Duration::from_nanos(512));
+        let totals = counters.totals();
         assert_eq!([9, 10, 12].map(|bucket| totals.step_times[bucket]), [1, 2, 1]);
         assert_eq!(totals.step_times.iter().sum::<u64>(), 4);
         assert_eq!(totals.stepping, Duration::from_nanos(2048 + 4096 + 512));
         assert_eq!(totals.slowest, Duration::from_nanos(4096));
-        assert_eq!(tally.row(0).stepping, Duration::ZERO);
-        assert_eq!(tally.row(1).stepping, Duration::from_nanos(4096 + 512));
-        assert_eq!(tally.row(1).slowest, Duration::from_nanos(4096));
+        assert_eq!(counters.row(0).stepping, Duration::ZERO);
+        assert_eq!(counters.row(1).stepping, Duration::from_nanos(4096 + 512));
+        assert_eq!(counters.row(1).slowest, Duration::from_nanos(4096));
     }
 
     #[test]
     fn counts_that_no_worker_can_reach_are_capped() {
         let (shard, rows, sent) = nothing();
-        let tally = Tally { shard: &shard, rows: &rows, sent: &sent };
+        let counters = Counters { shard: &shard, rows: &rows, sent: &sent };
         shard.batches.add(u64::MAX);
-        tally.count_sent(1..2);
-        assert_eq!([0, 1].map(|row| tally.row(row).steps), [u64::MAX; 2]);
+        counters.count_sent(1..2);
+        assert_eq!([0, 1].map(|row| counters.row(row).steps), [u64::MAX; 2]);
     }
 
     #[test]
     fn steps_of_all_rows_and_steps_that_were_sent_add_up() {
         let (shard, rows, sent) = nothing();
-        let tally = Tally { shard: &shard, rows: &rows, sent: &sent };
-        (0..3).for_each(|_| tally.count_batch());
-        tally.count_sent(1..2);
-        tally.count_resets(0, 2);
-        tally.count_replacements(1, 1);
-        assert_eq!([0, 1].map(|row| tally.row(row).steps), [3, 4]);
-        assert_eq!([0, 1].map(|row| tally.row(row).resets), [2, 0]);
-        assert_eq!([0, 1].map(|row| tally.row(row).replacements), [0, 1]);
+        let counters = Counters { shard: &shard, rows: &rows, sent: &sent };
+        (0..3).for_each(|_| counters.count_batch());
+        counters.count_sent(1..2);
+        counters.count_resets(0, 2);
+        counters.count_replacements(1, 1);
+        assert_eq!([0, 1].map(|row| counters.row(row).steps), [3, 4]);
+        assert_eq!([0, 1].map(|row| counters.row(row).resets), [2, 0]);
+        assert_eq!([0, 1].map(|row| counters.row(row).replacements), [0, 1]);
     }
 }
