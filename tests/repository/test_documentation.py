@@ -44,6 +44,9 @@ OVERVIEWS = [
     ROOT / "rust/UNSAFE.md",
     *(ROOT / name / "README.md" for name in ("benchmarks", "examples")),
 ]
+#: Sources that pages may name.
+FOLDERS = "python rust tests benchmarks examples release tools docs .github"
+SOURCES = [path for folder in FOLDERS.split() for path in (ROOT / folder).rglob("*.*")]
 TRAINERS = [page for page in (ROOT / "docs/trainers").glob("*.md") if page.name != "README.md"]
 #: Others may stand between them.
 SECTIONS = ["Install", "What to change", "Modes", "Equal results", "Speed", "Limits"]
@@ -179,3 +182,15 @@ def test_every_page_of_a_trainer_has_the_same_sections_in_the_same_order(page):
 def test_every_file_that_a_page_links_to_exists(page):
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "page", sorted({*PAGES, *OVERVIEWS}), ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_source_file_that_a_page_names_exists(page):
+    """A path may begin below any folder: ``pool/step.rs``, ``tests/vector/test_parity.py``."""
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`{1,2}((?:[\w.-]+/)+[\w-]+\.(?:rs|py|pyi|c|h|toml|yml))`", text))
+    files = [f"/{path.relative_to(ROOT)}" for path in SOURCES]
+    named -= {"cleanrl/ppo.py", "tests/test_vec_envs.py"}  # of CleanRL and Stable-Baselines3
+    assert [name for name in sorted(named) if not any(f.endswith(f"/{name}") for f in files)] == []
