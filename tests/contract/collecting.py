@@ -314,6 +314,15 @@ def error_in_step(play):
     play.collect(2)
 
 
+@event(executor="process")
+def error_in_a_worker_process(play):
+    play.collect(2)
+    play.order(1, fails)
+    play.collect_until(ChosenError)
+    play.begins_anew()
+    play.collect(2)
+
+
 @event()
 def error_in_the_policy(play):
     """It is asked again, and the same rollout goes on, also after a pause."""

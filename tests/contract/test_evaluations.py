@@ -174,6 +174,12 @@ def error_in_step(play):
         play.check()
 
 
+@event(executor="process")
+def error_in_a_worker_process(play):
+    play.raises(1, fails, ChosenError)
+    play.check()
+
+
 @event()
 def masked_reset_and_steps_of_rows(play):
     play.envs.reset(seed=1)

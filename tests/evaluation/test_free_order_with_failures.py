@@ -19,10 +19,8 @@ from tests.support.lotteries import (
     NUM_ENVS,
     SEED,
     LotteryEnv,
-    alone,
     follow_luck,
     lotteries,
-    same,
 )
 
 MODES = ["next_step", "same_step", "disabled"]
@@ -164,19 +162,6 @@ def test_if_the_policy_raises_nothing_stays_in_flight(build_with, executor, mode
         assert_at_rest(envs)
     evaluation = cartwheel.evaluate(envs, follow_luck, episodes_per_env=EPISODES, seed=SEED, **FREE)
     assert_equal(evaluation, in_lockstep(EPISODES))
-
-
-@pytest.mark.parametrize("executor", [INLINE, THREAD, PROCESS], ids=str)
-@pytest.mark.parametrize("mode", MODES)
-def test_an_environment_that_raises_leaves_the_others_usable(build_with, executor, mode):
-    env_fns = [*lotteries(2), partial(LotteryEnv, 1, raises_at=7)]
-    envs = build_with(executor, env_fns, autoreset_mode=mode)
-    with pytest.raises(RuntimeError, match="lost the ticket"):
-        cartwheel.evaluate(envs, follow_luck, seed=SEED, **FREE)
-    assert_at_rest(envs)
-    steps_like_row_3 = [*lotteries(2), partial(LotteryEnv, 1)]
-    evaluation = cartwheel.evaluate(envs, follow_luck, seed=SEED, **FREE)
-    same(evaluation, alone(steps_like_row_3, follow_luck, 1, SEED))
 
 
 @ANY_MOMENT

@@ -12,8 +12,7 @@ import cartwheel
 from tests.support.collecting import assert_same, collector_of, policy
 from tests.support.comparison import assert_identical
 from tests.support.environments import SamplingEnv, transcripts
-from tests.support.executors import EXECUTORS, INLINE
-from tests.support.faulty import FaultyEnv, fault
+from tests.support.executors import INLINE
 from tests.support.simulated_rollouts import FROZEN, MODES
 
 
@@ -132,23 +131,6 @@ def test_a_reset_drops_the_unfinished_rollout(mode):
         assert collector.is_first.all()
         collector.policy = lambda seen: np.ones(len(seen), np.int64)
         assert_same(collector.collect(), first)
-
-
-@pytest.mark.parametrize("way", [{"num_steps": 4}, {"until": "all_done", "num_steps": 4}])
-@pytest.mark.parametrize("build", EXECUTORS, ids=str)
-def test_after_a_failure_of_an_environment_the_next_rollout_begins_with_a_reset(build, way):
-    envs = build([FaultyEnv] * 2)
-    fine, broken = fault("none"), fault("value error")
-    results = iter([[fine, fine], [fine, broken]])
-    collector = cartwheel.Collector(envs, lambda _: np.array(next(results, [fine] * 2)), **way)
-    with pytest.raises(ValueError, match="boom"):
-        collector.collect()
-    assert collector.is_first.all()
-    rollout = collector.collect()
-    assert rollout.is_first[0].all()
-    assert not rollout.prev_done.any()
-    assert rollout.num_steps == 4
-    envs.close()
 
 
 @pytest.mark.parametrize("kind", [INLINE, SyncVectorEnv], ids=["ours", "gymnasium's"])

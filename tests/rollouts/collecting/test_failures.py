@@ -12,7 +12,6 @@ from tests.support.collecting import assert_same_steps, collector_of, in_lockste
 from tests.support.executors import EXECUTORS, INLINE, PROCESS
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.interrupts import ANY_MOMENT, interrupted_at
-from tests.support.ledger import RAISE, LedgerEnv
 
 MODES = ("NEXT_STEP", "SAME_STEP", "DISABLED")
 ORDERS = [
@@ -85,7 +84,7 @@ def test_ctrl_c_at_any_line_leaves_a_collector_that_goes_on(mode, keywords):
 class FailsOnce:
     """Gives a row an action that fails, in its ``when``-th step; 0 otherwise."""
 
-    def __init__(self, row, when, action=RAISE):
+    def __init__(self, row, when, action):
         self.row, self.when, self.action, self.steps = row, when, action, 0
 
     def __call__(self, observations, env_index, first):  # noqa: ARG002 - a recurrent policy
@@ -96,27 +95,6 @@ class FailsOnce:
             if self.steps == self.when:
                 actions[at] = self.action
         return actions
-
-
-@pytest.mark.parametrize("keywords", ORDERS, ids=str)
-@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
-@pytest.mark.parametrize("mode", MODES)
-def test_if_an_environment_raises_the_next_rollout_begins_with_a_reset(mode, executor, keywords):
-    envs = executor([partial(LedgerEnv, row) for row in range(6)], autoreset_mode=mode)
-    collector = cartwheel.Collector(envs, FailsOnce(4, 12), 5, recurrent=True, seed=1, **keywords)
-    complete = 0
-    with pytest.raises(ValueError, match="row 4 got the action that raises"):  # noqa: PT012
-        while True:
-            collector.collect()
-            complete += 1
-    assert complete in (1, 2)
-    for number in range(3):
-        rollout = collector.collect()
-        assert rollout.is_first[0].all() == (number == 0)
-        assert rollout.carry.done.any() <= (number > 0)
-    collector.close()
-    assert envs.in_flight == []
-    envs.close()
 
 
 @pytest.mark.parametrize("keywords", ORDERS, ids=str)

@@ -161,36 +161,6 @@ def test_rows_that_ran_ahead_begin_anew_too(make, told, kind, order, mode):
     assert not collector.collect().is_first[0].all()
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_rollout_of_columns_begins_anew_too(make, mode):
-    envs = make(NATIVE, mode)
-    collector = cartwheel.Collector(envs, lean, 6, seed=1, order="free", columns=2)
-    collector.collect()
-    collector.pause()
-    envs.reset(options={"reset_mask": np.arange(N) == 0})
-    assert_begins_anew(collector.collect())
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_an_interrupted_rollout_begins_anew_after_another_caller(make, mode):
-    envs = make(INLINE, mode)
-    broken = []
-
-    def policy(observations):
-        if len(broken) == 1:
-            broken.append("raised")
-            raise ZeroDivisionError
-        return lean(observations)
-
-    collector = cartwheel.Collector(envs, policy, 20, seed=1)
-    collector.collect()
-    broken.append("raises next")
-    with pytest.raises(ZeroDivisionError):
-        collector.collect()
-    envs.reset()
-    assert_begins_anew(collector.collect())
-
-
 @pytest.mark.parametrize("order", ["lockstep", "groups", "free"])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_policy_that_uses_the_environments_loses_the_rollout(make, mode, order):
