@@ -3,7 +3,7 @@
 import pickle
 import signal
 import weakref
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ SUBJECTS = {
     "lockstep in an adapter": ("lockstep", wrappers.AutoresetAdapter),
 }
 #: What happens, by names, with keywords for the environments.
-EVENTS = {}
+EVENTS: dict[str, Any] = {}
 
 
 def event(**keywords):

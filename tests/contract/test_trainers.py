@@ -4,6 +4,7 @@ import importlib
 import signal
 import warnings
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.support.one_thread import one_thread
 pytestmark = pytest.mark.torch
 ALL = list(range(NUM_ENVS))
 #: What happens, by names, with keywords for the play.
-EVENTS = {}
+EVENTS: dict[str, Any] = {}
 
 
 def event(**keywords):
