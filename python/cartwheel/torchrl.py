@@ -412,7 +412,7 @@ class Specs:
     def __init__(
         self, envs: GymnasiumVectorEnv[Any, Any, Any], *, categorical: bool, device: Any
     ) -> None:
-        """Asks ``GymWrapper``."""
+        """Makes the specs by ``GymWrapper``."""
         self._num_envs = envs.num_envs
         self._keywords = {"categorical_action_encoding": categorical, "device": device}
         self._blank = Box(0, 1, (envs.num_envs, 1))

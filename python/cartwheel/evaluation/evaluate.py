@@ -91,7 +91,7 @@ def evaluate(
     then is awaited by the next reset, and ``envs.recv_order`` stays ``"done"``.
 
     Vector environments that are not cartwheel's, and those in wrappers of Gymnasium, can only be
-    stepped as a whole: rows that have finished repeat their last action, and what they do is not
+    stepped as a whole: rows that have finished repeat their last action, and their results are not
     counted. (Wrappers of ``cartwheel.wrappers`` can step some rows.) The
     ``metadata`` of such an environment must name the autoreset mode; in ``DISABLED`` its ``reset``
     must support the option ``"reset_mask"``. In ``NEXT_STEP`` rows that reset are not shown to the
@@ -103,7 +103,7 @@ def evaluate(
             rows in ascending order (``order`` may change that). Returns ``k`` actions, or ``k``
             actions and a dictionary of extras, which are ignored. Or an object with a method
             ``predict``, such as a model of Stable-Baselines3. :class:`~cartwheel.Collector` takes
-            the same policies and says more about them.
+            the same policies and documents them.
         episodes_per_env: Episodes of each environment, at least 1.
         seed: As for ``envs.reset``, of the first episodes. Later episodes continue with the random
             numbers of their row; with ``None`` the first episodes do so too.

@@ -55,7 +55,7 @@ class StagedFile(io.RawIOBase):
         self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self._at = 0
-        #: The size that HDF5 knows; reserved bytes may follow.
+        #: The size as HDF5 set it; reserved bytes may follow.
         self._size = 0
         #: The size at the last commit.
         self._committed = 0
@@ -117,7 +117,7 @@ class StagedFile(io.RawIOBase):
         return self._size
 
     def flush(self) -> None:
-        """Nothing is buffered; :meth:`commit` says when."""
+        """Does nothing: :meth:`commit` makes writes part of the file."""
 
     # Called by the recorder
 

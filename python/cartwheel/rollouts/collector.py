@@ -58,20 +58,20 @@ class Collector:
 
     * ``num_steps``: this number of steps. The next rollout continues where this one ends, without a
       reset: its first observations are the last observations of this one, no step is lost, and no
-      step is there twice. An episode that is over restarts as the autoreset mode says; in
+      step is there twice. An episode that is over restarts by the autoreset mode; in
       ``DISABLED`` the collector resets the row (``options={"reset_mask": …}``) right after the step
       that ended the episode.
     * ``until="all_done"``: one episode of each environment. Every rollout begins with a reset. A
       row whose episode is over rests until the last row is over: it repeats its last observation
       and flags with reward 0 and is not ``valid``.
     * ``num_episodes``: this number of episodes in all, at least one of each environment. They are
-      dealt evenly; if the number does not divide, rows of low numbers play one more. Every rollout
+      divided evenly; if there is a remainder, the first rows play one more. Every rollout
       begins with a reset, and rows that have played theirs rest. (Taking the first episodes to end
       instead would favor short episodes.)
 
     With the last two, ``num_steps`` is an upper bound, and ``DISABLED`` with ``on_done="freeze"``
     is the cheapest mode, because resting rows cost nothing there. In any other mode the
-    environments continue, and their steps are thrown away.
+    environments continue, and their steps are dropped.
 
     **Policy.** A callable from observations (as ``envs.step`` returns them) to actions, one for
     each environment, or to actions and a dictionary of extras: arrays ``[N, …]`` by name, such as
@@ -83,8 +83,8 @@ class Collector:
     A policy may also be an object with a method ``predict``, such as a model of Stable-Baselines3:
     ``predict(observations)`` is called, and may return ``(actions, None)``. (By default such a
     model samples its actions. ``lambda observations: model.predict(observations,
-    deterministic=True)`` takes the best ones.) An object with ``predict`` that is callable, too, is
-    asked by ``predict``. A pair with a recurrent state as its second entry is a ``TypeError``.
+    deterministic=True)`` takes the best ones.) ``predict`` is called even if the object is
+    callable. A pair with a recurrent state as its second entry is a ``TypeError``.
 
     If the action space is a ``Tuple``, actions are a tuple too. A tuple of two whose second entry
     is a dictionary is then read as actions and extras, as in any other space. It is read as actions
@@ -106,7 +106,7 @@ class Collector:
     that terminated an episode did not fail, even if the reset after it did.
 
     **Other callers.** Between two calls of :meth:`collect` you may step, reset and evaluate the
-    environments. The next rollout then begins with a reset, and the logger ``cartwheel`` says so
+    environments. The next rollout then begins with a reset, and the logger ``cartwheel`` reports it
     once. (Of vector environments that are not cartwheel's, only calls through wrappers of
     ``cartwheel.wrappers``, evaluations and other collectors are noticed; after others call
     :meth:`reset`.) If another caller comes while a rollout is collected, as the policy itself
@@ -121,31 +121,32 @@ class Collector:
 
     * ``"groups"``: fixed groups of rows in turn. The policy gets the same batches in the same order
       whatever the executor, the workers and the timing, so rollouts have the same bits.
-    * ``"free"``: the policy gets whatever rows are done, from ``min_rows`` to ``max_rows`` of them.
+    * ``"free"``: the policy gets the rows that are done, from ``min_rows`` to ``max_rows`` of them.
       No slow row and no slow reset holds the others. A policy that treats rows alone gives the
-      same rollouts as in lockstep; matrix products of another size may round otherwise.
+      same rollouts as in lockstep; matrix products of another size may round differently.
     * ``"auto"``: measures the policy and the environments in the first rollouts, tries the orders
-      that can gain, and keeps the fastest; :meth:`stats` says which and why.
+      that can gain, and keeps the fastest; :meth:`stats` has the choice and its reason.
 
     In these three orders the policy is called with some rows (a recurrent one gets their numbers),
-    and rows that only reset (``NEXT_STEP``) are not asked: their action and extras are 0.
-    ``docs/collecting.md`` says which order suits which training loop.
+    and rows that only reset (``NEXT_STEP``) are left out: their action and extras are 0.
+    ``docs/collecting.md`` compares the orders for common training loops.
 
     **Ahead.** With ``run_ahead=0`` a rollout is strictly on-policy, and nothing is in flight
     between two calls of :meth:`collect`. With more, rows that have their steps begin the next
     rollouts. With ``columns=B`` a rollout has the first ``B`` rows to have their steps
     (:attr:`Rollout.env_index`), and no row is more than ``run_ahead + 1`` columns in front of the
     slowest. Nothing is dropped, so fast rows are not favored. With ``background=True`` a thread
-    collects, at most ``queue`` rollouts ahead. :attr:`Rollout.policy_version` says which policy
-    made each action. With one :meth:`update` after each rollout and without ``columns``, an action
-    is at most ``run_ahead`` updates old, and in the background ``run_ahead + queue + 1``.
+    collects, at most ``queue`` rollouts ahead. :attr:`Rollout.policy_version` is the version of the
+    policy that made each action. With one :meth:`update` after each rollout and without
+    ``columns``, an action is at most ``run_ahead`` updates old, and in the background
+    ``run_ahead + queue + 1``.
 
     **While rows are in flight** (``run_ahead``, ``columns``, ``background``), ``envs.step``,
     ``envs.reset`` and :func:`~cartwheel.evaluate` are errors: call :meth:`pause` first. If an
-    environment raises, rollouts that are complete are handed out, the unfinished one is lost, and
-    the next one begins with a reset. In the background the next :meth:`collect` raises what the
-    policy or the environments raised, after the rollouts that were complete; :meth:`collect` goes
-    on when it is called again.
+    environment raises, complete rollouts are returned, the unfinished one is lost, and the next one
+    begins with a reset. In the background the next :meth:`collect` raises the exception of the
+    policy or the environments, after the complete rollouts; :meth:`collect` goes on when it is
+    called again.
 
     Args:
         envs: Vector environments whose observations and actions are arrays of fixed shape, or
@@ -161,10 +162,11 @@ class Collector:
         order: ``"lockstep"``, ``"groups"``, ``"free"`` or ``"auto"``; see above. All but
             ``"lockstep"`` need ``num_steps``.
         groups: Number of groups of ``"groups"``; divides the number of rows.
-        min_rows: ``"free"``: the policy is asked for at least so many rows, if so many can come,
-        max_rows: and for at most so many (``None``: all);
-        deadline: but for those that are there after so many seconds (``None``: it waits for
-            ``min_rows``).
+        min_rows: ``"free"``: the minimum number of rows of a call of the policy, if so many can
+            arrive.
+        max_rows: ``"free"``: the maximum number; ``None``: all.
+        deadline: ``"free"``: seconds after which the policy gets fewer than ``min_rows``;
+            ``None``: it waits for ``min_rows``.
         run_ahead: Rollouts that a row may be in front of the slowest.
         columns: Columns of a rollout, if not all rows.
         standby: The last so many environments are spares: they are reset ahead of need, and play
@@ -173,7 +175,7 @@ class Collector:
             word of ``numpy.random.SeedSequence((seed, n, k))``, so no result tells which
             environment played.
         background: Collect in a thread, from the first :meth:`collect` on.
-        queue: Rollouts that wait for :meth:`collect` in the background, at most.
+        queue: The maximum number of rollouts that wait for :meth:`collect` in the background.
         progress: ``True``: draw a progress bar for a rollout that takes longer than a second, if
             stderr is a terminal. A function: it is called after each call of the policy with the
             steps that the rollout has already, in all columns, and with ``T × N``; or with ended
@@ -381,15 +383,15 @@ class Collector:
         """Changes the policy between two of its calls.
 
         It waits for the call that is in progress, calls ``change``, and counts a version. So every
-        call of the policy sees one version. What acts must be no module that a learner changes in
-        place, but a copy:
+        call of the policy sees one version. The policy must not be a module that a learner
+        changes in place, but a copy:
         ``collector.update(lambda: actor.load_state_dict(learner.state_dict()))``.
 
         Args:
             change: Called once, in this thread; ``None`` only counts.
 
         Returns:
-            What :attr:`Rollout.policy_version` says of actions from now on.
+            The :attr:`Rollout.policy_version` of actions from now on.
 
         Raises:
             RuntimeError: The policy itself calls this method.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def one_line(name: str, parts: str, extras: Mapping[str, Any]) -> str:
-    """Returns the ``repr`` of recorded arrays: what they are, and the names of extras."""
+    """Returns the ``repr`` of recorded arrays, with the names of extras."""
     named = f", extras: {', '.join(extras)}" if extras else ""
     return f"{name}({parts}{named})"
 

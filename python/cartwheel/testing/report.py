@@ -57,4 +57,4 @@ class EnvCheckError(CartwheelError, AssertionError):
 
 
 class Unchecked(Exception):
-    """A check does not apply to an environment; the text says why."""
+    """A check does not apply to an environment; with the reason as text."""

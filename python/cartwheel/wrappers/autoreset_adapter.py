@@ -209,7 +209,7 @@ class AutoresetAdapter(WholeBatches):
         )
 
     def _shares(self, actions: Any, env_index: Any) -> tuple[Shares, Any]:
-        """Tells rows that are stepped from rows whose reset is due.
+        """Separates rows that are stepped from rows whose reset is due.
 
         Returns:
             The rows, and the actions of those that are stepped.
@@ -236,7 +236,7 @@ class AutoresetAdapter(WholeBatches):
 
     @contextlib.contextmanager
     def _recovering(self) -> Iterator[None]:
-        """If a call raises, whose results come to no caller, its other rows go on.
+        """Lets the other rows go on if a call raises, because its results are lost.
 
         Rows that the mode would have reset in the call are reset, those of an interrupted call by
         their next step.

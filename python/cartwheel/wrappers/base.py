@@ -402,7 +402,7 @@ def check_state(given: Any, like: dict[str, Any], lists: tuple[str, ...] = ()) -
     """Checks that a state is one of this wrapper.
 
     Args:
-        given: What ``set_wrapper_state`` was given.
+        given: The argument of ``set_wrapper_state``.
         like: The present state: dictionaries, arrays and numbers by name.
         lists: Names of entries in which the arrays may have any length.
 
@@ -449,8 +449,8 @@ class KeepsState:
     def set_wrapper_state(self, state: dict[str, Any]) -> None:
         """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
 
-        Restore the environments first: a reset and ``set_state`` begin episodes, which changes what
-        the wrapper knows.
+        Restore the environments first: a reset and ``set_state`` begin episodes, which changes the
+        state of the wrapper.
 
         Raises:
             ValueError: The state is not one of this wrapper. Nothing was changed.
@@ -459,7 +459,7 @@ class KeepsState:
         self._restore(state)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Goes on with a checked state."""
+        """Sets a checked state."""
         raise NotImplementedError
 
 
@@ -508,7 +508,7 @@ class WholeBatches(VectorWrapper):
 
         Args:
             envs: The wrapped environment.
-            need: What needs that, and what to do.
+            need: The reason and the remedy, for the error.
 
         Raises:
             ValueError: ``batch_size`` is below ``num_envs``.

@@ -145,8 +145,8 @@ class Batch:
 
         Returns:
             The places that show the first observation of the next episode, ascending, and those
-            among them whose final observations are known; ``None`` if there are none. And these
-            observations; ``None`` if none is known. They may be lost with a worker.
+            among them whose final observations are there; ``None`` if there are none. And these
+            observations; ``None`` without any. They may be lost with a worker.
         """
         if mode != AutoresetMode.SAME_STEP or self.rewards is None or not self.infos:
             return None, None

@@ -59,7 +59,7 @@ class NumpyToTorch(ConvertsArrays):
 
     Raises:
         gymnasium.error.DependencyNotInstalled: PyTorch is not installed.
-        RuntimeError: PyTorch knows no such device.
+        RuntimeError: PyTorch does not have the device.
     """
 
     _changes_steps = False

@@ -49,7 +49,7 @@ class TransformObservation(ObservationWrapper):
             observation gives the same result: rows that are left alone pass through it again.
         observation_space: The new space of a batch.
         single_observation_space: The new space of one environment. By default it is found from
-            ``observation_space``; with neither, the space stays what it was.
+            ``observation_space``; with neither, the space does not change.
 
     Raises:
         ValueError: The spaces contradict each other. From ``reset`` on: the result does not fit the

@@ -62,7 +62,7 @@ class Source:
         envs: The vector environment, possibly in wrappers of Gymnasium.
         autoreset_mode: Its autoreset mode.
         steps_rows: Whether some of its rows can be stepped apart: cartwheel's own can.
-        on_its_way: The batch that has not come through the wrappers yet, which end its way.
+        on_its_way: The batch that has not passed all wrappers yet; the last one clears it.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
@@ -248,10 +248,10 @@ class Source:
     # Results that are lost
 
     def lose_batch(self, error: BaseException, seen_by: int) -> None:
-        """A call raises: the batch that is on its way, if there is one, comes to no caller.
+        """A call raises: the batch on its way, if there is one, does not reach the caller.
 
         Args:
-            error: What is raised.
+            error: The exception.
             seen_by: How many wrappers have seen the batch, from the innermost on.
         """
         if self.on_its_way is not None:
@@ -324,7 +324,7 @@ class Source:
         self._unseen.lose(rows, begun, seen_by, seeded)
 
     def _lose_unknown(self, rows: Iterable[int]) -> None:
-        """Results were lost of which nothing is known."""
+        """Unknown results were lost."""
         numbers = np.fromiter(rows, np.int64)
         self._kinds.reset(numbers, None)  # whatever was expected of them
         self._kinds.lose(numbers, False)
@@ -414,7 +414,7 @@ class Source:
             return set()
 
     def rows_over(self) -> NDArray[np.int64]:
-        """The rows whose episode is over as the pool knows it; none where there is no pool."""
+        """Returns the rows whose episode is over in the pool; none without a pool."""
         return np.array([] if self._pool is None else self._pool.rows_over(), np.int64)
 
     # Checks

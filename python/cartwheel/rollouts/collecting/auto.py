@@ -35,7 +35,7 @@ class Auto:
     """Tries the orders that can gain and keeps the fastest.
 
     The first rollout, in lockstep, is not counted, because code is loaded and compiled in it. The
-    second says how long a step of all rows and a call of the policy take. If one of them could hide
+    second measures a step of all rows and a call of the policy. If one of them could hide
     a part of the other, or if rows could wait less for each other, ``groups`` and ``free`` play two
     rollouts each, and lockstep a third one. An order is changed only where every row is at the
     beginning of a rollout.
@@ -188,7 +188,7 @@ class Auto:
         LOGGER.info("the collector chose the order %r: %s", self.name, self.reason)
 
     def _switch(self, name: str, source: Source) -> None:
-        """Hands the rows over to another order."""
+        """Passes the rows to another order."""
         carry, shown = self._source.carry, self._source.shown
         assert carry is not None
         self._source.rest()

@@ -32,9 +32,9 @@ class Background:
     one without references is collected as garbage and its thread ends.
 
     Args:
-        collect: Returns the next rollout; in this thread it raises ``Stopped`` when ``actor`` says
-            so.
-        actor: Whose ``is_stopping`` ends the thread between two calls.
+        collect: Returns the next rollout; in this thread it raises ``Stopped`` when ``actor`` is
+            stopping.
+        actor: Its ``is_stopping`` ends the thread between two calls.
         most: Rollouts that may wait.
     """
 

@@ -222,7 +222,7 @@ class Standby:
     """The assignment of environments to rows, and of spares to their next episodes.
 
     Episode ``k`` of row ``n`` is reset with a seed that depends on ``seed``, ``n`` and ``k`` only.
-    So no result tells which environment played.
+    So results do not depend on the environment.
 
     Args:
         num_envs: Environments in all; the last ``standby`` of them are spares at first.

@@ -240,7 +240,7 @@ class Pipeline(abc.ABC):
 
     @abc.abstractmethod
     def _advance(self) -> None:
-        """Asks the policy once, or receives rows once."""
+        """Calls the policy once, or receives rows once."""
 
     def _permitted(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which rows may go on with their column, as far as ``run_ahead`` allows."""
@@ -329,7 +329,7 @@ class Pipeline(abc.ABC):
         self._is_whole = True
 
     def _pass(self, rows: NDArray[np.int64]) -> None:
-        """Sends steps that only reset; the policy is not asked, and the action is 0."""
+        """Sends steps that only reset; the policy is not called, and the action is 0."""
         if len(rows):
             self._send(rows, self._no_actions(len(rows)), {}, self._actor.version)
 

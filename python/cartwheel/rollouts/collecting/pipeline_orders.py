@@ -1,7 +1,7 @@
 """The two orders of a pipeline: free, and in groups.
 
-In the order ``"free"``, the policy is asked for whatever rows are done. In the order ``"groups"``,
-fixed groups of rows take turns: the same batches, whatever the timing.
+In the order ``"free"``, the policy is called with the rows that are done. In the order
+``"groups"``, fixed groups of rows take turns: the same batches, whatever the timing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Free(Pipeline):
     """No row waits for another, except for its pace.
 
     Args:
-        min_rows: The policy is asked for at least so many rows, if so many can come,
+        min_rows: The policy is called with at least so many rows, if so many can arrive,
         max_rows: and for at most so many;
         deadline: but for those that are there after so many seconds.
     """
@@ -76,7 +76,7 @@ class Free(Pipeline):
         return True
 
     def _play(self, rows: NDArray[np.int64]) -> None:
-        """Asks the policy for rows and sends its actions."""
+        """Calls the policy for rows and sends its actions."""
         self._send(rows, *self._ask(rows, self._observations(rows)))
 
 

@@ -52,7 +52,7 @@ class Actor:
         self.after_call: Callable[[], object] | None = None
         self.is_in_background = self.is_stopping = False
         self._lock = threading.Lock()
-        #: Held by an update, also while it waits: a thread that asks again and again lets it pass.
+        #: Held by an update, also while it waits: a thread that calls the policy lets it pass.
         self._entrance = threading.Lock()
         #: The thread that is in a call of the policy.
         self._caller: int | None = None
@@ -155,7 +155,7 @@ class Answers:
 
         Args:
             answer: What the policy returned.
-            count: The number of rows that it was asked for.
+            count: The number of rows of the call.
             step: The step of the rollout, for errors.
 
         Raises:
