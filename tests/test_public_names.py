@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel import returns, rollouts, testing, wrappers
 from cartwheel._internal import literals
 
 
@@ -148,6 +149,26 @@ def test_every_mode_name_in_the_types_is_accepted(name):
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, autoreset_mode=name)
     assert name.lower().replace("_", "") == envs.autoreset_mode.value.lower()
     envs.close()
+
+
+def public_signatures():
+    """Name and parameters of each public function and method, without EnvPool's interface."""
+    for module in (cartwheel, wrappers, rollouts, returns, testing):
+        for name in set(module.__all__) - {"__version__", "envpool"}:
+            kind = getattr(module, name)
+            for member in dir(kind) if inspect.isclass(kind) else [""]:
+                function = inspect.getattr_static(kind, member) if member else kind
+                function = getattr(function, "__func__", function)
+                is_public = not member.startswith("_") or member == "__init__"
+                if is_public and inspect.isfunction(function):
+                    yield f"{name}.{member}", set(inspect.signature(function).parameters)
+
+
+def test_rows_and_autoreset_modes_have_one_name_each():
+    synonyms = {"mode", "rows", "row", "env_ids", "env_indices", "indices", "done", "dones"}
+    found = {name: names & synonyms for name, names in public_signatures()}
+    assert len(found) > 200
+    assert {name: names for name, names in found.items() if names} == {}
 
 
 def test_a_value_outside_the_types_is_refused_with_the_allowed_values():

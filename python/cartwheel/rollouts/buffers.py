@@ -162,15 +162,15 @@ class Carry:
             lengths=np.zeros(num_envs, np.int64),
         )
 
-    def take(self, rows: NDArray[np.int64]) -> Carry:
-        """Returns the state of some rows."""
-        return Carry(**{name: part[rows] for name, part in vars(self).items()})
+    def take(self, index: NDArray[np.int64]) -> Carry:
+        """Returns the state of the rows at ``index``."""
+        return Carry(**{name: part[index] for name, part in vars(self).items()})
 
-    def replaced(self, rows: NDArray[np.int64], other: Carry) -> Carry:
-        """Returns the state in which some rows have the state of ``other``."""
+    def replaced(self, index: NDArray[np.int64], other: Carry) -> Carry:
+        """Returns the state in which the rows at ``index`` have the state of ``other``."""
         parts = {name: part.copy() for name, part in vars(self).items()}
         for name, part in vars(other).items():
-            parts[name][rows] = part
+            parts[name][index] = part
         return Carry(**parts)
 
 
