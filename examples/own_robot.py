@@ -1,4 +1,4 @@
-"""A robot of one's own learns to balance: each of 64 rows tries a policy.
+"""A custom robot learns to balance: each of 64 rows tries a policy.
 
 Run it with ``python examples/own_robot.py``; it takes some seconds. Needs MuJoCo.
 

@@ -15,13 +15,13 @@ from release import sbom, symbols
 from release.build import machine_paths
 from release.targets import ABI3, Target
 
-#: What every wheel says of its license and of its origin.
+#: Files of every wheel about its license and origin.
 DOCUMENTS = ("LICENSE-MIT", "LICENSE-APACHE", "NOTICE", ".cyclonedx.json", "py.typed", ".pyi")
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found in a wheel."""
+    """Findings about a wheel."""
 
     #: Bytes of the wheel, and of the extension module in it.
     wheel_size: int
@@ -56,7 +56,7 @@ def audit(wheel: Path, target: Target, abi: str) -> Audit:
 
 
 def wrong_tags(wheel: Path, target: Target, abi: str) -> list[str]:
-    """What pip reads from the name of the file, against the table."""
+    """The tags that pip reads from the file name, against the table."""
     tags = {str(tag) for tag in parse_wheel_filename(wheel.name)[3]}
     wanted = f"{abi}-{target.platform_tag}"
     return [] if wanted in tags else [f"tags {sorted(tags)} without {wanted}"]

@@ -12,7 +12,7 @@ from release import sbom
 from release.command import ROOT, output_of
 from release.targets import INTERPRETERS, Target
 
-#: Where the tools of the release are: maturin and zig.
+#: Folder of the tools of the release: maturin and zig.
 TOOLS = Path(sys.executable).parent
 #: Apart from the developer's builds, which have other flags and would be built anew after each.
 CARGO_TARGET_DIR = ROOT / "target" / "cross"

@@ -24,7 +24,7 @@ CHOSEN = {
     "tests/vector/test_infos_keep_their_structure.py": "infos as bytes in shared memory",
     "tests/vector/test_parity.py": "each executor in each autoreset mode: memfd, sockets, start",
 }
-#: What runs in addition where nothing is emulated, since emulation is about ten times slower.
+#: Additional tests where nothing is emulated, since emulation is about ten times slower.
 CHOSEN_NATIVELY = {
     PARITY: "all of it",
     "tests/native/test_threads.py": "futexes, threads and their stacks",

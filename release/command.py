@@ -7,6 +7,6 @@ ROOT = Path(__file__).parents[1]
 
 
 def output_of(*command: str) -> str:
-    """What a command prints, without the space around it."""
+    """The output of a command, stripped."""
     ran = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     return ran.stdout.strip()

@@ -33,7 +33,7 @@ LIBFFI_OPTIONS = (
     "--disable-multi-os-directory",
     "--disable-exec-static-tramp",  # it does not compile with clang
 )
-#: What `configure` would find out by running programs, which it cannot for another machine.
+#: Answers that `configure` gets by running programs, which it cannot do for another machine.
 KNOWN = (
     "ac_cv_file__dev_ptmx=yes",
     "ac_cv_file__dev_ptc=no",

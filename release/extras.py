@@ -15,7 +15,7 @@ import tomllib
 ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = ROOT / "target" / "extras"
 POLES = 'cartwheel.make_vec("cartwheel/CartPole-v1", 4, autoreset_mode="{}")'
-#: What uses the extra, after ``import cartwheel``. ``all`` does all that its parts do.
+#: Code that uses the extra, after ``import cartwheel``. ``all`` does all that its parts do.
 USES = {
     "ale": 'cartwheel.make_vec("ALE/Pong-v5", 2, executor="ale").reset(seed=1)',
     "bench": "import cv2, matplotlib",

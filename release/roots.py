@@ -29,7 +29,7 @@ class Root:
 
     name: str
     machine: str
-    #: What it has, for the table.
+    #: Its contents, for the table.
     libc: str
     #: The release of Debian that its packages are of.
     suite: str
@@ -44,7 +44,7 @@ class Root:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """The folder of the root."""
         return ROOTS / self.name
 
     @property

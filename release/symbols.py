@@ -1,6 +1,6 @@
-"""What an extension module asks of the system and of Python.
+"""Symbols that an extension module needs from the system and from Python.
 
-`auditwheel` (PyPA's) judges the symbols of manylinux and musllinux, `abi3audit` (Trail of Bits')
+`auditwheel` (PyPA's) checks the symbols of manylinux and musllinux, `abi3audit` (Trail of Bits')
 those of Python's stable ABI. LIEF reads what they leave out, and the modules of macOS.
 """
 
@@ -39,7 +39,7 @@ def outside_the_stable_abi(wheel: Path) -> list[str]:
 
 def of_linux(wheel: Path, module: bytes, target: Target) -> tuple[str, list[str]]:
     """The newest symbol of the C library that the module needs, and what is wrong with it."""
-    # Its judgment of symbols. Of libraries it knows only those that it finds on this machine.
+    # Its check of symbols. Of libraries it knows only those that it finds on this machine.
     command: list[str | Path] = [TOOLS / "auditwheel", "show", "--json", "--ldpaths", "/nowhere"]
     ran = subprocess.run([*command, wheel], capture_output=True, text=True, check=False)
     if ran.returncode:

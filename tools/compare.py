@@ -20,7 +20,7 @@ from release.command import ROOT, output_of
 from tools.instructions import counted, table
 
 FOLDER = ROOT / "target" / "compare"
-#: What a step may need more without a failure: hashes of addresses and the like.
+#: Tolerated growth of a step: hashes of addresses and the like differ.
 AT_MOST = 1.01
 
 

@@ -34,7 +34,7 @@ HEADER = ("fault", "executor", "the call", "names", "after", "`reset`", "`close`
 
 @dataclass
 class Outcome:
-    """What a program printed, and how it ended."""
+    """The output of a program, and its end."""
 
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     code: int | None = None

@@ -37,7 +37,7 @@ FEATURES = ("fma", "avx2", "avx512f")
 RESET_EVERY = 150
 #: The same for MuJoCo, where episodes of 1,000 steps have to come to their end.
 RESET_PHYSICS_EVERY = 1000
-#: What is played, and by how much the number of episodes is divided.
+#: Environments to play, and by how much the number of episodes is divided.
 CASES = [
     *((case, 1) for case in DEFAULTS),
     *((case, 10) for case in (*VARIANTS, *MUJOCO, *MUJOCO_FLOAT64)),
@@ -160,7 +160,7 @@ def row(mode, count):
 
 
 def headline(case):
-    """What the next lines of the table are about."""
+    """The subject of the next lines of the table."""
     keywords = ", ".join(f"{name}={value!r}" for name, value in case.keywords.items())
     actions = "" if case.dtype is None else f" {np.dtype(case.dtype)} actions"
     return f"{case.env_id} {keywords}".rstrip() + actions

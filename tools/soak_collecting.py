@@ -39,7 +39,7 @@ POLICY_RAISES, ENV_RAISES = 0.01, 0.002
 
 
 class PolicyError(Exception):
-    """What a policy raises at random."""
+    """An exception that a policy raises at random."""
 
 
 class Acts:

@@ -1,4 +1,4 @@
-"""What the missing GIL gives: the same steps on several Pythons, in processes that take turns.
+"""The effect of the missing GIL: the same steps on several Pythons, in processes that take turns.
 
     python -m tools.without_gil python3.14 python3.14t
 

@@ -50,8 +50,8 @@ BOUNDS: dict[str, list[tuple[int | slice, float, float]]] = {
     "Humanoid-v5": [(2, 1, 2)],
     "Hopper-v5": [(slice(2, None), -100, 100), (1, 0.7, math.inf), (2, -0.2, 0.2)],
 }
-"""Where an episode goes on: places of positions and velocities, and their bounds, as Gymnasium's
-environments have them by default."""
+"""Bounds of a running episode: places of positions and velocities, and their limits,
+as Gymnasium's environments have them by default."""
 
 
 class Task(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""Where the time of a step goes: microseconds per batch and per row, and the environment's own.
+"""The time of a step in parts: microseconds per batch and per row, and the environment's own.
 
 The environment does nothing, so the time is that of cartwheel (and of Python's call of the
 environment). Each line is a linear fit over batches of 1 to 64 rows: the time of an empty batch and

@@ -1,4 +1,4 @@
-"""What a batch costs the kernel: calls of ``futex`` and context switches, with 2 to 64 processes.
+"""Kernel costs of a batch: calls of ``futex`` and context switches, with 2 to 64 processes.
 
 The caller pauses before each batch for longer than workers poll, so every worker sleeps and has to
 be woken: the most that wake-ups can cost. Calls are counted by ``strace``, those of the calling

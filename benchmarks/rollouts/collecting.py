@@ -47,7 +47,7 @@ class DrawnActions:
 
 
 class Loop:
-    """What a program does without ``Collector``."""
+    """A program without ``Collector``."""
 
     def __init__(
         self, envs: cartwheel.NativeVectorEnv, policy: DrawnActions, mode: ModeName
@@ -91,7 +91,7 @@ class Loop:
 
 
 class Collected:
-    """What a program does with ``Collector``."""
+    """A program with ``Collector``."""
 
     def __init__(self, envs: cartwheel.NativeVectorEnv, policy: DrawnActions) -> None:
         """Allocates nothing."""

@@ -137,7 +137,7 @@ def against_lockstep(
 
 
 def rollout_ms(env_fn: EnvFn, policy: TimedPolicy) -> float:
-    """What a rollout in lockstep takes, in milliseconds: the median of five."""
+    """Milliseconds of a rollout in lockstep: the median of five."""
     lockstep = collecting("lockstep", policy).build([env_fn] * ROWS)
     rates = [lockstep.run(0.0) for _ in range(6)]
     lockstep.close()

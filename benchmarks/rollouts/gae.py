@@ -29,7 +29,7 @@ GAMMA, LAMBDA = 0.99, 0.95
 
 #: Rewards, values and next values, terminated and truncated flags; ``[T, N]``.
 Rollout = tuple[Any, Any, Any, Any, Any]
-#: Where advantages and returns are written, ``[T, N]``.
+#: Output of advantages and returns, ``[T, N]``.
 Pair = tuple[Any, Any]
 
 

@@ -29,7 +29,7 @@ def make_env() -> gym.Env[Any, Any]:
 
 
 def contender(name: str, make: Callable[[Sequence[EnvFn]], Any]) -> Contender:
-    """What ``make`` returns, stepped with random actions of ``int64``, as policies choose them."""
+    """The result of ``make``, stepped with random actions of ``int64``, as policies choose them."""
 
     def build(env_fns: Sequence[EnvFn]) -> VectorRunner:
         envs = make(env_fns)

@@ -51,7 +51,7 @@ class Page(HTMLParser):
 
 
 def faults(folder: Path) -> list[tuple[Path, str]]:
-    """What is wrong in a folder of pages: the page, and the fault."""
+    """The faults of a folder of pages: page and fault."""
     pages = {path: Page(path) for path in sorted(folder.rglob("*.html"))}
     found = []
     for path, page in pages.items():

@@ -30,7 +30,7 @@ GYMNASIUMS = re.compile(r"^ *from gymnasium\.vector import .*\bVectorEnv\b(?! as
 
 
 def places(target: str, inside: str | None) -> Iterator[str]:
-    """Where a name may be documented: as it is, in a module, or with a base class."""
+    """Possible names of a documented object: as it is, in a module, or with a base class."""
     owner, _, member = target.rpartition(".")
     owner = owner or inside or ""
     for value, names in public().values():

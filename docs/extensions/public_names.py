@@ -47,7 +47,7 @@ def is_documented(value: Any) -> bool:
 
 
 def faults(documented: set[str]) -> Iterator[str]:
-    """What the reference lacks, given the names that it has."""
+    """The faults of the reference, given the names that it has."""
     for value, names in public().values():
         shown = next((name for name in names if name in documented), None)
         if shown is None:

@@ -37,7 +37,7 @@ LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#])")
 
 
 def page_of(target: Path, docs: Path) -> Path:
-    """Where the site has a file or folder of the repository: a page, or the file itself."""
+    """The site's path of a file or folder of the repository: a page, or the file itself."""
     root = docs.parent
     folder = target
     while target.is_dir() and root in folder.parents:

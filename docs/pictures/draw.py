@@ -150,7 +150,7 @@ ORDERS = {"lockstep": [[0, 1, 2, 3]], "groups": [[0, 2], [1, 3]], "free": None}
 
 
 def orders() -> str:
-    """Who works when in each order: the policy and four rows."""
+    """Timelines of the policy and four rows in each order."""
     left, unit, pitch, height = 80, 21, 27, 23
     each = 6 * pitch + 10
     drawing = Drawing(left + END * unit + 4, 3 * each - 8, "Who works when, in each order")

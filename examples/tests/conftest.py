@@ -19,7 +19,7 @@ cartwheel.load_plugin(THERMOSTAT)
 
 
 def pytest_report_header():
-    """Where everything comes from: the virtual environment, not the sources."""
+    """The folder of the installed packages: the virtual environment, not the sources."""
     return [f"{module.__name__}: {module.__file__}" for module in (cartwheel, my_game, my_physics)]
 
 

@@ -1,4 +1,4 @@
-"""What every environment of the examples can, because cartwheel can: all of it through its id."""
+"""Abilities that every environment of the examples gets from cartwheel, through its id."""
 
 import subprocess
 import sys

@@ -41,7 +41,7 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a run has learned.
+    """The results of a run.
 
     Attributes:
         model: The trained model.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Exchange:
-    """What the threads share: the newest weights, and the rollouts that are complete."""
+    """Data that the threads share: the newest weights, and the rollouts that are complete."""
 
     def __init__(self, num_actors: int, weights: dict[str, Any]) -> None:
         """Lets each actor collect one rollout."""

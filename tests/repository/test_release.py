@@ -1,4 +1,4 @@
-"""What a release says in several places: its version, its oldest Python, its tools, its systems."""
+"""Facts that a release states in several places: version, oldest Python, tools, systems."""
 
 import importlib.metadata
 import re
