@@ -17,10 +17,12 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel import wrappers
 from tests.contract.model import (
     MODES,
     NEXT,
     OFF,
+    SAME,
     ChosenError,
     Place,
     PlainEnv,
@@ -46,6 +48,8 @@ class CollectorSubject:
         modes: The autoreset modes that it can have.
         episodes: Episodes of each row in a rollout that begins with a reset; 0: none does.
         executor: Of the environments, if an event needs no other one.
+        wrap: Wraps a vector environment; it is given the mode, too.
+        inside: The mode of the environments, if it is another one.
     """
 
     name: str
@@ -53,13 +57,31 @@ class CollectorSubject:
     modes: tuple[Any, ...] = MODES
     episodes: int = 0
     executor: str = "inline"
+    wrap: Any = None
+    inside: Any = None
 
     def __str__(self):
         return self.name
 
 
+def copied(envs, _mode):
+    """Rewards are changed, for all that the collector knows."""
+    return wrappers.TransformReward(
+        wrappers.RecordEpisodeStatistics(envs), lambda rewards: rewards.copy()
+    )
+
+
 SUBJECTS = [
     CollectorSubject("lockstep"),
+    CollectorSubject("lockstep in wrappers", wrap=copied),
+    CollectorSubject("until in wrappers", {"until": "all_done"}, episodes=1, wrap=copied),
+    CollectorSubject("an adapter", modes=(NEXT, SAME), wrap=wrappers.AutoresetAdapter, inside=OFF),
+    CollectorSubject(
+        "free in wrappers",
+        {"num_steps": 5, "order": "free", "run_ahead": 1},
+        executor="thread",
+        wrap=copied,
+    ),
     CollectorSubject("until", {"until": "all_done"}, episodes=1),
     CollectorSubject("num_episodes", {"num_episodes": 2 * NUM_ENVS}, episodes=2),
     CollectorSubject("recurrent", {"num_steps": 5, "recurrent": True}),
@@ -136,10 +158,11 @@ class CollectorPlay:
         def make():
             return PlainEnv(changes=changes, endless=limits is not None)
 
-        self.envs = cartwheel.VectorEnv(
-            [make] * NUM_ENVS, executor=executor, autoreset_mode=mode, **keywords
+        inner = cartwheel.VectorEnv(
+            [make] * NUM_ENVS, executor=executor, autoreset_mode=subject.inside or mode, **keywords
         )
-        self.inner = weakref.ref(self.envs)
+        self.envs = inner if subject.wrap is None else subject.wrap(inner, mode)
+        self.inner = weakref.ref(inner)
         #: Calls of the policy before one that raises; negative: none does.
         self.calls_until_failure = -1
         act = self._recurrent if "recurrent" in subject.keywords else self._policy
@@ -368,11 +391,13 @@ def env_index(play):
     play.collect(2)
 
 
-@event(modes=tuple(mode for mode in MODES if mode != OFF))
+@event(modes=(NEXT, SAME))
 def next_reset(play):
     """Kept until the row's next automatic reset."""
     play.collect(1)
     play.collector.pause()
+    if play.subject.inside == OFF:
+        return
     play.envs.next_reset(seed=[40], options={"length": 2}, env_index=[1])
     play.lives[1].kept = 40, 2
     play.collect(4)

@@ -59,6 +59,36 @@ def time_out_and_another_wait(play):
 
 
 @event(executor="thread")
+def time_out_in_recv(play):
+    """Nothing is lost."""
+    play.reset()
+    play.steps(2)
+    play.prepare(0)
+    if play.subject.sends:
+        play.order(0, play.gate.wait)
+        play.send([0, 1, 2])
+        play.recv_times_out()
+        play.gate.open()
+        play.recv(3)
+    play.steps(9)
+
+
+@event(executor="thread")
+def reset_of_rows_in_flight(play):
+    """It drops the results of all."""
+    play.reset()
+    play.steps(2)
+    play.prepare(0)
+    if play.subject.sends:
+        play.order(0, play.gate.wait)
+        play.send([0, 2])
+        play.recv_times_out()
+        play.gate.open()
+        play.reset_rows([0, 1])
+    play.steps(9)
+
+
+@event(executor="thread")
 def ctrl_c(play):
     play.reset()
     play.steps(3)

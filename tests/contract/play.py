@@ -250,6 +250,12 @@ class Play:
         with pytest.raises(TimeoutError):
             self.envs.step_wait(0.01)
 
+    def recv_times_out(self):
+        """A receipt that ends by time-out, likewise."""
+        self.gate.await_arrival()
+        with pytest.raises(TimeoutError):
+            self.envs.recv(0.01, min_rows=1)
+
     def interrupted(self):
         """A wait that ends by Ctrl-C, which an environment at the gate has sent."""
         with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come before the wait
