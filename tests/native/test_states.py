@@ -92,8 +92,8 @@ def test_a_state_that_does_not_fit_is_refused_and_no_row_changes():
         (taxi,) = taxis.get_state([0])
         before = envs.get_state()
         for bad, expected in [
-            (b"", "this is no state of a native environment"),
-            (b"pickled", "this is no state of a native environment"),
+            (b"", "this is not a state of a native environment"),
+            (b"pickled", "this is not a state of a native environment"),
             (state[:-1], "was cut or changed"),
             (state[:60] + b"?" + state[61:], "was cut or changed"),
             (taxi, "the state is of Taxi-v4, not of CartPole-v1"),

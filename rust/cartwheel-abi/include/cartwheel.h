@@ -468,7 +468,7 @@ uint32_t guarded(cartwheel_sink *error, Call &&call) noexcept {
     } catch (const std::exception &exception) {
         cartwheel_append(error, exception.what(), strlen(exception.what()));
     } catch (...) {
-        cartwheel_fail(error, "an exception that is no std::exception");
+        cartwheel_fail(error, "an exception that is not a std::exception");
     }
     return CARTWHEEL_PANICKED;
 }

@@ -166,5 +166,5 @@ fn exceptions_of_cpp_become_codes() {
     let found = run("tables.cpp", "c++", "-std=c++17", &program);
     assert_eq!(found[..9], sizes());
     assert_eq!(found[9], format!("{} too far", abi::PANICKED));
-    assert_eq!(found[10], "1 an exception that is no std::exception");
+    assert_eq!(found[10], "1 an exception that is not a std::exception");
 }

@@ -36,6 +36,7 @@ static MAX_CPUS: AtomicUsize = AtomicUsize::new(0);
 /// first call and by [`read_most_cpus`].
 pub fn usable_cpus() -> usize {
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // `Relaxed`: a number that every thread computes alike.
     let max = match MAX_CPUS.load(Ordering::Relaxed) {
         0 => read_most_cpus(),
         max => max,

@@ -21,14 +21,20 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failpoint {
     DieBeforeAck,
-    #[cfg_attr(not(feature = "failpoints"), expect(dead_code, reason = "nobody wraps the words"))]
+    #[cfg_attr(
+        not(feature = "failpoints"),
+        expect(dead_code, reason = "without failpoints, no code wraps the words")
+    )]
     DieBeforeAccess,
     DieBeforeCount,
     DieMidRow,
     DelayWake,
     DropWake,
     SpuriousWake,
-    #[cfg_attr(not(feature = "failpoints"), expect(dead_code, reason = "nobody wraps the words"))]
+    #[cfg_attr(
+        not(feature = "failpoints"),
+        expect(dead_code, reason = "without failpoints, no code wraps the words")
+    )]
     StopBeforeAccess,
 }
 
@@ -88,7 +94,7 @@ mod enabled {
             "stop_before_access" => Failpoint::StopBeforeAccess,
             _ => panic!("{VARIABLE} names a failpoint that there is not: {name}"),
         };
-        let from = from.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {from} is no count"));
+        let from = from.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {from} is not a count"));
         Set { failpoint, from, reached: AtomicU32::new(0) }
     }
 }

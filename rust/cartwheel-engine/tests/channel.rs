@@ -29,7 +29,7 @@ fn what_an_interrupt_keeps_from_being_sent_goes_first_later() {
     let (mut mine, mut its) = ends();
     for byte in 1..=3 {
         mine.post(byte.into(), &large(byte), Vec::new()).unwrap();
-        let error = mine.flush(None, &mut || true).unwrap_err(); // as nobody reads
+        let error = mine.flush(None, &mut || true).unwrap_err(); // as the other end does not read
         assert_eq!(error.kind(), ErrorKind::Interrupted);
         assert!(mine.has_unsent());
     }

@@ -197,7 +197,7 @@ fn a_late_wake_up_only_delays_the_step() {
 
 #[test]
 fn a_lost_wake_up_hangs_no_call() {
-    // Where nobody has to be woken, no step is late.
+    // Where no thread has to be woken, no step is late.
     let is_polled = cfg!(any(not(target_os = "linux"), feature = "portable"));
     let steps = if is_polled { "steps_with_spurious_wake_ups" } else { "steps_with_late_wake_ups" };
     assert!(ends_well(start(steps, "drop_wake")));

@@ -110,7 +110,7 @@ impl Env for Countdown {
         if action == 10 {
             return Err(Failure::new("ten is too much"));
         }
-        assert!(action != 9, "nine is no good");
+        assert!(action != 9, "nine is refused");
         self.left = if action == 8 { 0 } else { self.left - 1 };
         self.was_reset = false;
         Ok(Transition { reward: -self.penalty, terminated: self.left <= 0, truncated: false })
@@ -329,7 +329,7 @@ fn a_panic_fails_its_row_and_the_others_go_on() {
     let rows: Vec<usize> = batch.faults.iter().map(|fault| fault.row).collect();
     assert_eq!(rows, [1, 3]);
     let message = batch.faults[0].error.to_string();
-    assert_eq!(message, "the environment of row 1 panicked: nine is no good");
+    assert_eq!(message, "the environment of row 1 panicked: nine is refused");
     assert_eq!(batch.integers(0)[2], start[2] - 1);
     let refused = envs.step(&[0; 4]).map(|_| ()).unwrap_err();
     assert!(matches!(refused, Error::NeedsReset { rows } if rows == [1, 3]));

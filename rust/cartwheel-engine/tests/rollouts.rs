@@ -79,7 +79,7 @@ fn recorded(pool: &mut Pool, steps: usize) -> (Arc<RolloutLease>, Option<OwnedFd
         assert_eq!(call(pool, Call::Step), first + i64::try_from(step).unwrap());
     }
     pool.stop_recording();
-    // SAFETY: nobody uses the descriptor.
+    // SAFETY: the descriptor is not used.
     unsafe { made.into_parts() }
 }
 

@@ -11,7 +11,7 @@
 //!    each other.
 //! 3. A [`Four`] is 32 bytes, as four floats are, and all bits are valid in both.
 //!
-//! So whoever has one of the three may use these instructions. All functions are inlined into
+//! So code that has one of the three may use these instructions. All functions are inlined into
 //! [`Vectors::run`], which is compiled for them.
 #![expect(unsafe_code, reason = "instructions that not every processor has, see the invariants")]
 #![expect(clippy::unused_self, reason = "to have one of them is what matters (invariant 2)")]

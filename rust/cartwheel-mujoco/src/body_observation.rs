@@ -52,7 +52,7 @@ impl Parts {
     }
 }
 
-/// Refuses models that are no bodies with a free joint.
+/// Refuses models that are not bodies with a free joint.
 ///
 /// # Errors
 ///

@@ -36,7 +36,7 @@ unsafe extern "C-unwind" fn time() -> f64 {
         return 0.0;
     }
     // SAFETY: a clock, or null (invariant 1).
-    let before = unsafe { transmute::<*mut c_void, Option<Clock>>(BEFORE.load(Acquire)) };
+    let before = unsafe { transmute::<*mut c_void, Option<Clock>>(BEFORE.load(Acquire)) }; // pairs with `put_in`
     // SAFETY: as MuJoCo would call it (invariant 1).
     before.map_or(0.0, |before| unsafe { before() })
 }
@@ -45,12 +45,14 @@ unsafe extern "C-unwind" fn time() -> f64 {
 pub(crate) fn put_in(variable: &AtomicPtr<c_void>) {
     let (ours, found) = (OURS as *mut c_void, variable.load(Acquire));
     if !found.is_null() && found != ours {
+        // `Release` pairs with the `Acquire` in `time`: ours finds the clock to call, because the
+        // exchange, which puts ours in, comes after this store.
         BEFORE.store(found, Release);
         let _replaced = variable.compare_exchange(found, ours, AcqRel, Acquire);
     }
 }
 
-/// Puts the clock back that was there, unless somebody has replaced ours.
+/// Puts the clock back that was there, unless it was replaced.
 pub(crate) fn put_back(variable: &AtomicPtr<c_void>) {
     let _replaced =
         variable.compare_exchange(OURS as *mut c_void, BEFORE.load(Acquire), AcqRel, Acquire);

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. **Arrays** are `len` numbers that stay where they are as long as their row lives
-//!    ([`RowParts::new`](crate::RowParts::new)), and nobody else accesses them during a call to the row.
+//!    ([`RowParts::new`](crate::RowParts::new)), and no other code accesses them during a call to the row.
 #![expect(unsafe_code, reason = "arrays of a C library, see the invariants")]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(crate) struct Field {
     is_set: bool,
 }
 
-// SAFETY: whoever has the row has its arrays (invariant 1).
+// SAFETY: the owner of the row has its arrays (invariant 1).
 unsafe impl Send for Field {}
 
 impl Field {
@@ -75,7 +75,7 @@ impl Field {
 ///
 /// # Errors
 ///
-/// [`Error::BadParameter`] for another number of them, or for what is no number.
+/// [`Error::BadParameter`] for another number of them, or for what is not a number.
 pub(crate) fn set_numbers(numbers: &mut [f64], value: ParameterValue) -> Result<(), Error> {
     if value.parts().is_none_or(|parts| parts.len() != numbers.len()) {
         return Err(wrong(&format!("{} numbers", numbers.len()), &value));
@@ -99,7 +99,7 @@ impl Deref for Field {
 impl DerefMut for Field {
     #[inline]
     fn deref_mut(&mut self) -> &mut [f64] {
-        // SAFETY: as for `deref`.
+        // SAFETY: an array of this length, whose row is borrowed mutably (invariant 1).
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

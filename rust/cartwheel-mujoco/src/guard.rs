@@ -80,6 +80,7 @@ unsafe extern "C-unwind" fn on_error(message: *const c_char) {
         // SAFETY: a handler that was installed before ours gets what we got (invariants 1 and 3).
         return unsafe { before(message) };
     }
+    // `Release`, as every write of MuJoCo's variables here: MuJoCo reads them when it calls.
     installed.library.user_error().store(null_mut(), Release);
     // SAFETY: a C string (invariant 1). Without a handler this ends the process.
     unsafe { installed.library.raise_error(message) };
@@ -97,13 +98,13 @@ unsafe extern "C-unwind" fn on_warning(message: *const c_char) {
     }
     let Some(installed) = *installed() else { return };
     if let Some(before) = handler(installed.warning_before) {
-        // SAFETY: as for errors.
+        // SAFETY: a handler that was installed before ours gets what we got (invariants 1 and 3).
         return unsafe { before(message) };
     }
     // SAFETY: a C string (invariant 1).
     unsafe { installed.library.write_log(message) };
     let text = text(message);
-    // A closed stderr is no reason to fail.
+    // A closed stderr is not a reason to fail.
     drop(writeln!(std::io::stderr(), "WARNING: {text}\n"));
 }
 
@@ -135,6 +136,7 @@ fn variables(library: &Library) -> [&'static AtomicPtr<c_void>; 2] {
 }
 
 fn are_ours(library: &Library) -> bool {
+    // `Acquire` pairs with the exchanges in `put_in`: what they remembered is visible.
     variables(library).map(|variable| variable.load(Acquire)) == ours()
 }
 
@@ -172,7 +174,7 @@ fn put_in(installed: &mut Option<Installed>, library: &Library) {
         (library.user_error(), error, &mut installed.error_before),
         (library.user_warning(), warning, &mut installed.warning_before),
     ] {
-        let found = variable.swap(ours, AcqRel);
+        let found = variable.swap(ours, AcqRel); // pairs with the load in `are_ours`
         if found != ours {
             *before = found;
         }
@@ -210,7 +212,7 @@ impl Handlers {
 }
 
 impl Drop for Handlers {
-    /// With the last model, puts back what was there, unless somebody has replaced our handlers.
+    /// With the last model, puts back what was there, unless our handlers were replaced.
     fn drop(&mut self) {
         let mut slot = installed();
         let installed = slot.as_mut().expect("it was installed");

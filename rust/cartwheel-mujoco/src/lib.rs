@@ -1,7 +1,7 @@
 //! MuJoCo's environments, bit for bit as in Gymnasium 1.4.0, with the physics of the MuJoCo that the
 //! program has loaded.
 //!
-//! The crate links nothing. Whoever makes environments gives it the addresses of MuJoCo's functions
+//! The crate links nothing. The maker of environments passes it the addresses of MuJoCo's functions
 //! ([`Library`]), numbers that describe a model ([`Model`]), and a way to make the simulation of a
 //! row ([`RowParts`]); it gets a number, which is the option `_simulation` of the environments.
 //!

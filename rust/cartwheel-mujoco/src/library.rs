@@ -4,10 +4,10 @@
 //!
 //! # Invariants
 //!
-//! 1. **Addresses.** Whoever makes a [`Library`] promises that its addresses are those of the
+//! 1. **Addresses.** The caller of [`Library::new`] promises that its addresses are those of the
 //!    functions and variables of these names in one loaded MuJoCo, 3.2 or newer, which stays loaded.
 //! 2. **Physics.** A [`Physics`] is a model and a data that was made from it. Both live as
-//!    long as it does, and nobody else uses the data, or changes the model, during a call.
+//!    long as it does, and no other code uses the data, or changes the model, during a call.
 //! 3. **Guards.** MuJoCo's errors unwind out of a call, so every call is made in a guard
 //!    (`guard.rs`).
 #![expect(unsafe_code, reason = "calls a C library, see the invariants")]
@@ -197,7 +197,7 @@ impl Physics {
 
     #[inline]
     fn advance(&mut self, function: Advance) {
-        // SAFETY: a model and its data, which nobody else uses (invariants 1 and 2).
+        // SAFETY: a model and its data, which no other code uses (invariants 1 and 2).
         unsafe { function(self.model.as_ptr(), self.data.as_ptr()) }
     }
 

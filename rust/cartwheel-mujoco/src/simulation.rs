@@ -1,5 +1,5 @@
 //! `Simulation`: any model, without a task. Its observation is a list of arrays of MuJoCo's, one after
-//! the other; whoever steps it judges it.
+//! the other; its caller computes rewards and flags.
 //!
 //! | | |
 //! |---|---|

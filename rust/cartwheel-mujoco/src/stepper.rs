@@ -331,7 +331,7 @@ impl Stepper {
         check_timestep(timestep)?;
         let (init_qpos, init_qvel): (Vec<f64>, Vec<f64>) = State::load(state)?;
         let physics: Vec<f64> = State::load(state)?;
-        self.clear()?; // what is no part of a state, such as a stack that an error left
+        self.clear()?; // what is not part of a state, such as a stack that an error left
         if !self.physics.set_state(self.model.state_spec, &physics) {
             return Err(another_model());
         }

@@ -1,4 +1,4 @@
-//! Errors, warnings and handlers, with a small library in place of MuJoCo.
+//! Errors, warnings and handlers, with a small library instead of MuJoCo.
 #![expect(unsafe_code, reason = "handlers that C calls")]
 
 mod library;
@@ -44,14 +44,14 @@ thread_local! {
     static HEARD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Somebody else's handler.
+/// A handler of another program.
 unsafe extern "C-unwind" fn hear(message: *const c_char) {
     // SAFETY: a C string.
     let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
     HEARD.with_borrow_mut(|heard| heard.push(message));
 }
 
-fn somebody() -> *mut c_void {
+fn foreign_handler() -> *mut c_void {
     hear as Handler as *mut c_void
 }
 
@@ -95,10 +95,10 @@ fn a_warning_is_an_info_of_its_step() {
 #[test]
 fn handlers_that_were_there_get_what_is_not_a_rows_and_are_put_back() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    put(somebody());
+    put(foreign_handler());
     let registered = registered();
     let mut row = row(&registered);
-    assert!(there().iter().all(|&handler| handler != somebody()));
+    assert!(there().iter().all(|&handler| handler != foreign_handler()));
     raise(&ERROR, c"an error elsewhere");
     raise(&WARNING, c"a warning elsewhere");
     let heard = HEARD.take();
@@ -106,9 +106,9 @@ fn handlers_that_were_there_get_what_is_not_a_rows_and_are_put_back() {
     assert!(step(&mut row, 101.0).is_err());
     assert_eq!(HEARD.take(), [""; 0]);
     drop(registered);
-    assert!(there().iter().all(|&handler| handler != somebody()), "a row still needs ours");
+    assert!(there().iter().all(|&handler| handler != foreign_handler()), "a row still needs ours");
     drop(row);
-    assert_eq!(there(), [somebody(); 2]);
+    assert_eq!(there(), [foreign_handler(); 2]);
     put(null_mut());
 }
 
@@ -116,7 +116,7 @@ fn handlers_that_were_there_get_what_is_not_a_rows_and_are_put_back() {
 fn handlers_that_are_replaced_are_put_in_again_by_the_next_call() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut row = row(&registered());
-    for theirs in [null_mut(), somebody()] {
+    for theirs in [null_mut(), foreign_handler()] {
         put(theirs);
         assert!(step(&mut row, 101.0).is_err());
         row.reset(&mut Rng::from_seed(1), &NoOptions {}).unwrap();
@@ -124,7 +124,7 @@ fn handlers_that_are_replaced_are_put_in_again_by_the_next_call() {
     raise(&WARNING, c"elsewhere");
     assert_eq!(HEARD.take(), ["elsewhere"]);
     drop(row);
-    assert_eq!(there(), [somebody(); 2]);
+    assert_eq!(there(), [foreign_handler(); 2]);
     put(null_mut());
 }
 
@@ -132,9 +132,9 @@ fn handlers_that_are_replaced_are_put_in_again_by_the_next_call() {
 fn handlers_of_somebody_who_came_later_stay() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let registered = registered();
-    put(somebody());
+    put(foreign_handler());
     drop(registered);
-    assert_eq!(there(), [somebody(); 2]);
+    assert_eq!(there(), [foreign_handler(); 2]);
     put(null_mut());
 }
 

@@ -40,7 +40,7 @@ pub unsafe fn module(name: &'static CStr, plugin: &'static abi::Plugin) -> *mut 
         return null_mut();
     }
     let table = from_ref(plugin).cast_mut().cast();
-    // SAFETY: table and name are static (invariant 2); nobody writes through the pointer.
+    // SAFETY: table and name are static (invariant 2); no code writes through the pointer.
     let capsule = unsafe { PyCapsule_New(table, abi::CAPSULE.as_ptr(), None) };
     if capsule.is_null() {
         // SAFETY: the only reference to the module.

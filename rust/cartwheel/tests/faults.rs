@@ -238,7 +238,7 @@ fn a_kind_that_panics_or_fails_has_its_reason() {
         }
         assert_eq!(kind(id, r#"{"panics": "spaces"}"#).map(|_| ()), Err("panic in Spaces".into()));
         let bomb = kind(id, r#"{"panics": "new", "bomb": true}"#).map(|_| ());
-        assert_eq!(bomb, Err("a panic whose payload is no text".into()));
+        assert_eq!(bomb, Err("a panic whose payload is not text".into()));
     }
 }
 

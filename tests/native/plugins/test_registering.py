@@ -137,7 +137,7 @@ REFUSED = {
     "no id": ({"ID": "NULL"}, r"has no id for one of its environments"),
     "no default options": (
         {"DEFAULT_OPTIONS": '"[]"'},
-        r"has default options of counter/Counter-v0 that are no JSON obj",
+        r"has default options of counter/Counter-v0 that are not a JSON obj",
     ),
 }
 

@@ -242,7 +242,7 @@ impl Autoreset {
         }
     }
 
-    /// Settles a step of `rows` that may be repeated, in place of [`Autoreset::settle`]: counts the
+    /// Settles a step of `rows` that may be repeated, instead of [`Autoreset::settle`]: counts the
     /// step of rows whose episode goes on, adds their rewards to `sums`, and changes the commands of
     /// all other rows to [`RowCommand::Leave`]. Returns whether any row goes on. The last step of each
     /// row is settled by [`Autoreset::settle`], with the command that it had at first.

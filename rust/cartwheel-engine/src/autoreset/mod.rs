@@ -13,7 +13,7 @@
 //! # Commands and outcomes
 //!
 //! The machine works on columns, one byte or number for each row, and does not know how
-//! environments are called. It plans a [`RowCommand`] for each row, somebody carries the commands out
+//! environments are called. It plans a [`RowCommand`] for each row, its caller carries the commands out
 //! and collects their [`Outcomes`], and the machine settles these:
 //!
 //! ```text

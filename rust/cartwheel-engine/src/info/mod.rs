@@ -1,7 +1,7 @@
 //! Infos: what environments report besides observation, reward and flags.
 //!
 //! Each row has one dictionary of infos. The caller gets one dictionary of arrays for each batch; a
-//! mask beside each array says which rows had the key. Workers write a *stream* of records
+//! mask next to each array says which rows had the key. Workers write a *stream* of records
 //! ([`InfoWriter`]); the pool reads it ([`InfoReader`]) and gathers columns ([`InfoColumns`]). The
 //! stream is described in [`cartwheel_core::info`].
 

@@ -119,7 +119,8 @@ impl ActionArea {
         // last (invariant 5).
         unsafe { self.mapping.fill(from..rows_from + rows.end, tag.to_byte()) }
         if from != tags {
-            // SAFETY: as above.
+            // SAFETY: tags of rows, of which none is in flight; the pool alone accesses the one that was
+            // stored last (invariant 5).
             unsafe { self.mapping.fill(tags..rows_from, tag.to_byte()) }
         }
         let count = rows.len();

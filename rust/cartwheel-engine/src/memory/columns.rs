@@ -145,7 +145,8 @@ impl LeafColumns<'_> {
     /// As [`LeafColumns::bytes`].
     pub fn bytes_mut(&mut self, leaf: usize, rows: Range<usize>) -> &mut [u8] {
         let (first, bytes) = self.place(leaf, rows);
-        // SAFETY: as in `bytes`; `self` is borrowed mutably.
+        // SAFETY: inside the array of this leaf, which nothing else accesses (invariants 1 and 3), since
+        // `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(first, bytes) }
     }
 

@@ -19,6 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of beginnings and ends of forks so far (upper half), number of forks under way (lower
 /// half).
+///
+/// All accesses are `SeqCst`: a lease reads it after it took a slab and once more before it frees the
+/// slab, and these reads have one order with the beginnings and ends of forks. They are rare.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
 const COUNTED: u64 = 1 << 32;

@@ -37,16 +37,16 @@ impl FreeList {
 
     /// Pushes `number`, which must not be in the list.
     pub(crate) fn push(&self, number: u32) {
-        let mut head = self.head.load(Ordering::Relaxed);
+        let mut head = self.head.load(Ordering::Relaxed); // the exchange checks it
         loop {
-            self.next[number as usize].store(lower(head), Ordering::Relaxed);
+            self.next[number as usize].store(lower(head), Ordering::Relaxed); // published below
             // `Release` publishes `next[number]` and all accesses to the slab; it pairs with the
             // `Acquire` loads of the head in `pop`.
             match self.head.compare_exchange(
                 head,
                 pack(upper(head).wrapping_add(1), number),
                 Ordering::Release,
-                Ordering::Relaxed,
+                Ordering::Relaxed, // nothing is read because of a head that was missed
             ) {
                 Ok(_) => return,
                 Err(now) => head = now,
@@ -65,12 +65,12 @@ impl FreeList {
             if top == EMPTY {
                 return None;
             }
-            let below = self.next[top as usize].load(Ordering::Relaxed);
+            let below = self.next[top as usize].load(Ordering::Relaxed); // acquired with the head
             match self.head.compare_exchange(
                 head,
                 pack(upper(head).wrapping_add(1), below),
                 Ordering::Relaxed,
-                Ordering::Acquire,
+                Ordering::Acquire, // the next round reads the number below this head
             ) {
                 Ok(_) => return Some(top),
                 Err(now) => head = now,

@@ -12,19 +12,20 @@ impl Leases {
         Self(AtomicU32::new(0))
     }
 
-    /// The first lease on a slab that was just taken, so that nobody else has it.
+    /// The first lease on a slab that was just taken, so that it has no other holder.
     pub(crate) fn begin(&self) {
-        self.0.store(1, Ordering::Relaxed);
+        self.0.store(1, Ordering::Relaxed); // the lease is handed over by what publishes the slab
     }
 
     /// A further lease. The caller has one, which keeps the slab meanwhile.
     pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.fetch_add(1, Ordering::Relaxed); // it cannot be the last: the caller has one
     }
 
     /// Ends a lease; returns whether it was the last one.
     pub(crate) fn end(&self) -> bool {
-        // `Release`: what this lease read was read. `Acquire`: so was what the others read.
+        // `Release`: this lease has finished reading. `Acquire` pairs with the `Release` of the other
+        // leases' ends: so have they, before the last one frees the slab.
         self.0.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }

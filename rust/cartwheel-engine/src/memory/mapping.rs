@@ -54,7 +54,7 @@ impl Backing {
         let descriptor = self.descriptor.as_ref().map(OwnedFd::try_clone).transpose();
         let descriptor =
             descriptor.map_err(Error::os(format!("sharing memory ({})", self.name)))?;
-        let reserved = AtomicUsize::new(self.reserved.load(Ordering::Relaxed));
+        let reserved = AtomicUsize::new(self.reserved.load(Ordering::Relaxed)); // a number alone
         Ok(Self { name: self.name, descriptor, reserved })
     }
 
@@ -73,11 +73,11 @@ impl Backing {
             return Ok(());
         }
         platform::reserve(descriptor, range).map_err(Error::memory(self.name, bytes))?;
-        self.reserved.fetch_max(end, Ordering::Relaxed);
+        self.reserved.fetch_max(end, Ordering::Relaxed); // a number: the memory is the system's
         Ok(())
     }
 
-    /// Gives shared memory back to the system, whoever maps it, where the system can do that: its bytes are
+    /// Gives shared memory back to the system, even if workers map it, where the system can do that: its bytes are
     /// zeros from now on, or undefined. Private memory goes with its mapping.
     pub(crate) fn give_back(&self) {
         self.descriptor.iter().for_each(platform::give_back);
@@ -96,7 +96,8 @@ pub(crate) struct Mapping {
 // SAFETY: a mapping is plain memory without thread affinity; invariants 2 to 6 say which accesses
 // are allowed, and when.
 unsafe impl Send for Mapping {}
-// SAFETY: as for `Send`; `&Mapping` gives out only raw pointers and unsafe copies.
+// SAFETY: `&Mapping` gives out only raw pointers and unsafe copies, for which invariants 2 to 6 say
+// which accesses are allowed, and when.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -127,7 +128,7 @@ impl Mapping {
     ///
     /// # Safety
     ///
-    /// Whoever else has the memory mapped accesses it as the invariants say.
+    /// Other mappings of the memory are accessed as the invariants say.
     ///
     /// # Errors
     ///
@@ -161,13 +162,14 @@ impl Mapping {
     /// # Safety
     ///
     /// This process waits for nothing that another one writes, and no other thread of it reads the memory
-    /// meanwhile, unless [`platform::PARTS_AT_ONCE`] (invariant 8).
+    /// meanwhile, unless [`platform::MAKES_PRIVATE_AT_ONCE`] (invariant 8).
     ///
     /// # Errors
     ///
     /// [`Error::OutOfMemory`] or [`Error::Os`]; the memory stays shared then.
-    pub(crate) unsafe fn part(&self, backing: &Backing) -> Result<(), Error> {
+    pub(crate) unsafe fn make_private(&self, backing: &Backing) -> Result<(), Error> {
         let Some(descriptor) = backing.descriptor() else { return Ok(()) };
+        // `Relaxed`: it only decides which of two calls does the work.
         if self.is_private.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
@@ -262,7 +264,8 @@ impl Mapping {
     ) -> &'a mut [u8] {
         let source = self.at(offset..offset + into.len());
         let first = into.as_mut_ptr().cast::<u8>();
-        // SAFETY: as in `read`.
+        // SAFETY: the source is inside the mapping and, as the caller promises, not being written;
+        // `into` is a live Rust slice and so cannot overlap it.
         unsafe { source.as_ptr().copy_to_nonoverlapping(first, into.len()) };
         // SAFETY: all bytes were just written, and the slice borrows them.
         unsafe { std::slice::from_raw_parts_mut(first, into.len()) }

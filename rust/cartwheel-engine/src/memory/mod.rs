@@ -15,7 +15,7 @@
 //! 3. **Phases of a slab.** Free → filling by `SlabPool::acquire`; filling → leased when every
 //!    worker has acknowledged the task, or every place of the batch is committed; leased → free when
 //!    the last [`Lease`] is dropped. A batch in parts has a lease for each part: its places are leased
-//!    when they are committed, while other places of the slab may still be filling, and whoever has
+//!    when they are committed, while other places of the slab may still be filling, and a reader that has
 //!    the lease reads the places of its part only. Only the pool changes the phase, and a memory has one
 //!    pool in its life (invariant 9). A slab that a late or dead worker may still be filling is not
 //!    filled again: the pool is then waiting, broken or closed, and acquires no slab.
@@ -40,10 +40,10 @@
 //! 7. **Payload.** Every bit pattern of the payload is valid for the type it is read as: numbers
 //!    are copied as bytes, flags are read as `u8` and compared with zero, and nothing read from
 //!    shared memory is used as an index without a bounds check.
-//! 8. **Parting.** Slabs and rollouts are made private in place, by [`Sharing::part`], only where
+//! 8. **Parting.** Slabs and rollouts are made private in place, by [`Sharing::make_private`], only where
 //!    nothing waits any longer for what a worker writes: in a forked child, and when a pool has
 //!    ended its workers. Where another thread might read zeros meanwhile
-//!    (`platform::PARTS_AT_ONCE`), only in a forked child, before it starts a thread.
+//!    (`platform::MAKES_PRIVATE_AT_ONCE`), only in a forked child, before it starts a thread.
 //! 9. **Tokens.** A memory, with all its clones and attachments, has one pool; each worker has one
 //!    server, which is the pool itself where it steps the worker's rows. Both are the holders of
 //!    tokens that are made once and cannot be cloned, see `protocol/tokens.rs`. Only
@@ -55,7 +55,7 @@
 //! Code outside this crate cannot reach a control word, and reaches the other areas only through a
 //! [`Lease`] or a task. So safe code that embeds this crate cannot break these invariants. The
 //! descriptors of shared memory are `unsafe` to get, see
-//! [`Memory::descriptors`](crate::protocol::Memory::descriptors): whoever has one can write anywhere.
+//! [`Memory::descriptors`](crate::protocol::Memory::descriptors): a process that has one can write anywhere.
 //!
 //! Rust has no settled memory model between processes. The practical rule followed here is that
 //! control words are atomics, and that they order plain data between trusting processes. A worker

@@ -21,7 +21,7 @@ pub struct Plan {
     pub max_slabs: usize,
     /// Bytes for the infos of each shard.
     pub info_bytes: usize,
-    /// Whether each batch has the true next observation of every row, beside the observations.
+    /// Whether each batch has the true next observation of every row, in addition to the observations.
     pub dense_finals: bool,
 }
 

@@ -9,7 +9,7 @@
 //! Each rollout has a mapping of its own. It is made at the first request and handed to the workers
 //! before a task refers to it; later it is reused for rollouts of the same number of steps. If a new
 //! rollout is made while a few others are free, the one that was free for longest gives its memory
-//! back, and the new one gets its number; workers map the new memory in place of the old. Every
+//! back, and the new one gets its number; workers map the new memory instead of the old. Every
 //! batch is filled by one task, like a slab (and retired like one, see [`forks`](super::forks)),
 //! and is not filled again before the whole rollout is free. Final observations are not recorded: all
 //! batches share one place for them, which is read before the next task begins. The first batch is the exception: a
@@ -36,7 +36,7 @@ const ROLLOUT: u32 = 1 << 31;
 pub const MAX_STEPS: usize = u16::MAX as usize - 1;
 /// Maximum number of rollouts at once.
 const MAX_ROLLOUTS: usize = 1 << 15;
-/// Most rollouts that are kept for others of their length, beside those that somebody holds: a program has a few
+/// Most rollouts that are kept for others of their length, in addition to those that are held: a program has a few
 /// lengths that take turns.
 pub(super) const MAX_FREE: usize = 4;
 
@@ -59,14 +59,14 @@ impl RolloutMemory {
     /// # Safety
     ///
     /// As for [`Mapping::part`].
-    pub(super) unsafe fn part(&self) -> Result<(), Error> {
+    pub(super) unsafe fn make_private(&self) -> Result<(), Error> {
         // A lock in a forked child may be held by a thread that does not exist there.
         let Ok(mut backing) = self.backing.try_lock() else { return Ok(()) };
         // SAFETY: as the caller promises (invariant 8).
-        backing.take().map_or(Ok(()), |backing| unsafe { self.mapping.part(&backing) })
+        backing.take().map_or(Ok(()), |backing| unsafe { self.mapping.make_private(&backing) })
     }
 
-    /// Closes the descriptor of memory that stays shared with whoever maps it.
+    /// Closes the descriptor of memory that stays shared with the processes that map it.
     pub(super) fn close(&self) {
         drop(self.backing.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -83,7 +83,7 @@ impl RolloutMemory {
         self.layout.steps()
     }
 
-    /// Gives the memory back to the system, although workers still map it: nobody uses it any more.
+    /// Gives the memory back to the system, although workers still map it: it is not used any more.
     pub(super) fn give_back(&self) {
         let backing = self.backing.lock().unwrap_or_else(PoisonError::into_inner);
         backing.iter().for_each(Backing::give_back);
@@ -134,7 +134,7 @@ impl FreeRollouts {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Takes the one that nobody has held for longest.
+    /// Takes the one that has not been held for longest.
     pub(super) fn take_oldest(&self) -> Option<(usize, Arc<RolloutMemory>)> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         (!free.is_empty()).then(|| free.remove(0))
@@ -211,7 +211,7 @@ impl RolloutLease {
     /// A lease on a batch begins.
     pub(super) fn begin_reading(&self, batch: usize) {
         if batch == 0 {
-            self.reading_first.fetch_add(1, Ordering::Relaxed);
+            self.reading_first.fetch_add(1, Ordering::Relaxed); // by a thread that has a lease
         }
     }
 
@@ -226,7 +226,7 @@ impl RolloutLease {
 
     /// Whether safe code may be reading the first batch, which a reset is about to replace.
     pub(crate) fn is_first_read(&self) -> bool {
-        self.reading_first.load(Ordering::Acquire) > 0
+        self.reading_first.load(Ordering::Acquire) > 0 // pairs with `end_reading`
     }
 
     /// The rollout's number, by which workers know it.
@@ -281,7 +281,9 @@ impl Drop for RolloutLease {
             Err(_) => true,
         };
         // If an interrupt came before the recording began, some workers may not know the rollout.
+        // `Relaxed`: the last drop of the `Arc` acquires what was done with every other one.
         let is_known = self.recorded.load(Ordering::Relaxed);
+        // Pairs with the `Release` in `FreeRollouts::close`.
         if self.free.closed.load(Ordering::Acquire) {
             if !shared {
                 let all = 0..self.memory.mapping.len();

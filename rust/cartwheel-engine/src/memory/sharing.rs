@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::mapping::Backing;
 use super::slab::SlabMemory;
 use crate::error::Error;
-use crate::platform::{PARTS_AT_ONCE, process_id};
+use crate::platform::{MAKES_PRIVATE_AT_ONCE, process_id};
 
 /// The descriptors and rollouts of a pool's memory, in the process that made it.
 #[derive(Debug)]
@@ -31,13 +31,13 @@ impl Sharing {
     /// # Errors
     ///
     /// [`Error::OutOfMemory`] or [`Error::Os`] for the first mapping that stays shared.
-    pub fn part(&self) -> Result<(), Error> {
+    pub fn make_private(&self) -> Result<(), Error> {
         if self.owner == process_id() {
             return Ok(());
         }
         // SAFETY: a pool refuses every call in a forked child, so nothing waits there for what
         // workers write (invariant 8).
-        unsafe { self.part_now() }
+        unsafe { self.make_private_now() }
     }
 
     /// Makes slabs and rollouts private to this process when its pool ends, so that arrays which
@@ -49,24 +49,24 @@ impl Sharing {
     /// # Safety
     ///
     /// This process waits for nothing that a worker writes (invariant 8).
-    pub(crate) unsafe fn part_at_the_end(&self) {
-        if PARTS_AT_ONCE {
+    pub(crate) unsafe fn make_private_at_the_end(&self) {
+        if MAKES_PRIVATE_AT_ONCE {
             // SAFETY: as the caller promises.
-            let _ = unsafe { self.part_now() };
+            let _ = unsafe { self.make_private_now() };
         } else {
             self.slabs.all_rollouts().iter().for_each(|(_, rollout)| rollout.close());
         }
         self.slabs.forget_rollouts();
     }
 
-    /// As [`Sharing::part`], in any process.
+    /// As [`Sharing::make_private`], in any process.
     ///
     /// # Safety
     ///
     /// This process waits for nothing that a worker writes (invariant 8).
-    unsafe fn part_now(&self) -> Result<(), Error> {
+    unsafe fn make_private_now(&self) -> Result<(), Error> {
         let [.., slabs] = &self.backings;
         // SAFETY: as the caller promises.
-        unsafe { self.slabs.part(slabs) }
+        unsafe { self.slabs.make_private(slabs) }
     }
 }

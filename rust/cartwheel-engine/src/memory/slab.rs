@@ -14,7 +14,7 @@ use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
 
 /// Number of rows whose numbers are written together.
-const RECEIPTS_AT_ONCE: usize = 64;
+const IDS_AT_ONCE: usize = 64;
 
 /// The mapping of all slabs and the layout of each.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl SlabMemory {
         rollouts[index] = Some(memory);
     }
 
-    /// Forgets rollout `index`, which nobody holds.
+    /// Forgets rollout `index`, which is not held.
     pub(super) fn remove_rollout(&self, index: usize) {
         self.rollouts.write().unwrap_or_else(PoisonError::into_inner)[index] = None;
     }
@@ -74,13 +74,13 @@ impl SlabMemory {
     /// # Safety
     ///
     /// This process waits for nothing that a worker writes (invariant 8).
-    pub(super) unsafe fn part(&self, backing: &Backing) -> Result<(), Error> {
+    pub(super) unsafe fn make_private(&self, backing: &Backing) -> Result<(), Error> {
         // SAFETY: as the caller promises.
-        let slabs = unsafe { self.mapping.part(backing) };
+        let slabs = unsafe { self.mapping.make_private(backing) };
         // A lock in a forked child may be held by a thread that does not exist there.
         let Ok(rollouts) = self.rollouts.try_read() else { return slabs };
         // SAFETY: as the caller promises.
-        let part = |rollout: &Arc<RolloutMemory>| unsafe { rollout.part() };
+        let part = |rollout: &Arc<RolloutMemory>| unsafe { rollout.make_private() };
         rollouts.iter().flatten().map(part).fold(slabs, Result::and)
     }
 
@@ -189,7 +189,7 @@ impl SlabRows<'_> {
     /// When the row is not in this shard.
     pub fn write_zeros(&mut self, leaf: usize, row: usize) {
         let place = self.place(leaf, row);
-        // SAFETY: as in `write`.
+        // SAFETY: only this shard accesses the row while the slab is filling (invariant 4).
         unsafe { self.mapping().fill(place, 0) }
     }
 
@@ -231,12 +231,12 @@ impl SlabRows<'_> {
             };
             let (own, others) = value.split_at(to.len());
             *value = others;
-            // SAFETY: as in `write`.
+            // SAFETY: only this shard accesses the row while the slab is filling (invariant 4).
             unsafe { self.mapping().write(to.start, own) }
         }
         assert!(rest.is_none_or(<[u8]>::is_empty), "a final observation has only these leaves");
         let flag = [u8::from(value.is_some())];
-        // SAFETY: as in `write`.
+        // SAFETY: the row's own flag; only this shard accesses it while the slab is filling (invariant 4).
         unsafe { self.mapping().write(self.start + ended + row, &flag) }
     }
 
@@ -259,7 +259,8 @@ impl SlabRows<'_> {
         for (offset, bytes) in leaves.chain(columns).filter(|(_, bytes)| *bytes <= LEAF_ALIGN) {
             let first = start + offset;
             let places = first + self.rows.start * bytes..first + self.rows.end * bytes;
-            // SAFETY: as in `write`.
+            // SAFETY: rows of this shard, which accesses them alone while the slab is filling
+            // (invariant 4).
             unsafe { self.mapping().fill(places, 0) }
         }
     }
@@ -278,7 +279,7 @@ impl SlabRows<'_> {
             (layout.truncations_offset() + row, &[u8::from(transition.truncated)]),
             (layout.phases_offset() + row, &[phase as u8]),
         ] {
-            // SAFETY: as in `write`.
+            // SAFETY: only this shard accesses the row while the slab is filling (invariant 4).
             unsafe { self.mapping().write(start + offset, bytes) }
         }
     }
@@ -293,7 +294,7 @@ impl SlabRows<'_> {
         let lengths = self.start + layout.info_lengths_offset();
         let word = size_of::<u32>();
         let mut number = u32::try_from(row).expect("a pool has fewer than 2^32 rows");
-        let mut some = [[0; size_of::<u32>()]; RECEIPTS_AT_ONCE];
+        let mut some = [[0; size_of::<u32>()]; IDS_AT_ONCE];
         for first in self.rows.clone().step_by(some.len()) {
             let count = some.len().min(self.rows.end - first);
             for some in &mut some[..count] {
@@ -301,13 +302,13 @@ impl SlabRows<'_> {
                 number += 1;
             }
             let bytes = some[..count].as_flattened();
-            // SAFETY: as in `write`.
+            // SAFETY: claimed places, which this shard accesses alone (invariant 4).
             unsafe { self.mapping().write(numbers + first * word, bytes) }
         }
         let places = lengths + self.rows.start * word..lengths + self.rows.end * word;
-        // SAFETY: as in `write`.
+        // SAFETY: claimed places, which this shard accesses alone (invariant 4).
         unsafe { self.mapping().fill(places.clone(), 0) }
-        // SAFETY: as in `write`.
+        // SAFETY: the first of these places (invariant 4).
         unsafe { self.mapping().write(places.start, &infos_at.to_word().to_ne_bytes()) }
     }
 }

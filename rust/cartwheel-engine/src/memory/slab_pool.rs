@@ -111,12 +111,12 @@ impl SlabPool {
 
     /// Number of slabs that are backed by memory, including the scratch slabs.
     pub fn reserved(&self) -> usize {
-        self.reserved.load(Ordering::Relaxed) as usize
+        self.reserved.load(Ordering::Relaxed) as usize // a statistic
     }
 
     /// Number of slabs that are leased or being filled.
     pub fn leased(&self) -> usize {
-        self.in_use.load(Ordering::Relaxed) as usize
+        self.in_use.load(Ordering::Relaxed) as usize // a statistic
     }
 
     /// A slab to fill: the one that was released last, otherwise a new one, otherwise a scratch
@@ -134,7 +134,7 @@ impl SlabPool {
         let slab = self.free.pop().or_else(|| self.grow(backing)).or_else(|| self.take_scratch());
         let slab = slab.ok_or_else(|| Error::SlabsHeld { slabs: self.reserved() })?;
         let taken = backing.descriptor().map(|_| Moment::now());
-        self.in_use.fetch_add(1, Ordering::Relaxed);
+        self.in_use.fetch_add(1, Ordering::Relaxed); // a statistic: the free list orders slabs
         self.leases[slab as usize].begin();
         Ok(Lease { pool: Arc::clone(self), slab, places: None, rollout: None, taken, reads: true })
     }
@@ -212,7 +212,7 @@ impl SlabPool {
     /// Reserves one more slab, unless the limit is reached or no memory is left. Both mean that the
     /// caller keeps too many batches, and gets copies from now on.
     fn grow(&self, backing: &Backing) -> Option<u32> {
-        let slab = self.reserved.load(Ordering::Relaxed);
+        let slab = self.reserved.load(Ordering::Relaxed); // written below only
         if slab >= self.memory.limit {
             return None;
         }
@@ -396,7 +396,8 @@ impl Lease {
     /// As [`Lease::read`].
     pub fn read_new<'a>(&self, offset: usize, into: &'a mut [MaybeUninit<u8>]) -> &'a mut [u8] {
         let (mapping, start) = self.source(offset, into.len());
-        // SAFETY: as in `read`.
+        // SAFETY: the places of the lease are committed, so no worker writes them (invariant 3); of a
+        // batch in parts no other places are read, as was checked.
         unsafe { mapping.read_new(start, into) }
     }
 
@@ -425,12 +426,13 @@ impl Drop for Lease {
         if !self.pool.leases[self.slab as usize].end() {
             return;
         }
-        self.pool.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.pool.in_use.fetch_sub(1, Ordering::Relaxed); // a statistic
         match self.pool.scratch_busy.get(self.slab as usize) {
-            // Pairs with the `Acquire` in `SlabPool::acquire`.
+            // `Release` pairs with the `Acquire` in `SlabPool::take_scratch`: the copy was read.
             Some(busy) => busy.store(false, Ordering::Release),
             None if self.taken.is_some_and(Moment::forked_since) => {} // a forked child may read it
-            // Shared memory is private by now, which gives nothing back.
+            // Shared memory is private by now, which gives nothing back. `Acquire` pairs with the
+            // `Release` in `SlabPool::close`.
             None if self.taken.is_none() && self.pool.closed.load(Ordering::Acquire) => {
                 self.pool.give_back(self.slab);
             }

@@ -1,4 +1,4 @@
-//! Initial states that resets load in place of the environments' own resets.
+//! Initial states that resets load instead of the environments' own resets.
 //!
 //! ```text
 //! cached := state length u32, state (see `RowState`), kind u8, info, sum u64
@@ -78,7 +78,7 @@ impl CachedState {
     /// [`Error::BadState`] as for [`RowState::read`].
     pub fn read(kind: &EnvKind, bytes: &[u8]) -> Result<Self, Error> {
         let bad =
-            || Error::BadState("this is no cached state, or it was cut or changed".to_owned());
+            || Error::BadState("this is not a cached state, or it was cut or changed".to_owned());
         let whole = |end: &usize| bytes[*end..] == hash(&bytes[..*end]).to_le_bytes();
         let end = bytes.len().checked_sub(8).filter(whole).ok_or_else(bad)?;
         let (length, rest) = bytes[..end].split_at_checked(4).ok_or_else(bad)?;

@@ -19,7 +19,7 @@ use crate::wake::Op;
 const TOGETHER: Duration = Duration::from_micros(20);
 /// Maximum number of rows that are stepped together.
 const MAX_ROWS: usize = 256;
-/// Number of slow resets that are no accident.
+/// Number of slow resets that are not an accident.
 const MIN_SLOW_RESETS: usize = 3;
 /// One in this many times is measured, where rows are stepped together.
 const SAMPLED: u32 = 8;

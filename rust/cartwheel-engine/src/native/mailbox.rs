@@ -242,14 +242,14 @@ impl Mailbox {
 
     /// Whether anything was left for automatic resets.
     pub(super) fn has_next_resets(&self) -> bool {
-        self.has_next_resets.load(Ordering::Relaxed)
+        self.has_next_resets.load(Ordering::Relaxed) // acquired with the row's step
     }
 
     pub(super) fn take_next_reset(&self, row: usize) -> Option<(RowReset, Option<ResetOptions>)> {
         let mut contents = self.contents();
         let taken = contents.next_resets.remove(&row);
         if contents.next_resets.is_empty() {
-            self.has_next_resets.store(false, Ordering::Relaxed);
+            self.has_next_resets.store(false, Ordering::Relaxed); // under the lock, by the shard itself
         }
         taken
     }

@@ -1,6 +1,6 @@
 //! Rows that were sent and carried out before they get their places in a batch.
 //!
-//! A row's place is claimed when its result is there, so a row that is slow holds nobody's batch:
+//! A row's place is claimed when its result is there, so a row that is slow holds up no batch:
 //! neither its step nor a reset that follows it.
 
 use std::ops::Range;

@@ -67,13 +67,13 @@ impl RowState {
     ///
     /// # Errors
     ///
-    /// [`Error::BadState`] when the bytes are no state, were cut or changed, or are the state of
+    /// [`Error::BadState`] when the bytes are not a state, were cut or changed, or are the state of
     /// another kind of environment or of other options.
     pub fn read(kind: &EnvKind, bytes: &[u8]) -> Result<Self, Error> {
         let bad = |what: String| Err(Error::BadState(what));
         let (start, id, options) = (MAGIC.len(), kind.table().id(), kind.options());
         if !bytes.starts_with(MAGIC) {
-            return bad("this is no state of a native environment".to_owned());
+            return bad("this is not a state of a native environment".to_owned());
         }
         let mut reader = Reader(&bytes[start..]);
         let version = reader.u32();

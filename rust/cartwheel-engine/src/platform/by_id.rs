@@ -42,7 +42,7 @@ pub(crate) struct ById {
 }
 
 impl ById {
-    /// Watches a process that is alive, or that nobody has waited for.
+    /// Watches a process that is alive, or that has not been waited for.
     pub(crate) fn watch(pid: Pid) -> io::Result<Self> {
         let process = Self { pid, ended: AtomicBool::new(false) };
         if is_gone(pid) { Err(Errno::SRCH.into()) } else { Ok(process) }
@@ -71,7 +71,7 @@ impl ById {
 
 /// Whether there is no such process, or it is a child of this one that has ended.
 fn has_ended(pid: Pid) -> bool {
-    // `NOWAIT`: whoever started the child still gets its exit code.
+    // `NOWAIT`: the process that started the child still gets its exit code.
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     match rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options)) {
         Ok(status) => status.is_some(),
@@ -145,7 +145,7 @@ mod tests {
         assert!(process.wait(LONG));
         assert_eq!(child.wait().expect("it is still there").code(), Some(7));
         assert!(process.wait(Duration::ZERO));
-        process.kill(); // nobody: the id may be another process's by now
+        process.kill(); // kills no process: the id may be another one's by now
     }
 
     #[test]

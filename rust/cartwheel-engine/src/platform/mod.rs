@@ -12,7 +12,7 @@
 //! 1. An address that is given back or replaced here is the caller's: a whole mapping made by `pages`,
 //!    of this length, into which nothing else maps; where pages are given back, a part of one.
 //! 2. While memory is made private, no other thread of this process reads or writes it, unless
-//!    [`PARTS_AT_ONCE`]. What other processes write meanwhile has no meaning here.
+//!    [`MAKES_PRIVATE_AT_ONCE`]. What other processes write meanwhile has no meaning here.
 
 mod by_id;
 mod floats;
@@ -39,11 +39,11 @@ pub use floats::with_standard_floats;
 pub(crate) use pages::{Access, Behind, give_back_pages, map, unmap};
 pub(crate) use rights::{prepare_socket, receive_descriptor, send_bytes, send_descriptor};
 pub use scope::Scope;
-pub use system::{NAME, process_id};
 pub(crate) use system::{
-    PARTS_AT_ONCE, Process, give_back, held_bytes, make_private, make_shared, move_to_cpu,
+    MAKES_PRIVATE_AT_ONCE, Process, give_back, held_bytes, make_private, make_shared, move_to_cpu,
     pin_to_cpu, reserve, sleep, wait, wait_for_parent, wake, wake_up,
 };
+pub use system::{NAME, process_id};
 pub use thread_exit::{hang, hang_on_exit};
 
 use std::io;

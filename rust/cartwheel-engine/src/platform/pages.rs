@@ -113,7 +113,8 @@ pub(crate) unsafe fn give_back_pages(start: NonNull<u8>, bytes: usize) {
         // SAFETY: the pages are in the caller's range, whose contents are not needed.
         let removed = unsafe { madvise(first, whole, Advice::LinuxRemove) };
         if removed.is_err() {
-            // Private memory has no file from which to remove pages. SAFETY: as above.
+            // Private memory has no file from which to remove pages.
+            // SAFETY: the pages are in the caller's range, whose contents are not needed.
             let _ = unsafe { madvise(first, whole, Advice::LinuxDontNeed) };
         }
     }

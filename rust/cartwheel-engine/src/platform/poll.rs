@@ -20,7 +20,7 @@ const MAX_SLICE: Duration = Duration::from_millis(1);
 
 /// Sleeps while `word` is `expected`, for at most `timeout`.
 ///
-/// The word is only compared: whoever acts upon it loads it again, with an order.
+/// The word is only compared: code that acts upon it loads it again, with an order.
 pub(super) fn word(word: &AtomicU32, expected: u32, timeout: Duration) {
     until(timeout, || word.load(Ordering::Relaxed) != expected);
 }
@@ -73,6 +73,6 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(3600));
         word(&changed, 2, Duration::from_millis(1));
         assert!(began.elapsed() >= Duration::from_millis(1));
-        assert!(!until(Duration::ZERO, || false), "no time is no sleep");
+        assert!(!until(Duration::ZERO, || false), "without time, it does not sleep");
     }
 }

@@ -23,8 +23,8 @@ pub const NAME: &str = "portable";
 /// Whether other threads may read memory while it is made private. Here they might read zeros.
 ///
 /// So a pool that is closed does not make its memory private: arrays that outlive it are shared with
-/// children that are forked later, and with nobody else.
-pub(crate) const PARTS_AT_ONCE: bool = false;
+/// children that are forked later, and with no other process.
+pub(crate) const MAKES_PRIVATE_AT_ONCE: bool = false;
 
 /// The id of this process. On macOS a load: the C library keeps it.
 pub fn process_id() -> u32 {
@@ -36,7 +36,7 @@ pub(crate) fn wait(word: &AtomicU32, _scope: Scope, expected: u32, timeout: Dura
     poll::word(word, expected, timeout);
 }
 
-/// Nobody has to be woken: every sleeper looks at its word.
+/// No sleeper has to be woken: every one looks at its word.
 pub(crate) fn wake(_word: &AtomicU32, _scope: Scope) {}
 
 /// Sleeps until `is_over`, for at most `timeout`. Does not look at the event count: it changes when others
@@ -107,7 +107,7 @@ pub(crate) unsafe fn make_private(
     unsafe { rustix::mm::mmap_anonymous(address, bytes, READ_WRITE, flags) }?;
     // SAFETY: it was just mapped (invariant 1).
     unsafe { keep_out_of_core_dumps(address, bytes) };
-    // SAFETY: as above, and the memory is private now.
+    // SAFETY: `used` bytes are in the vector and in the mapping, which is private now.
     unsafe { start.as_ptr().copy_from_nonoverlapping(copy.as_ptr(), used) };
     Ok(())
 }

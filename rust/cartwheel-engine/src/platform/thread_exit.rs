@@ -17,7 +17,7 @@
 )]
 
 /// Makes the calling thread hang forever where it would end by `pthread_exit` or `pthread_cancel`, if
-/// `hangs` says so at that moment. That a thread returns from its first function is no such end.
+/// `hangs` says so at that moment. That a thread returns from its first function is not such an end.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn hang_on_exit(hangs: fn() -> bool) {
     if !glibc::IS_REGISTERED.get() {

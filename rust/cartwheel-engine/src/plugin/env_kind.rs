@@ -34,7 +34,7 @@ pub struct EnvKind {
 
 // SAFETY: a kind may be called by several threads at once (invariant 3).
 unsafe impl Send for EnvKind {}
-// SAFETY: as for `Send`.
+// SAFETY: a kind may be called by several threads at once (invariant 3).
 unsafe impl Sync for EnvKind {}
 
 impl fmt::Debug for EnvKind {
@@ -76,7 +76,7 @@ impl EnvKind {
         unsafe { Self::from_made(table, options, made) }
     }
 
-    /// The kind that this table made from options which are no JSON; `options` names them.
+    /// The kind that this table made from options which are not JSON; `options` names them.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl EnvKind {
         let Description { observation, observation_nodes, action, action_nodes, .. } = description;
         // SAFETY: nodes and texts are valid until the kind is freed (abi 2).
         let observation = unsafe { space(observation, observation_nodes) };
-        // SAFETY: as above.
+        // SAFETY: the nodes of the other space, valid until the kind is freed (abi 2).
         let action = unsafe { space(action, action_nodes) };
         let of = |what: &'static str| move |why: String| format!("the {what} space {why}");
         self.spaces = Spaces {
@@ -141,10 +141,10 @@ impl EnvKind {
                 .map_err(|what| self.broken(what))?,
             action: action.map_err(of("action")).map_err(|what| self.broken(what))?,
         };
-        // SAFETY: as above.
+        // SAFETY: texts, valid until the kind is freed (abi 2).
         let parameters = unsafe { texts(description.parameters, description.num_parameters) };
         self.parameters = parameters.map_err(|what| self.broken(what))?;
-        // SAFETY: as above.
+        // SAFETY: texts, valid until the kind is freed (abi 2).
         let modes = unsafe { texts(description.render_modes, description.num_render_modes) };
         self.render_modes = modes.map_err(|what| self.broken(what))?;
         if !description.action_floats.is_null() {

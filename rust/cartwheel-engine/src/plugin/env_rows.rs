@@ -30,7 +30,7 @@ pub(crate) struct EnvRows {
     error: Bytes,
 }
 
-// SAFETY: rows are called by whoever borrows them mutably, on any thread (invariant 3).
+// SAFETY: rows are called by the code that borrows them mutably, on any thread (invariant 3).
 unsafe impl Send for EnvRows {}
 
 impl fmt::Debug for EnvRows {
@@ -220,7 +220,7 @@ impl EnvRows {
         let get = get.ok_or("the environment tells no parameter")?;
         let mut value = Bytes::new();
         let lent = value.lend(|value| {
-            // SAFETY: as in `replace`.
+            // SAFETY: a function of the table with its own rows and sinks (invariants 2 and 3).
             self.call(row, |rows, error| unsafe { get(rows, row, number, value, error) })
         });
         lent.and_then(|got| got)?;
@@ -241,7 +241,7 @@ impl EnvRows {
         let set = self.kind.table().functions.parameter_set;
         let set = set.ok_or("the environment lets no parameter be set")?;
         let (bytes, len) = (value.as_ptr(), value.len());
-        // SAFETY: as in `replace`.
+        // SAFETY: a function of the table with its own rows and sinks (invariants 2 and 3).
         self.call(row, |rows, error| unsafe { set(rows, row, number, bytes, len, error) })
     }
 
@@ -255,7 +255,7 @@ impl EnvRows {
         let save = save.ok_or("the environment cannot be saved")?;
         let mut state = Bytes::new();
         let lent = state.lend(|state| {
-            // SAFETY: as in `replace`.
+            // SAFETY: a function of the table with its own rows and sinks (invariants 2 and 3).
             self.call(row, |rows, error| unsafe { save(rows, row, state, error) })
         });
         lent.and_then(|saved| saved)?;
@@ -271,7 +271,7 @@ impl EnvRows {
         let load = self.kind.table().functions.row_load;
         let load = load.ok_or("the environment cannot be restored")?;
         let (bytes, len) = (state.as_ptr(), state.len());
-        // SAFETY: as in `replace`.
+        // SAFETY: a function of the table with its own rows and sinks (invariants 2 and 3).
         self.call(row, |rows, error| unsafe { load(rows, row, bytes, len, error) })
     }
 
@@ -293,7 +293,7 @@ impl EnvRows {
         let lent = bytes.lend(|sink| {
             frame.bytes = sink;
             let frame = &raw mut frame;
-            // SAFETY: as in `replace`.
+            // SAFETY: a function of the table with its own rows and sinks (invariants 2 and 3).
             self.call(row, |rows, error| unsafe { render(rows, row, mode, frame, error) })
         });
         lent.and_then(|drawn| drawn)?;

@@ -21,11 +21,11 @@
 //! say what the host does.
 //!
 //! 1. **Tables.** Only bytes that a table's size covers are read, at registration, into a copy whose
-//!    other bytes are zeros: absent functions are null. Whoever registers a table promises that it
+//!    other bytes are zeros: absent functions are null. The code that registers a table promises that it
 //!    and its texts are static, and that its functions keep the contract.
 //! 2. **Handles.** A kind, its rows and its options of a reset are made, used and freed by functions
 //!    of one table. Rows and options keep their kind alive. Each is freed once, and not used later.
-//! 3. **Threads.** Rows are called by whoever borrows them mutably; a kind is called by several
+//! 3. **Threads.** Rows are called by the code that borrows them mutably; a kind is called by several
 //!    threads (abi 4).
 //! 4. **Forks.** Nothing is called in a process other than the one that made the handle (abi 5).
 //! 5. **Arrays.** The arrays of a batch have one entry for each of its rows, and are borrowed for the

@@ -1,5 +1,8 @@
 //! The tables of this process.
-#![expect(unsafe_code, reason = "whoever registers promises, see the invariants of the module")]
+#![expect(
+    unsafe_code,
+    reason = "the code that registers promises, see the invariants of the module"
+)]
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -23,7 +23,7 @@ struct Parsed {
 
 // SAFETY: options of a reset are read by any number of threads, as a kind is (invariant 3).
 unsafe impl Send for Parsed {}
-// SAFETY: as for `Send`.
+// SAFETY: options of a reset are read by any number of threads, as a kind is (invariant 3).
 unsafe impl Sync for Parsed {}
 
 impl fmt::Debug for ResetOptions {

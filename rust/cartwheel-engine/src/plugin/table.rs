@@ -65,7 +65,8 @@ impl Required {
 // SAFETY: the pointers in a table point at static text, and its functions may be called by any
 // thread (invariants 1 and 3).
 unsafe impl Send for EnvTable {}
-// SAFETY: as for `Send`; nothing writes to a table.
+// SAFETY: nothing writes to a table, and its functions may be called by any thread (invariants 1
+// and 3).
 unsafe impl Sync for EnvTable {}
 
 impl EnvTable {
@@ -179,7 +180,7 @@ pub(super) unsafe fn read(plugin: *const Plugin, source: &str) -> Result<Vec<Env
     // SAFETY: every table begins with its size (abi 1).
     let size = unsafe { plugin.cast::<usize>().read() };
     if size < offset_of!(Plugin, needs_minor) {
-        return Err(bad(format!("this is no table of a plugin: its size is {size} bytes")));
+        return Err(bad(format!("this is not a table of a plugin: its size is {size} bytes")));
     }
     // SAFETY: the table has `size` bytes, and consists of numbers and pointers.
     let head = unsafe { copied(plugin, size) };
@@ -187,7 +188,7 @@ pub(super) unsafe fn read(plugin: *const Plugin, source: &str) -> Result<Vec<Env
     let name =
         unsafe { text(head.name, "name") }.map_err(|what| bad(format!("a plugin {what}")))?;
     let of_plugin = |what: String| bad(format!("plugin {name} {what}"));
-    // SAFETY: as for the name.
+    // SAFETY: texts of tables are static (abi 2 and 6).
     let version = unsafe { text(head.version, "version") }.map_err(of_plugin)?;
     let of_plugin = |what: String| bad(format!("plugin {name} {version} {what}"));
     let built = (head.major, head.minor);
@@ -252,11 +253,12 @@ unsafe fn read_env(
     let functions = unsafe { copied(table, size) };
     // SAFETY: texts of tables are static (abi 2 and 6).
     let id = unsafe { text(functions.id, "id for one of its environments") }?.to_owned();
-    // SAFETY: as for the id.
+    // SAFETY: texts of tables are static (abi 2 and 6).
     let defaults = unsafe { text(functions.default_options, &format!("default options of {id}")) }?;
     let default_options = defaults.to_owned();
-    let defaults = serde_json::from_str(defaults)
-        .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;
+    let defaults = serde_json::from_str(defaults).map_err(|error| {
+        format!("has default options of {id} that are not a JSON object: {error}")
+    })?;
     let required = Required::new(&functions);
     let required = required.map_err(|missing| format!("has no function {missing} for {id}"))?;
     Ok(EnvTable {

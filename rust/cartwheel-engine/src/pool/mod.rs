@@ -23,7 +23,7 @@
 //!    that differs only while no row that steps is in flight (memory 5).
 //! 3. **Leases** on slabs that are being filled stay in the pool, unread, and are handed out when
 //!    every worker has acknowledged the task, or every place of the batch is filled (memory 3). Only
-//!    of a dead worker, whose places nobody writes, is a committed place read before that.
+//!    of a dead worker, whose places are not written any more, is a committed place read before that.
 //! 4. **Infos** are loaded while the pool is open and no task is pending, those of a row while it is
 //!    not in flight (memory 6).
 //! 5. **Parting.** A pool that closes makes its memory private after its worker processes have

@@ -92,7 +92,7 @@ impl Pool {
                 own.phase = holder.is_committed.then(|| {
                     let mut phase = [0];
                     let offset = lease.layout().phases_offset() + place % self.batch_size();
-                    lease.read(offset, &mut phase); // nobody writes to a place that is committed
+                    lease.read(offset, &mut phase); // a place that is committed is not written
                     phase[0]
                 });
             }

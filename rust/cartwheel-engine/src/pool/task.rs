@@ -66,7 +66,7 @@ impl Pool {
         for worker in 0..shards {
             let slot = self.memory.control.slot(worker);
             slot.slab.store(slab, Ordering::Relaxed); // published by the task word
-            slot.flags.store(flags, Ordering::Relaxed);
+            slot.flags.store(flags, Ordering::Relaxed); // likewise
         }
         if matches!(self.workers, Workers::Inline(..)) {
             return Ok(());
@@ -150,6 +150,7 @@ impl Pool {
         let (mut infos, mut failed) = (Vec::new(), Vec::new());
         for (shard, rows) in self.shards().iter().enumerate() {
             let slot = self.memory.control.slot(shard);
+            // `Relaxed`: acquired with `done`, in `waiting`.
             let report = Report::from_word(slot.status.load(Ordering::Relaxed));
             let bytes = slot.info_bytes.load(Ordering::Relaxed);
             if report.failed {

@@ -296,7 +296,7 @@ impl Pool {
             }
             if let Some(sharing) = self.memory.sharing() {
                 // SAFETY: every worker process has ended or was just killed (invariant 5).
-                unsafe { sharing.part_at_the_end() };
+                unsafe { sharing.make_private_at_the_end() };
             }
             return late;
         }

@@ -7,7 +7,7 @@
 //!
 //! The pool looks while it waits, and during receipts, every 50 ms. The time of a worker begins with
 //! the first look after the worker got work or made progress, so a program that is busy elsewhere
-//! between two calls kills nobody.
+//! between two calls kills no worker.
 //!
 //! [`Policy::on_death`]: super::Policy::on_death
 

@@ -44,7 +44,7 @@
 //! processes, the words of places (`place_state.rs`) decide: a row has the place that is
 //! claimed for it in the place's word, and a batch is complete when all its places are committed.
 //! `tickets` and `filled` only say where to look: a worker that finds the next place claimed
-//! moves the ticket on, as whoever claimed it may have died before it could; and a worker that died
+//! moves the ticket on, as the worker that claimed it may have died before it could; and a worker that died
 //! before it counted its rows has only missed a ring. In the other direction, a late count may
 //! be one of the next batch at this place of the ring, which is then looked at too early.
 //!
@@ -100,6 +100,8 @@ impl BatchRing<'_> {
         let (size, tickets) = (self.batch_size as u64, self.tickets);
         // The loop retries when another worker drew first.
         loop {
+            // `Acquire` pairs with the `AcqRel` of every draw before: batch and slab of the ticket are
+            // visible, even if they were opened for another worker.
             let ticket = tickets.load(Ordering::Acquire);
             let (batch, first) = (self.ring_place(ticket / size), to_usize(ticket % size));
             // A claim does not extend beyond its batch, and a word claims one place.
@@ -107,6 +109,7 @@ impl BatchRing<'_> {
             let is_claimed =
                 self.mortal.then(|| self.states_of(batch)[first].claim(ticket / size, row));
             let (from, to) = (ticket, ticket + count as u64);
+            // `AcqRel` makes the draws a chain; a draw that was missed is loaded again.
             let drawn = tickets.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
             if is_claimed.unwrap_or(drawn.is_ok()) {
                 return self.places(batch, first, count);
@@ -122,7 +125,7 @@ impl BatchRing<'_> {
     }
 
     fn places(&self, batch: usize, first: usize, count: usize) -> Places {
-        let slab = self.ring[batch].slab.load(Ordering::Relaxed); // see above
+        let slab = self.ring[batch].slab.load(Ordering::Relaxed); // acquired with the ticket or the queue
         Places { batch, slab, first, count }
     }
 
@@ -132,8 +135,9 @@ impl BatchRing<'_> {
         self.states_of(places.batch)[claimed].iter().for_each(PlaceState::commit);
         let count = u32::try_from(places.count).expect("a batch has fewer than 2^32 rows");
         let open_batch = &self.ring[places.batch];
+        // `AcqRel`: releases the rows to `counted`, and orders the count with the pool's in `want`.
         let before = open_batch.filled.fetch_add(count, Ordering::AcqRel);
-        let wanted = open_batch.wanted.load(Ordering::Relaxed); // see above
+        let wanted = open_batch.wanted.load(Ordering::Relaxed); // acquired with the count
         before.saturating_add(count) >= wanted
     }
 
@@ -141,7 +145,7 @@ impl BatchRing<'_> {
     pub(crate) fn open(&self, batch: u64, slab: u32) {
         let open_batch = self.open_batch(batch);
         open_batch.slab.store(slab, Ordering::Relaxed); // published by the queues
-        open_batch.filled.store(0, Ordering::Relaxed);
+        open_batch.filled.store(0, Ordering::Relaxed); // likewise, as all that follows
         let size = u32::try_from(self.batch_size).expect("a batch has fewer than 2^32 rows");
         open_batch.wanted.store(size, Ordering::Relaxed);
         for state in self.states_of(self.ring_place(batch)) {
@@ -169,12 +173,12 @@ impl BatchRing<'_> {
     pub(crate) fn want(&self, batch: u64, rows: u32) {
         let open_batch = self.open_batch(batch);
         open_batch.wanted.store(rows, Ordering::Relaxed); // published by the exchange
-        open_batch.filled.fetch_add(0, Ordering::AcqRel);
+        open_batch.filled.fetch_add(0, Ordering::AcqRel); // pairs with the count in `filled`
     }
 
     /// Number of rows of batch number `batch` that were counted.
     pub(crate) fn counted(&self, batch: u64) -> usize {
-        self.open_batch(batch).filled.load(Ordering::Acquire) as usize
+        self.open_batch(batch).filled.load(Ordering::Acquire) as usize // pairs with `filled`
     }
 
     /// Whether the rows at these places of batch number `batch` have arrived.

@@ -71,6 +71,8 @@ pub(crate) struct Slot {
 impl Slot {
     /// Clears what a dead worker left: its task word and its queue.
     pub(crate) fn forget(&self) {
+        // `Release`: with the word, the next server of the slot finds it as the pool left it; starting
+        // its process or taking its next task word acquires that.
         self.word.store(IDLE, Ordering::Release);
         self.queue.clear();
     }
@@ -154,13 +156,14 @@ impl Control {
     /// other plans are unlikely to have.
     pub(super) fn initialise(&self, identity: u32) {
         let header = self.header();
+        // `Relaxed`, here and in `sign`: workers start, or get the number of a rollout, later.
         header.magic.store(MAGIC, Ordering::Relaxed);
         header.version.store(VERSION, Ordering::Relaxed);
         header.workers.store(self.workers_u32(), Ordering::Relaxed);
         header.identity.store(identity, Ordering::Relaxed);
     }
 
-    /// Checks, in a worker, which code and which plan made the memory: an upgraded package beside
+    /// Checks, in a worker, which code and which plan made the memory: an upgraded package with
     /// an old worker must fail here.
     pub(super) fn verify(&self, identity: u32) -> Result<(), Error> {
         let header = self.header();
@@ -170,7 +173,7 @@ impl Control {
             ("number of workers", &header.workers, self.workers_u32()),
             ("identity of memory and plan", &header.identity, identity),
         ] {
-            let got = word.load(Ordering::Relaxed);
+            let got = word.load(Ordering::Relaxed); // written before this process started
             if got != expected {
                 let (expected, got) = (expected as usize, got as usize);
                 return Err(Error::Mismatch { what, expected, got });
@@ -218,7 +221,8 @@ impl Control {
         let end = mapping.len();
         let place = mapping.at(end - size_of::<Signature>()..end).cast::<Signature>();
         debug_assert!(place.is_aligned(), "the size is a multiple of its alignment");
-        // SAFETY: as in `header`, for a `Signature`; the mapping is borrowed (invariant 1).
+        // SAFETY: a `Signature` of atomics at an aligned place of the mapping, which is borrowed
+        // (invariant 1).
         unsafe { place.as_ref() }
     }
 
@@ -250,7 +254,7 @@ impl Control {
         let start = self.offsets.slots + worker * size_of::<Slot>();
         let place = self.mapping.at(start..start + size_of::<Slot>()).cast::<Slot>();
         debug_assert!(place.is_aligned(), "slots lie on multiples of their alignment");
-        // SAFETY: as in `header`, for a `Slot`.
+        // SAFETY: a `Slot` of atomics at an aligned place of the mapping (invariant 1).
         unsafe { place.as_ref() }
     }
 
@@ -265,7 +269,7 @@ impl Control {
         let place =
             self.mapping.at(start..start + size_of::<EventCountLine>()).cast::<EventCountLine>();
         debug_assert!(place.is_aligned(), "event counts lie on multiples of their alignment");
-        // SAFETY: as in `header`, for an `EventCountLine`.
+        // SAFETY: a line of atomics at an aligned place of the mapping (invariant 1).
         let EventCountLine(event_count) = unsafe { place.as_ref() };
         event_count
     }
@@ -276,7 +280,7 @@ impl Control {
         let place = self.mapping.at(start..start + count * size_of::<OpenBatch>());
         let place = place.cast::<OpenBatch>();
         debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
-        // SAFETY: as in `header`, for `count` values of `OpenBatch`.
+        // SAFETY: `count` values of atomics at an aligned place of the mapping (invariant 1).
         let ring = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
         BatchRing {
             tickets: &self.header().tickets,
@@ -287,13 +291,13 @@ impl Control {
         }
     }
 
-    /// The owners of the places of the open batches.
+    /// The states of the places of the open batches.
     fn place_states(&self) -> &[PlaceState] {
         let (start, count) = (self.offsets.place_states, self.ring * self.plan.batch_size);
         let place =
             self.mapping.at(start..start + count * size_of::<PlaceState>()).cast::<PlaceState>();
         debug_assert!(place.is_aligned(), "place states lie on multiples of their alignment");
-        // SAFETY: as in `header`, for `count` owners.
+        // SAFETY: `count` words at an aligned place of the mapping (invariant 1).
         unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
     }
 
@@ -310,7 +314,7 @@ impl Control {
             queues + first * size_of::<Entry>()..queues + (first + count) * size_of::<Entry>();
         let place = self.mapping.at(bytes).cast::<Entry>();
         debug_assert!(place.is_aligned(), "queues lie on multiples of their alignment");
-        // SAFETY: as in `header`, for `count` entries.
+        // SAFETY: `count` entries of atomics at an aligned place of the mapping (invariant 1).
         let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
         RowQueue { ends: &self.slot(worker).queue, entries }
     }
@@ -331,11 +335,11 @@ impl Control {
         let bytes = at + start * size_of::<SentCount>()..at + end * size_of::<SentCount>();
         let sent = self.mapping.at(bytes).cast::<SentCount>();
         debug_assert!(shard.is_aligned() && rows.is_aligned(), "counts lie on their alignment");
-        // SAFETY: as in `header`, for `ShardCounts`.
+        // SAFETY: `ShardCounts` of atomics at an aligned place of the mapping (invariant 1).
         let shard = unsafe { shard.as_ref() };
-        // SAFETY: as in `header`, for one `RowCounts` for each row of the shard.
+        // SAFETY: one `RowCounts` for each row of the shard, at an aligned place (invariant 1).
         let rows = unsafe { std::slice::from_raw_parts(rows.as_ptr(), end - start) };
-        // SAFETY: as in `header`, for one number for each row of the shard.
+        // SAFETY: one counter for each row of the shard, at an aligned place (invariant 1).
         let sent = unsafe { std::slice::from_raw_parts(sent.as_ptr(), end - start) };
         Counters { shard, rows, sent }
     }

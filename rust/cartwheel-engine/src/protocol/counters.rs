@@ -31,7 +31,7 @@ struct Count(AtomicU64);
 
 impl Count {
     fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) // see the header: acknowledgements order the counts
     }
 
     fn add(&self, more: u64) {

@@ -158,7 +158,7 @@ impl Memory {
     /// # Safety
     ///
     /// They are only passed to [`WorkerToken::attach`](super::WorkerToken::attach), in worker processes of the pool that this
-    /// memory has or will have. Nobody else may read, write or map them (invariant 1).
+    /// memory has or will have. No other code may read, write or map them (invariant 1).
     pub unsafe fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
         let [control, actions, infos, slabs] = &self.sharing.as_ref()?.backings;
         Some([

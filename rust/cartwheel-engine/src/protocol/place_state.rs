@@ -57,29 +57,32 @@ impl PlaceState {
 
     /// The pool deals the place to a row; the queue publishes it.
     pub(super) fn deal(&self, batch: u64, row: usize) {
-        self.0.store(claimed(batch, row), Ordering::Relaxed);
+        self.0.store(claimed(batch, row), Ordering::Relaxed); // by `Release` of the queue's `tail`
     }
 
     /// A worker claims the place in batch number `batch` for a row; returns whether it was free.
     pub(super) fn claim(&self, batch: u64, row: usize) -> bool {
         let (free, claimed) = (free(batch), claimed(batch, row));
+        // `Release` hands what this worker has acquired to the one whose claim fails here, which
+        // acquires it: it moves the ticket on, and may claim a place that was opened later.
         self.0.compare_exchange(free, claimed, Ordering::Release, Ordering::Acquire).is_ok()
     }
 
     /// The worker has written the row that has the place.
     pub(super) fn commit(&self) {
-        let claimed = self.0.load(Ordering::Relaxed);
+        let claimed = self.0.load(Ordering::Relaxed); // its own claim, or dealt by the queue
+        // Pairs with the `Acquire` in `is_committed` and `holder`: the row is visible.
         self.0.store((claimed & !STATE) | COMMITTED, Ordering::Release);
     }
 
     /// Whether the row that has the place is written.
     pub(super) fn is_committed(&self) -> bool {
-        self.0.load(Ordering::Acquire) & STATE == COMMITTED
+        self.0.load(Ordering::Acquire) & STATE == COMMITTED // pairs with `commit`
     }
 
     /// Who has the place.
     pub(super) fn holder(&self) -> Option<Holder> {
-        let word = self.0.load(Ordering::Acquire);
+        let word = self.0.load(Ordering::Acquire); // pairs with `commit`
         let state = word & STATE;
         let row = (word >> STATE_BITS) & ((1 << ROW_BITS) - 1);
         let row = usize::try_from(row).expect("a row's number fits");

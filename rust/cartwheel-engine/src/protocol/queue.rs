@@ -54,6 +54,7 @@ pub(super) struct Ends {
 impl Ends {
     /// Empties the queue of a worker that died.
     pub(super) fn clear(&self) {
+        // `Relaxed`: the worker is dead, and the start of the next one publishes it.
         self.first.store(0, Ordering::Relaxed);
         self.tail.store(0, Ordering::Relaxed);
     }
@@ -61,7 +62,7 @@ impl Ends {
     /// The number of the entry of the first row in the ring, and the number of its rows that come
     /// before that row.
     fn first(&self) -> (u32, u32) {
-        unpack(self.first.load(Ordering::Relaxed))
+        unpack(self.first.load(Ordering::Relaxed)) // one thread at a time removes rows
     }
 }
 
@@ -78,7 +79,7 @@ pub(super) struct Entry {
 impl Entry {
     /// The place of its row number `nth`, if places were dealt.
     fn place(&self, nth: u32) -> Option<u32> {
-        let first = self.place.load(Ordering::Relaxed);
+        let first = self.place.load(Ordering::Relaxed); // acquired with `tail`
         (first != ON_ARRIVAL).then(|| first.wrapping_add(nth))
     }
 }
@@ -102,6 +103,9 @@ impl RowQueue<'_> {
     /// When the work has flags above 31 bits.
     pub(crate) fn push(&self, queued: &QueuedRows) {
         assert!(queued.flags < RESET, "31 flags");
+        // `Relaxed` up to the last line: only the pool writes `tail`, and `tail` publishes the entry.
+        // The worker has read what this place held in the last lap: it removed those rows before the
+        // commits that the pool acquired.
         let tail = self.ends.tail.load(Ordering::Relaxed);
         let entry = self.entry(tail);
         entry.first.store(number(queued.rows.start), Ordering::Relaxed);
@@ -109,17 +113,17 @@ impl RowQueue<'_> {
         let reset = if queued.op == Op::Reset { RESET } else { 0 };
         entry.what.store(queued.flags | reset, Ordering::Relaxed);
         entry.place.store(queued.place.unwrap_or(ON_ARRIVAL), Ordering::Relaxed);
-        self.ends.tail.store(tail.wrapping_add(1), Ordering::Release);
+        self.ends.tail.store(tail.wrapping_add(1), Ordering::Release); // pairs with `first`
     }
 
     /// A number that changes when a row leaves the queue.
     pub(crate) fn taken(&self) -> u64 {
-        self.ends.first.load(Ordering::Acquire)
+        self.ends.first.load(Ordering::Acquire) // pairs with `remove`: what left is committed, or about to be
     }
 
     /// A number that changes when work is pushed.
     pub(crate) fn pushed(&self) -> u32 {
-        self.ends.tail.load(Ordering::Relaxed)
+        self.ends.tail.load(Ordering::Relaxed) // only compared, by the pool, which writes it
     }
 
     /// Whether every row has left the queue.
@@ -132,6 +136,8 @@ impl RowQueue<'_> {
     /// At most `max` rows of the work that was pushed first. They stay in the queue.
     pub(super) fn first(&self, max: usize) -> Option<QueuedRows> {
         let (number, before) = self.ends.first();
+        // `Acquire` pairs with the `Release` in `push`: the entry is visible, and with it the row's
+        // action and its batch, so the loads below need no order.
         if number == self.ends.tail.load(Ordering::Acquire) {
             return None;
         }
@@ -154,7 +160,8 @@ impl RowQueue<'_> {
         } else {
             pack(number.wrapping_add(1), 0)
         };
-        // `push` reuses this place in the next lap, after the receipt of a row that left it here.
+        // `push` reuses this place in the next lap, after the row that left it was received. `Release`
+        // pairs with the `Acquire` in `taken`: the entry was read before.
         self.ends.first.store(next, Ordering::Release);
     }
 }

@@ -1,7 +1,7 @@
 //! Tokens: who may make a memory's pool, and who may serve each of its workers.
 //!
 //! A [`Memory`] is a view that anybody may clone, and that steps nothing. The rights are values that
-//! cannot be cloned: [`Memory::new`] makes one for the pool and one for each worker, and whoever uses
+//! cannot be cloned: [`Memory::new`] makes one for the pool and one for each worker, and code that uses
 //! them gives them away or borrows them mutably. So a memory has one pool, and a worker one server,
 //! without a check at run time. Only another process has to get its token in another way:
 //! [`WorkerToken::attach`] makes it from nothing, and is unsafe.

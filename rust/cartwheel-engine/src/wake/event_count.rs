@@ -138,7 +138,7 @@ mod tests {
         }
 
         fn sleep(self, _seen: u32, _bit: u32, _slice: Duration, _is_over: impl FnMut() -> bool) {
-            unreachable!("nobody sleeps on one thread");
+            unreachable!("no thread sleeps where there is one");
         }
 
         fn wake_up(self, bits: u32) {

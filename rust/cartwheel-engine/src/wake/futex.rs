@@ -23,14 +23,17 @@ impl<'a> Futex<'a> {
 
 impl Word for Futex<'_> {
     fn load(&self) -> u32 {
-        self.word.load(Ordering::Acquire)
+        self.word.load(Ordering::Acquire) // pairs with the exchange that set the word
     }
 
     fn swap(&self, value: u32) -> u32 {
+        // `Release`: what the task needs, or its results. `Acquire`: what the exchange that is replaced
+        // released.
         self.word.swap(value, Ordering::AcqRel)
     }
 
     fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
+        // As in `swap`; a word that was found instead is acted upon, so it is acquired too.
         self.word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
     }
 

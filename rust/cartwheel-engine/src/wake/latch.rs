@@ -23,7 +23,7 @@ impl Latch {
 
     /// Counts a worker that has acknowledged `task`; returns whether it was the last one.
     fn count(&self, task: u32) -> bool {
-        let mut seen = self.0.load(Ordering::Relaxed);
+        let mut seen = self.0.load(Ordering::Relaxed); // the exchange checks it
         loop {
             let (number, workers) = unpack(seen);
             if number != task || workers == 0 {

@@ -40,14 +40,14 @@ impl Word for ModelWord {
     }
 
     fn wait(&self, expected: u32, _slice: Duration) {
-        let guard = self.sleepers.lock().expect("nobody panics with it");
+        let guard = self.sleepers.lock().expect("no thread panics while it holds the lock");
         if self.word.load(Ordering::Relaxed) == expected {
-            drop(self.woken.wait(guard).expect("nobody panics with it"));
+            drop(self.woken.wait(guard).expect("no thread panics while it holds the lock"));
         }
     }
 
     fn wake(&self) {
-        let _guard = self.sleepers.lock().expect("nobody panics with it");
+        let _guard = self.sleepers.lock().expect("no thread panics while it holds the lock");
         self.woken.notify_one();
     }
 }
@@ -101,18 +101,18 @@ impl EventCount for &ModelEventCount {
     }
 
     fn sleep(self, seen: u32, bit: u32, _slice: Duration, _is_over: impl FnMut() -> bool) {
-        let mut sleepers = self.sleepers.lock().expect("nobody panics with it");
+        let mut sleepers = self.sleepers.lock().expect("no thread panics while it holds the lock");
         if self.word.load(Ordering::Relaxed) != seen {
             return;
         }
         *sleepers |= bit;
         while *sleepers & bit != 0 {
-            sleepers = self.woken.wait(sleepers).expect("nobody panics with it");
+            sleepers = self.woken.wait(sleepers).expect("no thread panics while it holds the lock");
         }
     }
 
     fn wake_up(self, bits: u32) {
-        *self.sleepers.lock().expect("nobody panics with it") &= !bits;
+        *self.sleepers.lock().expect("no thread panics while it holds the lock") &= !bits;
         self.woken.notify_all();
     }
 }
@@ -133,7 +133,7 @@ fn check(most_preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
 /// protocol, after 1, 2 and so on, until the worker finishes before it dies. `run` gets the number
 /// of accesses and returns whether the worker died.
 ///
-/// There are at most two pre-emptions beside the death, because three take minutes: `make loom` runs
+/// There are at most two pre-emptions in addition to the death, because three take minutes: `make loom` runs
 /// them.
 pub fn every_death(run: impl Fn(u32) -> bool + Send + Sync + 'static) {
     let run = Arc::new(run);

@@ -33,7 +33,7 @@ pub struct TaskWord {
 }
 
 impl TaskWord {
-    /// Take the rows that were sent. Every send has the same task word, since nobody acknowledges it:
+    /// Take the rows that were sent. Every send has the same task word, since it is not acknowledged:
     /// a number of its own would use up the numbers of tasks, and after 2^29 sends the next task
     /// would be taken for the last one.
     pub const TAKE: Self = Self { op: Op::Take, task: 1 };

@@ -71,7 +71,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// The descriptor is no socket.
+    /// The descriptor is not a socket.
     pub fn new(end: OwnedFd, peer: Option<u32>) -> io::Result<Self> {
         prepare_socket(&end)?;
         let stream = UnixStream::from(end);
@@ -146,7 +146,7 @@ impl Channel {
             };
             let goes_on = sent.or_else(|error| self.idle(error, (began, timeout), interrupted));
             if goes_on.as_ref().is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof) {
-                self.unsent.clear(); // nobody will read it
+                self.unsent.clear(); // it will not be read
             }
             goes_on?;
         }

@@ -12,12 +12,12 @@
 //!
 //! These rest on the invariants of [`memory`](crate::memory), cited as "memory 4" and so on.
 //!
-//! 1. **A task** is carried out once for each worker, by whoever holds the worker's token (memory 9):
+//! 1. **A task** is carried out once for each worker, by the thread that holds the worker's token (memory 9):
 //!    after it took the task word and before it acknowledges it. For this time the worker's rows of
 //!    the slab that the task word announces are its own alone (memory 3 and 4), and the actions of
 //!    these rows are at rest (memory 5). In a thread pool, the token lies with its shard behind a lock, and a
 //!    thread takes the shard from a share.
-//! 2. **Rows that were sent** are taken from the worker's queue by whoever holds its token. Places are
+//! 2. **Rows that were sent** are taken from the worker's queue by the thread that holds its token. Places are
 //!    claimed once each, and belong to the worker until it commits them; until then the actions of the rows are at rest
 //!    (memory 4 and 5). `protocol/delivery.rs` has the order of the steps.
 //! 3. **Infos** of a task, or of rows that were sent, are stored through the [`Task`], which is

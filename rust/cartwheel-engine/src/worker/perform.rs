@@ -41,7 +41,7 @@ pub(crate) unsafe fn perform(
         op: task_word.op,
         first: rows.start,
         sent: false,
-        flags: slot.flags.load(Ordering::Relaxed),
+        flags: slot.flags.load(Ordering::Relaxed), // likewise
         slab,
         actions,
         rows,
@@ -59,8 +59,8 @@ pub(crate) unsafe fn perform(
         counters.count_batch();
     }
     let info_bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
-    slot.info_bytes.store(info_bytes, Ordering::Relaxed);
-    slot.status.store(report.to_word(), Ordering::Relaxed);
+    slot.info_bytes.store(info_bytes, Ordering::Relaxed); // published by `done`
+    slot.status.store(report.to_word(), Ordering::Relaxed); // likewise
     if Failpoint::DieBeforeAck.hit() {
         die();
     }

@@ -21,7 +21,7 @@ impl ProcessHandle {
     /// [`Error::Os`] when the process does not exist, or no descriptor is left.
     pub fn new(pid: u32) -> Result<Self, Error> {
         let id = platform::pid(pid);
-        let id = id.ok_or_else(|| Error::BadPlan(format!("{pid} is no process id")))?;
+        let id = id.ok_or_else(|| Error::BadPlan(format!("{pid} is not a process id")))?;
         let process =
             Process::watch(id).map_err(Error::os(format!("watching worker process {pid}")))?;
         Ok(Self { pid, process })
@@ -61,10 +61,10 @@ impl ProcessHandle {
 ///
 /// # Errors
 ///
-/// [`Error::BadPlan`] when `parent` is no process id, [`Error::Os`] when the thread cannot be started.
+/// [`Error::BadPlan`] when `parent` is not a process id, [`Error::Os`] when the thread cannot be started.
 pub fn exit_with_parent(parent: u32, lifeline: Option<OwnedFd>) -> Result<(), Error> {
     let id = platform::pid(parent);
-    let id = id.ok_or_else(|| Error::BadPlan(format!("{parent} is no process id")))?;
+    let id = id.ok_or_else(|| Error::BadPlan(format!("{parent} is not a process id")))?;
     let watch = move || {
         platform::wait_for_parent(id, lifeline.as_ref());
         kill_this_process();

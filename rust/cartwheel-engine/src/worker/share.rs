@@ -40,14 +40,14 @@ impl Share {
 
     /// Takes the next shard, if the task is still `task` and a shard is left.
     pub(super) fn take(&self, task: u32) -> Option<usize> {
-        let mut seen = self.word.load(Ordering::Relaxed);
+        let mut seen = self.word.load(Ordering::Relaxed); // the exchange checks it
         loop {
             let (number, next) = unpack(seen);
             if number != task || next >= self.shards.end {
                 return None;
             }
-            // `Acquire` pairs with the `Release` in `Share::begin`, whoever took shards in between: slab
-            // and flags of the slots are visible.
+            // `Acquire` pairs with the `Release` in `Share::begin`, whichever thread took shards in
+            // between: slab and flags of the slots are visible.
             let (taken, missed) = (Ordering::Acquire, Ordering::Relaxed);
             match self.word.compare_exchange_weak(seen, seen + 1, taken, missed) {
                 Ok(_) => return Some(next as usize),

@@ -109,6 +109,7 @@ impl Shared {
 
     /// Mean cost of a row, in seconds; `None` until one was measured.
     pub(super) fn row_cost(&self) -> Option<f64> {
+        // `Relaxed`: a number that stands for itself.
         Some(f64::from_bits(self.row_cost.0.load(Ordering::Relaxed))).filter(|&cost| cost > 0.0)
     }
 
@@ -143,6 +144,7 @@ impl Shared {
             } else {
                 self.work(thread, task_word, None);
             }
+            // Pairs with the `Acquire` in `ThreadPool::measure`.
             self.served[thread - 1].0.store(task_word.task, Ordering::Release);
         }
     }

@@ -39,7 +39,7 @@ impl<const BLOCK: usize> Env for Sum<BLOCK> {
     }
 
     fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
-        assert!(action != 9, "nine is no good");
+        assert!(action != 9, "nine is refused");
         self.sum += action + rng.integers(0..3);
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let reward = self.sum as f64;

@@ -1,4 +1,4 @@
-//! A destructor that panics fails its row at most; it ends no worker, and no call waits for ever.
+//! A destructor that panics fails its row at most; it ends no worker, and no call waits forever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ impl Env for Fused {
     }
 
     fn step(&mut self, action: i64, _: &mut Rng) -> Result<Transition, Failure> {
-        assert!(action != 9, "nine is no good");
+        assert!(action != 9, "nine is refused");
         self.steps += 1;
         self.fuse.fetch_or(action == 7, Ordering::Relaxed);
         Ok(Transition::RESET)
@@ -73,7 +73,7 @@ fn an_environment_that_cannot_be_dropped_fails_the_row_it_was_replaced_in() {
         envs.step(&[0, 7, 0, 0]).unwrap();
         let batch = envs.step(&[0, 9, 9, 0]).unwrap();
         let errors: Vec<_> = batch.faults.iter().map(|fault| fault.error.to_string()).collect();
-        assert_eq!(errors, ["the environment of row 1 panicked: nine is no good"]);
+        assert_eq!(errors, ["the environment of row 1 panicked: nine is refused"]);
         assert_eq!(batch.integers(0)[3], 2, "the others continue, row 2 with a new one");
         assert_eq!(batch.truncations(), [false, false, true, false]);
         let refused = envs.step(&[0; 4]).map(|_| ()).unwrap_err();

@@ -143,7 +143,7 @@ unsafe fn append(sink: *mut Sink, bytes: &[u8]) {
     let own = unsafe { &mut *sink };
     // SAFETY: there is room for the bytes.
     let end = unsafe { own.bytes.add(own.len) };
-    // SAFETY: as above.
+    // SAFETY: there is room for the bytes, which do not overlap the sink.
     unsafe { end.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     own.len += bytes.len();
 }
@@ -170,10 +170,10 @@ unsafe extern "C" fn run(rows: *mut c_void, batch: *mut Batch) -> u32 {
         let number = i64::try_from(batch.first + row).expect("few rows");
         // SAFETY: a row of the array.
         unsafe { observations.wrapping_add(row).write(number) };
-        // SAFETY: as above.
+        // SAFETY: one reward for each row.
         unsafe { batch.rewards.wrapping_add(row).write(1.0) };
         for flags in [batch.terminations, batch.truncations] {
-            // SAFETY: as above.
+            // SAFETY: one flag for each row.
             unsafe { flags.wrapping_add(row).write(0) };
         }
     }

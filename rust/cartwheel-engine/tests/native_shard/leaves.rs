@@ -1,4 +1,4 @@
-//! Types of observations and actions beside the spaces that they stand for.
+//! Types of observations and actions against the spaces that they stand for.
 
 use super::*;
 

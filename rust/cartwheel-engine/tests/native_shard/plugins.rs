@@ -71,7 +71,7 @@ fn a_plugin_that_needs_a_newer_host_is_refused_and_a_newer_plugin_that_does_not_
 #[test]
 fn short_tables_lack_what_they_do_not_have() {
     let tiny = refused(Plugin { struct_size: 8, ..envs_of(&ENVS.0) });
-    assert_eq!(tiny, "this is no table of a plugin: its size is 8 bytes");
+    assert_eq!(tiny, "this is not a table of a plugin: its size is 8 bytes");
     let short = refused(Plugin { struct_size: offset_of!(Plugin, envs), ..envs_of(&ENVS.0) });
     assert!(short.contains("which lacks its environments"), "{short}");
     let up_to_run = offset_of!(Env, run);

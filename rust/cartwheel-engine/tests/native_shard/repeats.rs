@@ -56,7 +56,7 @@ impl Env for Brittle {
     fn step(&mut self, action: i64, _: &mut Rng) -> Result<Transition, Failure> {
         self.steps += 1;
         assert!(self.was_reset, "stepped before it was reset");
-        assert!(action / 100 != self.steps, "step {} is no good", self.steps);
+        assert!(action / 100 != self.steps, "step {} is refused", self.steps);
         if action / 10 % 10 == self.steps {
             return Err(Failure::new(format!("step {} is too much", self.steps)));
         }
@@ -137,7 +137,7 @@ fn the_reset_of_the_same_step_follows_the_last_repetition() {
 
 #[test]
 fn a_failure_in_the_middle_is_that_of_a_failed_step() {
-    for (action, text) in [(20, "step 2 is too much"), (200, "step 2 is no good")] {
+    for (action, text) in [(20, "step 2 is too much"), (200, "step 2 is refused")] {
         for mode in MODES {
             let mut envs = Envs::new(&brittle(), 3, 0, repeating(mode, 3, 0));
             envs.seed(0);

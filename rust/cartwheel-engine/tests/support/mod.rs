@@ -27,7 +27,10 @@ pub(crate) fn kind(
 }
 
 /// Registers a table that keeps the contract, or breaks it without touching other memory.
-#[expect(unsafe_code, reason = "whoever registers a table promises that it keeps the contract")]
+#[expect(
+    unsafe_code,
+    reason = "the code that registers a table promises that it keeps the contract"
+)]
 pub(crate) fn register_table(
     plugin: &'static cartwheel_abi::Plugin,
     source: &str,

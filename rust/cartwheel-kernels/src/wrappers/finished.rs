@@ -1,4 +1,4 @@
-//! Episodes that have ended: the last ones, and those that nobody has asked for.
+//! Episodes that have ended: the last ones, and those that were not asked for.
 
 use std::collections::VecDeque;
 
@@ -46,7 +46,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Keeps the last `window` episodes, and at most `most_waiting` that nobody has taken.
+    /// Keeps the last `window` episodes, and at most `most_waiting` that were not taken.
     pub fn new(window: usize, most_waiting: usize) -> Self {
         let (recent, waiting) = (VecDeque::new(), VecDeque::new());
         Self { recent, window, waiting, most_waiting, dropped: 0, next_id: 0 }

@@ -61,7 +61,7 @@ impl FrameStack {
     ///
     /// # Panics
     ///
-    /// When `depth` is 0, or a padding is no frame.
+    /// When `depth` is 0, or a padding is not a frame.
     pub fn new(num_envs: usize, depth: usize, frame_bytes: usize, padding: Padding) -> Self {
         assert!(depth > 0, "a stack has at least one frame");
         if let Padding::Frame(frame) = &padding {

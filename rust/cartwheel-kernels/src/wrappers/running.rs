@@ -172,7 +172,7 @@ impl Running {
         ends
     }
 
-    /// Finds the places that are no transitions, or do not go on with their row's values.
+    /// Finds the places that are not transitions, or do not go on with their row's values.
     fn find_odd(&mut self, places: Places<'_>) {
         let Self { returns, lengths, stale, gathered, odd, .. } = self;
         let stale = match places.rows() {

@@ -1,4 +1,4 @@
-//! A small library in place of MuJoCo: one joint, with errors and warnings on demand.
+//! A small library instead of MuJoCo: one joint, with errors and warnings on demand.
 #![expect(unsafe_code, reason = "functions of a C library")]
 
 use std::collections::BTreeMap;
@@ -183,6 +183,6 @@ pub(crate) fn library(other: bool) -> Library {
 pub(crate) fn refusal_without(name: &str) -> String {
     let mut addresses = addresses(false);
     addresses.remove(name);
-    // SAFETY: as for `library`; one is missing, which is refused.
+    // SAFETY: the addresses are those of this library; one is missing, which is refused.
     unsafe { Library::new(&addresses) }.expect_err("an address is missing").to_string()
 }

@@ -563,7 +563,7 @@ impl PyPool {
         // Without exclusive access: a thread that was in a call at the fork never leaves it in
         // the child.
         let sharing = self.sharing.as_ref().and_then(Weak::upgrade);
-        sharing.map_or(Ok(()), |sharing| sharing.part()).map_err(to_py_err)
+        sharing.map_or(Ok(()), |sharing| sharing.make_private()).map_err(to_py_err)
     }
 
     /// Frees, in a forked child, what the pool holds.

@@ -179,12 +179,12 @@ impl<C: Cell> Slot<C> {
                 slot.get();
             }
         }
-        // SAFETY: as above.
+        // SAFETY: a slot has the form of its cell (invariant 3), whose values were checked (invariant 2).
         unsafe { &*(std::ptr::from_ref(slots) as *const [C]) }
     }
 }
 
-/// Refuses bytes that are no truth values.
+/// Refuses bytes that are not truth values.
 fn check(bytes: &[u8]) {
     if let Some(byte) = bytes.iter().find(|&&byte| byte > 1) {
         panic!("a truth value is the byte {byte}, expected 0 or 1");

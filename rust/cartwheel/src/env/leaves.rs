@@ -2,14 +2,14 @@
 //!
 //! # Invariants
 //!
-//! 1. **Arrays.** Whoever makes [`Leaves`] or [`LeavesMut`] has one pointer for each leaf (or none
+//! 1. **Arrays.** The maker of [`Leaves`] or [`LeavesMut`] has one pointer for each leaf (or none
 //!    for any, which means no rows), to an
 //!    array of its element type and of `rows` times its shape, aligned to its elements, whose bytes
-//!    are initialised, and which nobody else changes (for [`LeavesMut`]: accesses) while the
+//!    are initialised, and which no other code changes (for [`LeavesMut`]: accesses) while the
 //!    lifetime `'a` lasts.
 //! 2. **Apart.** Leaves are handed out in order, each once, and their arrays are disjoint.
 //! 3. **Type.** Slots are made only of a leaf of their dtype and length. The dtype of a leaf is that
-//!    of its space; where whoever made the [`Leaves`] gave other dtypes, it is that one for a leaf
+//!    of its space; where the maker of the [`Leaves`] gave other dtypes, it is that one for a leaf
 //!    which is taken as [`Leaves::floats`], and the same for any other.
 #![expect(unsafe_code, reason = "slices of arrays that the host owns, see the invariants")]
 
@@ -72,7 +72,8 @@ impl<'p, 'a> LeavesMut<'p, 'a> {
     pub fn elements<T: Cell<Element = T>>(&mut self) -> (&'a mut [Slot<T>], usize) {
         let (first, row_len) = take(&mut self.pointers, &mut self.kinds, T::DTYPE);
         let Some(first) = first else { return (&mut [], row_len) };
-        // SAFETY: as in `cells`.
+        // SAFETY: the array consists of such elements (invariants 1 and 3), and this is the only slice
+        // of it (invariant 2).
         (unsafe { std::slice::from_raw_parts_mut(first.cast(), self.rows * row_len) }, row_len)
     }
 }
@@ -132,7 +133,7 @@ impl<'p, 'a> Leaves<'p, 'a> {
         assert_eq!(self.next_dtype(T::DTYPE), T::DTYPE, "dtype of a leaf");
         let (first, row_len) = take(&mut self.pointers, &mut self.kinds, T::DTYPE);
         let Some(first) = first else { return (&[], row_len) };
-        // SAFETY: as in `cells`.
+        // SAFETY: the array consists of such elements (invariants 1 and 3), and does not change.
         (unsafe { std::slice::from_raw_parts(first.cast(), self.rows * row_len) }, row_len)
     }
 
@@ -155,7 +156,8 @@ impl<'p, 'a> Leaves<'p, 'a> {
                 FloatSlots::F32(slots, row_len)
             }
             (Some(first), DType::F64) => {
-                // SAFETY: as above.
+                // SAFETY: the array consists of `float64`, as its dtype says (invariants 1 and 3), and
+                // does not change.
                 let slots = unsafe { std::slice::from_raw_parts(first.cast(), len) };
                 FloatSlots::F64(slots, row_len)
             }

@@ -145,7 +145,7 @@ pub trait Env: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// A [`Failure`] when these bytes are no state. The caller restores the old state.
+    /// A [`Failure`] when these bytes are not a state. The caller restores the old state.
     fn load(&mut self, state: &[u8]) -> Result<(), Failure> {
         let _ = state;
         Err(Failure::new("this environment does not save its state"))

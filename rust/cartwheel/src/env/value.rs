@@ -69,7 +69,7 @@ impl ParameterArray {
     }
 
     /// What the array has along its first dimension: numbers, or arrays; the number itself if there
-    /// is no dimension.
+    /// is not a dimension.
     fn parts(&self) -> Vec<ParameterValue> {
         let Some((count, inner)) = self.shape.split_first() else {
             return vec![number(self.dtype, &self.elements)];

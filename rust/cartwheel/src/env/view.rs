@@ -36,7 +36,7 @@ pub trait View: Sealed + 'static {
     type Ref<'a>;
     /// Rows, for reading, leaf by leaf: a slice, or a tuple of slices.
     type Columns<'a>;
-    /// One row that is nobody's memory but its own.
+    /// One row that owns its memory.
     type Owned: Clone + fmt::Debug + PartialEq + Send + Sync + 'static;
 
     /// What the view needs of its space.

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. **The host's promises.** A batch is as `cartwheel_abi::Batch` describes it: arrays of `rows`
-//!    entries, initialised, aligned, disjoint, and used by nobody else during the call; leaves as
+//!    entries, initialised, aligned, disjoint, and used by no other code during the call; leaves as
 //!    the kind describes them; reset options made by the same table.
 //! 2. **None.** Where no row steps, pointers to actions point nowhere, and there are no slices of
 //!    them. A null pointer is an empty array.
@@ -47,13 +47,13 @@ impl<'a, E: Env> BatchCall<'a, E> {
     pub(super) unsafe fn new(batch: &Batch, kind: &'a TypedKind<E>) -> Self {
         let rows = batch.rows;
         let (actions, observations) = (&kind.action_leaves, &kind.observation_leaves);
-        // SAFETY: an array of this batch (invariant 1); likewise below.
+        // SAFETY: an array of this batch (invariant 1).
         let commands = unsafe { slice(batch.commands, rows) };
         let steps = commands[batch.next..].contains(&STEP);
-        // SAFETY: as above.
+        // SAFETY: a pointer for each leaf of the actions where rows step (invariant 1).
         let action_pointers =
             unsafe { slice(batch.actions, if steps { actions.len() } else { 0 }) };
-        // SAFETY: as above.
+        // SAFETY: a pointer for each leaf of the observations (invariant 1).
         let observation_pointers = unsafe { slice(batch.observations, observations.len()) };
         // SAFETY: the arrays are those of the action space (invariant 1).
         let action_leaves = unsafe { Leaves::new(action_pointers, actions, rows) };
@@ -70,13 +70,13 @@ impl<'a, E: Env> BatchCall<'a, E> {
             steps,
             actions: E::Action::rows(&mut action_leaves),
             observations: E::Observation::rows_mut(&mut observation_leaves),
-            // SAFETY: as above.
+            // SAFETY: an array of this batch (invariant 1).
             rewards: unsafe { slice_mut(batch.rewards, rows) },
-            // SAFETY: as above.
+            // SAFETY: an array of this batch (invariant 1).
             terminations: unsafe { slice_mut(batch.terminations, rows) },
-            // SAFETY: as above.
+            // SAFETY: an array of this batch (invariant 1).
             truncations: unsafe { slice_mut(batch.truncations, rows) },
-            // SAFETY: as above; a random number generator has the layout of a stream.
+            // SAFETY: an array of this batch (invariant 1); a random number generator has the layout of a stream.
             rngs: unsafe { slice_mut(batch.streams.cast(), rows) },
             // SAFETY: made by `reset_options_new` of the same table (invariant 1), or null.
             reset_options: unsafe { batch.reset_options.cast::<E::ResetOptions>().as_ref() },

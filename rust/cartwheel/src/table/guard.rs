@@ -42,7 +42,7 @@ pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     } else if let Some(text) = payload.downcast_ref::<String>() {
         text.clone()
     } else {
-        "a panic whose payload is no text".to_owned()
+        "a panic whose payload is not text".to_owned()
     };
     forget(payload);
     text

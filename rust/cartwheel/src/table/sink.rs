@@ -22,7 +22,7 @@ impl SinkBuffer<'_> {
     ///
     /// # Safety
     ///
-    /// It is a sink of the host, which nobody else uses while this value lives (invariant 1).
+    /// It is a sink of the host, which no other code uses while this value lives (invariant 1).
     pub(super) unsafe fn new(sink: *mut Sink) -> Self {
         Self(sink, PhantomData)
     }
@@ -33,7 +33,7 @@ impl SinkBuffer<'_> {
     }
 
     fn sink_mut(&mut self) -> &mut Sink {
-        // SAFETY: as above.
+        // SAFETY: borrowed from the host, and `self` mutably (invariant 1).
         unsafe { &mut *self.0 }
     }
 
@@ -73,7 +73,7 @@ impl Buffer for SinkBuffer<'_> {
         if len == 0 {
             return &mut [];
         }
-        // SAFETY: as above.
+        // SAFETY: they are initialised (invariant 1), and borrowed mutably with the sink.
         unsafe { std::slice::from_raw_parts_mut(bytes, len) }
     }
 
@@ -88,7 +88,7 @@ impl Buffer for SinkBuffer<'_> {
 
     fn append_zeros(&mut self, count: usize) -> &mut [u8] {
         let room = self.room(count);
-        // SAFETY: as above.
+        // SAFETY: there is room for them (invariant 1).
         unsafe { room.write_bytes(0, count) }
         self.sink_mut().len += count;
         // SAFETY: they were written just now, and are borrowed with the sink.

@@ -5,7 +5,7 @@ use std::fmt;
 /// An environment breaks a promise.
 ///
 /// The text has two lines: what was seen, with the type, the check, and field, row and step; and how
-/// to mend the environment.
+/// to fix the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckError {
@@ -15,7 +15,7 @@ pub struct CheckError {
     pub check: &'static str,
     /// What was seen.
     pub finding: String,
-    /// How to mend the environment.
+    /// How to fix the environment.
     pub remedy: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for CheckError {
 
 impl std::error::Error for CheckError {}
 
-/// What was seen, and how to mend it.
+/// What was seen, and how to fix it.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) seen: String,

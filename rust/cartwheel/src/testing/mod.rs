@@ -99,7 +99,7 @@ pub const CHECKS: &[&str] = &[
 ///
 /// # Errors
 ///
-/// [`CheckError`]: the first check that fails, and how to mend the environment. A panic is one, too.
+/// [`CheckError`]: the first check that fails, and how to fix the environment. A panic is one, too.
 pub fn check_env<E: Env>(options: E::Options) -> Result<(), CheckError> {
     silence();
     let _printing = printing(false);

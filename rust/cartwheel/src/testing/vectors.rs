@@ -65,7 +65,7 @@ impl<E: Env> Vectors<E> {
 
     /// Neither the number of rows nor that of threads matters.
     pub(super) fn rows(&self) -> Result<(), Finding> {
-        let blocks = E::BLOCK.min(MAX - 1) + 1; // a block, and a row beside it
+        let blocks = E::BLOCK.min(MAX - 1) + 1; // a block, and a row next to it
         for (rows, threads) in [(1, 1), (3, 1), (7, 2), (MAX, 3), (blocks, 1), (blocks, 2)] {
             let play = self.play(rows, threads, AutoresetMode::NextStep);
             self.compare(play, &format!("{rows} rows and {threads} threads"))?;

@@ -9,7 +9,7 @@
 //! 3. **Batches.** A [`BatchMemory`] has a lease on a batch that a pool of this process handed out, or a
 //!    copy of one, or all of a rollout whose recording has ended. Every byte is initialised and at
 //!    rest as long as the lease lives, and arrays are where the layout says, aligned to their
-//!    elements. Nobody writes there: this crate only reads.
+//!    elements. No code writes there: this crate only reads.
 //! 4. **Flags** are 0 or 1: a table of this crate writes `u8::from(bool)`, and the engine combines
 //!    them.
 #![expect(

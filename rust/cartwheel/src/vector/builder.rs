@@ -149,7 +149,7 @@ impl<E: Env> Builder<E> {
         self
     }
 
-    /// How long a call waits for other threads before it gives [`VectorError::Timeout`]; for ever by
+    /// How long a call waits for other threads before it gives [`VectorError::Timeout`]; forever by
     /// default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {

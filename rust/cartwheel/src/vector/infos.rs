@@ -82,7 +82,7 @@ impl<'a> Infos<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::BadParameter`] when a value is no `T`.
+    /// [`Error::BadParameter`] when a value is not a `T`.
     pub fn column<T: Parameter + Default>(&self, key: &str) -> Result<Vec<Option<T>>, Error> {
         let mut column: Vec<Option<T>> = (0..self.places).map(|_| None).collect();
         for (place, _, at) in self.entries.iter().filter(|(_, own, _)| *own == key) {
@@ -126,7 +126,7 @@ impl<'a> InfoRow<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::BadParameter`] when the value is no `T`.
+    /// [`Error::BadParameter`] when the value is not a `T`.
     pub fn get<T: Parameter + Default>(&self, key: &str) -> Result<Option<T>, Error> {
         self.value_at(key).map(|at| read(self.stream, at, key)).transpose()
     }

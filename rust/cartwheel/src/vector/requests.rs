@@ -34,7 +34,7 @@ impl<E: Env> VectorEnv<E> {
     ///
     /// # Errors
     ///
-    /// [`VectorError::Env`] when there is no such parameter, or when it is no `T`.
+    /// [`VectorError::Env`] when there is no such parameter, or when it is not a `T`.
     pub fn parameter<T: Parameter + Default>(&mut self, name: &str) -> Result<Vec<T>, VectorError> {
         let mut all = Vec::new();
         let shards = self.pool.shards().to_vec();

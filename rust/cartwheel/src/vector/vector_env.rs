@@ -170,7 +170,7 @@ impl<E: Env> VectorEnv<E> {
         let (size, rows) = (self.pool.batch_size(), self.len());
         if size < rows && call != Call::Call {
             return Err(VectorError::refused(format!(
-                "batches have {size} of {rows} rows: use `send` and `recv` in place of `{call}`"
+                "batches have {size} of {rows} rows: use `send` and `recv` instead of `{call}`"
             )));
         }
         Ok(self.pool.check(call)?)

@@ -272,7 +272,7 @@ impl<'a> HostRows<'a> {
     ) -> (u32, usize, String) {
         let mut batch = Batch::new(self, rows).batch_at(next);
         batch.batch.reset_options = options.map_or(null(), |options| options.0.cast_const());
-        // SAFETY: as above.
+        // SAFETY: a function of the table, for its rows and a batch of them.
         let code =
             unsafe { self.kind.table.run.expect("required")(self.pointer, &raw mut batch.batch) };
         (code, batch.batch.next, self.error.take_text())

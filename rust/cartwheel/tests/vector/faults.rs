@@ -114,7 +114,7 @@ fn refused_calls_say_what_to_mend_and_change_nothing() {
         text(envs.set_parameter("gravity", &[1.0, 2.0])),
         "2 values of \"gravity\" for 3 rows"
     );
-    assert!(text(envs.set_state(&[0], &[b"no state"])).contains("this is no state"));
+    assert!(text(envs.set_state(&[0], &[b"no state"])).contains("this is not a state"));
     // Nothing was stepped.
     let mut fresh = built(3, 1);
     fresh.reset(Seed(7)).unwrap();
@@ -131,7 +131,7 @@ fn environments_that_cannot_be_built_say_why() {
     assert_eq!(text(VectorEnv::<Walk>::builder(0).build()), "0 rows and 1 threads");
     assert!(text(VectorEnv::<Walk>::builder(2).batch_size(3).build()).contains("batch_size is 3"));
     let mut parts = VectorEnv::<Walk>::builder(2).batch_size(1).build().unwrap();
-    assert!(text(parts.reset(Seed(0))).contains("use `send` and `recv` in place of `reset`"));
+    assert!(text(parts.reset(Seed(0))).contains("use `send` and `recv` instead of `reset`"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Ignored terminations, repeated actions and staggered resets, beside a plain loop.
+//! Ignored terminations, repeated actions and staggered resets, against a plain loop.
 
 use std::num::NonZero;
 use std::sync::Arc;

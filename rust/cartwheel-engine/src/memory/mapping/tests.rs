@@ -15,7 +15,7 @@ pub(super) fn shared(name: &'static str, bytes: usize) -> (Mapping, Backing) {
 pub(super) fn attached(backing: &Backing, bytes: usize, access: Access) -> Result<Mapping, Error> {
     let descriptor = backing.descriptor().expect("shared").as_fd();
     let descriptor = descriptor.try_clone_to_owned().expect("a descriptor is left");
-    // SAFETY: nobody writes the memory while another one reads it.
+    // SAFETY: no process writes the memory while another one reads it.
     unsafe { Mapping::attach(descriptor, bytes, access) }
 }
 
@@ -26,7 +26,7 @@ fn write(mapping: &Mapping, offset: usize, bytes: &[u8]) {
 
 fn read(mapping: &Mapping, offset: usize) -> [u8; 4] {
     let mut bytes = [0; 4];
-    // SAFETY: nobody writes the memory meanwhile.
+    // SAFETY: no process writes the memory meanwhile.
     unsafe { mapping.read(offset, &mut bytes) };
     bytes
 }
@@ -51,8 +51,8 @@ fn memory_that_was_made_private_keeps_its_place_and_contents_and_is_shared_no_lo
         write(&other, 0, b"left");
         write(&mapping, 2 * page - 4, b"both");
         let start = mapping.at(0..1);
-        // SAFETY: nobody waits for the memory.
-        unsafe { mapping.part(&backing) }.expect("a few pages");
+        // SAFETY: no process waits for the memory.
+        unsafe { mapping.make_private(&backing) }.expect("a few pages");
         assert_eq!(mapping.at(0..1), start);
         assert_eq!((read(&mapping, 0), read(&mapping, 2 * page - 4)), (*b"left", *b"both"));
         assert_eq!(read(&mapping, 2 * page), [0; 4]);
@@ -60,8 +60,8 @@ fn memory_that_was_made_private_keeps_its_place_and_contents_and_is_shared_no_lo
         write(&mapping, 2 * page, b"mine");
         write(&other, 2 * page - 4, b"ours");
         assert_eq!((read(&other, 0), read(&other, 2 * page)), (*b"left", [0; 4]));
-        // SAFETY: as above.
-        unsafe { mapping.part(&backing) }.expect("nothing is left to do");
+        // SAFETY: no process waits for the memory.
+        unsafe { mapping.make_private(&backing) }.expect("nothing is left to do");
         assert_eq!((read(&mapping, 0), read(&mapping, 2 * page)), (*b"mine", *b"mine"));
     }
 }

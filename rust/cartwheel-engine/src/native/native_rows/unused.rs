@@ -1,8 +1,8 @@
-//! Where a second round writes rewards and flags that nobody reads: those of the first round stand.
+//! Where a second round writes rewards and flags that are not read: those of the first round stand.
 
 use crate::autoreset::Outcomes;
 
-/// Outcomes that nobody reads.
+/// Outcomes that are not read.
 #[derive(Debug)]
 pub(super) struct Unused {
     rewards: Vec<f64>,

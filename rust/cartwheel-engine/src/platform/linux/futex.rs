@@ -57,7 +57,7 @@ pub(crate) fn sleep(
 
 /// Wakes the sleepers with these bits, of which there is at least one.
 pub(crate) fn wake_up(word: &AtomicU32, scope: Scope, bits: u32) {
-    let bits = NonZeroU32::new(bits).expect("somebody sleeps");
+    let bits = NonZeroU32::new(bits).expect("a thread sleeps");
     // As in `wake`. The most that can be woken is a signed number.
     let _ = futex::wake_bitset(word, flags(scope), i32::MAX.cast_unsigned(), bits);
 }

@@ -10,7 +10,9 @@ pub(crate) use affinity::{move_to_cpu, pin_to_cpu};
 pub(crate) use futex::{sleep, wait, wake, wake_up};
 pub(crate) use process::{Process, wait_for_parent};
 pub use process_id::process_id;
-pub(crate) use shared::{PARTS_AT_ONCE, give_back, held_bytes, make_private, make_shared, reserve};
+pub(crate) use shared::{
+    MAKES_PRIVATE_AT_ONCE, give_back, held_bytes, make_private, make_shared, reserve,
+};
 
 use rustix::io::Errno;
 

@@ -23,7 +23,7 @@ pub(crate) enum Process {
 }
 
 impl Process {
-    /// Watches a process that is alive, or that nobody has waited for.
+    /// Watches a process that is alive, or that has not been waited for.
     pub(crate) fn watch(pid: Pid) -> io::Result<Self> {
         match pidfd_open(pid, PidfdFlags::empty()) {
             Err(error) if is_missing(error) => ById::watch(pid).map(Self::ById),

@@ -29,7 +29,7 @@ use super::super::shm;
 use super::is_missing;
 
 /// Whether other threads may read memory while it is made private.
-pub(crate) const PARTS_AT_ONCE: bool = true;
+pub(crate) const MAKES_PRIVATE_AT_ONCE: bool = true;
 
 /// Makes shared memory of `bytes` zeros. `name` appears in `/proc/*/maps`.
 pub(crate) fn make_shared(name: &str, bytes: usize) -> io::Result<OwnedFd> {
@@ -70,7 +70,7 @@ pub(crate) fn reserve(shared: &OwnedFd, range: Range<usize>) -> io::Result<()> {
     Ok(rustix::io::retry_on_intr(fallocate)?)
 }
 
-/// Gives shared memory back to the system, whoever maps it, but for a last page that is not whole: its
+/// Gives shared memory back to the system, even if workers map it, but for a last page that is not whole: its
 /// bytes are zeros from now on.
 pub(crate) fn give_back(shared: &OwnedFd) {
     let bytes = rustix::fs::fstat(shared).map_or(0, |status| status.st_size.cast_unsigned());
