@@ -51,7 +51,7 @@ def test_every_episode_equals_that_of_the_environment_alone(build_with, build):
     same(evaluation, expected)
     assert evaluation.mean_return == expected["returns"].mean()
     assert evaluation.mean_length == expected["lengths"].mean()
-    assert evaluation.success_rate == expected["successes"].mean()
+    assert evaluation.success_rate == expected["success_at_end"].mean()
     assert expected["terminated"].sum() + expected["truncated"].sum() > NUM_ENVS * EPISODES
     # Again with the same object: nothing remains from the first time.
     again = cartwheel.evaluate(envs, follow_luck, episodes_per_env=EPISODES, seed=SEED)
@@ -99,7 +99,7 @@ def test_native_rows_play_the_same_episodes_in_every_mode(build_with, mode):
         evaluation = cartwheel.evaluate(envs, lean, episodes_per_env=3, seed=5)
         assert evaluation.returns.tobytes() == expected.returns.tobytes()
         assert evaluation.lengths.tobytes() == expected.lengths.tobytes()
-        assert evaluation.successes is None
+        assert evaluation.success_at_end is None
         assert evaluation.success_rate is None
         assert evaluation.success_interval is None
 
@@ -247,7 +247,7 @@ class ReportingEnv(TranscriptEnv):
 def test_success_is_read_from_the_last_info(build_with, mode, infos, expected):
     envs = build_with(INLINE, [partial(ReportingEnv, info) for info in infos], autoreset_mode=mode)
     evaluation = cartwheel.evaluate(envs, lambda t: np.zeros(len(t), int))
-    found = evaluation.successes
+    found = evaluation.success_at_end
     assert (None if found is None else found.tolist()) == expected
 
 

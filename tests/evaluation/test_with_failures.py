@@ -94,7 +94,7 @@ def test_every_crashed_episode_is_replaced_by_another(mode, build):
         progress=lambda *report: reports.append(report),
     )
     envs.close()
-    names = ["returns", "lengths", "terminated", "truncated", "successes"]
+    names = ["returns", "lengths", "terminated", "truncated", "success_at_end"]
     for place, name in enumerate(names):
         expected = np.stack([columns[place] for columns, _ in rows])
         assert getattr(evaluation, name).tolist() == expected.tolist(), name

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 NUM_ENVS, EPISODES, SEED = 5, 4, 11
 
 
-RESULTS = ["returns", "lengths", "terminated", "truncated", "successes"]
+RESULTS = ["returns", "lengths", "terminated", "truncated", "success_at_end"]
 
 
 class LotteryEnv(gym.Env):

@@ -417,7 +417,7 @@ def test_evaluations_see_successes(build):
     for form in FORMS:
         envs = build(fns, autoreset_mode=S, final_obs=form)
         result = cartwheel.evaluate(envs, always_first, episodes_per_env=6)
-        found.append(deepcopy(result.successes))
+        found.append(deepcopy(result.success_at_end))
         envs.close()
     assert_identical(*found)
     assert 0 < found[0].sum() < found[0].size

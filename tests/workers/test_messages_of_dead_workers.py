@@ -171,7 +171,7 @@ def test_an_episode_whose_infos_were_lost_is_evaluated_again(build_processes, tm
         evaluation = cartwheel.evaluate(
             envs, lambda seen: np.zeros(len(seen), int), episodes_per_env=1, progress=False
         )
-        assert evaluation.successes.all()
+        assert evaluation.success_at_end.all()
         assert evaluation.lengths.tolist() == [[3], [3], [1]]
         assert evaluation.failures[1] == 1
 

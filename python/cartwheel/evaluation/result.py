@@ -27,34 +27,33 @@ class Evaluation:
     episode (long ones may fail more often), the mean is biased, and no interval corrects that: look
     at ``failures``.
 
-    Success is measured in two ways: *at the end* (``successes``, ``success_rate``), if the last
-    step of an episode reported it, and *once* (``success_once``, ``success_once_rate``), if any of
-    its steps did. They are equal where success ends the episode, and may differ where it goes on,
-    as with ``ignore_terminations=True``.
+    Success is measured in two ways: *at the end* (``success_at_end``, ``success_rate``), if the
+    last step of an episode reported it, and *once* (``success_once``, ``success_once_rate``), if
+    any of its steps did. They are equal where success ends the episode, and may differ where it
+    goes on, as with ``ignore_terminations=True``.
 
     Attributes:
         returns: Sums of rewards, ``float64``, not discounted.
         lengths: Steps, ``int64``.
         terminated: ``bool``: whether the last step was a termination.
         truncated: ``bool``: whether it was a truncation; both may be true.
-        successes: ``bool``: ``is_success``, or else ``success``, in the info of the last step of
-            the episode; an array counts as true if all of it is true, ``None`` as not reported.
-            False where an episode did not report. ``None`` if no episode did. It is success at the
-            end, also called :attr:`success_at_end`.
+        success_at_end: ``bool``: ``is_success``, or else ``success``, in the info of the last step
+            of the episode; an array counts as true if all of it is true, ``None`` as not reported.
+            False where an episode did not report. ``None`` if no episode did.
         failures: Episodes of each environment that a failure cut short, ``int64`` of shape
             ``(num_envs,)``. They are not in the other arrays: another episode was played instead of
             each.
         seed: The seed of the first episodes, as it was given.
         confidence: The level of the intervals.
         success_once: ``bool``: whether any step of the episode reported success, read as
-            ``successes``. ``None`` if no step of any episode reported.
+            ``success_at_end``. ``None`` if no step of any episode reported.
     """
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
-    successes: NDArray[np.bool_] | None
+    success_at_end: NDArray[np.bool_] | None
     failures: NDArray[np.int64]
     seed: Any
     confidence: float
@@ -63,7 +62,7 @@ class Evaluation:
     def __post_init__(self) -> None:
         """Makes the arrays read-only, so that all properties agree."""
         arrays = (self.returns, self.lengths, self.terminated, self.truncated, self.failures)
-        for array in (*arrays, self.successes, self.success_once):
+        for array in (*arrays, self.success_at_end, self.success_once):
             if array is not None:
                 array.flags.writeable = False
 
@@ -119,19 +118,14 @@ class Evaluation:
         return mean_interval(self.lengths.astype(np.float64), self.confidence)
 
     @property
-    def success_at_end(self) -> NDArray[np.bool_] | None:
-        """The same as ``successes``: the report of the last step of each episode."""
-        return self.successes
-
-    @property
     def success_rate(self) -> float | None:
         """Fraction of the episodes that succeeded at the end; ``None`` if none reported."""
-        return _rate(self.successes)
+        return _rate(self.success_at_end)
 
     @property
     def success_interval(self) -> tuple[float, float] | None:
         """Wilson's score interval (1927) of the success rate, all episodes pooled."""
-        return _interval(self.successes, self.confidence)
+        return _interval(self.success_at_end, self.confidence)
 
     @property
     def success_once_rate(self) -> float | None:
