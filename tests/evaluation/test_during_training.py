@@ -80,7 +80,7 @@ def train(envs, steps=70):
 
 
 def known(wrappers):
-    """What wrappers know, but for the episodes that run."""
+    """The statistics of wrappers, without those of running episodes."""
     running = ("returns", "lengths", "stale", "seconds", "seeds", "shown")
     flags = ("success_once", "success_at_end", "fail_once", "fail_at_end")
     states = [wrapper.get_wrapper_state() for wrapper in wrappers]

@@ -1,4 +1,4 @@
-"""What cannot be evaluated is refused, and the environments stay usable."""
+"""Wrong arguments of an evaluation are refused, and the environments stay usable."""
 # ruff: noqa: ARG005 (signatures are Gymnasium's)
 
 from functools import partial

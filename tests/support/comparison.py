@@ -101,7 +101,7 @@ _ABSENT = object()
 
 
 def count_differing(actual, expected):
-    """How many values of ``expected`` differ in ``actual``, as `assert_identical` compares.
+    """The number of values that differ from ``expected``, as `assert_identical` compares.
 
     If type, dtype, shape, length or a key differs, every value there counts, and at least one.
     """

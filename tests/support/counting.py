@@ -154,7 +154,7 @@ class Rules:
         same("truncated, of failed steps", rollout.truncated[failed], True)
 
     def _check_first(self, before, first, failed):
-        """What resets show."""
+        """Checks the first observations after resets."""
         same("step after a reset", first[:, STEP], 0)
         same("action after a reset", first[:, ACTION], -1)
         if self.spares:

@@ -1,4 +1,4 @@
-"""Policies for evaluations, and comparisons of what they found out."""
+"""Policies for evaluations, and comparisons of their results."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""How this thread computes with floats: another mode than the standard one, for tests."""
+"""Floating-point modes of this thread other than the standard one, for tests."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""What the installed Gymnasium does otherwise than the newest one, for tests that compare with it.
+"""Differences of the installed Gymnasium from the newest one, for tests that compare with it.
 
 Everything here is false, or has no effect, with the newest version.
 """

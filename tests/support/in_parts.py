@@ -41,7 +41,7 @@ class Oracle:
         self.vectors = {}
 
     def batch(self, rows, work):
-        """What ``step`` returns when ``rows`` do their ``work``, with ``env_index`` in the infos.
+        """The result of ``step`` when ``rows`` do their ``work``, with ``env_index`` in the infos.
 
         Args:
             rows: Row numbers, in the order of the batch.

@@ -58,7 +58,7 @@ class LedgerEnv(gym.Env):
 
 @dataclass
 class Frame:
-    """What a row must return."""
+    """The required result of a row."""
 
     observation: np.ndarray
     reward: float = 0.0

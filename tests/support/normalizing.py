@@ -33,7 +33,7 @@ def moments(numbers, shape=()):
 
 
 class Observations:
-    """What ``NormalizeObservation`` shows, from the batches of a witness."""
+    """The results of ``NormalizeObservation``, from the batches of a witness."""
 
     def __init__(self, witness, epsilon):
         self.witness, self.epsilon = witness, epsilon
@@ -84,7 +84,7 @@ class Observations:
 
 
 class Rewards:
-    """What ``NormalizeReward`` shows, from the batches of a witness."""
+    """The results of ``NormalizeReward``, from the batches of a witness."""
 
     def __init__(self, witness, gamma, epsilon):
         self.witness, self.gamma, self.epsilon = witness, gamma, epsilon

@@ -1,4 +1,4 @@
-"""What a recorder should have written, from the traces of the environments; and what it wrote."""
+"""The expected episodes of a recorder, from traces of the environments, and its files."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the rows of a vector environment are doing, in NumPy: the oracle of ``RowKinds``."""
+"""The kinds of the rows of a vector environment, in NumPy: the oracle of ``RowKinds``."""
 
 from __future__ import annotations
 

@@ -65,6 +65,6 @@ def assert_same_run(envs, env_fn, mode, steps):
 
 
 def endings(results):
-    """How many episodes terminated in these results, and how many were truncated."""
+    """The numbers of terminated and of truncated episodes in these results."""
     frames = [result for result in results if len(result) == 5]
     return [sum(int(frame[kind].sum()) for frame in frames) for kind in (2, 3)]

@@ -1,6 +1,6 @@
 """``Taxi-v4`` for the tests with Gymnasium 1.2, which has only ``Taxi-v3``.
 
-The fourth version mended what rain does, and has two more keywords. Everything else is the third's.
+The fourth version fixed the effect of rain, and has two more keywords.
 """
 
 from copy import deepcopy

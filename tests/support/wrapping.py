@@ -164,7 +164,7 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class Script:
-    """What each environment is told, whatever the others do.
+    """The actions and resets of each environment, whatever the others do.
 
     Attributes:
         steps: The number of transitions of each row.
@@ -215,7 +215,7 @@ def info_of(infos, place):
     """The infos of one place of a batch, without masks and without what the batch adds."""
     found = {}
     for key, value in infos.items():
-        # `options` says in what form a reset was made, which the ways of stepping differ in.
+        # `options` depends on the form of a reset, in which the ways of stepping differ.
         hidden = key in ("final_obs", "final_info", "options") or f"_{key}" not in infos
         if hidden or not infos[f"_{key}"][place]:
             continue

@@ -25,7 +25,7 @@ def pair(env_fn, mode, **keywords):
 
 
 def attempt(call, envs):
-    """What a call returns, or raises."""
+    """The result or the exception of a call."""
     try:
         return call(envs)
     except (ValueError, TimeoutError, gym.error.ResetNeeded) as error:
@@ -33,7 +33,7 @@ def attempt(call, envs):
 
 
 def results(pair, call):
-    """What a call returns or raises for each of the two."""
+    """The result or the exception of a call of each of the two."""
     return [attempt(call, envs) for envs in pair]
 
 

@@ -33,7 +33,7 @@ def made(space, **keywords):
 
 
 def received(envs):
-    """What each environment got last, as a batch of its space."""
+    """The last action of each environment, as a batch of its space."""
     return batch_of(envs.single_action_space, list(envs.get_attr("held")))
 
 

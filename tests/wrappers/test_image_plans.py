@@ -38,7 +38,7 @@ def means(images, height, width):
 
 
 def opencv(images, height, width):
-    """What OpenCV makes of each frame."""
+    """The image that OpenCV makes of each frame."""
     if cv2 is None:
         pytest.skip("OpenCV is not installed")
     resized = [cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA) for image in images]

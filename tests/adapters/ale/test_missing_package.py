@@ -1,4 +1,4 @@
-"""What users see who have not installed ale-py."""
+"""The errors of a program without ale-py."""
 
 import sys
 

@@ -41,7 +41,7 @@ def sampled(runner, num_timesteps=40, fragments=3):
 
 
 def contents(episode):
-    """What an episode has: arrays, infos and flags, of each agent if there are several."""
+    """The arrays, infos and flags of an episode, of each agent if there are several."""
     agents = getattr(episode, "agent_episodes", None)
     if agents is not None:
         parts = {agent: contents(part) for agent, part in agents.items()}

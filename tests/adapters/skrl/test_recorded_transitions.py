@@ -1,4 +1,4 @@
-"""What skrl stores of episodes whose every observation is known."""
+"""skrl stores the transitions of episodes whose every observation is known."""
 
 import importlib
 

@@ -171,7 +171,7 @@ def random_policy(tianshou, space, shown, *, recurrent=False):
 
 
 def collected(tianshou, envs, *, random):
-    """What a Collector stores and reports."""
+    """The buffer and the statistics of a Collector."""
     space = envs.action_space[0]
     buffer = tianshou.data.VectorReplayBuffer(700, len(envs))
     policy = random_policy(tianshou, space, SPACES["array"])

@@ -1,4 +1,4 @@
-"""What every test of this folder needs."""
+"""Imports that every test of this folder needs."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""What TorchRL cannot take is refused before anything starts, and the error says what to change."""
+"""Unsupported environments and arguments are refused before anything starts, with a remedy."""
 
 from functools import partial
 
