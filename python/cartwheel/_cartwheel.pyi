@@ -176,15 +176,6 @@ class _Callbacks(Protocol):
     ) -> None:
         """Warns that ``call`` has waited for ``seconds``; ``outstanding`` are ranges of rows."""
 
-class _NativeCallbacks(_Callbacks, Protocol):
-    """Further methods that a pool of native environments calls."""
-
-    def post(self, messages: list[Any], /) -> None:
-        """Posts a message to each shard."""
-
-    def post_some(self, messages: list[Any], /) -> None:
-        """Posts messages to the shards that the messages name."""
-
 class _WorkerCallbacks(_Callbacks, Protocol):
     """Further methods that a pool of Python environments calls."""
 
@@ -465,87 +456,17 @@ class NativeEnvs:
     def check_state(self, state: bytes) -> None:
         """Raises ``ValueError`` unless this is the state of a row of such an environment."""
 
-    def post_row_state(self, shard: int, row: int, state: bytes) -> None:
-        """Posts the state from which a row continues in a reset, which is sent next."""
+    def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
+        """Posts the details of the next automatic reset of a row, which is not in flight."""
 
-    def post_save(self, shard: int, rows: Sequence[int]) -> None:
-        """Posts a request for the states of rows of this shard."""
-
-    def post_reset(
-        self,
-        mask: bytes | None,
-        seeds: Sequence[int | None] | None,
-        options: str | Sequence[str | None] | None,
-    ) -> None:
-        """Posts the details of the next reset to all shards: the rows, their seeds and options.
-
-        Args:
-            mask: One byte for each row, 0 where it is not reset; ``None``: all rows.
-            seeds: A seed or ``None`` for each row; ``None``: all rows continue their streams.
-            options: JSON for all rows, or for each.
-
-        Raises:
-            ValueError: One of them has a wrong number of rows.
-        """
-
-    def post_row_reset(
-        self,
-        shard: int,
-        row: int,
-        seed: int | None,
-        options: str | None,
-        *,
-        automatic: bool = False,
-    ) -> None:
-        """Posts the details of the reset of one row, which is sent next.
-
-        With ``automatic`` they are those of its next automatic reset; the row is not in flight.
-        """
-
-    def post_sample(self, shard: int, rows: Sequence[int], seeds: Sequence[int]) -> None:
-        """Posts a request to reset rows with seeds, and to return states for :meth:`set_cache`."""
+    def begun(self) -> list[int]:
+        """Returns the rows that were ever reset, in ascending order."""
 
     def set_cache(self, states: Sequence[bytes], key: int) -> None:
-        """Keeps states that resets load after :meth:`post_cache`.
+        """Keeps states that resets load as soon as a control call tells the shards.
 
         Raises:
             ValueError: The list is empty, or a state was changed or is of another environment.
-        """
-
-    def post_cache(self, shard: int, draws: Sequence[tuple[int, int]]) -> None:
-        """Posts a request to load states in resets; each row's draws have a key and a count."""
-
-    def post_draws(self, shard: int) -> None:
-        """Posts a request for the key and the count of each row's draws."""
-
-    def post_request(
-        self, shard: int, name: str, rows: Sequence[int], values: Sequence[Any] | None
-    ) -> None:
-        """Posts a request to read a parameter of rows of the shard, or to set it.
-
-        Args:
-            shard: The shard.
-            name: The parameter.
-            rows: The rows.
-            values: One value for each of the rows; ``None`` to read.
-        """
-
-    def post_render(self, shard: int, rows: Sequence[int], mode: int) -> None:
-        """Posts a request to draw rows of the shard, in the render mode of this number."""
-
-    def post_keep(self, shard: int, rows: Sequence[int], mode: int | None) -> None:
-        """Posts a request to keep the terminal states of these rows of the shard from now on.
-
-        Args:
-            shard: The shard.
-            rows: Its rows; the terminal states of its other rows are not kept.
-            mode: The number of the render mode of frames; ``None`` for parameters.
-        """
-
-    def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
-        """Posts a request to read the random number streams of the rows, or to set them.
-
-        A stream is its seed (``-1``: unknown) and the ``state`` of a ``PCG64``.
         """
 
     def take_answer(self, shard: int) -> list[Any] | None:
@@ -721,7 +642,7 @@ class Pool:
         pids: Sequence[int],
         objects: Sequence[Sequence[list[Any]] | None],
         channels: list[Any],
-        callbacks: _WorkerCallbacks | _NativeCallbacks,
+        callbacks: _WorkerCallbacks | _Callbacks,
         class_name: str,
         timeout: float | None,
         columnar: bool,

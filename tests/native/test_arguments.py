@@ -139,5 +139,5 @@ def test_arguments_accept_numpy_numbers():
 def test_details_of_a_reset_are_refused_unless_they_are_of_all_rows(details):
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 3)
     with pytest.raises(ValueError, match=r"^1 entries for 3 rows$"):
-        envs._callbacks.envs.post_reset(*details)
+        envs._pool.reset([("reset", *details)], None, "reset", None)
     envs.close()

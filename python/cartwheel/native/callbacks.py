@@ -6,8 +6,6 @@ import bisect
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cartwheel._internal.arguments import by_row
 from cartwheel._internal.logging import log_waiting
 from cartwheel.errors import WorkerTimeoutError, add_note
@@ -17,6 +15,7 @@ from cartwheel.workers.faults import Fault, add_info, raise_first
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
@@ -33,7 +32,6 @@ class NativeCallbacks:
     Attributes:
         envs: The environments.
         timeout: Seconds that a synchronous call may take; ``None`` for no limit.
-        begun: Which rows were ever reset, ``bool`` of shape ``(num_envs,)``.
         draw_kept: Draws terminal states from the values that rows kept.
     """
 
@@ -55,7 +53,6 @@ class NativeCallbacks:
         self._lasts = [last for _, last in shards]
         self.envs = envs
         self.timeout = timeout
-        self.begun = np.zeros(shards[-1][1], np.bool_)
 
     def pack_reset(
         self,
@@ -65,7 +62,6 @@ class NativeCallbacks:
     ) -> list[Any]:
         """Makes the message for a reset, one for all shards."""
         texts = self._texts(options)
-        self.begun |= True if mask is None else mask
         rows = None if mask is None else mask.tobytes()
         return [("reset", rows, None if seeds.count(None) == len(seeds) else seeds, texts)]
 
@@ -204,25 +200,6 @@ class NativeCallbacks:
         """Warns that ``call`` has waited for ``seconds``; ``outstanding`` are ranges of rows."""
         log_waiting(call, seconds, outstanding, self._shards)
 
-    def post(self, messages: list[Any]) -> None:
-        """Posts the message of a reset, or one message for each shard; replaces earlier ones."""
-        envs = self.envs
-        if messages[0][0] == "reset":
-            envs.post_reset(*messages[0][1:])
-            return
-        posts: dict[str, Any] = {
-            "request": envs.post_request,
-            "save": envs.post_save,
-            "sample": envs.post_sample,
-            "cache": envs.post_cache,
-            "draws": envs.post_draws,
-            "streams": envs.post_streams,
-            "render": envs.post_render,
-            "keep": envs.post_keep,
-        }
-        for shard, (kind, *parts) in enumerate(messages):
-            posts[kind](shard, *parts)
-
     def pack_row_resets(
         self, rows: list[int], seeds: list[int | None], options: ResetOptions
     ) -> list[tuple[int, Any]]:
@@ -245,17 +222,7 @@ class NativeCallbacks:
         """Posts seeds and options of the next automatic resets of rows."""
         texts = by_row(self._texts(options), len(rows))
         for row, seed, own in zip(rows, seeds, texts, strict=True):
-            self.envs.post_row_reset(self.shard_of(row), row, seed, own, automatic=True)
-
-    def post_some(self, messages: list[tuple[int, Any]]) -> None:
-        """Posts the messages of resets of single rows to their shards."""
-        posts: dict[str, Any] = {
-            "reset": self.envs.post_row_reset,
-            "state": self.envs.post_row_state,
-        }
-        for shard, (kind, row, *parts) in messages:
-            self.begun[row] = True
-            posts[kind](shard, row, *parts)
+            self.envs.post_next_reset(self.shard_of(row), row, seed, own)
 
     def attach_rollout(self, pool: Pool, slab: RolloutSlab) -> None:
         """Does nothing: threads share the memory."""

@@ -334,7 +334,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         """
         self._pool.check("render", idle=True)
         rows = self._numbers(env_index)
-        fresh = [row for row in rows if not self._callbacks.begun[row]]
+        fresh = sorted(set(rows).difference(self._callbacks.envs.begun()))
         if fresh:
             raise gym.error.ResetNeeded(
                 f"Cannot call `render()` before `reset()`: rows {fresh} have not been reset."
@@ -344,7 +344,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
     def _draw(self, rows: Sequence[int] | None = None) -> tuple[Any, ...]:
         """Draws rows; by default every row that was ever reset."""
         if rows is None:
-            rows = np.flatnonzero(self._callbacks.begun).tolist()
+            rows = self._callbacks.envs.begun()
         return self._renderer.draw(
             rows, self._callbacks, functools.partial(self._control, "render")
         )

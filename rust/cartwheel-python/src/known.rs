@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 82] = [
+const NAMES: [&str; 81] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
@@ -57,7 +57,6 @@ const NAMES: [&str; 82] = [
     "pack_sent_actions",
     "players",
     "post",
-    "post_some",
     "r",
     "raise_faults",
     "ready",

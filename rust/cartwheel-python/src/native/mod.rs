@@ -6,37 +6,33 @@ mod frame;
 pub(crate) mod mujoco;
 pub(crate) mod plain_loop;
 pub(crate) mod plugin;
+mod post;
 mod space;
 pub(crate) mod stream;
 mod value;
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
-    Answer, Draw, ExternalRewards, Mailbox, NativeShard, Request, ResetCache, RowOptions, RowReset,
-    RowState, Seed, ShardSettings, TerminalState,
+    Answer, Draw, Mailbox, NativeShard, ResetCache, RowState, ShardSettings,
 };
 use cartwheel_engine::plugin::{EnvKind, find};
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::worker::Shard;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyBytesMethods};
 
-use crate::convert::GivenRules;
-use crate::convert::to_autoreset_mode;
+use crate::convert::{GivenRules, to_autoreset_mode};
 use crate::error::to_py_err;
 use crate::native::frame::from_frame;
 use crate::native::space::describe;
-use crate::native::stream::{from_stream, to_seed, to_stream};
-use crate::native::value::{from_value, to_value};
+use crate::native::stream::from_stream;
+use crate::native::value::from_value;
 
 /// The variable that makes the host check what plugins write.
 const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
@@ -53,8 +49,10 @@ pub(crate) struct PyNativeEnvs {
     /// One for each shard, from `make` on.
     mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
     settings: ShardSettings,
-    /// States that resets load, see `post_cache`.
+    /// States that resets load once a message tells the shards.
     cache: Mutex<Option<Arc<ResetCache>>>,
+    /// Whether each row was ever reset.
+    begun: Mutex<Vec<bool>>,
 }
 
 #[pymethods]
@@ -87,9 +85,11 @@ impl PyNativeEnvs {
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
             has_external_rewards: external_rewards,
         };
+        let num_rows = shards.last().map_or(0, |&(_, last)| last);
         Ok(Self {
             kind,
             shards: Mutex::default(),
+            begun: Mutex::new(vec![false; num_rows]),
             rows: shards.into_iter().map(|(first, last)| first..last).collect(),
             mailboxes: OnceLock::new(),
             settings,
@@ -140,160 +140,30 @@ impl PyNativeEnvs {
         RowState::read(&self.kind, state).map(drop).map_err(to_py_err)
     }
 
-    /// Leaves the state with one shard from which a row continues in a reset that is going to be
-    /// sent.
-    fn post_row_state(&self, shard: usize, row: usize, state: &[u8]) -> PyResult<()> {
-        self.mailbox(shard)?.post_row_reset(row, self.restored(state)?, None);
-        Ok(())
-    }
-
-    /// Leaves the details of the next reset with all shards. Rows with equal options share them.
-    fn post_reset(
-        &self,
-        mask: Option<&[u8]>,
-        seeds: Option<Vec<Option<Bound<'_, PyAny>>>>,
-        options: Option<GivenOptions>,
-    ) -> PyResult<()> {
-        let all = self.num_rows();
-        let options = options.map_or(Ok(RowOptions::None), |given| self.parsed(&given))?;
-        let lengths = [
-            mask.map(<[u8]>::len),
-            seeds.as_ref().map(Vec::len),
-            if let RowOptions::OfEach(each) = &options { Some(each.len()) } else { None },
-        ];
-        if let Some(got) = lengths.into_iter().flatten().find(|length| *length != all) {
-            return Err(PyValueError::new_err(format!("{got} entries for {all} rows")));
-        }
-        let how = |row: usize| match seeds.as_ref().and_then(|seeds| seeds[row].as_ref()) {
-            _ if mask.is_some_and(|mask| mask[row] == 0) => Ok(RowReset::Leave),
-            None => Ok(RowReset::Continue),
-            Some(seed) => seeded(seed),
-        };
-        let each = self.rows.iter().map(|rows| rows.clone().map(how).collect());
-        let each = each.collect::<PyResult<Vec<Vec<RowReset>>>>()?;
-        for ((mailbox, rows), how) in self.mailboxes().iter().zip(&self.rows).zip(each) {
-            let options = match &options {
-                RowOptions::None => RowOptions::None,
-                RowOptions::OfAll(options) => RowOptions::OfAll(options.clone()),
-                RowOptions::OfEach(each) => RowOptions::OfEach(each[rows.clone()].to_vec()),
-            };
-            mailbox.post_reset(how, options);
-        }
-        Ok(())
-    }
-
-    /// Leaves the details of the reset of one row that is going to be sent, or of its next automatic
-    /// reset.
-    #[pyo3(signature = (shard, row, seed, options, *, automatic = false))]
-    fn post_row_reset(
+    /// Leaves the details of the next automatic reset of one row, which is not in flight.
+    fn post_next_reset(
         &self,
         shard: usize,
         row: usize,
         seed: Option<Bound<'_, PyAny>>,
         options: Option<&str>,
-        automatic: bool,
     ) -> PyResult<()> {
-        let options = options.map(|options| self.kind.reset_options(options));
-        let options = options.transpose().map_err(to_py_err)?;
-        let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
-        let post = if automatic { Mailbox::post_next_reset } else { Mailbox::post_row_reset };
-        post(self.mailbox(shard)?, row, how, options);
+        let (how, options) = self.row_reset(seed, options)?;
+        self.mailbox(shard)?.post_next_reset(row, how, options);
         Ok(())
     }
 
-    /// Leaves a request with one shard to reset some of its rows with seeds, for states to cache.
-    fn post_sample(
-        &self,
-        shard: usize,
-        rows: Vec<usize>,
-        seeds: Vec<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let first = self.rows[shard].start;
-        let seeds =
-            rows.into_iter().zip(seeds).map(|(row, seed)| Ok((row - first, to_seed(&seed)?)));
-        let seeds = seeds.collect::<PyResult<_>>()?;
-        self.mailbox(shard)?.post_request(Request::Sample(seeds));
-        Ok(())
+    /// The rows that were ever reset.
+    fn begun(&self) -> Vec<usize> {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.iter().enumerate().filter(|(_, begun)| **begun).map(|(row, _)| row).collect()
     }
 
-    /// Keeps the states that resets load once `post_cache` has told the shards.
+    /// Keeps the states that resets load once a message has told the shards.
     fn set_cache(&self, states: Vec<Bound<'_, PyBytes>>, key: u64) -> PyResult<()> {
         let states = states.iter().map(PyBytesMethods::as_bytes);
         let cache = ResetCache::new(&self.kind, key, states).map_err(to_py_err)?;
         *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(cache));
-        Ok(())
-    }
-
-    /// Leaves a request with one shard to load states in its resets, with a draw for each row.
-    fn post_cache(&self, shard: usize, draws: Vec<(u64, u64)>) -> PyResult<()> {
-        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let cache = cache.ok_or_else(|| PyRuntimeError::new_err("there is no cache"))?;
-        let draws = draws.into_iter().map(|(key, count)| Draw { key, count }).collect();
-        self.mailbox(shard)?.post_request(Request::Cache(cache, draws));
-        Ok(())
-    }
-
-    /// Leaves a request with one shard for the draws of its rows.
-    fn post_draws(&self, shard: usize) -> PyResult<()> {
-        self.mailbox(shard)?.post_request(Request::Draws);
-        Ok(())
-    }
-
-    /// Leaves a request with one shard to read a parameter of some of its rows, or to set it to one
-    /// value for each of them.
-    fn post_request(
-        &self,
-        shard: usize,
-        name: String,
-        rows: Vec<usize>,
-        values: Option<Vec<Bound<'_, PyAny>>>,
-    ) -> PyResult<()> {
-        let rows = self.own_rows(shard, rows);
-        let request = match values {
-            None => Request::Get(name, rows),
-            Some(values) => {
-                let values = values.iter().map(|value| to_value(&name, value));
-                let values = rows.into_iter().zip(values).map(|(row, value)| Ok((row, value?)));
-                let values = values.collect::<PyResult<_>>()?;
-                Request::Set(name, values)
-            }
-        };
-        self.mailbox(shard)?.post_request(request);
-        Ok(())
-    }
-
-    /// Leaves a request with one shard for the states of some of its rows.
-    fn post_save(&self, shard: usize, rows: Vec<usize>) -> PyResult<()> {
-        let rows = self.own_rows(shard, rows);
-        self.mailbox(shard)?.post_request(Request::Save(rows));
-        Ok(())
-    }
-
-    /// Leaves a request with one shard to draw some of its rows, in the render mode of this number.
-    fn post_render(&self, shard: usize, rows: Vec<usize>, mode: usize) -> PyResult<()> {
-        let rows = self.own_rows(shard, rows);
-        self.mailbox(shard)?.post_request(Request::Render { rows, mode });
-        Ok(())
-    }
-
-    /// Leaves a request with one shard to keep the terminal states of some of its rows from now on:
-    /// drawings in the render mode of this number, or parameters.
-    fn post_keep(&self, shard: usize, rows: Vec<usize>, mode: Option<usize>) -> PyResult<()> {
-        let what = mode.map_or(TerminalState::Parameters, TerminalState::Drawing);
-        let request = Request::Keep(self.own_rows(shard, rows), what);
-        self.mailbox(shard)?.post_request(request);
-        Ok(())
-    }
-
-    /// Leaves a request with one shard to read the random streams, or to set one for each row.
-    fn post_streams(&self, shard: usize, streams: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<()> {
-        let request = match streams {
-            None => Request::Streams,
-            Some(streams) => {
-                Request::SetStreams(streams.iter().map(to_stream).collect::<PyResult<_>>()?)
-            }
-        };
-        self.mailbox(shard)?.post_request(request);
         Ok(())
     }
 
@@ -406,29 +276,6 @@ impl PyNativeEnvs {
         Ok(self.kind.spaces().action.check_actions_of(leaf, dtype, elements)?)
     }
 
-    /// Leaves with each shard what became of its rows. Shards have the rows `shards`.
-    ///
-    /// # Errors
-    ///
-    /// `ValueError` unless there is one entry for each row.
-    pub(crate) fn post_rewards(&self, all: &ExternalRewards) -> PyResult<()> {
-        let ExternalRewards { rewards, terminations, truncations } = all;
-        let rows = self.num_rows();
-        for len in [rewards.len(), terminations.len(), truncations.len()] {
-            if len != rows {
-                return Err(PyValueError::new_err(format!("{len} outcomes for {rows} rows")));
-            }
-        }
-        for (mailbox, rows) in self.mailboxes().iter().zip(&self.rows) {
-            mailbox.post_rewards(ExternalRewards {
-                rewards: rewards[rows.clone()].to_vec(),
-                terminations: terminations[rows.clone()].to_vec(),
-                truncations: truncations[rows.clone()].to_vec(),
-            });
-        }
-        Ok(())
-    }
-
     /// Of which leaves of the action space the environments take floats of either dtype; leaves
     /// behind its end are none of them.
     pub(crate) fn action_floats(&self) -> &[bool] {
@@ -440,34 +287,6 @@ impl PyNativeEnvs {
         self.rows.last().map_or(0, |last| last.end)
     }
 
-    /// Rows of a shard, counted from its first row.
-    fn own_rows(&self, shard: usize, rows: Vec<usize>) -> Vec<usize> {
-        let first = self.rows[shard].start;
-        rows.into_iter().map(|row| row - first).collect()
-    }
-
-    /// Options of a reset, each text parsed once.
-    fn parsed(&self, options: &GivenOptions) -> PyResult<RowOptions> {
-        let parse = |text: &str| self.kind.reset_options(text).map_err(to_py_err);
-        let texts = match options {
-            GivenOptions::OfAll(text) => return Ok(RowOptions::OfAll(parse(text)?)),
-            GivenOptions::OfEach(texts) => texts,
-        };
-        let mut parsed = BTreeMap::new();
-        for text in texts.iter().flatten() {
-            if let Entry::Vacant(entry) = parsed.entry(&**text) {
-                entry.insert(parse(text)?);
-            }
-        }
-        let of = |text: &PyBackedStr| parsed[&**text].clone();
-        Ok(RowOptions::OfEach(texts.iter().map(|text| text.as_ref().map(of)).collect()))
-    }
-
-    fn restored(&self, state: &[u8]) -> PyResult<RowReset> {
-        let state = RowState::read(&self.kind, state).map_err(to_py_err)?;
-        Ok(RowReset::Restore(Box::new(state)))
-    }
-
     /// The mailboxes of the shards; none before they are made.
     fn mailboxes(&self) -> &[Arc<Mailbox>] {
         self.mailboxes.get().map_or(&[], Vec::as_slice)
@@ -476,21 +295,5 @@ impl PyNativeEnvs {
     fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {
         let mailbox = self.mailboxes().get(shard).map(Arc::as_ref);
         mailbox.ok_or_else(|| PyRuntimeError::new_err(format!("there is no shard {shard}")))
-    }
-}
-
-/// Options of a reset, JSON objects.
-#[derive(Debug, FromPyObject)]
-enum GivenOptions {
-    OfAll(PyBackedStr),
-    OfEach(Vec<Option<PyBackedStr>>),
-}
-
-/// A reset with a seed, a Python integer of any length that must not be negative.
-fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
-    match to_seed(seed)? {
-        Seed::Number(seed) => Ok(RowReset::Seed(seed)),
-        Seed::Words(words) => Ok(RowReset::WideSeed(words)),
-        Seed::Unknown => Err(PyValueError::new_err(format!("seed {seed} is negative"))),
     }
 }

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::error::{in_flight, not_pending, to_py_err};
 use crate::known::intern;
 use crate::pool::batch::name_rows;
-use crate::pool::messages::{Recipients, post_to_native};
+use crate::pool::messages::Recipients;
 use crate::pool::rows::to_rows;
 use crate::pool::{State, is_true, reset_flags};
 
@@ -21,7 +21,8 @@ impl State {
         mask: Option<&Bound<'py, PyAny>>,
         calling: &str,
     ) -> PyResult<()> {
-        self.begin_queued(py, Call::Reset, calling, messages, reset_flags(mask.is_none()))?;
+        self.begin_task(py, Call::Reset, calling, messages, reset_flags(mask.is_none()))?;
+        self.queue_for_workers(py, messages)?;
         self.reset_mask = mask.map(|mask| mask.clone().unbind());
         let is_reset = |row: &usize| mask.is_none_or(|mask| is_true(mask, *row));
         self.next_resets.retain(|row, _| !is_reset(row));
@@ -36,15 +37,15 @@ impl State {
         rows: Option<Py<PyAny>>,
         calling: &str,
     ) -> PyResult<()> {
-        self.check_idle(py, calling)?;
+        self.begin_task(py, Call::Call, calling, messages, 0)?;
         self.called_rows = rows;
-        self.begin_queued(py, Call::Call, calling, messages, 0)?;
+        self.queue_for_workers(py, messages)?;
         self.send_queued(py).map(drop)
     }
 
-    /// Begins a reset or a control call, whose messages are queued then. `calling` is the method that
-    /// the user called, and the shards get `flags`.
-    fn begin_queued(
+    /// Begins a reset or a control call, after its messages to native shards were posted. `calling` is
+    /// the method that the user called, and the shards get `flags`.
+    fn begin_task(
         &mut self,
         py: Python<'_>,
         call: Call,
@@ -53,13 +54,16 @@ impl State {
         flags: u32,
     ) -> PyResult<()> {
         let explain = |error| self.callbacks.explain(py, error, call, calling);
-        self.pool.check(call).map_err(explain)?;
-        if self.native.is_some() {
-            post_to_native(self.callbacks.bind(py), Recipients::All, messages)?;
-            return self.pool.begin(call, flags).map_err(explain);
+        if let Some(native) = &self.native {
+            self.pool.check(call).map_err(explain)?; // a pending call may not have read its messages
+            native.get().post(messages)?;
         }
-        self.pool.begin(call, flags).map_err(explain)?;
-        self.queue(py, Recipients::All, messages)
+        self.pool.begin(call, flags).map_err(explain)
+    }
+
+    /// Queues the messages of a task that has just begun, unless native shards have got them before.
+    fn queue_for_workers(&mut self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
+        if self.native.is_some() { Ok(()) } else { self.queue(py, Recipients::All, messages) }
     }
 
     /// The result of `reset`.
@@ -127,8 +131,8 @@ impl State {
         let all = rows.len() == self.rows;
         let explain = |error| self.callbacks.explain_for(py, error, Call::Reset, calling, all);
         let sending = self.pool.sending(Call::Reset, Some(&rows)).map_err(explain)?;
-        if self.native.is_some() {
-            post_to_native(self.callbacks.bind(py), Recipients::Some, messages)?;
+        if let Some(native) = &self.native {
+            native.get().post_row_resets(messages)?;
         }
         sending.send(flags).map_err(to_py_err)?;
         if let Some(episodes) = &mut self.episodes {

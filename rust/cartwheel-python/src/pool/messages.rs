@@ -187,20 +187,6 @@ impl State {
     }
 }
 
-/// Posts messages to the mailboxes of native shards, before their task begins.
-pub(super) fn post_to_native(
-    callbacks: &Bound<'_, PyAny>,
-    to: Recipients,
-    messages: &Bound<'_, PyAny>,
-) -> PyResult<()> {
-    let py = callbacks.py();
-    let method = match to {
-        Recipients::All => intern!(py, "post"),
-        Recipients::Some => intern!(py, "post_some"),
-    };
-    callbacks.call_method1(method, (messages,)).map(drop)
-}
-
 /// A message: its worker, its row (`None` for a task's message, which concerns all rows), and its
 /// number.
 pub(crate) type Message = (usize, Option<usize>, u64);

@@ -37,8 +37,10 @@ impl State {
             if calling != "send" && self.pool.batch_size() < self.rows {
                 return Err(rows_missing(self.pool.batch_size(), self.rows));
             }
-            // A pool that can begin no call says so first.
-            self.pool.check(Call::Call).map_err(explain)?;
+            // That the pool cannot begin a call is reported before what is wrong with episodes.
+            if self.episodes.is_some() {
+                self.pool.check(Call::Call).map_err(explain)?;
+            }
         }
         self.check_episodes(each.clone()).map_err(explain)?;
         let next = self.pack_next_resets(py, each.clone())?;
