@@ -30,18 +30,18 @@ type Numbered = (u64, Vec<u8>);
 #[derive(Debug)]
 pub(crate) struct PyChannel {
     /// `None` once it is closed.
-    inside: Mutex<Option<Inside>>,
+    open: Mutex<Option<OpenChannel>>,
     owner: u32,
 }
 
 #[derive(Debug)]
-struct Inside {
+struct OpenChannel {
     channel: Channel,
     /// In a worker process, the thread that sends, and the way to it.
     ///
     /// The caller reads the announced messages of a batch once all rows of the batch are done. If a
-    /// worker waited for that while it still had a row of the batch to step, both would wait for
-    /// ever. So a worker only leaves its messages for the thread.
+    /// worker waited for that while it still had a row of the batch to step, both would wait
+    /// forever. So a worker only leaves its messages for the thread.
     sender: Option<(Sender<Numbered>, OwnThread)>,
     /// Messages with numbers up to this one came from processes that were replaced.
     replaced: u64,
@@ -61,14 +61,14 @@ impl PyChannel {
             let send = move || send_all(through, &unsent);
             sender = Some((way, OwnThread::start("cartwheel-channel".to_owned(), send)?));
         }
-        let inside = Inside { channel, sender, replaced: 0, left: HashMap::new() };
-        Ok(Self { inside: Mutex::new(Some(inside)), owner: process_id() })
+        let open = OpenChannel { channel, sender, replaced: 0, left: HashMap::new() };
+        Ok(Self { open: Mutex::new(Some(open)), owner: process_id() })
     }
 
     /// Sends a message: bytes, or a tuple of bytes and the descriptors that travel with them.
     #[pyo3(signature = (message, number = 0))]
     fn post(&self, py: Python<'_>, message: &Bound<'_, PyAny>, number: u64) -> PyResult<()> {
-        let way = self.lock(py).as_ref().and_then(|inside| Some(inside.sender.as_ref()?.0.clone()));
+        let way = self.lock(py).as_ref().and_then(|open| Some(open.sender.as_ref()?.0.clone()));
         if let Some(way) = way {
             let _ = way.send((number, message.extract()?)); // without a caller, it is not missed
             return Ok(());
@@ -86,12 +86,12 @@ impl PyChannel {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = as_duration(timeout);
-        let message = self.wait(py, timeout, &|| false, |inside, slice| {
-            if (1..=inside.replaced).contains(&number) {
-                return inside.left.remove(&number).ok_or(ErrorKind::UnexpectedEof.into());
+        let message = self.wait(py, timeout, &|| false, |open, slice| {
+            if (1..=open.replaced).contains(&number) {
+                return open.left.remove(&number).ok_or(ErrorKind::UnexpectedEof.into());
             }
             loop {
-                let (found, message) = inside.channel.receive(None, slice)?;
+                let (found, message) = open.channel.receive(None, slice)?;
                 if found >= number {
                     return Ok(message);
                 }
@@ -102,12 +102,12 @@ impl PyChannel {
 
     /// The first of the descriptors that came with messages.
     fn take_descriptor(&self, py: Python<'_>) -> PyResult<PyDescriptor> {
-        let mut inside = self.lock(py);
-        let descriptor = inside.as_mut().and_then(|inside| inside.channel.take_descriptor());
+        let mut open = self.lock(py);
+        let descriptor = open.as_mut().and_then(|open| open.channel.take_descriptor());
         descriptor.map(PyDescriptor::from).ok_or_else(closed)
     }
 
-    /// Takes over what earlier processes sent and was not received, up to this number.
+    /// Takes over the messages of earlier processes that were not received, up to this number.
     fn follow(&self, py: Python<'_>, earlier: &Bound<'_, Self>, number: u64) {
         let Some(mut earlier) = earlier.get().lock(py).take() else { return };
         // The process has ended, so all of it is there.
@@ -116,26 +116,26 @@ impl PyChannel {
         {
             earlier.left.insert(number, message);
         }
-        if let Some(inside) = self.lock(py).as_mut() {
-            (inside.left, inside.replaced) = (earlier.left, number);
+        if let Some(open) = self.lock(py).as_mut() {
+            (open.left, open.replaced) = (earlier.left, number);
         }
     }
 
     /// Messages with numbers up to this one came from processes that were replaced.
     #[getter]
     fn replaced(&self, py: Python<'_>) -> u64 {
-        self.lock(py).as_ref().map_or(0, |inside| inside.replaced)
+        self.lock(py).as_ref().map_or(0, |open| open.replaced)
     }
 
     /// Closes this end. A worker's end sends everything first, unless the caller is gone. In a forked
     /// child, an end that another thread waits for stays open: the thread does not exist there.
     fn close(&self, py: Python<'_>) {
         if self.owner != process_id() {
-            drop(self.inside.try_lock().ok().and_then(|mut inside| inside.take()));
+            drop(self.open.try_lock().ok().and_then(|mut open| open.take()));
             return;
         }
-        let inside = self.lock(py).take();
-        if let Some(Inside { sender: Some((way, thread)), .. }) = inside {
+        let open = self.lock(py).take();
+        if let Some(OpenChannel { sender: Some((way, thread)), .. }) = open {
             drop(way);
             py.detach(|| thread.join());
         }
@@ -143,8 +143,8 @@ impl PyChannel {
 }
 
 impl PyChannel {
-    fn lock<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Option<Inside>> {
-        self.inside.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    fn lock<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Option<OpenChannel>> {
+        self.open.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a message, see `post`.
@@ -156,7 +156,7 @@ impl PyChannel {
         let copies = descriptors.iter().map(|descriptor| descriptor.get().try_clone());
         let copies = copies.collect::<PyResult<Vec<_>>>()?;
         match self.lock(message.py()).as_mut() {
-            Some(inside) => inside
+            Some(open) => open
                 .channel
                 .post(0, bytes.as_bytes(), copies)
                 .map_err(|error| raised(message.py(), error)),
@@ -175,7 +175,7 @@ impl PyChannel {
         if !self.has_unsent(py) {
             return Ok(true);
         }
-        match self.wait(py, timeout, &ends, |inside, slice| inside.channel.flush(None, slice))? {
+        match self.wait(py, timeout, &ends, |open, slice| open.channel.flush(None, slice))? {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::TimedOut => Ok(false),
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
@@ -190,15 +190,15 @@ impl PyChannel {
         py: Python<'_>,
         timeout: Option<Duration>,
         ends: &dyn Fn() -> bool,
-        run: impl Fn(&mut Inside, &mut dyn FnMut() -> bool) -> io::Result<T> + Sync,
+        run: impl Fn(&mut OpenChannel, &mut dyn FnMut() -> bool) -> io::Result<T> + Sync,
     ) -> PyResult<io::Result<T>> {
         enter();
         let began = Instant::now();
         loop {
             let outcome = py.detach(|| {
-                let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-                let inside = inside.as_mut().ok_or(ErrorKind::UnexpectedEof)?;
-                run(inside, &mut || true)
+                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                let open = open.as_mut().ok_or(ErrorKind::UnexpectedEof)?;
+                run(open, &mut || true)
             });
             match outcome {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -216,7 +216,7 @@ impl PyChannel {
 
     /// Whether a queued message was not sent completely.
     pub(crate) fn has_unsent(&self, py: Python<'_>) -> bool {
-        self.lock(py).as_ref().is_some_and(|inside| inside.channel.has_unsent())
+        self.lock(py).as_ref().is_some_and(|open| open.channel.has_unsent())
     }
 }
 

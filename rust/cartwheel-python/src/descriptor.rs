@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. A descriptor that Python gives to a [`PyDescriptor`] is open, and no other code uses or closes it
-//!    from then on: `python/cartwheel/worker` makes it for this purpose.
+//!    from then on: `python/cartwheel/workers` makes it for this purpose.
 #![expect(unsafe_code, reason = "descriptors cross the border as integers, see the invariants")]
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -1,4 +1,4 @@
-//! What native code knows of Python by name: strings, and functions and classes of modules.
+//! Python objects that native code uses by name: strings, and functions and classes of modules.
 //!
 //! All of it is looked up while `cartwheel` is imported: `first_uses.rs` says why.
 

@@ -13,7 +13,7 @@ use crate::array::{self, dtype};
 use crate::error::{to_py_err, unreadable};
 use crate::known::{imported, intern};
 
-/// How values are passed that have no form in a stream.
+/// The way of values that have no form in a stream.
 #[derive(Debug)]
 pub(crate) enum Foreign {
     /// This callable pickles them: the reader is another process.
@@ -215,7 +215,7 @@ impl<'py> Decoder<'py> {
         Self { py, unpickle: None, objects: None, copies: false }
     }
 
-    /// The same, with copies of the objects that are kept.
+    /// Copies the objects that are kept.
     pub(crate) fn copying(mut self) -> Self {
         self.copies = true;
         self

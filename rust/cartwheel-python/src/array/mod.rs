@@ -18,11 +18,11 @@
 //! 3. NumPy's functions are called while attached, with objects of the types that they require. That
 //!    a thread is attached excludes no other thread. What does is that a new array is known to no
 //!    other code until it is returned, and that one call at a time has access to the state of a pool.
-//! 4. An array that was not made here is written likewise, and only where NumPy says that it may be
+//! 4. An array that was not made here is written under the same conditions as it is read, and only where NumPy says that it may be
 //!    written. Every bit pattern that is copied is an element of the array: its source has the same
 //!    dtype, one of [`DType`], so there are no references to count.
 //! 5. The descriptor of a rollout is only sent to the pool's worker processes, where it comes back to
-//!    `PyMemory`; `python/cartwheel/worker` does it.
+//!    `PyMemory`; `python/cartwheel/workers` does it.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
 mod borrowed;
@@ -98,7 +98,7 @@ pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into:
     assert!(fits, "{} bytes from byte {offset} on of {bytes}", into.len());
     // SAFETY: `offset` is within the array's memory, as was just checked (invariant 1).
     let from = unsafe { first_byte(array).add(offset) };
-    // SAFETY: `from` is followed by enough initialised bytes, since the array is contiguous; they
+    // SAFETY: `from` is followed by enough initialized bytes, since the array is contiguous; they
     // are read as in invariant 1. An environment may return an array that already shares memory
     // with `into`, so they may overlap.
     unsafe { from.copy_to(into.as_mut_ptr(), into.len()) }
@@ -144,7 +144,7 @@ pub(crate) fn copy_numbers<T: Number>(array: &Bound<'_, PyUntypedArray>, into: &
     assert!(dtype::is(&array.dtype(), T::DTYPE), "numbers of {}", array.dtype());
     into.resize(array.len(), T::default());
     let bytes = size_of_val(&into[..]);
-    // SAFETY: the array has as many elements of the same size, initialised, since it is contiguous;
+    // SAFETY: the array has as many elements of the same size, initialized, since it is contiguous;
     // they are read as in invariant 1, as bytes, because an array may lie at any address. The
     // vector's memory is its own, and takes any bytes.
     unsafe { first_byte(array).copy_to_nonoverlapping(into.as_mut_ptr().cast(), bytes) }
@@ -275,7 +275,7 @@ pub(crate) fn filled<'py>(
     if bytes > 0 {
         // SAFETY: the new array has `bytes` bytes.
         unsafe { first.as_ptr().write_bytes(0, bytes) }
-        // SAFETY: just initialised, and no other code knows the array yet.
+        // SAFETY: just initialized, and no other code knows the array yet.
         fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) });
     }
     Ok(array)
@@ -300,7 +300,7 @@ pub(crate) fn copied<'py>(
         let written = copy(buffer);
         assert_eq!((written.as_ptr(), written.len()), (start, bytes), "all of the buffer");
     };
-    // SAFETY: `copy` returned the buffer as initialised bytes, as was just checked.
+    // SAFETY: `copy` returned the buffer as initialized bytes, as was just checked.
     unsafe { written(py, dtype, rows, shape, all) }
 }
 
@@ -320,7 +320,7 @@ pub(crate) unsafe fn written<'py>(
     // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
     let (array, first) = unsafe { make(py, dtype, Some(rows), shape, None) }?;
     let bytes = rows * shape.iter().product::<usize>() * dtype.size();
-    // SAFETY: the new array has `bytes` bytes, which need not be initialised, and no other code
+    // SAFETY: the new array has `bytes` bytes, which need not be initialized, and no other code
     // knows it yet. After a panic it is never read.
     fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) });
     Ok(array)
@@ -377,7 +377,7 @@ const MAX_DIMENSIONS: usize = 65;
 const USUAL_DIMENSIONS: usize = 5;
 
 /// An array of shape `[rows, *shape]`, or `shape`, over `memory`, or with memory of its own that is
-/// not initialised; and the address of its first element.
+/// not initialized; and the address of its first element.
 ///
 /// # Safety
 ///

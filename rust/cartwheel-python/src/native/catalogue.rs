@@ -1,4 +1,4 @@
-//! What Python asks about native environments without making one.
+//! Facts about native environments that Python reads without making one.
 
 use std::num::NonZero;
 use std::sync::Arc;

@@ -82,7 +82,7 @@ pub(crate) fn register_built_in() -> PyResult<()> {
     Ok(())
 }
 
-/// What the system says about an error.
+/// The reason that the system gives for an error.
 fn reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

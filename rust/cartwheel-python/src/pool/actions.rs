@@ -203,7 +203,7 @@ impl<'py> Checked<'py> {
         })
     }
 
-    /// The same, with new arrays, which the caller's threads do not write.
+    /// The batch in new arrays, which the caller's threads do not write.
     pub(crate) fn copies(&self, tree: &Tree, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         tree.root.assemble(py, &|end| {
             let part = self.part(end);

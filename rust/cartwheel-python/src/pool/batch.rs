@@ -34,7 +34,7 @@ pub(crate) struct Outputs<'py> {
     /// Rewards, terminations, truncations.
     pub(crate) outcomes: [Bound<'py, PyAny>; 3],
     pub(crate) infos: Bound<'py, PyDict>,
-    /// What infos get in addition, if the call was a step.
+    /// Additions to the infos, if the call was a step.
     pub(crate) finals: Finals<'py>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Batches {
     pub(crate) observations: Tree,
     /// Whether rewards are `float32`, as in `EnvPool`.
     pub(crate) narrow_rewards: bool,
-    /// How infos show final observations.
+    /// The form of final observations in infos.
     form: FinalsForm,
     /// The largest number of batches that are kept as views.
     max_views: usize,

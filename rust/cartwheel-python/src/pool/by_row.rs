@@ -28,7 +28,7 @@ const FAILURES: [&str; 3] = ["env_error", "worker_restarted", "infos_lost"];
 pub(super) struct ByRow {
     terminations: Vec<u8>,
     truncations: Vec<u8>,
-    /// What each row did: it was stepped, or it failed.
+    /// The kind of each row: stepped or failed.
     kinds: Vec<u8>,
     /// The episodes that infos report, on request.
     pub(super) episodes: Option<RecordedEpisodes>,
@@ -42,7 +42,7 @@ struct Dicts<'py> {
     ended: Vec<Ended<'py>>,
 }
 
-/// What follows the last step of an episode.
+/// The end of an episode, after its last step.
 struct Ended<'py> {
     row: usize,
     /// The observation of that step.

@@ -302,7 +302,7 @@ impl PyPool {
         self.exclusive.try_with_pool(|state| state.pool.pending())?.map(|call| call.to_string())
     }
 
-    /// Waits for a call that was given up after a timeout or an interrupt, and drops its result.
+    /// Waits for a call that was abandoned after a timeout or an interrupt, and drops its result.
     fn discard_abandoned(
         &self,
         py: Python<'_>,
@@ -320,8 +320,8 @@ impl PyPool {
         self.exclusive.try_with_pool(State::give_up); // a thread that is in a call decides that itself
     }
 
-    /// Whether the last wait was given up and not continued; a thread that is in a call has not
-    /// given up.
+    /// Whether the last wait was abandoned and not continued; a thread that is in a call has not
+    /// abandoned it.
     fn has_abandoned(&self) -> bool {
         self.exclusive.try_with_pool(|state| state.callbacks.has_abandoned).unwrap_or(false)
     }

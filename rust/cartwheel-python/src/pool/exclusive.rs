@@ -33,7 +33,7 @@ const LEFT: u8 = 2;
 /// Time that workers have to end when that thread closes the pool.
 const LAST_GRACE: Duration = Duration::from_secs(1);
 
-/// Whether the pool is being closed: [`OPEN`], [`CLOSING`] or [`LEFT`].
+/// The progress of a close: [`OPEN`], [`CLOSING`] or [`LEFT`].
 #[derive(Debug)]
 pub(super) struct Closing(AtomicU8);
 
@@ -68,7 +68,7 @@ pub(super) struct Exclusive {
     running: AtomicU8,
     /// The thread of this call.
     thread: AtomicUsize,
-    /// What Python does after the close, where the thread in a call closes for its own signal handler.
+    /// A callable for after the close, where the thread in a call closes for its own signal handler.
     after: Mutex<Option<Py<PyAny>>>,
     /// The class of the vector environment, for errors.
     class_name: String,

@@ -1,4 +1,4 @@
-//! Whether a thread stays attached to the interpreter while its call waits for rows.
+//! The choice of a thread to stay attached to the interpreter while its call waits for rows.
 //!
 //! To detach and to attach again takes about as long as two steps of a native `CartPole`. A thread that
 //! waits for other threads must detach, since they may need the interpreter. A thread that steps all
@@ -14,7 +14,7 @@ const BRIEF: Duration = Duration::from_micros(10);
 /// One in this many waits is measured: reading the clock twice takes as long as detaching.
 const MEASURED: u32 = 16;
 
-/// How the waits of a pool treat the GIL.
+/// The choice of a pool.
 #[derive(Debug)]
 pub(super) enum GilPolicy {
     /// Other threads or processes step rows.

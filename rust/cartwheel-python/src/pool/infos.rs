@@ -215,7 +215,7 @@ pub(super) fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, P
     imported!(py, "numpy", "empty").call((rows,), Some(&keywords))
 }
 
-/// How infos show final observations.
+/// The form of final observations in infos.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FinalsForm {
     /// Whether every step has those of all rows, in arrays.

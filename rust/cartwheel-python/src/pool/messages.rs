@@ -8,7 +8,7 @@
 //! goes before any other message, and is sent by every wait.
 //!
 //! Native shards read their mailboxes and do not wait, so their messages are posted there before a
-//! task begins; the next messages replace any that an exception leaves there.
+//! task begins (`native/post.rs`); the next messages replace any that an exception leaves there.
 //!
 //! Incoming: faults, infos that did not fit, answers to control calls. A worker announces such a message
 //! together with its acknowledgement, and numbers it. The receiver counts the announcements, here and
@@ -31,7 +31,7 @@ use crate::known::intern;
 use crate::pool::State;
 use crate::pool::gil::GilPolicy;
 
-/// How long a call waits for a worker to read; the rest is sent by the next wait, between looks at
+/// Time that a call waits for a worker to read; the rest is sent by the next wait, between looks at
 /// the workers. A worker that is stepping other rows, or that hangs, does not read.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(50);
 
@@ -206,7 +206,7 @@ pub(crate) struct MessageCounts {
     left: HashMap<usize, usize>,
 }
 
-/// What the workers announced with one batch.
+/// The messages that the workers announced with one batch.
 #[derive(Debug, Default)]
 pub(crate) struct IncomingMessages {
     /// The reasons why rows failed.

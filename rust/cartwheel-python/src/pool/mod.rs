@@ -72,7 +72,8 @@ struct State {
     by_row: ByRow,
     message_counts: MessageCounts,
     outgoing: OutgoingMessages,
-    /// What rows with their next step get for their next automatic reset, packed for their workers.
+    /// Keywords of the next automatic resets of rows, packed for their workers and sent with the next
+    /// step of the row.
     next_resets: BTreeMap<usize, Py<PyAny>>,
     /// The rows whose answers the pending control call returns; `None` for all rows.
     called_rows: Option<Py<PyAny>>,
@@ -120,7 +121,7 @@ impl State {
         self.episodes.as_ref().map_or(Ok(()), |episodes| episodes.check(rows))
     }
 
-    /// What these rows returned last was not seen.
+    /// Notes that the last results of these rows were not seen.
     fn lose(&mut self, rows: impl Iterator<Item = usize>) {
         if let Some(episodes) = &mut self.episodes {
             episodes.lose(rows);
@@ -141,7 +142,8 @@ impl State {
         self.batches.outputs(self.callbacks.bind(py), &mut received.lease, &mut self.infos)
     }
 
-    /// The same. If that raises, no caller sees what the call returned; `None`: rows were sent.
+    /// Makes them as [`State::collect`] does. If that raises, no caller sees the results of the call;
+    /// `None`: rows were sent.
     fn collect_or_drop<'py>(
         &mut self,
         py: Python<'py>,
@@ -186,7 +188,7 @@ fn is_true(mask: &Bound<'_, PyAny>, place: usize) -> bool {
     mask.get_item(place).and_then(|value| value.is_truthy()).unwrap_or(false)
 }
 
-/// How actions are cast: native environments read the space's own dtype, except for floats that they
+/// The cast of actions: native environments read the space's own dtype, except for floats that they
 /// take as they are; others get the batch's.
 fn cast_for(native: Option<&Py<PyNativeEnvs>>) -> Cast<'_> {
     native.map_or(Cast::None, |native| Cast::Except(native.get().action_floats()))

@@ -1,6 +1,6 @@
 //! Steps of all rows, or of some.
 //!
-//! What a row gets for its next automatic reset is kept here, and sent with the next step of the row: a
+//! The keywords of a row's next automatic reset are kept here, and sent with the next step of the row: a
 //! worker reads its channel only for a task that says so. So nothing can be sent to a worker when the
 //! caller asks for it: the worker may be stepping other rows, and a long message needs a reader.
 
@@ -37,7 +37,7 @@ impl State {
             if calling != "send" && self.pool.batch_size() < self.rows {
                 return Err(rows_missing(self.pool.batch_size(), self.rows));
             }
-            // That the pool cannot begin a call is reported before what is wrong with episodes.
+            // A pool that cannot begin a call says so before episodes are checked.
             if self.episodes.is_some() {
                 self.pool.check(Call::Call).map_err(explain)?;
             }
@@ -239,7 +239,7 @@ impl State {
     }
 }
 
-/// What rows of a step get for their next automatic reset.
+/// Keywords of next automatic resets of the rows of a step.
 pub(super) struct NextResets<'py> {
     /// The rows of the step.
     rows: Vec<usize>,

@@ -26,7 +26,7 @@ impl State {
         self.finish_some(py, call, (size, size), calling, timeout)
     }
 
-    /// Likewise, but with the smallest and largest number of rows of the batch.
+    /// The same wait, with the smallest and largest number of rows of the batch.
     pub(super) fn finish_some(
         &mut self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! What a task does to one row, in two parts: the calls of its environment, which need no place in
+//! The work of a task on one row, in two parts: the calls of its environment, which need no place in
 //! a batch, and the writing of what they returned.
 //!
 //! Everything that may take long is in the first part, also the reset that follows the last step of
@@ -20,7 +20,7 @@ use crate::known::intern;
 use crate::native::stream::to_seed;
 use crate::worker::rows::PyRows;
 
-/// What a task does to a row.
+/// The request of a task for one row.
 #[derive(Debug)]
 pub(super) enum RowRequest<'py> {
     /// One step, with the reset that the mode requires.
@@ -56,7 +56,7 @@ pub(super) enum Called {
     Failed(PyErr),
 }
 
-/// How a row goes on if its environment failed, once the environment has been replaced.
+/// The continuation of a row whose environment failed, once the environment has been replaced.
 #[derive(Debug)]
 pub(super) enum Retry {
     /// It has failed once already, and fails now.
@@ -74,7 +74,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let called = match request {
             RowRequest::Leave => self.call_left(row),
             RowRequest::Reset(keywords) => {
-                self.tell_loss(row);
+                self.report_loss(row);
                 self.restart(row, Some(keywords.unbind()))
             }
             RowRequest::Restore(state) => self.call_restored(row, &state),
@@ -128,7 +128,7 @@ impl<'py> PyRows<'_, '_, 'py> {
 
     /// The row shows the observation that was saved, and what it was doing then.
     fn call_restored(&mut self, row: usize, state: &Bound<'py, PyAny>) -> PyResult<Called> {
-        self.tell_loss(row);
+        self.report_loss(row);
         let saved = self.call_restore(row, state)?;
         self.autoreset.restore(row, saved);
         let transition = self.autoreset.last_transition(row);
@@ -142,7 +142,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     fn call_stepped(&mut self, row: usize) -> PyResult<Called> {
         match self.autoreset.command(row) {
             RowCommand::Step => {
-                let stepped = if self.tell_loss(row) {
+                let stepped = if self.report_loss(row) {
                     self.call_reset(row, None).map(|()| Transition::CUT)
                 } else {
                     self.call_steps(row)
@@ -153,7 +153,7 @@ impl<'py> PyRows<'_, '_, 'py> {
                 }
             }
             RowCommand::Reset => {
-                self.tell_loss(row);
+                self.report_loss(row);
                 let keywords = self.automatic(row)?;
                 self.restart(row, keywords)
             }

@@ -223,7 +223,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     /// Tells the caller that the row lost its environment, if it did and the caller does not know.
-    pub(super) fn tell_loss(&mut self, row: usize) -> bool {
+    pub(super) fn report_loss(&mut self, row: usize) -> bool {
         let lost = std::mem::take(&mut self.lost[row]);
         if lost {
             self.tell(row, "worker_restarted", |infos| infos.bool(true));

@@ -58,7 +58,7 @@ impl<'py> PlaceColumns<'py> {
     }
 }
 
-/// The arrays of a step, likewise.
+/// The arrays of a step, before any buffer is locked.
 pub(super) struct StepColumns<'py> {
     places: PlaceColumns<'py>,
     rewards: RowValues<'py>,
