@@ -172,7 +172,7 @@ def in_worker_processes(play):
     play.steps(4)
 
 
-@event(executor="thread", timeout=1.0)
+@event(executor="thread", timeout=2.0)
 def time_out(play):
     play.begin()
     play.steps(2)
