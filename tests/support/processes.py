@@ -1,7 +1,6 @@
 """The processes, threads and descriptors of this program; and programs that tests run."""
 
 import contextlib
-import gc
 import json
 import os
 import stat
@@ -35,19 +34,18 @@ def open_descriptors():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def left_behind(before, *, native_threads=True):
-    """What :func:`residue` has in addition to ``before``, after waiting for what is ending.
+def left_behind(before, ignored=()):
+    """Entries of :func:`residue` beyond ``before`` that remain after a wait for what is ending.
 
-    Without ``native_threads`` only those threads count that Python knows.
+    Those that contain one of the texts ``ignored`` do not count.
     """
 
     def more():
         found = residue() - before
-        return found if native_threads else {one for one in found if not one.startswith("native ")}
+        return {one for one in found if not any(text in one for text in ignored)}
 
     deadline = time.monotonic() + 30  # a joined thread stays in /proc until the kernel has ended it
     while (left := more()) and time.monotonic() < deadline:
-        gc.collect()
         time.sleep(0.01)
     return left
 

@@ -171,9 +171,8 @@ def test_a_space_that_the_caller_cannot_load_names_the_rows(build_processes):
 
 
 def test_a_space_that_the_worker_cannot_load_names_the_rows(build_processes):
-    with pytest.raises(ValueError, match="outside of the caller") as failure:
+    with pytest.raises(ValueError, match=r"(?s)outside of the caller.*rows 0 to 1"):
         build_processes([partial(with_space, partial(AtHome, "the caller"), 0, 0)] * 4)
-    assert "rows 0 to 1" in text_of(failure.value)
 
 
 @pytest.fixture(params=[THREAD, PROCESS], ids=str)
@@ -202,9 +201,8 @@ def test_a_worker_that_cannot_serve_says_so(broken, monkeypatch, error):
     kind = type(error)
     if broken.executor == "process" and not isinstance(error, Exception):
         kind = cartwheel.RemoteEnvError
-    with pytest.raises(kind) as failure:
+    with pytest.raises(kind, match=r"worker 0 \(rows 0 to 1"):
         broken()
-    assert "worker 0 (rows 0 to 1" in text_of(failure.value)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -214,6 +212,7 @@ def test_a_worker_that_cannot_report_its_failure_is_reported_as_dead(broken, mon
     with pytest.raises(cartwheel.WorkerDiedError, match=r"worker 0 \(rows 0 to 1") as failure:
         broken()
     assert failure.value.env_index == [0, 1]
+    del failure  # the exception has this frame, which would have the exception
 
 
 class MuteEnv(TranscriptEnv):
