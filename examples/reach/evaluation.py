@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def hasty(observations: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Goes towards the target at full speed, and past it; ``[N, 2]``."""
+    """Goes toward the target at full speed, and past it; ``[N, 2]``."""
     actions: NDArray[np.float32] = np.sign(observations[:, 2:] - observations[:, :2])
     return actions
 

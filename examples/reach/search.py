@@ -1,7 +1,7 @@
 """Evolution strategies in a few lines of NumPy: every row plays with a policy of its own.
 
 A generation perturbs the weights of a linear policy, one perturbation and its opposite for two
-rows, and moves the weights towards the perturbations whose episodes had the higher returns.
+rows, and moves the weights toward the perturbations whose episodes had the higher returns.
 (Salimans et al. 2017, "Evolution Strategies as a Scalable Alternative to Reinforcement Learning".)
 """
 
