@@ -162,11 +162,9 @@ class Collector:
         order: ``"lockstep"``, ``"groups"``, ``"free"`` or ``"auto"``; see above. All but
             ``"lockstep"`` need ``num_steps``.
         groups: Number of groups of ``"groups"``; divides the number of rows.
-        min_rows: ``"free"``: the minimum number of rows of a call of the policy, if so many can
-            arrive.
-        max_rows: ``"free"``: the maximum number; ``None``: all.
-        deadline: ``"free"``: seconds after which the policy gets fewer than ``min_rows``;
-            ``None``: it waits for ``min_rows``.
+        min_rows: ``"free"``: the least rows of a call of the policy, if so many can arrive.
+        max_rows: ``"free"``: the most rows of a call; ``None``: all.
+        deadline: ``"free"``: seconds after which fewer than ``min_rows`` suffice, or ``None``.
         run_ahead: Rollouts that a row may be in front of the slowest.
         columns: Columns of a rollout, if not all rows.
         standby: The last so many environments are spares: they are reset ahead of need, and play

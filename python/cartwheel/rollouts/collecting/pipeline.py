@@ -10,8 +10,8 @@ four states:
 * ``OVER``: its episode is over, and the mode is ``DISABLED``: its reset must be sent.
 
 Two orders, :class:`~cartwheel.rollouts.collecting.pipeline_orders.Free` and
-:class:`~cartwheel.rollouts.collecting.pipeline_orders.Groups`, decide who is asked next. All else
-is here: what was sent, what arrived, when a rollout is complete, and who must wait for whom.
+:class:`~cartwheel.rollouts.collecting.pipeline_orders.Groups`, decide which rows the
+policy gets next. Sending, receiving, complete rollouts and waiting rows are here.
 
 This file is above 500 lines because these four belong to one state machine.
 """
