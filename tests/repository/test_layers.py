@@ -79,9 +79,9 @@ ENVS = """
     table
     continuous_mountain_car
     acrobot cart_pole mountain_car pendulum
-    lanes
-    cliff_walking frozen_lake power sine taxi
-    blackjack interval libm null numeric plain_loop toy_text vectors
+    simd
+    cliff_walking frozen_lake taxi
+    blackjack interval libm null numeric plain_loop toy_text
 """
 MUJOCO = """
     lib

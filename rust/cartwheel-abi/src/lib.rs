@@ -15,7 +15,7 @@
 //! 2. **Ownership.** Everything in a [`Batch`] belongs to the host and is valid during the call.
 //!    What a plugin makes, the plugin frees, when the host calls the `…_free` function. Tables are
 //!    static, and libraries are never unloaded.
-//! 3. **Unwinding** never crosses the border. A plugin catches its panics or exceptions, and returns
+//! 3. **Unwinding** never crosses the FFI boundary. A plugin catches its panics or exceptions, and returns
 //!    [`PANICKED`].
 //! 4. **Threads.** One `rows` is used by one thread at a time, by any thread; a kind by several at
 //!    once. A plugin does not call Python, and leaves floating-point modes as it found them.

@@ -27,7 +27,7 @@ use crate::libm::{cos_f32, sin_f32, square};
 use crate::numeric::{clip, round};
 
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod simd;
 
 /// Largest angle that is reduced to one turn, in radians. Gymnasium subtracts whole turns one by
 /// one, which decides the last bits; an angle of this size takes some tenths of a second, and from
@@ -263,7 +263,7 @@ impl Env for Acrobot {
         Ok(Transition { reward, terminated, truncated: false })
     }
 
-    in_lanes! {}
+    in_simd! {}
 
     #[inline]
     fn observe(&self, observation: &mut [f32; 6]) {

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use crate::interval::interval;
 
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod simd;
 
 /// Keywords.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -215,7 +215,7 @@ impl Env for CartPole {
         Ok(self.outcome(terminated))
     }
 
-    in_lanes! {}
+    in_simd! {}
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "observations are rounded")]

@@ -25,7 +25,7 @@ use crate::mountain_car::{Options, Start};
 use crate::numeric::round;
 
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod simd;
 
 #[derive(Debug, Clone, PartialEq)]
 struct Physics {
@@ -190,7 +190,7 @@ impl Env for ContinuousMountainCar {
         Ok(Transition { reward, terminated, truncated: false })
     }
 
-    in_lanes! {}
+    in_simd! {}
 
     #[inline]
     fn observe(&self, observation: &mut [f32; 2]) {

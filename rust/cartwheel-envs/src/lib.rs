@@ -10,14 +10,14 @@
 //! calls. This is tested on x86-64 Linux with glibc.
 
 /// The items of an `Env` whose rows are stepped in lanes, where the processor has them.
-macro_rules! in_lanes {
+macro_rules! in_simd {
     () => {
         #[cfg(target_arch = "x86_64")]
-        const BLOCK: usize = $crate::lanes::BLOCK;
+        const BLOCK: usize = $crate::simd::block::BLOCK;
 
         #[cfg(target_arch = "x86_64")]
         fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
-            $crate::lanes::step_block(block);
+            $crate::simd::block::step_block(block);
         }
     };
 }
@@ -29,8 +29,6 @@ pub mod cliff_walking;
 pub mod continuous_mountain_car;
 pub mod frozen_lake;
 mod interval;
-#[cfg(target_arch = "x86_64")]
-mod lanes;
 pub mod libm;
 pub mod mountain_car;
 pub mod null;
@@ -38,14 +36,10 @@ pub mod numeric;
 pub mod pendulum;
 mod plain_loop;
 #[cfg(target_arch = "x86_64")]
-mod power;
-#[cfg(target_arch = "x86_64")]
-mod sine;
+mod simd;
 mod table;
 pub mod taxi;
 mod toy_text;
-#[cfg(target_arch = "x86_64")]
-mod vectors;
 
 pub use acrobot::Acrobot;
 pub use blackjack::Blackjack;
@@ -66,5 +60,5 @@ pub use toy_text::{Outcome, Probability};
 pub fn make_first_uses() {
     taxi::make_first_uses();
     #[cfg(target_arch = "x86_64")]
-    lanes::exact_vectors();
+    simd::block::exact_simd();
 }

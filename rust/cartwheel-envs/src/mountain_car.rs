@@ -19,7 +19,7 @@ use crate::interval::interval;
 use crate::numeric::{clip, integer};
 
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod simd;
 
 /// Keywords, the same for both mountain cars.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -112,7 +112,7 @@ impl Env for MountainCar {
         Ok(Transition { reward: -1.0, terminated, truncated: false })
     }
 
-    in_lanes! {}
+    in_simd! {}
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "observations are rounded")]

@@ -20,7 +20,7 @@ use crate::libm::{square, square_f32};
 use crate::numeric::{clip, floor_mod, round};
 
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod simd;
 
 /// Keywords.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -190,7 +190,7 @@ impl Env for Pendulum {
         Ok(Transition { reward: -cost, terminated: false, truncated: false })
     }
 
-    in_lanes! {}
+    in_simd! {}
 
     #[inline]
     fn observe(&self, observation: &mut [f32; 3]) {

@@ -1,4 +1,4 @@
-//! Actions that are `float32` or `float64`, as the caller passes them, across the border.
+//! Actions that are `float32` or `float64`, as the caller passes them, through the ABI.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Parameters and infos of every type, and spaces of every kind, cross the border unchanged.
+//! Parameters and infos of every type, and spaces of every kind, cross the ABI unchanged.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Work on pixels in the vector instructions of AVX2 and FMA.
+//! ImageKernel on pixels in the vector instructions of AVX2 and FMA.
 //!
 //! # Invariants
 //!
@@ -20,7 +20,7 @@ use std::arch::x86_64::{
 };
 
 use super::grey::{WEIGHTS, write_grey};
-use super::lanes::{Lanes, Plain, ROWS, Work};
+use super::simd::{ImageKernel, Plain, ROWS, Simd};
 
 /// A processor with AVX2 and FMA.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ impl Avx2 {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Self(()))
     }
 
-    pub(super) fn run(self, work: impl Work) {
+    pub(super) fn run(self, work: impl ImageKernel) {
         // SAFETY: the processor has both features (invariant 1).
         unsafe { run(self, work) }
     }
@@ -39,11 +39,11 @@ impl Avx2 {
 
 /// The work is inlined here, and so compiled for AVX2.
 #[target_feature(enable = "avx2,fma")]
-fn run(lanes: Avx2, work: impl Work) {
-    work.run(lanes);
+fn run(simd: Avx2, work: impl ImageKernel) {
+    work.run(simd);
 }
 
-impl Lanes for Avx2 {
+impl Simd for Avx2 {
     #[inline(always)]
     fn grey(self, pixels: &[u8], second: Option<&[u8]>, grey: &mut [u8]) {
         // SAFETY: the processor has both features (invariant 1).
@@ -262,7 +262,7 @@ fn channel<const C: i8>(colours: __m256i) -> __m256i {
     _mm256_shuffle_epi8(colours, places)
 }
 
-/// As [`Lanes::columns`], of eight columns or more.
+/// As [`Simd::columns`], of eight columns or more.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn write_columns(rows: &[u16], columns: &mut [[f32; ROWS]]) {
@@ -321,7 +321,7 @@ fn transposed(
     ]
 }
 
-/// As [`Lanes::lines`], of eight levels or more.
+/// As [`Simd::lines`], of eight levels or more.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn write_lines(levels: &[[u8; ROWS]], lines: &mut [u8]) {

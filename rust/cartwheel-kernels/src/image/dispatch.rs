@@ -2,10 +2,10 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2::Avx2;
-use super::lanes::{Plain, Work};
+use super::simd::{ImageKernel, Plain};
 
 /// Does the work with the best instructions that this processor has.
-pub(super) fn with_lanes(work: impl Work) {
+pub(super) fn with_lanes(work: impl ImageKernel) {
     #[cfg(target_arch = "x86_64")]
     if let Some(avx2) = Avx2::detected() {
         return avx2.run(work);
@@ -16,15 +16,15 @@ pub(super) fn with_lanes(work: impl Work) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::lanes::{Lanes, ROWS};
+    use crate::image::simd::{ROWS, Simd};
 
     /// Compares grey levels with the plain code's.
     struct Grey<'a>(&'a [u8], Option<&'a [u8]>);
 
-    impl Work for Grey<'_> {
-        fn run<L: Lanes>(self, lanes: L) {
+    impl ImageKernel for Grey<'_> {
+        fn run<L: Simd>(self, simd: L) {
             let (mut got, mut expected) = (vec![0; self.0.len() / 3], vec![0; self.0.len() / 3]);
-            lanes.grey(self.0, self.1, &mut got);
+            simd.grey(self.0, self.1, &mut got);
             Plain.grey(self.0, self.1, &mut expected);
             assert_eq!(got, expected);
         }
@@ -53,18 +53,18 @@ mod tests {
     /// Compares rows and columns with the plain code's.
     struct Turned<'a>(&'a [u16]);
 
-    impl Work for Turned<'_> {
-        fn run<L: Lanes>(self, lanes: L) {
+    impl ImageKernel for Turned<'_> {
+        fn run<L: Simd>(self, simd: L) {
             let width = self.0.len() / ROWS;
             let [mut got, mut expected] = [(); 2].map(|()| vec![[0.0; ROWS]; width]);
-            lanes.columns(self.0, &mut got);
+            simd.columns(self.0, &mut got);
             Plain.columns(self.0, &mut expected);
             assert_eq!(got, expected);
             let lowest: Vec<u8> = self.0.iter().map(|sum| sum.to_le_bytes()[0]).collect();
             let levels = |at: usize| std::array::from_fn(|row| lowest[row * width + at]);
             let levels: Vec<[u8; ROWS]> = (0..width).map(levels).collect();
             let mut turned = vec![0; width * ROWS];
-            lanes.lines(&levels, &mut turned);
+            simd.lines(&levels, &mut turned);
             assert_eq!(turned, lowest);
             turned.fill(0);
             Plain.lines(&levels, &mut turned);

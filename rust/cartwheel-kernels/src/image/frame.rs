@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::axis::Axis;
-use super::lanes::{Lanes, ROWS};
 use super::plan::{Pair, Plan};
 use super::precision::Precision;
+use super::simd::{ROWS, Simd};
 
 /// The memory that frames pass through, used for one frame after another.
 pub(super) struct FrameScratch<'a, P: Precision> {
@@ -45,22 +45,22 @@ impl<'a, P: Precision> FrameScratch<'a, P> {
 
     /// Writes the resized frame.
     #[inline(always)]
-    pub(super) fn resize(&mut self, lanes: impl Lanes, frames: Pair<'_>, out: &mut [u8]) {
+    pub(super) fn resize(&mut self, simd: impl Simd, frames: Pair<'_>, out: &mut [u8]) {
         let plan = self.plan;
         let out_height = plan.vertical.out_len();
         let mut last = None;
         for first in (0..out_height).step_by(ROWS) {
             let rows = ROWS.min(out_height - first);
             for (at, row) in (first..first + rows).enumerate() {
-                self.sum_columns(lanes, frames, row, at, &mut last);
+                self.sum_columns(simd, frames, row, at, &mut last);
             }
-            P::columns(lanes, &self.sums, &mut self.columns);
+            P::columns(simd, &self.sums, &mut self.columns);
             match plan.out_channels() {
                 1 => self.sum_rows(1),
                 3 => self.sum_rows(3),
                 channels => self.sum_rows(channels),
             }
-            self.store(lanes, first..first + rows, out);
+            self.store(simd, first..first + rows, out);
         }
     }
 
@@ -69,7 +69,7 @@ impl<'a, P: Precision> FrameScratch<'a, P> {
     #[inline(always)]
     fn sum_columns(
         &mut self,
-        lanes: impl Lanes,
+        simd: impl Simd,
         frames: Pair<'_>,
         row: usize,
         at: usize,
@@ -81,7 +81,7 @@ impl<'a, P: Precision> FrameScratch<'a, P> {
         let sums = &mut self.sums[at * width..][..width];
         for (source, &weight) in (span.first..).zip(&axis.weights[span.weights.clone()]) {
             if *last != Some(source) {
-                self.plan.read_row(lanes, frames, source, &mut self.row);
+                self.plan.read_row(simd, frames, source, &mut self.row);
                 *last = Some(source);
             }
             if source == span.first {
@@ -128,8 +128,8 @@ impl<'a, P: Precision> FrameScratch<'a, P> {
 
     /// Writes the levels of some rows.
     #[inline(always)]
-    fn store(&mut self, lanes: impl Lanes, rows: Range<usize>, out: &mut [u8]) {
-        lanes.lines(&self.levels, &mut self.lines);
+    fn store(&mut self, simd: impl Simd, rows: Range<usize>, out: &mut [u8]) {
+        simd.lines(&self.levels, &mut self.lines);
         let plan = self.plan;
         // Channel by channel if these are first, otherwise all at once.
         let planes = if plan.channel_first() { plan.out_channels() } else { 1 };

@@ -38,10 +38,10 @@ mod dispatch;
 mod error;
 mod frame;
 mod grey;
-mod lanes;
 mod plan;
 mod precision;
 mod run;
+mod simd;
 
 pub use error::Error;
 pub use plan::{Plan, Shape};

@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, MAX_SIDE};
 use super::error::Error;
-use super::lanes::Lanes;
+use super::simd::Simd;
 
 /// The shape of a frame, in the order of its memory. Without channels, their number is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Plan {
     #[inline(always)]
     pub(super) fn read_row(
         &self,
-        lanes: impl Lanes,
+        simd: impl Simd,
         (first, second): Pair<'_>,
         row: usize,
         out: &mut [u8],
@@ -109,7 +109,7 @@ impl Plan {
         let bytes = row * width..(row + 1) * width;
         let (first, second) = (&first[bytes.clone()], second.map(|second| &second[bytes]));
         match second {
-            _ if self.grey => lanes.grey(first, second, out),
+            _ if self.grey => simd.grey(first, second, out),
             None => out.copy_from_slice(first),
             Some(second) => {
                 for (out, (&a, &b)) in out.iter_mut().zip(first.iter().zip(second)) {

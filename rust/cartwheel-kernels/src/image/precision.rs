@@ -1,7 +1,7 @@
 //! The numbers that hold weighted sums of levels without rounding.
 
 use super::axis::Axis;
-use super::lanes::{Lanes, ROWS, transpose};
+use super::simd::{ROWS, Simd, transpose};
 
 /// The types of a resize: sums down a column are whole numbers, sums of these along a row are
 /// floating-point numbers that hold them exactly.
@@ -18,8 +18,8 @@ pub(super) trait Precision {
     fn weighted(level: u8, weight: u32) -> Self::Sum;
     /// The sum of two.
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
-    /// Brings the sums of each column together, as real numbers; see [`Lanes::columns`].
-    fn columns(lanes: impl Lanes, rows: &[Self::Sum], columns: &mut [[Self::Float; ROWS]]);
+    /// Brings the sums of each column together, as real numbers; see [`Simd::columns`].
+    fn columns(simd: impl Simd, rows: &[Self::Sum], columns: &mut [[Self::Float; ROWS]]);
     /// A weight of the horizontal axis as a real number.
     fn weight(weight: u32) -> Self::Float;
     /// `sum + weight * real`.
@@ -74,8 +74,8 @@ impl Precision for Narrow {
     }
 
     #[inline(always)]
-    fn columns(lanes: impl Lanes, rows: &[u16], columns: &mut [[f32; ROWS]]) {
-        lanes.columns(rows, columns);
+    fn columns(simd: impl Simd, rows: &[u16], columns: &mut [[f32; ROWS]]) {
+        simd.columns(rows, columns);
     }
 
     #[inline(always)]
@@ -119,7 +119,7 @@ impl Precision for Wide {
     }
 
     #[inline(always)]
-    fn columns(_lanes: impl Lanes, rows: &[u32], columns: &mut [[f64; ROWS]]) {
+    fn columns(_lanes: impl Simd, rows: &[u32], columns: &mut [[f64; ROWS]]) {
         transpose(rows, columns, f64::from);
     }
 

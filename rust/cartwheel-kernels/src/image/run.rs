@@ -8,9 +8,9 @@ use cartwheel_core::schedule::{shards, usable_cpus};
 use super::dispatch::with_lanes;
 use super::error::Error;
 use super::frame::FrameScratch;
-use super::lanes::{Lanes, Work};
 use super::plan::{Pair, Plan};
 use super::precision::{Narrow, Precision, Wide};
+use super::simd::{ImageKernel, Simd};
 use crate::threads::compute_each;
 
 /// Minimum number of bytes for each thread. Computing these takes some 100 µs, starting the thread
@@ -80,34 +80,34 @@ struct Share<'a> {
     out: &'a mut [u8],
 }
 
-impl Work for Share<'_> {
+impl ImageKernel for Share<'_> {
     #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
+    fn run<L: Simd>(self, simd: L) {
         let plan = self.plan;
         if plan.keeps_places() {
             // A row that holds all frames.
             let width = plan.out_shape().width * plan.out_channels();
             for (row, out) in self.out.chunks_exact_mut(width).enumerate() {
-                plan.read_row(lanes, self.frames, row, out);
+                plan.read_row(simd, self.frames, row, out);
             }
         } else if Narrow::holds(&plan.vertical, &plan.horizontal) {
-            self.resize::<Narrow>(lanes);
+            self.resize::<Narrow>(simd);
         } else {
-            self.resize::<Wide>(lanes);
+            self.resize::<Wide>(simd);
         }
     }
 }
 
 impl Share<'_> {
     #[inline(always)]
-    fn resize<P: Precision>(self, lanes: impl Lanes) {
+    fn resize<P: Precision>(self, simd: impl Simd) {
         let (first, second) = self.frames;
         let mut frame = FrameScratch::<P>::new(self.plan);
         let len = self.plan.shape().len();
         for (at, out) in self.out.chunks_exact_mut(self.plan.out_shape().len()).enumerate() {
             let bytes = at * len..(at + 1) * len;
             let pair = (&first[bytes.clone()], second.map(|second| &second[bytes]));
-            frame.resize(lanes, pair, out);
+            frame.resize(simd, pair, out);
         }
     }
 }

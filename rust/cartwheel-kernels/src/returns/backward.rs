@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::error::Error;
 use super::float::Float;
 use super::row::Row;
+use super::simd::{self, Loops};
 use super::split::{EnvSlice, split};
 use super::sweep::{Step, Sweep};
-use super::vectors::{self, Loops};
 use crate::threads::compute_each;
 
 /// An estimator that computes each step from the next one.
@@ -50,7 +50,7 @@ impl<F: Float> Sweep<'_, F> {
         let next = || parts.each_mut().map(|part| part.next().expect("a part for each share"));
         let outputs = std::iter::repeat_with(next).take(self.shares().len());
         compute_each(self.shares().to_vec(), outputs, |envs, outputs| {
-            vectors::run(Share { sweep: self, envs, inputs: &inputs, outputs, estimator });
+            simd::run(Share { sweep: self, envs, inputs: &inputs, outputs, estimator });
         });
         Ok(())
     }

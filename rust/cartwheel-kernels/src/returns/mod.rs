@@ -62,12 +62,12 @@ mod per_step;
 mod restart;
 mod retrace;
 mod row;
+mod simd;
 mod split;
 mod sweep;
 mod time_major;
 mod transitions;
 mod valid_mask;
-mod vectors;
 mod vtrace;
 
 pub use discounted::discounted;

@@ -106,7 +106,7 @@ impl<'p, 'a> Leaves<'p, 'a> {
         let given = self.dtypes.split_off_first().map(|&given| u8::try_from(given));
         match given {
             None => of_space,
-            Some(given) => given.ok().and_then(DType::from_tag).expect("a dtype of the border"),
+            Some(given) => given.ok().and_then(DType::from_tag).expect("a dtype of the ABI"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The functions of a table: each turns the border's pointers into Rust's types, calls the type's
+//! The functions of a table: each turns the ABI's pointers into Rust's types, calls the type's
 //! code guarded, and turns the result into a code and a text.
 //!
 //! # Invariants
@@ -10,7 +10,7 @@
 //!    is only read.
 //! 3. **Unwinding.** No panic leaves a function: everything that an author's code may do happens
 //!    within `guarded`, or within the `catch_unwind` of [`run`].
-#![expect(unsafe_code, reason = "the border with the host, see the invariants")]
+#![expect(unsafe_code, reason = "the FFI with the host, see the invariants")]
 
 use std::cell::Cell;
 use std::ffi::c_void;

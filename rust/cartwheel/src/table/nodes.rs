@@ -1,4 +1,4 @@
-//! Spaces as the nodes of the border.
+//! Spaces as the nodes of the ABI.
 
 use std::ffi::{CString, c_char, c_void};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cartwheel_core::space::Space;
 
-use super::border::BatchMemory;
+use super::ffi::BatchMemory;
 use super::finals::Finals;
 use super::infos::Infos;
 use super::observations::Observations;

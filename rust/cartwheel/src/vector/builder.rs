@@ -14,8 +14,8 @@ use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{Shard, ThreadPool, ThreadPoolSettings};
 
-use super::border;
 use super::error::VectorError;
+use super::ffi;
 use super::vector_env::VectorEnv;
 use crate::env::Env;
 
@@ -173,7 +173,7 @@ impl<E: Env> Builder<E> {
     /// spaces; [`VectorError::Engine`] without rows, memory or threads; a refusal where a step limit is
     /// needed and missing.
     pub fn build(self) -> Result<VectorEnv<E>, VectorError> {
-        self.build_with(|options, prints_panics| border::kind::<E>(options, prints_panics))
+        self.build_with(|options, prints_panics| ffi::kind::<E>(options, prints_panics))
     }
 
     /// As [`Builder::build`], with a kind that was made before.

@@ -16,9 +16,9 @@
 
 mod actions;
 mod batch;
-mod border;
 mod builder;
 mod error;
+mod ffi;
 mod finals;
 mod infos;
 mod observations;
@@ -29,10 +29,10 @@ mod sending;
 mod vector_env;
 
 pub use batch::Batch;
-pub(crate) use border::kind;
 pub use builder::Builder;
 pub use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
 pub use error::{Fault, VectorError};
+pub(crate) use ffi::kind;
 pub use finals::Finals;
 pub(crate) use infos::{FINAL_INFO, FINAL_OBS};
 pub use infos::{InfoRow, Infos};

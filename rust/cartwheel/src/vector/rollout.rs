@@ -13,8 +13,8 @@ use cartwheel_kernels::returns::{
 };
 
 use super::batch::Batch;
-use super::border::BatchMemory;
 use super::error::VectorError;
+use super::ffi::BatchMemory;
 use super::observations::Observations;
 use super::vector_env::VectorEnv;
 use crate::env::{Arrays, Env, View};

@@ -8,8 +8,8 @@ use cartwheel_engine::pool::{Event, Received};
 
 use super::actions::SentActions;
 use super::batch::Batch;
-use super::border;
 use super::error::VectorError;
+use super::ffi;
 use super::reset::Reset;
 use super::vector_env::VectorEnv;
 use crate::env::{Env, View};
@@ -60,7 +60,7 @@ impl<E: Env> VectorEnv<E> {
     ) -> Result<(), VectorError> {
         let reset = reset.into();
         let (plan, flags) = (reset.plan(self.len())?, reset.flags());
-        let options = reset.options.map(|options| border::reset_options::<E>(&self.kind, options));
+        let options = reset.options.map(|options| ffi::reset_options::<E>(&self.kind, options));
         let rows: Vec<usize> = plan.iter().map(|(row, _)| *row).collect();
         self.pool.sending(Call::Reset, Some(&rows))?; // refuses what cannot be sent before it is posted
         for (row, how) in plan {

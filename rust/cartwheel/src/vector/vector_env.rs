@@ -14,8 +14,8 @@ use cartwheel_engine::plugin::{EnvKind, ResetOptions};
 use cartwheel_engine::pool::Pool;
 
 use super::batch::Batch;
-use super::border::{self, BatchMemory};
 use super::error::{Fault, VectorError};
+use super::ffi::{self, BatchMemory};
 use super::reset::Reset;
 use crate::env::{Env, View};
 
@@ -97,7 +97,7 @@ impl<E: Env> VectorEnv<E> {
     ) -> Result<Batch<E>, VectorError> {
         let reset = reset.into();
         let (plan, flags) = (reset.plan(self.len())?, reset.flags());
-        let options = reset.options.map(|options| border::reset_options::<E>(&self.kind, options));
+        let options = reset.options.map(|options| ffi::reset_options::<E>(&self.kind, options));
         let mut how = vec![RowReset::Leave; self.len()];
         for (row, reset) in plan {
             how[row] = reset;

@@ -1,4 +1,4 @@
-//! A small host: calls a table as the border describes it, with arrays of its own.
+//! A small host: calls a table as the ABI describes it, with arrays of its own.
 //!
 //! It is written from `cartwheel_abi` alone, not from the crate that it tests. Above 400 lines with its
 //! header: one host, function by function of the table.
@@ -258,7 +258,7 @@ impl<'a> HostRows<'a> {
     /// Runs a batch from its first row on, and returns the code.
     pub fn run_batch(&mut self, batch: &mut Batch) -> u32 {
         batch.batch.next = 0;
-        // SAFETY: a function of the table, for arrays as the border describes them.
+        // SAFETY: a function of the table, for arrays as the ABI describes them.
         unsafe { self.kind.table.run.expect("required")(self.pointer, &raw mut batch.batch) }
     }
 

@@ -6,20 +6,20 @@ use std::f64::consts::PI;
 use cartwheel::{Standard, Transition};
 
 use super::{Acrobot, GRAVITY, Physics, State};
-use crate::lanes::{FourRows, Lanes};
 use crate::numeric::round;
-use crate::power::squares;
-use crate::sine::{LIMIT, sin_cos};
-use crate::vectors::{Four, Mask};
+use crate::simd::block::{FourRows, Simd};
+use crate::simd::power::squares;
+use crate::simd::sine::{LIMIT, sin_cos};
+use crate::simd::{Four, Mask};
 
-impl Lanes for Acrobot {
+impl Simd for Acrobot {
     #[inline(always)]
     fn is_usual(&self) -> bool {
         self.physics.is_standard()
     }
 
     #[inline(always)]
-    fn step_lanes(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
         let p = Physics::STANDARD;
         let [theta1, theta2, w1, w2, torque] = rows.lay_out(|env, action| {
             let [theta1, theta2, w1, w2] = env.state.values;

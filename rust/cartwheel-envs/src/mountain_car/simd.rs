@@ -4,18 +4,18 @@
 use cartwheel::{Standard, Transition};
 
 use super::{MountainCar, Physics};
-use crate::lanes::{FourRows, Lanes};
 use crate::numeric::integer;
-use crate::sine::{LIMIT, sin_cos};
+use crate::simd::block::{FourRows, Simd};
+use crate::simd::sine::{LIMIT, sin_cos};
 
-impl Lanes for MountainCar {
+impl Simd for MountainCar {
     #[inline(always)]
     fn is_usual(&self) -> bool {
         self.physics.is_standard()
     }
 
     #[inline(always)]
-    fn step_lanes(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
         let p = Physics::STANDARD;
         let [position, velocity, push, goal_velocity] = rows.lay_out(|env, action| {
             let [position, velocity] = env.state;

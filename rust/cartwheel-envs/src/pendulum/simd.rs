@@ -6,20 +6,20 @@ use std::f64::consts::PI;
 use cartwheel::{Standard, Transition};
 
 use super::{Pendulum, Physics};
-use crate::lanes::{FourRows, Lanes};
 use crate::numeric::round;
-use crate::power::{squares, squares_f32};
-use crate::sine::{LIMIT, sin_cos};
-use crate::vectors::Four;
+use crate::simd::Four;
+use crate::simd::block::{FourRows, Simd};
+use crate::simd::power::{squares, squares_f32};
+use crate::simd::sine::{LIMIT, sin_cos};
 
-impl Lanes for Pendulum {
+impl Simd for Pendulum {
     #[inline(always)]
     fn is_usual(&self) -> bool {
         self.physics.is_standard()
     }
 
     #[inline(always)]
-    fn step_lanes(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
         let p = Physics::STANDARD;
         let [theta, speed, sin, action] = rows.lay_out(|env, action| {
             let [theta, speed] = env.state;

@@ -18,7 +18,7 @@ mod table;
 
 use table::TABLE;
 
-use crate::vectors::{Four, Vectors, Work};
+use crate::simd::{Avx2, Four, SimdKernel};
 
 /// Angles with a smaller absolute value are small.
 pub(crate) const SMALL: f64 = 0.85;
@@ -143,19 +143,19 @@ fn put_together(x: Four, low: Option<Four>) -> (Four, Four) {
 }
 
 /// Whether [`sin_cos`] and [`sin_cos_of_small`] agree with the C library.
-pub(crate) fn is_exact(vectors: Vectors) -> bool {
-    vectors.run(Probe)
+pub(crate) fn is_exact(avx2: Avx2) -> bool {
+    avx2.run(Probe)
 }
 
 /// The comparison of [`is_exact`].
 struct Probe;
 
-impl Work for Probe {
+impl SimdKernel for Probe {
     type Result = bool;
 
     #[inline(always)]
-    fn run(self, vectors: Vectors) -> bool {
-        small().chain(larger()).all(|angle| agrees(vectors, angle))
+    fn run(self, avx2: Avx2) -> bool {
+        small().chain(larger()).all(|angle| agrees(avx2, angle))
     }
 }
 
@@ -175,12 +175,12 @@ fn larger() -> impl Iterator<Item = f64> {
 
 /// Whether all agree on the sine and cosine of one angle.
 #[inline(always)]
-fn agrees(vectors: Vectors, angle: f64) -> bool {
+fn agrees(avx2: Avx2, angle: f64) -> bool {
     let same = |(sin, cos): (Four, Four)| {
         let ([sin, ..], [cos, ..]) = (sin.to_array(), cos.to_array());
         sin.to_bits() == angle.sin().to_bits() && cos.to_bits() == angle.cos().to_bits()
     };
-    let angles = vectors.four([angle; 4]);
+    let angles = avx2.four([angle; 4]);
     same(sin_cos(angles)) && (angle.abs() >= SMALL || same(sin_cos_of_small(angles)))
 }
 
@@ -190,20 +190,20 @@ mod tests {
     use super::*;
 
     /// The vectors, if the method is used.
-    fn exact() -> Option<Vectors> {
-        Vectors::detect().filter(|&vectors| is_exact(vectors))
+    fn exact() -> Option<Avx2> {
+        Avx2::detect().filter(|&avx2| is_exact(avx2))
     }
 
     #[test]
     fn sine_and_cosine_equal_the_librarys_wherever_the_probe_succeeds() {
-        let Some(vectors) = exact() else {
+        let Some(avx2) = exact() else {
             return; // another C library, or no fused multiply-add: the method is not used
         };
         let mut rng = cartwheel::Rng::from_seed(5);
         for size in [SMALL, 1.0, 2.5, 10.0, 1e3, LIMIT] {
             for _ in 0..1_000_000 {
                 let angle = rng.uniform(-size, size);
-                assert!(agrees(vectors, angle), "sine or cosine of {angle:?}");
+                assert!(agrees(avx2, angle), "sine or cosine of {angle:?}");
             }
         }
         let ends = TURNS.map(f64::from_bits).into_iter().chain([TINY, SMALL, 0.7 * LIMIT, LIMIT]);
@@ -211,7 +211,7 @@ mod tests {
         let tiny = [f64::MIN_POSITIVE, 1e-300, 1e-9, NEGLIGIBLE, 1e-5];
         for near in ends.chain(quarters).chain(tiny) {
             for angle in [near.next_down(), near, near.next_up()] {
-                let same = agrees(vectors, angle) && agrees(vectors, -angle);
+                let same = agrees(avx2, angle) && agrees(avx2, -angle);
                 assert!(same, "sine or cosine of {angle:?}");
             }
         }
@@ -234,9 +234,9 @@ mod tests {
     #[test]
     fn no_angle_has_an_entry_beyond_the_last() {
         assert_eq!(entry(SMALL), ANGLES - 1);
-        let Some(vectors) = exact() else { return };
+        let Some(avx2) = exact() else { return };
         let [none, one] = TURNS.map(f64::from_bits);
-        let (angles, ..) = reduced(vectors.four([none.next_down(), none, one.next_down(), one]));
+        let (angles, ..) = reduced(avx2.four([none.next_down(), none, one.next_down(), one]));
         for angle in angles.to_array() {
             assert!(entry(angle) < ANGLES, "{angle:?}");
         }
@@ -245,8 +245,8 @@ mod tests {
     #[cfg(target_env = "gnu")]
     #[test]
     fn the_method_is_used_with_glibc_on_processors_with_fused_multiply_add() {
-        if let Some(vectors) = Vectors::detect() {
-            assert!(is_exact(vectors), "this glibc computes sines in another way");
+        if let Some(avx2) = Avx2::detect() {
+            assert!(is_exact(avx2), "this glibc computes sines in another way");
         }
     }
 }

@@ -5,17 +5,21 @@
 //!
 //! # Invariants
 //!
-//! 1. A [`Vectors`] exists only where the processor was found to have `avx2` and `fma`: only
-//!    [`Vectors::detect`] makes one.
-//! 2. A [`Four`] and a [`Mask`] exist only where a `Vectors` does: they are made from one, or from
+//! 1. A [`Avx2`] exists only where the processor was found to have `avx2` and `fma`: only
+//!    [`Avx2::detect`] makes one.
+//! 2. A [`Four`] and a [`Mask`] exist only where a `Avx2` does: they are made from one, or from
 //!    each other.
 //! 3. A [`Four`] is 32 bytes, as four floats are, and all bits are valid in both.
 //!
 //! So code that has one of the three may use these instructions. All functions are inlined into
-//! [`Vectors::run`], which is compiled for them.
+//! [`Avx2::run`], which is compiled for them.
 #![expect(unsafe_code, reason = "instructions that not every processor has, see the invariants")]
 #![expect(clippy::unused_self, reason = "to have one of them is what matters (invariant 2)")]
 #![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
+
+pub(crate) mod block;
+pub(crate) mod power;
+pub(crate) mod sine;
 
 use std::arch::x86_64::{
     __m256d, _CMP_EQ_OQ, _CMP_LE_OQ, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_ZERO,
@@ -29,9 +33,9 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Sub};
 
 /// Proof that the processor has the instructions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Vectors(());
+pub(crate) struct Avx2(());
 
-impl Vectors {
+impl Avx2 {
     /// The proof, if the processor has them.
     pub(crate) fn detect() -> Option<Self> {
         let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -40,10 +44,10 @@ impl Vectors {
 
     /// Does work in a function that is compiled for these instructions.
     #[inline]
-    pub(crate) fn run<W: Work>(self, work: W) -> W::Result {
+    pub(crate) fn run<W: SimdKernel>(self, work: W) -> W::Result {
         #[target_feature(enable = "avx2,fma")]
-        fn run<W: Work>(vectors: Vectors, work: W) -> W::Result {
-            work.run(vectors)
+        fn run<W: SimdKernel>(avx2: Avx2, work: W) -> W::Result {
+            work.run(avx2)
         }
         // SAFETY: the processor has the features (invariant 1).
         unsafe { run(self, work) }
@@ -57,12 +61,12 @@ impl Vectors {
     }
 }
 
-/// Work with vectors. A closure would not do, because nothing can make sure that it is inlined.
-pub(crate) trait Work {
+/// SimdKernel with vectors. A closure would not do, because nothing can make sure that it is inlined.
+pub(crate) trait SimdKernel {
     type Result;
 
     /// Has to be `#[inline(always)]`.
-    fn run(self, vectors: Vectors) -> Self::Result;
+    fn run(self, avx2: Avx2) -> Self::Result;
 }
 
 /// Four floats.
@@ -89,7 +93,7 @@ impl Four {
     /// Other numbers.
     #[inline(always)]
     pub(crate) fn of(self, numbers: [f64; 4]) -> Self {
-        Vectors(()).four(numbers) // a `Four` exists (invariant 2)
+        Avx2(()).four(numbers) // a `Four` exists (invariant 2)
     }
 
     #[inline(always)]

@@ -9,19 +9,19 @@
 use cartwheel::{Standard, Transition};
 
 use super::{ContinuousMountainCar, Physics, State};
-use crate::lanes::{FourRows, Lanes};
 use crate::numeric::round;
-use crate::power::squares;
-use crate::sine::{LIMIT, sin_cos};
+use crate::simd::block::{FourRows, Simd};
+use crate::simd::power::squares;
+use crate::simd::sine::{LIMIT, sin_cos};
 
-impl Lanes for ContinuousMountainCar {
+impl Simd for ContinuousMountainCar {
     #[inline(always)]
     fn is_usual(&self) -> bool {
         self.physics.is_standard() && matches!(self.state, State::Narrow(_))
     }
 
     #[inline(always)]
-    fn step_lanes(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
         let p = Physics::STANDARD;
         let [position, velocity, force, goal_velocity] = rows.lay_out(|env, action| {
             let (State::Narrow(narrow), [force]) = (env.state, *action) else {

@@ -10,21 +10,21 @@ use std::sync::OnceLock;
 
 use cartwheel::{ActionOf, BlockOf, Env, Transition};
 
-use crate::vectors::{Four, Vectors, Work};
-use crate::{power, sine};
+use super::{power, sine};
+use crate::simd::{Avx2, Four, SimdKernel};
 
 /// Number of rows for each call: enough to make the call's cost negligible, few enough for the
 /// first cache.
 pub(crate) const BLOCK: usize = 64;
 
 /// An environment whose rows can be stepped in lanes.
-pub(crate) trait Lanes: Env {
-    /// Whether the row can be stepped with others: it has the constants that [`Lanes::step_lanes`]
+pub(crate) trait Simd: Env {
+    /// Whether the row can be stepped with others: it has the constants that [`Simd::step_four`]
     /// has.
     fn is_usual(&self) -> bool;
 
     /// Steps four rows, and keeps the results. Has to be `#[inline(always)]`.
-    fn step_lanes(rows: &mut FourRows<'_, '_, '_, Self>);
+    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>);
 }
 
 /// Neighbouring rows of a block that are stepped together.
@@ -32,7 +32,7 @@ pub(crate) struct FourRows<'b, 'a, 'r, E: Env> {
     block: &'b mut BlockOf<'a, 'r, E>,
     /// The first of them.
     first: usize,
-    vectors: Vectors,
+    avx2: Avx2,
 }
 
 impl<E: Env> FourRows<'_, '_, '_, E> {
@@ -47,7 +47,7 @@ impl<E: Env> FourRows<'_, '_, '_, E> {
             numbers(&self.block.envs[row], self.block.action(row))
         };
         let rows = [row(0), row(1), row(2), row(3)];
-        std::array::from_fn(|at| self.vectors.four(rows.map(|row| row[at])))
+        std::array::from_fn(|at| self.avx2.four(rows.map(|row| row[at])))
     }
 
     /// Writes the running rows back. `keep` changes the environment in a lane and returns the
@@ -64,17 +64,17 @@ impl<E: Env> FourRows<'_, '_, '_, E> {
 }
 
 /// Steps the rows of a block that can be stepped together, if the machine supports it.
-pub(crate) fn step_block<E: Lanes>(block: &mut BlockOf<'_, '_, E>) {
-    if let Some(vectors) = exact_vectors() {
-        vectors.run(Steps { block });
+pub(crate) fn step_block<E: Simd>(block: &mut BlockOf<'_, '_, E>) {
+    if let Some(avx2) = exact_simd() {
+        avx2.run(Steps { block });
     }
 }
 
 /// The vectors, if the processor has them and the C library the functions; found out once.
-pub(crate) fn exact_vectors() -> Option<Vectors> {
-    static EXACT: OnceLock<Option<Vectors>> = OnceLock::new();
-    let is_exact = |&vectors: &Vectors| sine::is_exact(vectors) && power::is_exact(vectors);
-    *EXACT.get_or_init(|| Vectors::detect().filter(is_exact))
+pub(crate) fn exact_simd() -> Option<Avx2> {
+    static EXACT: OnceLock<Option<Avx2>> = OnceLock::new();
+    let is_exact = |&avx2: &Avx2| sine::is_exact(avx2) && power::is_exact(avx2);
+    *EXACT.get_or_init(|| Avx2::detect().filter(is_exact))
 }
 
 /// The steps of a block's rows.
@@ -82,16 +82,16 @@ struct Steps<'b, 'a, 'r, E: Env> {
     block: &'b mut BlockOf<'a, 'r, E>,
 }
 
-impl<E: Lanes> Work for Steps<'_, '_, '_, E> {
+impl<E: Simd> SimdKernel for Steps<'_, '_, '_, E> {
     type Result = ();
 
     /// Steps every four rows, unless one of them is a special case.
     #[inline(always)]
-    fn run(self, vectors: Vectors) {
+    fn run(self, avx2: Avx2) {
         let Self { block } = self;
         for first in (0..block.len() / 4).map(|group| 4 * group) {
             if block.envs[first..first + 4].iter().all(E::is_usual) {
-                E::step_lanes(&mut FourRows { block, first, vectors });
+                E::step_four(&mut FourRows { block, first, avx2 });
             }
         }
     }

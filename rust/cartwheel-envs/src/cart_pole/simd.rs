@@ -2,18 +2,18 @@
 #![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
 
 use super::{CartPole, PHYSICS};
-use crate::lanes::{FourRows, Lanes};
-use crate::sine::{SMALL, sin_cos_of_small};
-use crate::vectors::Four;
+use crate::simd::Four;
+use crate::simd::block::{FourRows, Simd};
+use crate::simd::sine::{SMALL, sin_cos_of_small};
 
-impl Lanes for CartPole {
+impl Simd for CartPole {
     #[inline(always)]
     fn is_usual(&self) -> bool {
         self.physics.is_standard() && self.state[2].abs() < SMALL
     }
 
     #[inline(always)]
-    fn step_lanes(rows: &mut FourRows<'_, '_, '_, Self>) {
+    fn step_four(rows: &mut FourRows<'_, '_, '_, Self>) {
         let p = PHYSICS;
         let [x, x_dot, theta, theta_dot, force] = rows.lay_out(|env, action| {
             let [x, x_dot, theta, theta_dot] = env.state;

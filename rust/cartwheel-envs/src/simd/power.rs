@@ -13,7 +13,7 @@
 
 use crate::libm;
 use crate::numeric::round;
-use crate::vectors::{Four, Mask, Vectors, Work};
+use crate::simd::{Avx2, Four, Mask, SimdKernel};
 
 /// Largest distance of an exact square from the nearest float, in units of the last place, at which
 /// the power is that float: a margin of 0.0156, which is 1.8 times the error above.
@@ -75,30 +75,28 @@ fn products_f32(x: Four) -> (Four, Mask) {
 }
 
 /// Whether squares that this file calls sure agree with the C library.
-pub(crate) fn is_exact(vectors: Vectors) -> bool {
-    vectors.run(Probe)
+pub(crate) fn is_exact(avx2: Avx2) -> bool {
+    avx2.run(Probe)
 }
 
 /// The comparison of [`is_exact`].
 struct Probe;
 
-impl Work for Probe {
+impl SimdKernel for Probe {
     type Result = bool;
 
     #[inline(always)]
-    fn run(self, vectors: Vectors) -> bool {
-        (0_u32..10_000)
-            .map(|step| f64::from(step) * 1.618_034e-3 + 1e-3)
-            .all(|x| agrees(vectors, x))
+    fn run(self, avx2: Avx2) -> bool {
+        (0_u32..10_000).map(|step| f64::from(step) * 1.618_034e-3 + 1e-3).all(|x| agrees(avx2, x))
     }
 }
 
 /// Whether the squares of a number agree with the C library's.
 #[inline(always)]
-fn agrees(vectors: Vectors, x: f64) -> bool {
+fn agrees(avx2: Avx2, x: f64) -> bool {
     let narrow = round(x);
-    let wide = squares(vectors.four([x; 4])).to_array()[0];
-    let [rounded, ..] = squares_f32(vectors.four([f64::from(narrow); 4])).to_array();
+    let wide = squares(avx2.four([x; 4])).to_array()[0];
+    let [rounded, ..] = squares_f32(avx2.four([f64::from(narrow); 4])).to_array();
     let power = f64::from(libm::square_f32(narrow));
     wide.to_bits() == libm::square(x).to_bits() && rounded.to_bits() == power.to_bits()
 }
@@ -109,34 +107,34 @@ mod tests {
 
     #[test]
     fn squares_equal_the_librarys_wherever_the_probe_succeeds() {
-        let Some(vectors) = Vectors::detect().filter(|&vectors| is_exact(vectors)) else {
+        let Some(avx2) = Avx2::detect().filter(|&avx2| is_exact(avx2)) else {
             return; // another C library: the products are not used
         };
         let mut rng = cartwheel::Rng::from_seed(6);
         for size in [1e-3, 0.5, 4.0, 100.0, 1e20] {
             for _ in 0..500_000 {
                 let x = rng.uniform(-size, size);
-                assert!(agrees(vectors, x), "square of {x:?}");
+                assert!(agrees(avx2, x), "square of {x:?}");
             }
         }
         let powers = (-1074_i32..1024).map(|power| 2.0_f64.powi(power));
         let roots = (-1000_i32..1000).map(|power| 2.0_f64.powf(f64::from(power) + 0.5));
         for x in powers.chain(roots).chain([0.0, f64::MAX, f64::INFINITY, f64::MIN_POSITIVE]) {
             for x in [x.next_down(), x, x.next_up()] {
-                assert!(agrees(vectors, x) && agrees(vectors, -x), "square of {x:?}");
+                assert!(agrees(avx2, x) && agrees(avx2, -x), "square of {x:?}");
             }
         }
     }
 
     #[test]
     fn most_squares_need_no_call() {
-        let Some(vectors) = Vectors::detect() else { return };
+        let Some(avx2) = Avx2::detect() else { return };
         let mut rng = cartwheel::Rng::from_seed(7);
         let [mut sure, mut sure_f32] = [0; 2];
         for _ in 0..100_000 {
             let x = rng.uniform(-10.0, 10.0);
-            sure += u32::from(products(vectors.four([x; 4])).1.to_array()[0]);
-            let x = vectors.four([f64::from(round(x)); 4]);
+            sure += u32::from(products(avx2.four([x; 4])).1.to_array()[0]);
+            let x = avx2.four([f64::from(round(x)); 4]);
             sure_f32 += u32::from(products_f32(x).1.to_array()[0]);
         }
         assert!(sure > 96_000 && sure_f32 > 98_000, "{sure} and {sure_f32} of 100,000");
@@ -145,8 +143,8 @@ mod tests {
     #[cfg(target_env = "gnu")]
     #[test]
     fn the_products_are_used_with_glibc() {
-        if let Some(vectors) = Vectors::detect() {
-            assert!(is_exact(vectors), "this glibc computes powers in another way");
+        if let Some(avx2) = Avx2::detect() {
+            assert!(is_exact(avx2), "this glibc computes powers in another way");
         }
     }
 }

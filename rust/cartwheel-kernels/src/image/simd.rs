@@ -1,6 +1,6 @@
-//! Work on pixels, in the instructions that the processor has.
+//! ImageKernel on pixels, in the instructions that the processor has.
 //!
-//! The code for frames is generic over [`Lanes`], so that it is compiled once for any processor and
+//! The code for frames is generic over [`Simd`], so that it is compiled once for any processor and
 //! once for those with more instructions. Both give the same bits.
 
 use super::grey::write_grey;
@@ -10,7 +10,7 @@ pub(super) const ROWS: usize = 8;
 
 /// The steps that are written in the instructions of a processor. The others are loops that the
 /// compiler turns into vector instructions.
-pub(super) trait Lanes: Copy {
+pub(super) trait Simd: Copy {
     /// As [`write_grey`].
     fn grey(self, pixels: &[u8], second: Option<&[u8]>, grey: &mut [u8]);
 
@@ -26,7 +26,7 @@ pub(super) trait Lanes: Copy {
 #[derive(Clone, Copy)]
 pub(super) struct Plain;
 
-impl Lanes for Plain {
+impl Simd for Plain {
     #[inline(always)]
     fn grey(self, pixels: &[u8], second: Option<&[u8]>, grey: &mut [u8]) {
         write_grey(pixels, second, grey);
@@ -62,8 +62,8 @@ pub(super) fn transpose<S: Copy, R>(
     }
 }
 
-/// Work that is generic over the processor.
-pub(super) trait Work {
+/// ImageKernel that is generic over the processor.
+pub(super) trait ImageKernel {
     /// Does it.
-    fn run<L: Lanes>(self, lanes: L);
+    fn run<L: Simd>(self, simd: L);
 }
