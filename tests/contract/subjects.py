@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +30,7 @@ class Subject:
         inside: The mode of the environments, if it is another one.
         sends: Whether rows can be sent and received.
         has_one_start: Whether each reset leads to the same place, where all rows are at first.
-        module: What must be installed.
+        needs_torch: Whether PyTorch must be installed.
     """
 
     name: str
@@ -43,14 +42,10 @@ class Subject:
     inside: Any = None
     sends: bool = True
     has_one_start: bool = False
-    module: str | None = None
+    needs_torch: bool = False
 
     def __str__(self):
         return self.name
-
-    @property
-    def is_there(self):
-        return self.module is None or find_spec(self.module) is not None
 
 
 E, W = expected, wrappers
@@ -100,7 +95,7 @@ SUBJECTS = [
     ),
     Subject("NormalizeObservation", W.NormalizeObservation, E.NormalObservations),
     Subject("FrameStack", lambda envs: W.FrameStack(envs, 3), E.stacked(3)),
-    Subject("NumpyToTorch", W.NumpyToTorch, module="torch"),
+    Subject("NumpyToTorch", W.NumpyToTorch, needs_torch=True),
     # Rewards
     Subject(
         "TransformReward",

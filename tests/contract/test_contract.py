@@ -18,8 +18,9 @@ from tests.contract.trainers import TRAINERS
 def pairs():
     """Subjects and events; one parameter, so that no pair is left out."""
     for subject in SUBJECTS:
-        for name in EVENTS if subject.is_there else ():
-            yield pytest.param((subject, name), id=f"{subject}, {name}")
+        marks = pytest.mark.torch if subject.needs_torch else ()
+        for name in EVENTS:
+            yield pytest.param((subject, name), id=f"{subject}, {name}", marks=marks)
 
 
 @pytest.mark.parametrize("pair", list(pairs()))
