@@ -33,6 +33,7 @@ __all__ = [
     "TimedEpisodes",
     "block_rows",
     "cache_draws",
+    "described_options",
     "discounted",
     "draw_cached",
     "env_keywords",
@@ -1006,6 +1007,16 @@ def env_keywords(env_id: str) -> list[str] | None:
 
 def reset_option_names(env_id: str) -> list[str] | None:
     """Returns the names of the options of an environment's reset, as :func:`env_keywords`.
+
+    Raises:
+        ValueError: The environment does not exist.
+    """
+
+def described_options(env_id: str, of_reset: bool) -> list[tuple[str, str | None, str]] | None:
+    """Returns the keywords of a native environment, or the options of its reset.
+
+    Each has a name, its default as JSON (``None`` if it is not known) and a text, which may be
+    empty. ``None`` if the environment does not list them.
 
     Raises:
         ValueError: The environment does not exist.

@@ -9,7 +9,7 @@ import pytest
 import cartwheel
 from cartwheel._cartwheel import native_envs
 from cartwheel._cli.envs import overview, page, unknown
-from cartwheel.native.keyword_help import keywords_of_env, reset_options_of_env
+from cartwheel.native.keywords import describe_keywords, describe_reset_options
 
 IDS = [env_id for env_id, *_ in native_envs()]
 
@@ -63,8 +63,8 @@ def test_a_page_has_every_keyword_parameter_and_option(env_id):
     found = sections(env_id)
     envs = cartwheel.NativeVectorEnv(env_id, 1)
     none = {"none"}
-    assert set(found["keywords:"]) == ({each.name for each in keywords_of_env(env_id)} or none)
-    assert set(found["reset"]) == ({each.name for each in reset_options_of_env(env_id)} or none)
+    assert set(found["keywords:"]) == ({each.name for each in describe_keywords(env_id)} or none)
+    assert set(found["reset"]) == ({each.name for each in describe_reset_options(env_id)} or none)
     assert set(found["parameters:"]) == (set(envs.parameters) or none)
     envs.reset(seed=0)
     for name in envs.parameters:

@@ -15,7 +15,12 @@ from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import native_envs
 from cartwheel.native.ids import find_env_id
-from cartwheel.native.keyword_help import UNKNOWN, Keyword, keywords_of_env, reset_options_of_env
+from cartwheel.native.keywords import (
+    UNKNOWN,
+    Described,
+    describe_keywords,
+    describe_reset_options,
+)
 from cartwheel.native.plugins import import_envs, without_module
 from cartwheel.native.registration import NAMESPACE, registered_id
 from cartwheel.native.vector_env import NativeVectorEnv
@@ -147,8 +152,8 @@ def page(env_id: str, width: int | None) -> str:
     ]
     envs.close()
     keywords, options = (
-        [(each.name, _default(each), each.meaning) for each in several]
-        for several in (keywords_of_env(env_id), reset_options_of_env(env_id))
+        [(one.name, _default(one), one.text) for one in several]
+        for several in (describe_keywords(env_id), describe_reset_options(env_id))
     )
     native_id = registered_id(env_id)
     sections: list[tuple[str, Sequence[Sequence[str]]]] = [
@@ -200,10 +205,10 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:g}"
 
 
-def _default(keyword: Keyword) -> str:
-    if isinstance(keyword.default, dict):  # a column is as wide as its widest cell
-        return "{…}" if keyword.default else "{}"
-    return "?" if keyword.default is UNKNOWN else _value(keyword.default)
+def _default(described: Described) -> str:
+    if isinstance(described.default, dict):  # a column is as wide as its widest cell
+        return "{…}" if described.default else "{}"
+    return "–" if described.default is UNKNOWN else _value(described.default)
 
 
 def _value(value: Any) -> str:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import copy
 import json
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cartwheel._cartwheel import NativeEnvs, env_keywords, native_envs, reset_option_names
+from cartwheel._cartwheel import (
+    NativeEnvs,
+    described_options,
+    env_keywords,
+    native_envs,
+    reset_option_names,
+)
 from cartwheel._internal.arguments import ROW_OPTIONS
 from cartwheel._internal.suggestions import listed, reset_advice, shown, suggest, wrapper_advice
-from cartwheel.native.mujoco.env import MujocoBackend, is_mujoco, mujoco_keywords
+from cartwheel.native.mujoco.env import KEYWORD_TEXTS, MujocoBackend, is_mujoco, mujoco_keywords
 from cartwheel.native.registration import NATIVE_ENTRY_POINT, registered_id
 
 if TYPE_CHECKING:
@@ -57,6 +63,58 @@ def names_of_keywords(env_id: str) -> list[str] | None:
         ImportError: It needs MuJoCo, which is not installed or too old.
     """
     return list(mujoco_keywords(env_id)) if is_mujoco(env_id) else env_keywords(env_id)
+
+
+#: The default of an option where its plugin does not report it.
+UNKNOWN = object()
+
+
+class Described(NamedTuple):
+    """A keyword of an environment, or an option of its ``reset``.
+
+    Attributes:
+        name: Its name, as in Gymnasium.
+        default: The value if it is not passed; :data:`UNKNOWN` if its plugin does not report it.
+        text: Its effect, with units; empty if its plugin does not report it.
+    """
+
+    name: str
+    default: Any
+    text: str
+
+
+def describe_keywords(env_id: str) -> list[Described]:
+    """Returns the keywords of a native environment, with the defaults of its id.
+
+    Args:
+        env_id: The environment, without ``cartwheel/``.
+
+    Raises:
+        ImportError: It needs MuJoCo, which is not installed or too old.
+    """
+    described = _described(env_id, of_reset=False)
+    if is_mujoco(env_id):
+        texts = {**KEYWORD_TEXTS, **{name: text for name, _, text in described}}
+        return [
+            Described(name, default, texts.get(name, ""))
+            for name, default in mujoco_keywords(env_id).items()
+        ]
+    implied = json.loads(next(keywords for name, *_, keywords in native_envs() if name == env_id))
+    return [
+        one._replace(default=implied[one.name]) if one.name in implied else one for one in described
+    ]
+
+
+def describe_reset_options(env_id: str) -> list[Described]:
+    """Returns the options of a native environment's ``reset``, without those that select rows."""
+    return _described(env_id, of_reset=True)
+
+
+def _described(env_id: str, *, of_reset: bool) -> list[Described]:
+    return [
+        Described(name, UNKNOWN if default is None else json.loads(default), text)
+        for name, default, text in described_options(env_id, of_reset) or ()
+    ]
 
 
 def check_keywords(

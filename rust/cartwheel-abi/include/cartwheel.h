@@ -247,7 +247,8 @@ struct cartwheel_env {
     // The return at which the task counts as solved; NaN for none.
     double reward_threshold;
     // Optional. Writes the names of the options, each followed by a newline. An empty name says
-    // that there are others, which are not listed.
+    // that there are others, which are not listed. A name may be followed by a tab, its default as
+    // JSON or nothing, another tab, and a text in one line: documentation for listings.
     void (*option_names)(struct cartwheel_sink *names);
     // Makes a kind from options: a JSON object of `len` bytes, which holds the default options
     // too.

@@ -263,7 +263,8 @@ pub struct Env {
     pub reward_threshold: f64,
 
     /// Optional. Writes the names of the options, each followed by a newline. An empty name says
-    /// that there are others, which are not listed.
+    /// that there are others, which are not listed. A name may be followed by a tab, its default as
+    /// JSON or nothing, another tab, and a text in one line: documentation for listings.
     pub option_names: Option<unsafe extern "C" fn(names: *mut Sink)>,
     /// Makes a kind from options: a JSON object of `len` bytes, which holds the default options
     /// too.

@@ -18,8 +18,8 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use cartwheel::{
-    DType, Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Standard,
-    Transition, Tuned, wrong,
+    DType, Env, Error, Failure, NoOptions, OptionDoc, Parameter, ParameterValue, Rng, Space,
+    Spaces, Standard, Transition, Tuned, wrong,
 };
 
 use crate::interval::interval;
@@ -37,7 +37,7 @@ const LARGEST_ANGLE: f64 = 1e9;
 interval! {
     /// Range of all four numbers of an initial state: `reset(options={"low": …, "high": …})`, both
     /// ends between −1e9 and 1e9.
-    pub struct Start { low: -0.1, high: 0.1, max: LARGEST_ANGLE }
+    pub struct Start { of: "value of each number of the initial state", low: -0.1, high: 0.1, max: LARGEST_ANGLE }
 }
 
 /// The source of the equations.
@@ -222,6 +222,10 @@ impl Env for Acrobot {
     type Observation = [f32; 6];
     type Info = ();
     type Shared = ();
+
+    fn describe_reset_options() -> Vec<OptionDoc> {
+        Start::describe()
+    }
 
     fn spaces(_: &NoOptions, (): &()) -> Spaces {
         let Physics { max_vel_1, max_vel_2, .. } = *Physics::STANDARD;

@@ -13,10 +13,9 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Transition,
-    wrong,
+    Env, Error, Failure, NoOptions, OptionDoc, Parameter, ParameterValue, Rng, Space, Spaces,
+    Transition, options, wrong,
 };
-use serde::Deserialize;
 
 /// Jack, queen and king count ten.
 const DECK: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10];
@@ -26,14 +25,16 @@ const SUITS: [&str; 4] = ["C", "D", "H", "S"];
 const TENS: [&str; 3] = ["J", "Q", "K"];
 const NAMES: [&str; 10] = ["", "A", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/// Keywords.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Options {
-    /// Pay 1.5 for a win with a natural: an ace and a ten from the start. Without effect under `sab`.
-    pub natural: bool,
-    /// The rules of Sutton and Barto: a natural wins unless the dealer also has one.
-    pub sab: bool,
+options! {
+    /// Keywords.
+    #[derive(Copy)]
+    pub struct Options {
+        /// Pay 1.5 for a win with an ace and a ten from the start; no effect if sab is true.
+        natural: bool,
+        /// The rules of Sutton and Barto: an ace and a ten from the start win unless the dealer has
+        /// them too.
+        sab: bool,
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -171,6 +172,10 @@ impl Env for Blackjack {
     type Observation = (i64, i64, i64);
     type Info = ();
     type Shared = ();
+
+    fn describe_options() -> Vec<OptionDoc> {
+        Options::describe()
+    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let observation = Space::Tuple([32, 11, 2].map(Space::discrete).to_vec());

@@ -13,27 +13,27 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Standard, Transition,
-    Tuned, wrong,
+    Env, Error, Failure, OptionDoc, Parameter, ParameterValue, Rng, Space, Spaces, Standard,
+    Transition, Tuned, options, wrong,
 };
-use serde::Deserialize;
 
 use crate::interval::interval;
 
 #[cfg(target_arch = "x86_64")]
 mod simd;
 
-/// Keywords.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Options {
-    /// Reward 0 for each step and −1 for the fall, as in the original.
-    pub sutton_barto_reward: bool,
+options! {
+    /// Keywords.
+    #[derive(Copy)]
+    pub struct Options {
+        /// Reward 0 for each step and -1 for the fall, instead of 1 for each step.
+        sutton_barto_reward: bool,
+    }
 }
 
 interval! {
     /// Range of all four numbers of an initial state: `reset(options={"low": …, "high": …})`.
-    pub struct Start { low: -0.05, high: 0.05 }
+    pub struct Start { of: "value of each number of the initial state", low: -0.05, high: 0.05 }
 }
 
 /// How a step is integrated.
@@ -154,6 +154,14 @@ impl Env for CartPole {
     type Observation = [f32; 4];
     type Info = ();
     type Shared = ();
+
+    fn describe_options() -> Vec<OptionDoc> {
+        Options::describe()
+    }
+
+    fn describe_reset_options() -> Vec<OptionDoc> {
+        Start::describe()
+    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let (x, theta) = (PHYSICS.x_threshold * 2.0, PHYSICS.theta_threshold_radians * 2.0);

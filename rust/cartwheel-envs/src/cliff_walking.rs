@@ -16,8 +16,9 @@
 
 use std::sync::Arc;
 
-use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
-use serde::Deserialize;
+use cartwheel::{
+    Env, Error, Failure, NoOptions, OptionDoc, Rng, Space, Spaces, Transition, options,
+};
 
 use crate::toy_text::{Cell, Outcome, Probability, sample};
 
@@ -27,12 +28,13 @@ const CELLS: usize = ROWS * COLUMNS;
 const START: usize = (ROWS - 1) * COLUMNS;
 const GOAL: usize = CELLS - 1;
 
-/// Keywords.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Options {
-    /// Whether a move may also go to either side, with equal probability for all three directions.
-    pub is_slippery: bool,
+options! {
+    /// Keywords.
+    #[derive(Copy)]
+    pub struct Options {
+        /// Whether a move may also go to either side; all three directions are equally probable.
+        is_slippery: bool,
+    }
 }
 
 /// A walker near a cliff.
@@ -51,6 +53,10 @@ impl Env for CliffWalking {
     type Observation = i64;
     type Info = Outcome;
     type Shared = ();
+
+    fn describe_options() -> Vec<OptionDoc> {
+        Options::describe()
+    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let cells = i64::try_from(CELLS).expect("four rows of twelve");

@@ -16,31 +16,31 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Shared, Space, Spaces, State,
-    Transition, wrong,
+    Env, Error, Failure, NoOptions, OptionDoc, Parameter, ParameterValue, Rng, Shared, Space,
+    Spaces, State, Transition, options, wrong,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::toy_text::{Cell, Outcome, Probability, sample};
 
-/// Keywords.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Options {
-    /// The map: `S` start, `F` frozen, `H` hole, `G` goal. Takes precedence over `map_name`.
-    pub desc: Option<Vec<Row>>,
-    /// `"4x4"` or `"8x8"`. Without a map and a name, each row has its own random map.
-    pub map_name: Option<String>,
-    /// Whether a move may also go to either side.
-    pub is_slippery: bool,
-    /// Probability that a move goes in its direction, on slippery ice.
-    pub success_rate: f64,
-    /// Rewards for reaching goal, hole and ice.
-    pub reward_schedule: (f64, f64, f64),
+options! {
+    /// Keywords.
+    pub struct Options {
+        /// The map, a list of rows: S start, F frozen, H hole, G goal; replaces map_name.
+        desc: Option<Vec<Row>>,
+        /// "4x4" or "8x8"; without a map and a name, each row of the batch has a random map.
+        map_name: Option<String> = Some("4x4".to_owned()),
+        /// Whether a move may also go to either side.
+        is_slippery: bool = true,
+        /// Probability that a move goes in its direction on slippery ice.
+        success_rate: f64 = 1.0 / 3.0,
+        /// Rewards for reaching the goal, a hole and ice.
+        reward_schedule: (f64, f64, f64) = (1.0, 0.0, 0.0),
+    }
 }
 
 /// A row of a map, passed as a text or as a list of its letters.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(from = "Letters")]
 pub struct Row(pub String);
 
@@ -63,18 +63,6 @@ impl From<Letters> for Row {
 impl AsRef<str> for Row {
     fn as_ref(&self) -> &str {
         &self.0
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            desc: None,
-            map_name: Some("4x4".to_owned()),
-            is_slippery: true,
-            success_rate: 1.0 / 3.0,
-            reward_schedule: (1.0, 0.0, 0.0),
-        }
     }
 }
 
@@ -243,6 +231,10 @@ impl Env for FrozenLake {
     type Observation = i64;
     type Info = Outcome;
     type Shared = Map;
+
+    fn describe_options() -> Vec<OptionDoc> {
+        Options::describe()
+    }
 
     fn spaces(_: &Options, map: &Map) -> Spaces {
         let cells = map.0.as_ref().map_or(RANDOM_SIDE * RANDOM_SIDE, |lake| lake.cells.len());

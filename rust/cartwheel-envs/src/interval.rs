@@ -47,11 +47,13 @@ pub(crate) fn check_most(low: f64, high: f64, max: f64) -> Result<(), String> {
 }
 
 /// Makes reset options with the fields `low` and `high` and these defaults, at most `max` from
-/// zero.
+/// zero, for values that `of` names.
 macro_rules! interval {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident { low: $low:expr, high: $high:expr $(, max: $max:expr)? }
+        pub struct $name:ident {
+            of: $of:literal, low: $low:expr, high: $high:expr $(, max: $max:expr)?
+        }
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, serde::Deserialize)]
@@ -61,6 +63,19 @@ macro_rules! interval {
             pub low: f64,
             /// Largest value.
             pub high: f64,
+        }
+
+        impl $name {
+            /// The documentation of the options.
+            pub fn describe() -> Vec<cartwheel::OptionDoc> {
+                let doc = |name, default: f64, size| cartwheel::OptionDoc {
+                    name,
+                    default: Some(default.to_string()),
+                    text: format!("{size} {}.", $of),
+                };
+                let Self { low, high } = Self::default();
+                vec![doc("low", low, "Smallest"), doc("high", high, "Largest")]
+            }
         }
 
         impl Default for $name {

@@ -12,8 +12,9 @@
 
 use std::sync::Arc;
 
-use cartwheel::{Env, Error, Failure, Rng, Space, Spaces, Standard, Transition, Tuned};
-use serde::Deserialize;
+use cartwheel::{
+    Env, Error, Failure, OptionDoc, Rng, Space, Spaces, Standard, Transition, Tuned, options,
+};
 
 use crate::interval::interval;
 use crate::numeric::{clip, integer};
@@ -21,17 +22,18 @@ use crate::numeric::{clip, integer};
 #[cfg(target_arch = "x86_64")]
 mod simd;
 
-/// Keywords, the same for both mountain cars.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Options {
-    /// Minimum velocity of the car at the goal.
-    pub goal_velocity: f64,
+options! {
+    /// Keywords, the same for both mountain cars.
+    #[derive(Copy)]
+    pub struct Options {
+        /// Minimum velocity of the car at the goal.
+        goal_velocity: f64,
+    }
 }
 
 interval! {
     /// Range of the initial position: `reset(options={"low": …, "high": …})`.
-    pub struct Start { low: -0.6, high: -0.4 }
+    pub struct Start { of: "initial position", low: -0.6, high: -0.4 }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +79,14 @@ impl Env for MountainCar {
     type Observation = [f32; 2];
     type Info = ();
     type Shared = ();
+
+    fn describe_options() -> Vec<OptionDoc> {
+        Options::describe()
+    }
+
+    fn describe_reset_options() -> Vec<OptionDoc> {
+        Start::describe()
+    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let Physics { min_position, max_position, max_speed, .. } = *Physics::STANDARD;

@@ -16,27 +16,21 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use cartwheel::{
-    Bounds, DType, Env, Error, Failure, Flat, NoOptions, Rng, Space, Spaces, Transition,
+    Bounds, DType, Env, Error, Failure, Flat, NoOptions, OptionDoc, Rng, Space, Spaces, Transition,
+    options,
 };
-use serde::Deserialize;
 
-/// Keywords.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Options {
-    /// Shape of an observation.
-    pub shape: Vec<usize>,
-    /// Length of an episode; 0 for endless episodes.
-    pub episode_steps: u64,
-    /// Rounds of computation in a step.
-    pub work: u64,
-    /// Maximum deviation of a step's work from `work`, as a fraction, 0 to 1.
-    pub work_spread: f64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { shape: vec![1], episode_steps: 0, work: 0, work_spread: 0.0 }
+options! {
+    /// Keywords.
+    pub struct Options {
+        /// Shape of an observation.
+        shape: Vec<usize> = vec![1],
+        /// Length of an episode; 0 for endless episodes.
+        episode_steps: u64,
+        /// Rounds of computation in a step.
+        work: u64,
+        /// Maximum deviation of the computation of a step from work, as a fraction from 0 to 1.
+        work_spread: f64,
     }
 }
 
@@ -72,6 +66,10 @@ impl Env for Null {
     type Observation = Flat<u8>;
     type Info = ();
     type Shared = ();
+
+    fn describe_options() -> Vec<OptionDoc> {
+        Options::describe()
+    }
 
     fn spaces(options: &Options, (): &()) -> Spaces {
         let (shape, low, high) = (options.shape.clone(), Bounds::All(0.0), Bounds::All(255.0));

@@ -12,7 +12,9 @@
 use std::f64::consts::PI;
 use std::sync::Arc;
 
-use cartwheel::{Env, Error, Failure, Rng, Space, Spaces, Standard, Transition, Tuned};
+use cartwheel::{
+    Env, Error, Failure, OptionDoc, Rng, Space, Spaces, Standard, Transition, Tuned, options,
+};
 use serde::Deserialize;
 
 use crate::interval::check_range;
@@ -22,17 +24,12 @@ use crate::numeric::{clip, floor_mod, round};
 #[cfg(target_arch = "x86_64")]
 mod simd;
 
-/// Keywords.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Options {
-    /// Gravity in m/s².
-    pub g: f64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { g: Physics::STANDARD.g }
+options! {
+    /// Keywords.
+    #[derive(Copy)]
+    pub struct Options {
+        /// Gravity in m/s².
+        g: f64 = Physics::STANDARD.g,
     }
 }
 
@@ -48,22 +45,18 @@ pub struct Start {
 
 impl Default for Start {
     fn default() -> Self {
-        Self { x_init: PI, y_init: 1.0 }
+        let Most { x_init, y_init } = Most::default();
+        Self { x_init, y_init }
     }
 }
 
-/// The options of a reset as they were passed.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Most {
-    x_init: f64,
-    y_init: f64,
-}
-
-impl Default for Most {
-    fn default() -> Self {
-        let Start { x_init, y_init } = Start::default();
-        Self { x_init, y_init }
+options! {
+    /// The options of a reset as they were passed.
+    struct Most {
+        /// Largest absolute initial angle in radians.
+        x_init: f64 = PI,
+        /// Largest absolute initial angular velocity in rad/s.
+        y_init: f64 = 1.0,
     }
 }
 
@@ -148,6 +141,14 @@ impl Env for Pendulum {
     type Observation = [f32; 3];
     type Info = ();
     type Shared = ();
+
+    fn describe_options() -> Vec<OptionDoc> {
+        Options::describe()
+    }
+
+    fn describe_reset_options() -> Vec<OptionDoc> {
+        Most::describe()
+    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let Physics { max_speed, max_torque, .. } = *Physics::STANDARD;

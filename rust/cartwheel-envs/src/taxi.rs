@@ -17,10 +17,9 @@
 use std::sync::{Arc, LazyLock};
 
 use cartwheel::{
-    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Transition,
-    wrong,
+    Env, Error, Failure, NoOptions, OptionDoc, Parameter, ParameterValue, Rng, Space, Spaces,
+    Transition, options, wrong,
 };
-use serde::Deserialize;
 
 use crate::toy_text::sample;
 
@@ -32,28 +31,18 @@ const STATES: usize = 500;
 const PLACES: [(i64, i64); 4] = [(0, 0), (0, 4), (4, 0), (4, 3)];
 const ABOARD: i64 = 4;
 
-/// Keywords.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Options {
-    /// Whether a move may also go to either side.
-    pub is_rainy: bool,
-    /// Whether the passenger may change the destination once, on the first move after the pick-up.
-    pub fickle_passenger: bool,
-    /// Probability that a move goes in its direction, in the rain.
-    pub rainy_probability: f64,
-    /// Probability that a fickle passenger changes the destination.
-    pub fickle_probability: f64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            is_rainy: false,
-            fickle_passenger: false,
-            rainy_probability: 0.8,
-            fickle_probability: 0.3,
-        }
+options! {
+    /// Keywords.
+    #[derive(Copy)]
+    pub struct Options {
+        /// Whether a move may also go to either side.
+        is_rainy: bool,
+        /// Whether the passenger may change the destination once, on the first move after the pick-up.
+        fickle_passenger: bool,
+        /// Probability that a move goes in its direction in the rain.
+        rainy_probability: f64 = 0.8,
+        /// Probability that a fickle passenger changes the destination.
+        fickle_probability: f64 = 0.3,
     }
 }
 
@@ -226,6 +215,10 @@ impl Env for Taxi {
     type Observation = i64;
     type Info = TaxiInfo;
     type Shared = ();
+
+    fn describe_options() -> Vec<OptionDoc> {
+        Options::describe()
+    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         Spaces { observation: Space::discrete(500), action: Space::discrete(6) }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Deref;
 
-use cartwheel::{Error, Failure, Parameter, ParameterValue, State, wrong};
+use cartwheel::{Error, Failure, OptionDoc, Parameter, ParameterValue, State, wrong};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
@@ -155,6 +155,9 @@ pub trait RobotOptions: DeserializeOwned + Default + Debug + Clone + Send + Sync
     /// The names of all parameters, those of the simulation included.
     const PARAMETERS: &'static [&'static str];
 
+    /// The documentation of the keywords.
+    fn docs() -> Vec<OptionDoc>;
+
     /// The number of the model.
     fn simulation(&self) -> u64;
 
@@ -203,6 +206,10 @@ macro_rules! options {
                 "simulation", "frame_skip", "timestep", "init_qpos", "init_qvel", "qpos", "qvel",
                 "state_vector", "ctrl", "scene",
             ];
+
+            fn docs() -> Vec<cartwheel::OptionDoc> {
+                Self::describe()
+            }
 
             fn simulation(&self) -> u64 {
                 self.simulation

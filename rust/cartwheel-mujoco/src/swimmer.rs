@@ -19,7 +19,7 @@ use crate::scalar::{Scalar, float64};
 use crate::stepper::{Stepper, VelocityNoise};
 
 options! {
-    /// Reward for a metre per second.
+    /// Reward for a meter per second.
     _forward_reward_weight = forward_reward_weight: PythonNumber = 1.0,
     /// Cost of the sum of squared actions.
     _ctrl_cost_weight = ctrl_cost_weight: PythonNumber = 1e-4,

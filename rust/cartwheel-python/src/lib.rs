@@ -45,7 +45,9 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::native::cache::{cache_draws, draw_cached};
     #[pymodule_export]
-    use crate::native::catalogue::{block_rows, env_keywords, native_envs, reset_option_names};
+    use crate::native::catalogue::{
+        block_rows, described_options, env_keywords, native_envs, reset_option_names,
+    };
     #[pymodule_export]
     use crate::native::mujoco::PyMujocoModel;
     #[pymodule_export]

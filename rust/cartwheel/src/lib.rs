@@ -191,6 +191,7 @@ pub use env::{
     Standard, State, Tuned, View, wrong,
 };
 pub use failure::Failure;
+pub use options::OptionDoc;
 pub use table::EnvTable;
 #[cfg(feature = "engine")]
 pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorError};
@@ -199,7 +200,7 @@ pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorErr
 #[doc(hidden)]
 pub mod __private {
     pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Store, Wanted, all_read};
-    pub use crate::options::parse;
+    pub use crate::options::{AsJson, NotJson, one_line, parse};
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};
     pub use cartwheel_abi as abi;

@@ -3,7 +3,7 @@
 use cartwheel_core::Error as EnvError;
 use serde::de::value::Error as Stop;
 use serde::de::{DeserializeOwned, Error, Visitor};
-use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
+use serde::{Deserialize, Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
 /// The most characters of a value that an error shows.
@@ -26,6 +26,46 @@ pub fn parse<T: DeserializeOwned + Default>(json: &str) -> Result<T, EnvError> {
             _ => error.to_string(),
         })
     })
+}
+
+/// Documentation of an option, for listings such as `python -m cartwheel envs`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionDoc {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default as JSON; `None` if it has no form in JSON.
+    pub default: Option<String>,
+    /// Its effect, with units, in one line.
+    pub text: String,
+}
+
+/// A value that may have a form in JSON: the method of the type precedes that of [`NotJson`].
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct AsJson<'a, T>(pub &'a T);
+
+impl<T: Serialize> AsJson<'_, T> {
+    #[must_use]
+    pub fn json(&self) -> Option<String> {
+        serde_json::to_string(self.0).ok()
+    }
+}
+
+/// See [`AsJson`].
+#[doc(hidden)]
+pub trait NotJson {
+    fn json(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<T> NotJson for AsJson<'_, T> {}
+
+/// A comment of several lines in one line.
+#[doc(hidden)]
+#[must_use]
+pub fn one_line(comment: &str) -> String {
+    comment.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The names of the fields of a `T`, which derives `Deserialize`; one empty name for a type without
@@ -108,7 +148,9 @@ fn shown(value: &Value) -> String {
 /// of its type.
 ///
 /// Unknown keywords, and values of another type, are errors that name them. Derive `Deserialize`
-/// yourself where a field needs more of serde.
+/// yourself where a field needs more of serde. The macro also makes `describe`, the documentation of
+/// the options for [`Env::describe_options`](crate::Env::describe_options), from the comments of the
+/// fields.
 ///
 /// ```
 /// cartwheel::options! {
@@ -123,25 +165,59 @@ fn shown(value: &Value) -> String {
 ///
 /// let options = Options::default();
 /// assert_eq!((options.length, options.windy), (0.5, false));
+/// let length = &Options::describe()[0];
+/// assert_eq!((length.name, length.text.as_str()), ("length", "Metres."));
+/// assert_eq!(length.default.as_deref(), Some("0.5"));
 /// ```
 #[macro_export]
 macro_rules! options {
     (
         $(#[$meta:meta])*
         $vis:vis struct $options:ident {
-            $($(#[$field_meta:meta])* $field:ident: $type:ty $(= $default:expr)?),+ $(,)?
+            $($(#[$($field_meta:tt)*])* $field:ident: $type:ty $(= $default:expr)?),+ $(,)?
         }
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, $crate::__private::serde::Deserialize)]
         #[serde(crate = "cartwheel::__private::serde", deny_unknown_fields, default)]
-        $vis struct $options { $($(#[$field_meta])* pub $field: $type,)+ }
+        $vis struct $options { $($(#[$($field_meta)*])* pub $field: $type,)+ }
+
+        impl $options {
+            /// The documentation of the options.
+            #[must_use]
+            #[allow(dead_code, reason = "not every environment describes its options")]
+            $vis fn describe() -> ::std::vec::Vec<$crate::OptionDoc> {
+                #[allow(unused_imports, reason = "for types that are not JSON")]
+                use $crate::__private::NotJson as _;
+
+                let options = <Self as ::core::default::Default>::default();
+                ::std::vec![$($crate::OptionDoc {
+                    name: stringify!($field),
+                    default: $crate::__private::AsJson(&options.$field).json(),
+                    text: $crate::__private::one_line(
+                        concat!($($crate::__comment!($($field_meta)*),)* ""),
+                    ),
+                },)+]
+            }
+        }
 
         impl ::core::default::Default for $options {
             fn default() -> Self {
                 Self { $($field: $crate::__default!($($default)?),)+ }
             }
         }
+    };
+}
+
+/// The text of an attribute that is a comment.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __comment {
+    (doc = $text:literal) => {
+        $text
+    };
+    ($($other:tt)*) => {
+        ""
     };
 }
 

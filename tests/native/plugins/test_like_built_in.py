@@ -375,8 +375,11 @@ def test_the_command_line_lists_it_and_shows_its_page(run_fresh):
     assert "cartwheel/CartPole-v1" in listed
     page = run_fresh(program, "envs", f"test_plugin:{CORRIDOR}")
     assert page.startswith(f"{CORRIDOR}\n")
-    for text in ("max_episode_steps  20", "'rgb_array', 'ansi'", "length", "position"):
+    for text in ("max_episode_steps  20", "'rgb_array', 'ansi'", "position"):
         assert text in page
+    lines = [line.split(maxsplit=2) for line in page.splitlines()]
+    assert ["length", "5", "Cells of the corridor, at least 3."] in lines
+    assert ["position", "–"] in lines, "the plugin does not describe the options of its reset"
     assert run_fresh(program, *run, CORRIDOR) == page
     with pytest.raises(AssertionError, match="No module named 'no_such_game'"):
         run_fresh(program, "envs", "--import", "no_such_game")

@@ -41,6 +41,19 @@ _CONSTANTS = (
     "camera_name",
     "observation_structure",
 )
+#: Effects of the keywords that Rust does not read.
+KEYWORD_TEXTS = {
+    "xml_file": "The model: a file of Gymnasium's, or a path that begins with . or / or ~.",
+    "frame_skip": "Steps of MuJoCo in a step of the environment.",
+    "default_camera_config": "Attributes of the camera of frames.",
+    "width": "Width of frames in pixels.",
+    "height": "Height of frames in pixels.",
+    "camera_id": "Number of the camera of frames; -1 for the free one.",
+    "camera_name": "Name of the camera of frames, instead of its number.",
+    "max_geom": "Maximum number of shapes in a frame.",
+    "visual_options": "Flags of MuJoCo's `MjvOption` for frames, by their numbers.",
+    _MODEL_PER_ROW: "Whether each row has a copy of the model, whose fields `set_attr` can set.",
+}
 
 
 def is_mujoco(env_id: str) -> bool:

@@ -53,4 +53,4 @@ pub(crate) use records::entries_of;
 pub use registry::{BUILT_IN, all, find, register};
 pub use reset_options::ResetOptions;
 pub(crate) use sink::Bytes;
-pub use table::EnvTable;
+pub use table::{EnvTable, ListedOption};

@@ -128,13 +128,13 @@ impl EnvTable {
         self.functions.block.max(1) as usize
     }
 
-    /// The names of the options; `None` where the plugin does not list them.
-    pub fn option_names(&self) -> Option<Vec<String>> {
+    /// The options; `None` where the plugin does not list them.
+    pub fn options(&self) -> Option<Vec<ListedOption>> {
         listed(self.functions.option_names)
     }
 
-    /// The names of the options of a reset; `None` where the plugin does not list them.
-    pub fn reset_option_names(&self) -> Option<Vec<String>> {
+    /// The options of a reset; `None` where the plugin does not list them.
+    pub fn reset_options(&self) -> Option<Vec<ListedOption>> {
         if self.functions.reset_options_new.is_none() {
             return Some(Vec::new());
         }
@@ -142,13 +142,36 @@ impl EnvTable {
     }
 }
 
-/// The names that a function of a table writes; `None` where there are others.
-fn listed(names: Option<unsafe extern "C" fn(names: *mut Sink)>) -> Option<Vec<String>> {
-    let names = names?;
+/// An option that a plugin lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedOption {
+    /// Its name.
+    pub name: String,
+    /// Its default as JSON; `None` where the plugin does not say.
+    pub default: Option<String>,
+    /// Its effect in one line; empty where the plugin does not say.
+    pub text: String,
+}
+
+impl ListedOption {
+    /// The option in a line that a plugin wrote.
+    fn parse(line: &str) -> Self {
+        let mut parts = line.splitn(3, '\t').map(str::to_owned);
+        Self {
+            name: parts.next().unwrap_or_default(),
+            default: parts.next().filter(|default| !default.is_empty()),
+            text: parts.next().unwrap_or_default(),
+        }
+    }
+}
+
+/// The options that a function of a table writes; `None` where there are others.
+fn listed(write: Option<unsafe extern "C" fn(names: *mut Sink)>) -> Option<Vec<ListedOption>> {
+    let write = write?;
     // SAFETY: a function of the table, called as the contract says (invariant 1).
-    let ((), names) = super::sink::with_message(|sink| unsafe { names(sink) });
-    let names: Vec<String> = names.text().lines().map(str::to_owned).collect();
-    (!names.iter().any(String::is_empty)).then_some(names)
+    let ((), written) = super::sink::with_message(|sink| unsafe { write(sink) });
+    let options: Vec<_> = written.text().lines().map(ListedOption::parse).collect();
+    (!options.iter().any(|option| option.name.is_empty())).then_some(options)
 }
 
 /// Copies a table of which `size` bytes exist; the rest of the copy is zeros.

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
-use cartwheel_engine::plugin::{EnvTable, all, find};
+use cartwheel_engine::plugin::{EnvTable, ListedOption, all, find};
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;
@@ -27,13 +27,29 @@ pub(crate) fn native_envs() -> Vec<(String, Option<u32>, Option<f64>, String)> {
 /// Documented in the stub.
 #[pyfunction]
 pub(crate) fn env_keywords(env_id: &str) -> PyResult<Option<Vec<String>>> {
-    Ok(table(env_id)?.option_names())
+    Ok(table(env_id)?.options().map(names))
 }
 
 /// Documented in the stub.
 #[pyfunction]
 pub(crate) fn reset_option_names(env_id: &str) -> PyResult<Option<Vec<String>>> {
-    Ok(table(env_id)?.reset_option_names())
+    Ok(table(env_id)?.reset_options().map(names))
+}
+
+fn names(options: Vec<ListedOption>) -> Vec<String> {
+    options.into_iter().map(|option| option.name).collect()
+}
+
+/// Documented in the stub.
+#[pyfunction]
+pub(crate) fn described_options(
+    env_id: &str,
+    of_reset: bool,
+) -> PyResult<Option<Vec<(String, Option<String>, String)>>> {
+    let table = table(env_id)?;
+    let options = if of_reset { table.reset_options() } else { table.options() };
+    let entry = |ListedOption { name, default, text }| (name, default, text);
+    Ok(options.map(|options| options.into_iter().map(entry).collect()))
 }
 
 /// Documented in the stub.

@@ -35,6 +35,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
+use crate::options::OptionDoc;
 
 pub use block::Block;
 #[cfg(feature = "engine")]
@@ -80,6 +81,20 @@ pub trait Env: Sized + Send + 'static {
 
     /// What all environments of one kind share: tables, levels, models. `()` for nothing.
     type Shared: Shared<Self::Options>;
+
+    /// Documentation of the keywords, for listings such as `python -m cartwheel envs`:
+    /// `Options::describe()` of a struct made by [`options!`](crate::options). Keywords without an
+    /// entry are listed by name.
+    #[must_use]
+    fn describe_options() -> Vec<OptionDoc> {
+        Vec::new()
+    }
+
+    /// Documentation of the options of a reset, likewise.
+    #[must_use]
+    fn describe_reset_options() -> Vec<OptionDoc> {
+        Vec::new()
+    }
 
     /// The spaces under these options, which [`Env::new`] has accepted. They must fit `Action` and
     /// `Observation`.

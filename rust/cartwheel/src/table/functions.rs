@@ -32,7 +32,7 @@ use super::typed_kind::{TypedKind, text};
 use super::typed_rows::{Progress, TypedRows};
 use crate::Failure;
 use crate::env::{Env, Frame, ParameterValue};
-use crate::options::{names_of, parse};
+use crate::options::{OptionDoc, names_of, parse};
 
 /// Writes the reason of a refusal, and returns its code.
 ///
@@ -76,13 +76,37 @@ unsafe fn with_row<E: Env>(
     unsafe { answer(guarded(|| call(&mut rows.envs[row])), error) }
 }
 
-/// `cartwheel_abi::Env::option_names` and `reset_option_names`: the fields of an options type.
-pub(super) unsafe extern "C" fn field_names<T: DeserializeOwned>(names: *mut abi::Sink) {
-    let all = guarded(|| Ok::<_, Failure>(names_of::<T>())).unwrap_or(&[""]);
+/// `cartwheel_abi::Env::option_names`.
+pub(super) unsafe extern "C" fn option_names<E: Env>(names: *mut abi::Sink) {
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { write_options::<E::Options>(E::describe_options, names) }
+}
+
+/// `cartwheel_abi::Env::reset_option_names`.
+pub(super) unsafe extern "C" fn reset_option_names<E: Env>(names: *mut abi::Sink) {
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { write_options::<E::ResetOptions>(E::describe_reset_options, names) }
+}
+
+/// Writes the fields of an options type, each with its documentation if it has any.
+///
+/// # Safety
+///
+/// Invariant 1.
+unsafe fn write_options<T: DeserializeOwned>(
+    describe: impl FnOnce() -> Vec<OptionDoc>,
+    names: *mut abi::Sink,
+) {
+    let found = guarded(|| Ok::<_, Failure>((names_of::<T>(), describe())));
+    let (all, docs) = found.unwrap_or((&[""], Vec::new()));
     // SAFETY: the host's sink (invariant 1).
     let mut sink = unsafe { SinkBuffer::new(names) };
     for name in all {
         sink.append(name.as_bytes());
+        if let Some(doc) = docs.iter().find(|doc| doc.name == *name) {
+            let (default, text) = (doc.default.as_deref().unwrap_or_default(), &doc.text);
+            sink.append(format!("\t{default}\t{text}").as_bytes());
+        }
         sink.append(b"\n");
     }
 }

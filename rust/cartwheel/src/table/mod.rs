@@ -56,7 +56,7 @@ impl EnvTable {
             #[expect(clippy::cast_possible_truncation, reason = "checked above")]
             block: E::BLOCK as u32,
             reward_threshold: f64::NAN,
-            option_names: Some(functions::field_names::<E::Options>),
+            option_names: Some(functions::option_names::<E>),
             kind_new: Some(functions::kind_new::<E>),
             kind_free: Some(functions::kind_free::<E>),
             kind_describe: Some(functions::kind_describe::<E>),
@@ -71,7 +71,7 @@ impl EnvTable {
             row_save: if E::SAVES { Some(functions::row_save::<E>) } else { None },
             row_load: if E::SAVES { Some(functions::row_load::<E>) } else { None },
             row_render: if E::RENDER.is_empty() { None } else { Some(functions::row_render::<E>) },
-            reset_option_names: Some(functions::field_names::<E::ResetOptions>),
+            reset_option_names: Some(functions::reset_option_names::<E>),
         })
     }
 

@@ -103,7 +103,8 @@ pub fn option_names(table: &abi::Env) -> Vec<String> {
     let mut names = Sink::new();
     // SAFETY: a function of the table.
     unsafe { table.option_names.expect("names")(names.pointer()) };
-    names.take_text().lines().map(str::to_owned).collect()
+    let lines = names.take_text();
+    lines.lines().filter_map(|line| line.split('\t').next()).map(str::to_owned).collect()
 }
 
 impl HostKind {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cartwheel::{Env, Error, Failure, Frame, RenderMode, Rng, Space, Spaces, Transition};
+use cartwheel::{
+    Env, Error, Failure, Frame, OptionDoc, RenderMode, Rng, Space, Spaces, Transition,
+};
 
 /// The walker steps left (0) or right (1); at the right end the episode ends with the reward 1.
 pub(crate) struct Corridor {
@@ -12,16 +14,12 @@ pub(crate) struct Corridor {
     steps: u32,
 }
 
-#[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Options {
-    length: i64,
-    reward: f64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { length: 5, reward: 1.0 }
+cartwheel::options! {
+    pub(crate) struct Options {
+        /// Cells of the corridor, at least 3.
+        length: i64 = 5,
+        /// Reward at the end.
+        reward: f64 = 1.0,
     }
 }
 
@@ -58,6 +56,10 @@ impl Env for Corridor {
 
     cartwheel::parameters! { length: length, reward: reward, position: position }
     cartwheel::state! { length, reward, position, steps }
+
+    fn describe_options() -> Vec<OptionDoc> {
+        Options::describe()
+    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let position = Space::float_box(&[0.0; 2], &[f64::INFINITY; 2]);
