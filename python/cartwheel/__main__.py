@@ -16,7 +16,7 @@ DESCRIPTION = "cartwheel steps many reinforcement-learning environments at once.
 
 
 def main() -> int:
-    """Runs the subcommand that the shell asked for and returns its exit code."""
+    """Runs the subcommand and returns its exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # signs that the terminal's encoding lacks
     try:

@@ -201,7 +201,7 @@ class _WorkerCallbacks(_Callbacks, Protocol):
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str, /) -> Exception:
         """Returns the exception for a worker that was found dead."""
 
-    def bury(self, worker: int, /) -> None:
+    def reap(self, worker: int, /) -> None:
         """Kills the process of a dead worker, and waits for its end."""
 
     def restart(
@@ -922,7 +922,7 @@ class Pool:
         Any thread may call it, also while another thread is in a call.
         """
 
-    def part(self) -> None:
+    def make_private(self) -> None:
         """Makes the batches private in a forked child, unless the pool is closed.
 
         Raises:

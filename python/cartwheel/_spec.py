@@ -206,11 +206,11 @@ def as_ale_spec(spec: EnvSpec, wrappers: Iterable[Any], *, one_by_one: bool) -> 
     Args:
         spec: The registered spec, or the spec of an earlier vector environment.
         wrappers: Functions for single environments, of which ale-py has none.
-        one_by_one: Whether single environments were asked for by ``vectorization_mode``.
+        one_by_one: Whether ``vectorization_mode`` requests single environments.
 
     Raises:
-        ValueError: ale-py has no vector environment of this id, or single environments were asked
-            for.
+        ValueError: ale-py has no vector environment of this id, or single environments were
+            requested.
         gymnasium.error.Error: There are wrappers.
     """
     if spec.vector_entry_point not in (_OWN_ENTRY_POINT_OF_ALE, ALE_ENTRY_POINT):

@@ -84,7 +84,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
 
 
 def unknown(env_id: str) -> str:
-    """Returns what is wrong with an id that is not native, and which ids are similar."""
+    """Returns the error for an id that is not native, with similar ids."""
     names = {name.lower(): registered_id(name) for name, *_ in native_envs()}
     near = [names[name] for name in difflib.get_close_matches(env_id.lower(), names, cutoff=0.7)]
     if near:
@@ -180,10 +180,10 @@ def _table(rows: Sequence[Sequence[str]], width: int | None, gap: int = 2) -> It
     """
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     indent = sum(widths) + gap * len(widths)
-    room = None if width is None else max(_MIN_WIDTH, width - indent)
+    columns = None if width is None else max(_MIN_WIDTH, width - indent)
     for *first, last in rows:
         start = "".join(cell.ljust(size + gap) for cell, size in zip(first, widths, strict=True))
-        for number, line in enumerate(_wrap(last, room)):
+        for number, line in enumerate(_wrap(last, columns)):
             yield ((" " * indent if number else start) + line).rstrip()
 
 

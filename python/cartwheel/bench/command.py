@@ -76,7 +76,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
-    """Measures, prints the table and writes the files that were asked for."""
+    """Measures, prints the table and writes the requested files."""
     check_plot(parser, arguments.plot)
     env_id = raced_id(arguments.env)
     spec = made_env(parser, env_id).spec

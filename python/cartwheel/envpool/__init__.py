@@ -41,7 +41,7 @@ These things differ on purpose:
   wrappers expect. EnvPool returns the environments of the mask.
 * misuse: Actions of a wrong kind, number or range raise exceptions, as does a ``recv`` without
   results. EnvPool casts or ignores them, hangs, or terminates the program.
-* closing: ``close`` ends the workers, and later calls raise. EnvPool's pools go on.
+* closing: ``close`` ends the workers, and later calls raise. EnvPool's pools continue.
 * options: The options of environments are Gymnasium's (``map_name`` of FrozenLake-v1 is ``size`` in
   EnvPool). EnvPool's ``base_path``, ``from_pixels`` and keywords of ``render`` do not exist,
   because there are no assets.

@@ -140,7 +140,7 @@ def make(
     Values of rows that a step resets (``NEXT_STEP``), or that are over (``DISABLED``), are not
     used. The functions may not step or reset the vector environment. If one raises, or returns
     what does not fit, the step raises it, and the rows that were stepped need a reset, as after any
-    failed step; the vector environment goes on after :meth:`~cartwheel.NativeVectorEnv.reset`.
+    failed step; the vector environment continues after :meth:`~cartwheel.NativeVectorEnv.reset`.
 
     Args:
         model: A ``mujoco.MjModel``, the path of a file (XML, or ``.mjb``), or XML as text.

@@ -235,7 +235,7 @@ class NativeCallbacks:
         for shard, row, _ in announced:
             faults += self.envs.take_faults(shard) if row is None else self._fault(shard, row)
         raise_first(
-            [Fault.from_exception(row, error, travels=False) for row, error in faults], received
+            [Fault.from_exception(row, error, is_remote=False) for row, error in faults], received
         )
 
     def _fault(self, shard: int, row: int) -> list[tuple[int, BaseException]]:

@@ -47,7 +47,8 @@ def register(module: ModuleType | str | object) -> list[str]:
     Raises:
         TypeError: The attribute does not exist, or is not such a capsule.
         ImportError: The plugin does not fit this version of cartwheel, or its table is incomplete.
-            The message names the plugin, both versions and the remedy. Or there is no such module.
+            The message names the plugin, both versions and the remedy. Or the module does not
+            exist.
         ValueError: Another plugin has one of the ids, or an id has no namespace of its own.
     """
     if isinstance(module, str):

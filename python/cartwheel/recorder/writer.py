@@ -135,7 +135,7 @@ class Writer:
         except BaseException as second:
             error.__context__ = error.__context__ or second
         with self._changed:
-            self._fault = self._fault or Fault.from_exception(None, error, travels=True)
+            self._fault = self._fault or Fault.from_exception(None, error, is_remote=True)
             self._bytes -= sum(nbytes for _, nbytes in self._tasks)
             self._tasks.clear()
 

@@ -52,7 +52,7 @@ def _make_private() -> None:
     for pool, processes in list(_sharing.items()):
         children.difference_update(processes)
         try:
-            pool.part()
+            pool.make_private()
         except (MemoryError, OSError):  # the other pools are still made private
             LOGGER.exception("batches stay shared with the parent process")
 

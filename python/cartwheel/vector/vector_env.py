@@ -354,7 +354,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         """Receives the spaces from the workers, makes the memory and opens the pool."""
         descriptions = self._group.describe(deadline)
         identities = [one for found in descriptions for one in found["same"]]
-        check_distinct(self.env_fns, identities, travels=self.executor == "process")
+        check_distinct(self.env_fns, identities, is_remote=self.executor == "process")
         self._rules.check_limits([limit for found in descriptions for limit in found["limits"]])
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}
         self.render_mode = descriptions[0]["render_mode"]

@@ -215,7 +215,7 @@ class WorkerCallbacks:
             if not self._is_replaced(worker, number):
                 raise
             # The announced faults still require a reset of the rows, but their exceptions are lost.
-            return [Fault.from_exception(self._group.shards[worker][0], died, travels=False)]
+            return [Fault.from_exception(self._group.shards[worker][0], died, is_remote=False)]
         return faults
 
     def raise_faults(
@@ -313,9 +313,9 @@ class WorkerCallbacks:
         phase = self._phases.setdefault((worker, pid), phase)
         return self._group.logged(self._group.died(worker, phase))
 
-    def bury(self, worker: int) -> None:
+    def reap(self, worker: int) -> None:
         """Kills the process of a worker that the native pool found dead, and waits for its end."""
-        self._group.bury(worker)
+        self._group.reap(worker)
 
     def restart(
         self,

@@ -64,9 +64,9 @@ class Fault:
     thread: int = dataclasses.field(default_factory=threading.get_ident)
 
     @classmethod
-    def from_exception(cls, row: int | None, error: BaseException, *, travels: bool) -> Fault:
-        """Describes ``error``; with ``travels``, in a form that can always be pickled."""
-        if not travels:
+    def from_exception(cls, row: int | None, error: BaseException, *, is_remote: bool) -> Fault:
+        """Describes ``error``; with ``is_remote``, in a form that can always be pickled."""
+        if not is_remote:
             return cls(row, error, None, [], "", "", os.getpid())
         # An exit such as `SystemExit` is reported to the caller, but does not end the caller.
         data = pickled_exception(error) if isinstance(error, Exception) else None

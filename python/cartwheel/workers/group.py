@@ -244,7 +244,7 @@ class WorkerGroup:
             LOGGER.warning("%s", str(died))  # a record that is kept must not keep the frames
         return died
 
-    def bury(self, worker: int) -> None:
+    def reap(self, worker: int) -> None:
         """Kills the process of a worker that is restarted or found dead, and waits for its end.
 
         The process may be alive if its start was interrupted after it had begun to serve. Two
@@ -284,7 +284,7 @@ class WorkerGroup:
         assert self.setup is not None, "only workers that have served are restarted"
         self.restarts[worker] += 1
         self.reported.discard(worker)
-        self.bury(worker)
+        self.reap(worker)
         with uninterrupted():  # otherwise a started process could be lost
             process, channel = self.start_process(worker)
             (old, self.processes[worker]) = (self.processes[worker], process)

@@ -51,7 +51,7 @@ def start_inline(
     worker = Worker(
         LocalWorkerChannel(channel),
         0,
-        travels=False,
+        is_remote=False,
         reserve=reserve,
         restart_policy=restart_policy,
     )
@@ -91,7 +91,7 @@ def start_threads(
             channel = LocalChannel()
             its = LocalWorkerChannel(channel)
             worker = Worker(
-                its, first, travels=False, restart_policy=restart_policy, drawing=drawing
+                its, first, is_remote=False, restart_policy=restart_policy, drawing=drawing
             )
             thread = threading.Thread(
                 target=serve_thread,
@@ -190,7 +190,7 @@ def set_up(group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]) -> t
         if isinstance(channel, LocalChannel) and group.local is None:
             make_shard = functools.partial(Shard, **shard, objects=objects)
             channel.post((memory, make_shard))
-    own = group.local or Worker(LocalWorkerChannel(LocalChannel()), 0, travels=False)
+    own = group.local or Worker(LocalWorkerChannel(LocalChannel()), 0, is_remote=False)
     return memory, Shard(own, **shard, objects=group.objects[0])
 
 

@@ -34,10 +34,10 @@ class EnvIdentities:
             ``None``; if all workers are in one process, the ``id`` of its core.
     """
 
-    def __init__(self, first_row: int, *, travels: bool) -> None:
-        """Begins without environments; ``travels``: this is a process of its own."""
+    def __init__(self, first_row: int, *, is_remote: bool) -> None:
+        """Begins without environments; ``is_remote``: this is a worker process."""
         self.same: list[int | None] = []
-        self._travels = travels
+        self._is_remote = is_remote
         self._first_row = first_row
         #: The cores, kept so that no other object gets the same id.
         self._cores: dict[int, tuple[Any, int]] = {}
@@ -47,7 +47,7 @@ class EnvIdentities:
 
     def begin(self, env_fn: EnvFn) -> None:
         """Records the environments that a function holds before it is called."""
-        if self._travels:
+        if self._is_remote:
             if id(env_fn) not in self._held:
                 self._held[id(env_fn)] = held(env_fn)
             self._before = self._held[id(env_fn)]
@@ -62,7 +62,7 @@ class EnvIdentities:
         _, first = self._cores.setdefault(id(inner), (inner, row))
         if first != row:
             raise same_env(first, row)
-        if not self._travels:
+        if not self._is_remote:
             self.same.append(id(inner))
             return
         places = (place for place, other in enumerate(self._before) if other is inner)
@@ -170,28 +170,30 @@ def _names(code: types.CodeType) -> Iterable[str]:
             yield from _names(constant)
 
 
-def check_distinct(env_fns: Sequence[EnvFn], same: Sequence[int | None], *, travels: bool) -> None:
+def check_distinct(
+    env_fns: Sequence[EnvFn], same: Sequence[int | None], *, is_remote: bool
+) -> None:
     """Raises if two rows have one environment.
 
     Args:
         env_fns: The functions, in the caller's process.
         same: For each row, as reported by its worker: the place among the environments that the
             function held, or ``None``; within this process, the ``id`` of the core.
-        travels: Whether the workers are other processes.
+        is_remote: Whether the workers are other processes.
 
     Raises:
         ValueError: The error names both rows.
     """
     rows: dict[int, int] = {}
     own: dict[int, list[Any]] = {}
-    for row, told in enumerate(same):
-        key = told
-        if travels and told is not None:
+    for row, identity in enumerate(same):
+        key = identity
+        if is_remote and identity is not None:
             env_fn = env_fns[row]
             if id(env_fn) not in own:
                 own[id(env_fn)] = held(env_fn)
             envs = own[id(env_fn)]
-            key = id(envs[told]) if told < len(envs) else None
+            key = id(envs[identity]) if identity < len(envs) else None
         if key is not None and rows.setdefault(key, row) != row:
             raise same_env(rows[key], row)
 

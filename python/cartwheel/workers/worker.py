@@ -62,7 +62,7 @@ class Worker:
         channel: WorkerEnd,
         first_row: int,
         *,
-        travels: bool,
+        is_remote: bool,
         reserve: bool = True,
         restart_policy: RestartPolicy | None = None,
         drawing: AbstractContextManager[object] | None = None,
@@ -72,7 +72,7 @@ class Worker:
         Args:
             channel: The worker's end of the channel.
             first_row: The row of its first environment.
-            travels: Whether faults and answers are sent to another process.
+            is_remote: Whether faults and answers are sent to another process.
             reserve: Whether ``call`` refuses ``reset``, ``step`` and ``close``.
             restart_policy: How failures of environments are handled.
             drawing: A lock that is held while an environment renders, if other threads of this
@@ -80,7 +80,7 @@ class Worker:
         """
         self.channel = channel
         self.first_row = first_row
-        self.travels = travels
+        self.is_remote = is_remote
         self.reserve = reserve
         self.envs: list[Any] = []
         self._env_fns: list[EnvFn] = []
@@ -115,7 +115,7 @@ class Worker:
         try:
             self._env_fns = pickle.loads(env_fns) if isinstance(env_fns, bytes) else list(env_fns)
             pairs: list[tuple[Any, Any] | None] = []
-            known = EnvIdentities(self.first_row, travels=self.travels)
+            known = EnvIdentities(self.first_row, is_remote=self.is_remote)
             for row, env_fn in enumerate(self._env_fns, self.first_row):
                 known.begin(env_fn)
                 env = env_fn()
@@ -140,7 +140,7 @@ class Worker:
             }
         except BaseException as error:  # the environments' own code may raise anything
             self.close()
-            return {"fault": Fault.from_exception(row, error, travels=self.travels)}
+            return {"fault": Fault.from_exception(row, error, is_remote=self.is_remote)}
 
     def _check(self, env: Any, row: int) -> None:
         """Raises if an environment function did not return an environment."""
@@ -179,7 +179,7 @@ class Worker:
             row = self._unsendable_row(description["spaces"])
             self.close()
             message = self.channel.pack(
-                {"fault": Fault.from_exception(row, error, travels=self.travels)}
+                {"fault": Fault.from_exception(row, error, is_remote=self.is_remote)}
             )
         self.channel.post(message)
 
@@ -203,7 +203,9 @@ class Worker:
     def fail(self, error: BaseException) -> None:
         """Sends the caller the error that keeps this worker from serving; closes everything."""
         self.channel.post(
-            self.channel.pack({"fault": Fault.from_exception(None, error, travels=self.travels)})
+            self.channel.pack(
+                {"fault": Fault.from_exception(None, error, is_remote=self.is_remote)}
+            )
         )
         self.close()
 
@@ -353,7 +355,7 @@ class Worker:
         try:
             self._answer[row] = saved(self.envs[row], number, place, shown, lost=lost)
         except BaseException as error:  # every exception is reported to the caller
-            self._answer[row] = Fault.from_exception(number, error, travels=self.travels)
+            self._answer[row] = Fault.from_exception(number, error, is_remote=self.is_remote)
 
     def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
         """Restores a row of the worker; returns its place in the episode and its observation."""
@@ -365,7 +367,7 @@ class Worker:
             assert self.memory is not None, "a worker process has memory"
             self.memory.attach_rollout(index, steps, self.channel.take_descriptor())
         except Exception as error:
-            return Fault.from_exception(None, error, travels=self.travels)
+            return Fault.from_exception(None, error, is_remote=self.is_remote)
         return None
 
     def draw(self, row: int) -> Any:
@@ -379,7 +381,7 @@ class Worker:
         try:
             return self._call(row, task, env, name, part)
         except BaseException as error:  # every exception is reported to the caller
-            return Fault.from_exception(row, error, travels=self.travels)
+            return Fault.from_exception(row, error, is_remote=self.is_remote)
 
     def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
         if task == "set_attr":
@@ -414,7 +416,7 @@ class Worker:
 
     def answer_failed(self, error: BaseException) -> None:
         """Answers the present control call with an error that no environment raised."""
-        self._answer = [Fault.from_exception(self.first_row, error, travels=self.travels)]
+        self._answer = [Fault.from_exception(self.first_row, error, is_remote=self.is_remote)]
 
     def send_answer(self) -> None:
         """Sends the kept answers; an answer that cannot be sent becomes a fault."""
@@ -427,7 +429,7 @@ class Worker:
                     self.channel.pack(answer)
                 except Exception as error:  # noqa: PERF203
                     answers[at] = Fault.from_exception(
-                        self.first_row + at, error, travels=self.travels
+                        self.first_row + at, error, is_remote=self.is_remote
                     )
             message = self.channel.pack(answers)
         self.channel.announce(message)
@@ -435,7 +437,7 @@ class Worker:
     def send_faults(self, faults: list[tuple[int, BaseException]]) -> None:
         """Sends the exceptions of a task."""
         described = [
-            Fault.from_exception(row, error, travels=self.travels) for row, error in faults
+            Fault.from_exception(row, error, is_remote=self.is_remote) for row, error in faults
         ]
         self.channel.announce(self.channel.pack(described))
 
@@ -525,7 +527,7 @@ def serve_process(
     # environments start do not inherit an empty handler, but would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda *_: None)
     channel = ProcessWorkerChannel(Descriptor(end.detach()))
-    worker = Worker(channel, first_row, travels=True, restart_policy=restart_policy)
+    worker = Worker(channel, first_row, is_remote=True, restart_policy=restart_policy)
     try:
         channel.receive_bytes()  # the first message has only descriptors
         watch_parent(parent, channel.take_descriptor())

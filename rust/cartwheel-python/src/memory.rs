@@ -5,7 +5,7 @@
 //! 1. Descriptors that Python gets here are only sent to worker processes of the memory's pool, where
 //!    they come back to [`PyMemory`]; `python/cartwheel/workers` does it. So they are what
 //!    [`Memory::descriptors`] demands. It starts one process for each worker, and another one when that
-//!    has ended (`Crew.bury`). So the token of a process is what [`WorkerToken::attach`] demands: those
+//!    has ended (`WorkerGroup.reap`). So the token of a process is what [`WorkerToken::attach`] demands: those
 //!    that the caller of shared memory got are dropped.
 //! 2. Python calls [`fork_begins`] before each fork, and one of the two others once after it, as
 //!    `python/cartwheel/vector/forks.py` registers them.

@@ -191,6 +191,6 @@ class MujocoBackend:
                 raise ValueError(
                     f"row {row} has no states at present: `set_attr` changed "
                     f"{', '.join(f'`{name}`' for name in names)} of its own model, which a state "
-                    "does not have, so it would go on with another model where it is restored. "
+                    "does not have, so it would continue with another model where it is restored. "
                     "Set the values back, or make the vector environment from a model with them."
                 )

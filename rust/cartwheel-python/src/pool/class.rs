@@ -559,7 +559,7 @@ impl PyPool {
     }
 
     /// Makes the arrays private that a forked child sees.
-    fn part(&self) -> PyResult<()> {
+    fn make_private(&self) -> PyResult<()> {
         // Without exclusive access: a thread that was in a call at the fork never leaves it in
         // the child.
         let sharing = self.sharing.as_ref().and_then(Weak::upgrade);

@@ -104,7 +104,7 @@ impl State {
         attempt: usize,
     ) -> PyResult<Option<(ProcessHandle, Vec<usize>)>> {
         let py = callbacks.py();
-        callbacks.call_method1(intern!(py, "bury"), (worker,))?;
+        callbacks.call_method1(intern!(py, "reap"), (worker,))?;
         // Before every attempt: a new process that died may already have begun to serve.
         let Lost { over, resetting, filled } = pool.lost(worker);
         let arguments = (worker, call.to_string(), hung, over, resetting, announced, attempt);
