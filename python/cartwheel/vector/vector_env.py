@@ -153,7 +153,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             :class:`~cartwheel.WorkerDiedError`, after which only :meth:`close` works.
             ``"restart"``: another process makes the environments again, and their episodes are
             truncated. ``infos["worker_restarted"]`` of these rows is true. ``executor="auto"`` then
-            chooses ``"process"``, because the other executors die with the program.
+            chooses ``"process"``: with the other executors, a crash of an environment ends the
+            program.
         on_timeout: The effect of a worker that hangs. ``"raise"``: the call raises a
             :class:`~cartwheel.WorkerTimeoutError` and stays pending: wait for its result, or call
             :meth:`reset`. ``"restart"``: a worker process that holds work and finishes no reset,
