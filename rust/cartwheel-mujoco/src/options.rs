@@ -183,8 +183,8 @@ pub trait RobotOptions: DeserializeOwned + Default + Debug + Clone + Send + Sync
 /// defaults of their types.
 macro_rules! options {
     (
-        $($(#[$meta:meta])* $attribute:ident = $field:ident: $type:ty = $default:expr,)+
-        $(; $($(#[$other_meta:meta])* $other:ident: $other_type:ty,)+)?
+        $($(#[$($meta:tt)*])* $attribute:ident = $field:ident: $type:ty = $default:expr,)+
+        $(; $($(#[$($other_meta:tt)*])* $other:ident: $other_type:ty,)+)?
     ) => {
         cartwheel::options! {
             /// Keywords.
@@ -195,8 +195,8 @@ macro_rules! options {
                 simulation: u64,
                 /// What else tells models apart, for saved states; any text.
                 model: String,
-                $($(#[$meta])* $field: $type = <$type>::from($default),)+
-                $($($(#[$other_meta])* $other: $other_type,)+)?
+                $($(#[$($meta)*])* $field: $type = <$type>::from($default),)+
+                $($($(#[$($other_meta)*])* $other: $other_type,)+)?
             }
         }
 
