@@ -8,7 +8,7 @@
 //! | terminates | after `episode_steps` steps, if that is not 0 |
 //! | work | `work` rounds of S. K. Park and K. W. Miller's minimal standard generator in each step |
 //!
-//! SimdKernel is counted in rounds and not in microseconds, so that the time for which a thread is
+//! Work is counted in rounds and not in microseconds, so that the time for which a thread is
 //! suspended does not count as work. With `work_spread` *s* each step draws its work uniformly from
 //! `work` · [1 − *s*, 1 + *s*).
 

@@ -61,7 +61,7 @@ impl Avx2 {
     }
 }
 
-/// SimdKernel with vectors. A closure would not do, because nothing can make sure that it is inlined.
+/// A kernel with vectors. A closure would not do, because nothing can make sure that it is inlined.
 pub(crate) trait SimdKernel {
     type Result;
 

@@ -1,4 +1,4 @@
-//! ImageKernel on pixels in the vector instructions of AVX2 and FMA.
+//! Kernels on pixels in the vector instructions of AVX2 and FMA.
 //!
 //! # Invariants
 //!

@@ -1,4 +1,4 @@
-//! ImageKernel on pixels, in the instructions that the processor has.
+//! Kernels on pixels, in the instructions that the processor has.
 //!
 //! The code for frames is generic over [`Simd`], so that it is compiled once for any processor and
 //! once for those with more instructions. Both give the same bits.
@@ -62,7 +62,7 @@ pub(super) fn transpose<S: Copy, R>(
     }
 }
 
-/// ImageKernel that is generic over the processor.
+/// A kernel that is generic over the processor.
 pub(super) trait ImageKernel {
     /// Does it.
     fn run<L: Simd>(self, simd: L);
