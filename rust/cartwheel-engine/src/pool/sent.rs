@@ -6,7 +6,7 @@
 //! a batch are in the order in which they were sent, or in the order in which they were done: see
 //! [`RecvOrder`].
 //!
-//! A row is in flight from its send to its receipt, and cannot be sent meanwhile.
+//! A row is in flight from its send until it is received, and cannot be sent meanwhile.
 #![expect(unsafe_code, reason = "accesses mapped memory, see the invariants of the module")]
 
 use std::borrow::Cow;
@@ -191,7 +191,7 @@ impl Pool {
     /// calling thread steps rows too, it first steps what was sent, up to `max`.
     ///
     /// They are the next rows in the pool's [order](Pool::recv_order). They are fewer than `min`
-    /// if fewer are in flight, and at the end of a slab: the rows of one receipt are in one slab, and
+    /// if fewer are in flight, and at the end of a slab: rows that are received together are in one slab, and
     /// each slab has `batch_size` rows.
     ///
     /// `interrupted` as in [`Pool::finish`].

@@ -5,7 +5,7 @@
 //! works. A slice may take several sleeps: a ring or a handled signal ends a sleep, not the slice.
 //!
 //! A pool that receives rows in parts may never sleep: rows of living workers keep arriving, and a
-//! dead worker's rows are not missed. So a receipt checks the pidfds too, when the last check is 50
+//! dead worker's rows are not missed. So receiving checks the pidfds too, when the last check is 50
 //! ms ago.
 #![expect(unsafe_code, reason = "makes mapped memory private, see the invariants of the module")]
 
@@ -56,7 +56,7 @@ impl Awaited {
 #[derive(Debug)]
 pub(super) struct Look {
     at: Instant,
-    /// A receipt that had its rows found a dead worker: batches before this number were complete by
+    /// A call that had its rows found a dead worker: batches before this number were complete by
     /// then.
     whole_before: Option<u64>,
 }
@@ -138,7 +138,7 @@ impl Pool {
         }
     }
 
-    /// Whether a receipt that has its rows should check the health of worker processes.
+    /// Whether a call that has its rows should check the health of worker processes.
     fn is_look_due(&self) -> bool {
         matches!(self.workers, Workers::Processes(_))
             && (self.look.whole_before.is_some() || self.look.at.elapsed() >= LAST_SLICE)

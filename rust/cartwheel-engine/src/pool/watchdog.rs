@@ -5,7 +5,7 @@
 //! like any other, and another process can replace the worker, whatever [`Policy::on_death`] says. A
 //! worker with an empty queue holds no work, although its rows are in flight until they are received.
 //!
-//! The pool looks while it waits, and during receipts, every 50 ms. The time of a worker begins with
+//! The pool looks while it waits, and when it receives, every 50 ms. The time of a worker begins with
 //! the first look after the worker got work or made progress, so a program that is busy elsewhere
 //! between two calls kills no worker.
 //!

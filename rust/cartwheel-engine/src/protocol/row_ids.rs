@@ -4,7 +4,7 @@
 use crate::memory::{InfosAt, Lease};
 use crate::transition::PhaseTag;
 
-/// The receipts of successive batches; keeps its buffers.
+/// The row ids of successive batches; keeps its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct RowIds {
     numbers: Vec<u8>,

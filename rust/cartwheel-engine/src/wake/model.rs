@@ -123,9 +123,9 @@ pub fn every_interleaving(run: impl Fn() + Send + Sync + 'static) {
     check(3, run);
 }
 
-fn check(most_preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
+fn check(max_preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new(); // reads `LOOM_MAX_PREEMPTIONS`
-    builder.preemption_bound = builder.preemption_bound.or(Some(most_preemptions));
+    builder.preemption_bound = builder.preemption_bound.or(Some(max_preemptions));
     builder.check(run);
 }
 

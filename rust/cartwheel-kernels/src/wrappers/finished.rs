@@ -39,17 +39,17 @@ pub struct Archive {
     window: usize,
     /// Those that were not taken yet.
     waiting: VecDeque<Finished>,
-    most_waiting: usize,
+    max_waiting: usize,
     /// How many were dropped, because too many waited.
     dropped: usize,
     next_id: i64,
 }
 
 impl Archive {
-    /// Keeps the last `window` episodes, and at most `most_waiting` that were not taken.
-    pub fn new(window: usize, most_waiting: usize) -> Self {
+    /// Keeps the last `window` episodes, and at most `max_waiting` that were not taken.
+    pub fn new(window: usize, max_waiting: usize) -> Self {
         let (recent, waiting) = (VecDeque::new(), VecDeque::new());
-        Self { recent, window, waiting, most_waiting, dropped: 0, next_id: 0 }
+        Self { recent, window, waiting, max_waiting, dropped: 0, next_id: 0 }
     }
 
     /// Adds an episode and numbers it.
@@ -60,7 +60,7 @@ impl Archive {
             self.recent.pop_front();
         }
         self.recent.push_back(episode);
-        if self.waiting.len() == self.most_waiting {
+        if self.waiting.len() == self.max_waiting {
             self.waiting.pop_front();
             self.dropped += 1;
         }
@@ -97,7 +97,7 @@ impl Archive {
     ) {
         let too_many = recent.len().saturating_sub(self.window);
         self.recent = recent.into_iter().skip(too_many).collect();
-        let too_many = waiting.len().saturating_sub(self.most_waiting);
+        let too_many = waiting.len().saturating_sub(self.max_waiting);
         self.waiting = waiting.into_iter().skip(too_many).collect();
         self.dropped = dropped + too_many;
         self.next_id = next_id;
