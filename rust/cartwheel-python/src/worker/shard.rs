@@ -416,7 +416,7 @@ impl Shard for PyShard {
     fn flush_panicked(&mut self, message: &str) {
         let message = format!("sending what environments returned panicked: {message}");
         let sent = attach(|py| self.send_instead(py, &PyRuntimeError::new_err(message)));
-        drop(sent); // as above
+        drop(sent); // if that fails, the channel is closed
     }
 
     fn close(&mut self) {
