@@ -28,7 +28,7 @@ ENGINE = "rust/cartwheel-engine/src"
 #: The files whose words loom's tests access.
 FILES = (
     "memory/free_list.rs",
-    "memory/leases.rs",
+    "memory/lease_count.rs",
     "protocol/batch_ring.rs",
     "protocol/place_state.rs",
     "protocol/queue.rs",

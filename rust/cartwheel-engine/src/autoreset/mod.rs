@@ -42,13 +42,13 @@
 //! Source: Gymnasium 1.4.0, `gymnasium/vector/{sync,async}_vector_env.py`; the differences are
 //! listed in `docs/gymnasium-differences.md`.
 
+mod episode_rules;
 mod machine;
 mod outcomes;
 mod row_command;
-mod rules;
 
 pub use cartwheel_core::{AutoresetMode, OnDone};
+pub use episode_rules::{Rules, mixed};
 pub use machine::{Autoreset, SavedRow};
 pub use outcomes::Outcomes;
 pub use row_command::{Refusal, RowCommand, restarted};
-pub use rules::{Rules, mixed};

@@ -67,7 +67,7 @@ pub mod forks;
 mod free_list;
 mod infos;
 mod infos_at;
-mod leases;
+mod lease_count;
 mod mapping;
 mod memory_limit;
 mod plan;
@@ -86,7 +86,7 @@ pub(crate) use free_list::FreeList;
 pub(crate) use infos::InfoArea;
 pub use infos_at::InfosAt;
 #[cfg(all(loom, test))]
-pub(crate) use leases::Leases;
+pub(crate) use lease_count::Leases;
 pub(crate) use mapping::{Backing, Mapping};
 pub use memory_limit::MemoryLimit;
 pub use plan::Plan;

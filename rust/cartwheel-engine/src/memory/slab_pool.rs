@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::forks::Moment;
 use super::free_list::FreeList;
-use super::leases::Leases;
+use super::lease_count::Leases;
 use super::mapping::{Backing, Mapping};
 use super::memory_limit::MemoryLimit;
 use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};

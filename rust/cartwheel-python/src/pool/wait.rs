@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::channel::as_duration;
 use crate::interpreter::attach;
 use crate::pool::State;
-use crate::pool::rewards::RewardFunction;
+use crate::pool::external_rewards::RewardFunction;
 
 impl State {
     /// Waits for the pending call; `None`: for the next batch of rows that were sent. `calling` is the
