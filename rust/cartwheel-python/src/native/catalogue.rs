@@ -40,12 +40,15 @@ fn names(options: Vec<ListedOption>) -> Vec<String> {
     options.into_iter().map(|option| option.name).collect()
 }
 
+/// The name of an option, its default as JSON, and its text.
+type DescribedOption = (String, Option<String>, String);
+
 /// Documented in the stub.
 #[pyfunction]
 pub(crate) fn described_options(
     env_id: &str,
     of_reset: bool,
-) -> PyResult<Option<Vec<(String, Option<String>, String)>>> {
+) -> PyResult<Option<Vec<DescribedOption>>> {
     let table = table(env_id)?;
     let options = if of_reset { table.reset_options() } else { table.options() };
     let entry = |ListedOption { name, default, text }| (name, default, text);

@@ -46,7 +46,7 @@ impl<'py> Column<'py> {
     }
 }
 
-/// RowValues of elements that are ready to be copied.
+/// The elements of each row, checked and ready to be copied.
 pub(super) struct RowValues<'py>(Bound<'py, PyUntypedArray>);
 
 impl<'py> RowValues<'py> {
