@@ -22,17 +22,14 @@ impl Flags<'_> {
     }
 
     /// Terminated and truncated flags of each environment at step `t`.
-    pub(super) fn step(&self, t: usize) -> impl Iterator<Item = (bool, bool)> {
+    pub(super) fn step(&self, t: usize) -> impl Iterator<Item = (u8, u8)> {
         let (terminated, truncated) = (self.terminated.step(t), self.truncated.step(t));
-        terminated
-            .iter()
-            .zip(truncated)
-            .map(|(&terminated, &truncated)| (terminated != 0, truncated != 0))
+        terminated.iter().copied().zip(truncated.iter().copied())
     }
 
     /// Whether each environment's episode is over at step `t`.
     pub(super) fn over(&self, t: usize) -> impl Iterator<Item = bool> {
-        self.step(t).map(|(terminated, truncated)| terminated | truncated)
+        self.step(t).map(|(terminated, truncated)| terminated | truncated != 0)
     }
 }
 
@@ -55,9 +52,9 @@ impl Bootstrap {
     #[inline]
     pub(super) fn stops(self) -> Stops {
         match self {
-            Self::Truncated => Stops { terminated: true, truncated: false },
-            Self::Always => Stops { terminated: false, truncated: false },
-            Self::Never => Stops { terminated: true, truncated: true },
+            Self::Truncated => Stops { terminated: u8::MAX, truncated: 0 },
+            Self::Always => Stops { terminated: 0, truncated: 0 },
+            Self::Never => Stops { terminated: u8::MAX, truncated: u8::MAX },
         }
     }
 }
@@ -66,15 +63,14 @@ impl Bootstrap {
 /// choice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stops {
-    terminated: bool,
-    truncated: bool,
+    terminated: u8,
+    truncated: u8,
 }
 
 impl Stops {
     /// Whether a row with these flags bootstraps the value of its next observation.
     #[inline]
-    #[expect(clippy::needless_bitwise_bool, reason = "a branch keeps loops from being vectorised")]
-    pub(super) fn bootstraps(self, terminated: bool, truncated: bool) -> bool {
-        !((self.terminated & terminated) | (self.truncated & truncated))
+    pub(super) fn bootstraps(self, terminated: u8, truncated: u8) -> bool {
+        (self.terminated & terminated) | (self.truncated & truncated) == 0
     }
 }

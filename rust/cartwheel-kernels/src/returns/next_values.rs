@@ -83,7 +83,7 @@ fn check_finals(
     let (mut first, mut count) = (None, 0);
     for (t, given) in given.chunks_exact(num_envs).enumerate() {
         for (env, ((terminated, truncated), given)) in flags.step(t).zip(given).enumerate() {
-            if (terminated | truncated) & needed.bootstraps(terminated, truncated) {
+            if (terminated | truncated != 0) & needed.bootstraps(terminated, truncated) {
                 count += 1;
                 if !given && first.is_none() {
                     first = Some([t, env]);

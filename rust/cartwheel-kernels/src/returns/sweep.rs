@@ -148,7 +148,7 @@ fn read_rows(
     for i in 0..n {
         rows[i] = Row::new(
             valid[i] != 0,
-            stops.bootstraps(terminated[i] != 0, truncated[i] != 0),
+            stops.bootstraps(terminated[i], truncated[i]),
             ((terminated[i] | truncated[i]) == 0) & (following[i] != 0),
         );
     }
