@@ -352,7 +352,7 @@ def test_envpool_makes_it():
         pool.step(np.ones(3, np.int32))
         pool.close()
     pool = envpool.make(f"test_plugin:{CORRIDOR}", num_envs=4, batch_size=2, seed=1)
-    pool.send_reset()
+    pool.async_reset()
     observations, _, _, _, infos = pool.recv()
     assert observations["position"].shape == (2, 2)
     assert set(infos["env_id"]) <= set(range(4))
