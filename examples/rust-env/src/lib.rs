@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cartwheel::{Env, Error, Failure, Flat, Frame, OptionDoc, RenderMode, Rng, Space, Spaces, Transition};
+use cartwheel::{
+    Env, Error, Failure, Flat, Frame, OptionDoc, RenderMode, Rng, Space, Spaces, Transition,
+};
 
 cartwheel::options! {
     /// Keywords of `make_vec`.
