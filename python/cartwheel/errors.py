@@ -137,7 +137,10 @@ class RemoteEnvError(CartwheelError, RuntimeError):
 
 
 class EnvPanicError(CartwheelError, RuntimeError):
-    """A native environment panicked. Its row must be reset; the other rows were stepped."""
+    """A native environment panicked; the message has file and line.
+
+    Its row must be reset; the other rows were stepped.
+    """
 
 
 class EnvFailedError(CartwheelError, RuntimeError):

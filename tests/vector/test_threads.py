@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -22,6 +23,8 @@ from tests.support.executors import INLINE, THREAD
 from tests.support.oracle import assert_same_reset, assert_same_steps, with_oracle
 from tests.support.threads import in_thread
 
+#: The threads of this process.
+TASKS = Path("/proc/self/task")
 #: Seconds for which several threads call at once.
 HAMMERING_S = 0.5
 
@@ -320,3 +323,18 @@ def test_the_actions_that_were_checked_are_those_that_are_stepped(sent):
         scribbler.join()
         envs.close()
     assert outcomes.keys() == {"stepped", "action 7"}
+
+
+@pytest.mark.skipif(not TASKS.exists(), reason="only Linux shows names here")
+def test_the_system_shows_the_names_of_our_threads():
+    def threads():
+        return {task.name: (task / "comm").read_text().strip() for task in TASKS.iterdir()}
+
+    before = threads()
+    envs = cartwheel.VectorEnv([POLE] * 3, executor="thread", num_workers=3)
+    natives = cartwheel.NativeVectorEnv("CartPole-v1", 64, num_workers=2)
+    natives.reset(seed=1)
+    ours = {name for task, name in threads().items() if task not in before}
+    assert ours == {"cartwheel-w0", "cartwheel-w1", "cartwheel-w2", "cartwheel-1"}
+    envs.close()
+    natives.close()

@@ -10,6 +10,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from cartwheel._internal.process import name_this_thread
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.layouts import ManiSkillFiles, MinariFiles, as_dataset_id
 from cartwheel.recorder.metadata import env_info
@@ -99,6 +100,7 @@ class Writer:
         return self._fault is not None
 
     def _run(self) -> None:
+        name_this_thread("cartwheel-rec")
         due: float | None = None  # when to flush
         while True:
             with self._changed:

@@ -25,6 +25,7 @@ from gymnasium.wrappers import TimeLimit
 
 from cartwheel._cartwheel import Descriptor, Memory, Shard, serve, watch_parent
 from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.process import name_this_thread
 from cartwheel.workers.channels import ProcessWorkerChannel, pickled
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.inheritance import change_environment, free_inherited
@@ -477,6 +478,7 @@ def serve_thread(
     spin: bool,
 ) -> None:
     """Runs a worker on this thread until it is closed."""
+    name_this_thread(f"cartwheel-w{index}")
     try:
         worker.introduce(env_fns)
         setup = channel.receive()

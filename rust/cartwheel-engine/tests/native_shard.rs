@@ -329,7 +329,8 @@ fn a_panic_fails_its_row_and_the_others_go_on() {
     let rows: Vec<usize> = batch.faults.iter().map(|fault| fault.row).collect();
     assert_eq!(rows, [1, 3]);
     let message = batch.faults[0].error.to_string();
-    assert_eq!(message, "the environment of row 1 panicked: nine is refused");
+    let expected = concat!("the environment of row 1 panicked: nine is refused (", file!(), ":");
+    assert!(message.starts_with(expected), "{message}");
     assert_eq!(batch.integers(0)[2], start[2] - 1);
     let refused = envs.step(&[0; 4]).map(|_| ()).unwrap_err();
     assert!(matches!(refused, Error::NeedsReset { rows } if rows == [1, 3]));

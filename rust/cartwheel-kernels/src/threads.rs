@@ -24,7 +24,8 @@ pub(crate) fn compute_each<O: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 0..others {
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+            let thread = std::thread::Builder::new().name("cartwheel-array".to_owned());
+            if thread.spawn_scoped(scope, work).is_err() {
                 break;
             }
         }

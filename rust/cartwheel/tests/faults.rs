@@ -67,12 +67,24 @@ impl Drop for Bomb {
     }
 }
 
+/// The line of the panic in the function below.
+const PANIC_LINE: u32 = line!() + 3;
+
+fn panic_in(place: Place) -> ! {
+    panic!("panic in {place:?}");
+}
+
+/// What the host gets of a panic: its message, file and line.
+fn panicked(place: &str) -> String {
+    format!("panic in {place} ({}:{PANIC_LINE})", file!())
+}
+
 fn go_wrong(options: &Options, place: Place) -> Result<(), Failure> {
     if options.panics == place {
         if options.bomb {
             std::panic::panic_any(Bomb);
         }
-        panic!("panic in {place:?}");
+        panic_in(place);
     }
     if options.fails == place {
         let cause = "nothing".parse::<u8>();
@@ -230,13 +242,13 @@ fn a_kind_that_panics_or_fails_has_its_reason() {
     for id in IDS {
         for place in ["prepare", "new"] {
             let name = if place == "new" { "New" } else { "Prepare" };
-            let panicked = kind(id, &format!(r#"{{"panics": "{place}"}}"#)).map(|_| ());
-            assert_eq!(panicked, Err(format!("panic in {name}")));
+            let refused = kind(id, &format!(r#"{{"panics": "{place}"}}"#)).map(|_| ());
+            assert_eq!(refused, Err(panicked(name)));
             let failed = kind(id, &format!(r#"{{"fails": "{place}"}}"#)).map(|_| ());
             let expected = format!("failure in {name}: invalid digit found in string");
             assert_eq!(failed, Err(expected));
         }
-        assert_eq!(kind(id, r#"{"panics": "spaces"}"#).map(|_| ()), Err("panic in Spaces".into()));
+        assert_eq!(kind(id, r#"{"panics": "spaces"}"#).map(|_| ()), Err(panicked("Spaces")));
         let bomb = kind(id, r#"{"panics": "new", "bomb": true}"#).map(|_| ());
         assert_eq!(bomb, Err("a panic whose payload is not text".into()));
     }
@@ -372,7 +384,7 @@ fn a_panic_in_a_block_is_one_rows() {
     for steps_so_far in 1..4 {
         rows.commands.fill(abi::STEP);
         let failed = run_all(&mut rows);
-        assert_eq!(failed, [(30, abi::PANICKED, "panic in Step".to_owned())]);
+        assert_eq!(failed, [(30, abi::PANICKED, panicked("Step"))]);
         let found = steps(&rows);
         assert!((0..100).all(|row| row == 30 || found[row] == steps_so_far), "{found:?}");
     }
@@ -431,7 +443,7 @@ fn a_state_that_is_refused_changes_nothing() {
     }
     let saving = kind(IDS[0], r#"{"panics": "save"}"#).unwrap();
     let mut rows = HostRows::new(&saving, 1).unwrap();
-    assert_eq!(rows.save(0), Err((abi::PANICKED, "panic in Save".to_owned())));
+    assert_eq!(rows.save(0), Err((abi::PANICKED, panicked("Save"))));
 }
 
 #[test]
@@ -441,7 +453,7 @@ fn a_parameter_whose_change_panics_is_an_error() {
     let mut value = cartwheel::InfoWriter::new();
     value.int(3);
     let (code, text) = rows.set(0, "steps", value.stream()).unwrap_err();
-    assert_eq!((code, text.as_str()), (abi::PANICKED, "panic in Changed"));
+    assert_eq!((code, text), (abi::PANICKED, panicked("Changed")));
     let (code, text) = rows.set(0, "steps", b"\x63").unwrap_err();
     assert_eq!((code, text.as_str()), (abi::FAILED, "malformed info stream at byte 1"));
 }

@@ -164,7 +164,7 @@ fn a_dtype_that_no_float_has_fails_the_batch() {
         rows.action_dtypes = vec![abi::INT64, abi::INT8, abi::FLOAT32];
         let (code, next, text) = rows.run_some((0, 2), 0, None);
         assert_eq!((code, next), (abi::PANICKED, 0));
-        assert_eq!(text, "a leaf of floats has the dtype int8");
+        assert!(text.starts_with("a leaf of floats has the dtype int8 ("), "{text}");
     });
 }
 

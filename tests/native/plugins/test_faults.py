@@ -15,7 +15,7 @@ FAULTY = "test_plugin/Faulty-v0"
 GO, FAIL, PANIC = 0, 1, 2
 ERRORS = {
     FAIL: (cartwheel.EnvFailedError, "^the environment of row 2 failed: told to fail in step"),
-    PANIC: (cartwheel.EnvPanicError, "^the environment of row 2 panicked: told to panic in step"),
+    PANIC: (cartwheel.EnvPanicError, r"row 2 panicked: told to panic in step \(\S+\.rs:\d+\)"),
 }
 FAULT = pytest.mark.parametrize("fault", [FAIL, PANIC], ids=["failure", "panic"])
 

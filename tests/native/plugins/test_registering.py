@@ -204,11 +204,15 @@ def test_two_plugins_may_have_one_name(compile_counter):
 @pytest.mark.parametrize(
     ("env_id", "text"),
     [
-        ("CartPole-v1", r'environment "CartPole-v1": an id has a namespace, as in my_game/Maze-v0'),
-        ("Counter-v0", "an id has a namespace"),
+        (
+            "CartPole-v1",
+            r'environment "CartPole-v1": an id has a namespace, as in my_game/CartPole-v1',
+        ),
+        ("Counter-v0", "an id has a namespace, as in my_game/Counter-v0"),
+        ("Counter", "an id has a namespace, as in my_game/Counter-v0"),
         ("cartwheel/Counter-v0", "the namespace cartwheel/ is that of cartwheel itself"),
         ("a b/C-v0", "a namespace consists of letters, digits, and the signs"),
-        ("a/C", r"a name ends with its version, as in Maze-v0"),
+        ("a/C", r"a name ends with its version, as in a/C-v0"),
         ("a:b/C-v0", "a namespace consists of letters, digits, and the signs"),
     ],
 )

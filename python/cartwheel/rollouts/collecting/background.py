@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cartwheel._internal.logging import LOGGER
-from cartwheel._internal.process import uninterrupted
+from cartwheel._internal.process import name_this_thread, uninterrupted
 from cartwheel.errors import ForkedProcessError
 from cartwheel.rollouts.collecting.policy_calls import Stopped
 
@@ -173,6 +173,7 @@ class Background:
             if self._runs or turn != self._turn:
                 return
             self._runs = True
+        name_this_thread("cartwheel-coll")
         try:
             self._collect_until_stopped()
         finally:

@@ -117,7 +117,7 @@ impl Space {
                     let sorted: BTreeSet<&str> = keys.iter().copied().collect();
                     let sorted = Vec::from_iter(sorted);
                     return wrong(format!(
-                        "has the keys {keys:?}, expected them sorted and each once: {sorted:?}"
+                        "has the keys {keys:?}: order them alphabetically, each once: {sorted:?}"
                     ));
                 }
                 parts.iter().map(|(_, part)| part).collect()

@@ -56,25 +56,50 @@ pub unsafe fn register(plugin: *const Plugin, source: &str) -> Result<Vec<String
 
 /// Checks the form of an id: `namespace/Name-v0`, without a namespace if it is built in.
 fn check(id: &str, source: &str) -> Result<(), Error> {
-    let word = |text: &str| {
-        let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
-        !text.is_empty() && text.chars().all(allowed)
-    };
     let bad =
-        |what: &str| Err(Error::BadId(format!("{source} offers the environment {id:?}: {what}")));
+        |what: String| Err(Error::BadId(format!("{source} offers the environment {id:?}: {what}")));
     let name = match id.split_once('/') {
         None if source == BUILT_IN => id,
-        None => return bad("an id has a namespace, as in my_game/Maze-v0"),
-        Some((BUILT_IN, _)) => return bad("the namespace cartwheel/ is that of cartwheel itself"),
-        Some((namespace, name)) if word(namespace) => name,
-        Some(_) => return bad("a namespace consists of letters, digits, and the signs _ - ."),
+        None => {
+            let suggestion = with_namespace(id, source);
+            return bad(format!("an id has a namespace, as in {suggestion}"));
+        }
+        Some((BUILT_IN, _)) => {
+            return bad("the namespace cartwheel/ is that of cartwheel itself".to_owned());
+        }
+        Some((namespace, name)) if is_word(namespace) => name,
+        Some(_) => {
+            let what = "a namespace consists of letters, digits, and the signs _ - .";
+            return bad(what.to_owned());
+        }
     };
-    let version = name.rsplit_once("-v").filter(|(name, _)| word(name));
-    let is_number = |version: &str| version.parse::<u32>().is_ok();
-    match version {
-        Some((_, version)) if is_number(version) => Ok(()),
-        _ => bad("a name ends with its version, as in Maze-v0"),
+    if has_version(name) {
+        return Ok(());
     }
+    bad(format!("a name ends with its version, as in {id}-v0"))
+}
+
+/// Whether a part of an id has only letters, digits and a few signs.
+fn is_word(text: &str) -> bool {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+    !text.is_empty() && text.chars().all(allowed)
+}
+
+fn has_version(name: &str) -> bool {
+    let version = name.rsplit_once("-v").filter(|(name, _)| is_word(name));
+    version.is_some_and(|(_, version)| version.parse::<u32>().is_ok())
+}
+
+/// The id with the package of `source` as its namespace, if that is a module, and with a version.
+fn with_namespace(id: &str, source: &str) -> String {
+    let is_module = !source.is_empty() && source.split('.').all(is_identifier);
+    let package = source.split('.').next().filter(|_| is_module).unwrap_or("my_game");
+    let version = if has_version(id) { "" } else { "-v0" };
+    format!("{package}/{id}{version}")
+}
+
+fn is_identifier(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 /// The table of an id, with or without the namespace of environments that are built in.

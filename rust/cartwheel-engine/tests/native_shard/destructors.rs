@@ -73,7 +73,9 @@ fn an_environment_that_cannot_be_dropped_fails_the_row_it_was_replaced_in() {
         envs.step(&[0, 7, 0, 0]).unwrap();
         let batch = envs.step(&[0, 9, 9, 0]).unwrap();
         let errors: Vec<_> = batch.faults.iter().map(|fault| fault.error.to_string()).collect();
-        assert_eq!(errors, ["the environment of row 1 panicked: nine is refused"]);
+        let [error] = errors.as_slice() else { panic!("{errors:?}") };
+        let expected = "the environment of row 1 panicked: nine is refused (";
+        assert!(error.starts_with(expected), "{error}");
         assert_eq!(batch.integers(0)[3], 2, "the others continue, row 2 with a new one");
         assert_eq!(batch.truncations(), [false, false, true, false]);
         let refused = envs.step(&[0; 4]).map(|_| ()).unwrap_err();

@@ -118,8 +118,12 @@ fn ids_have_a_namespace_of_their_own_and_a_version() {
         Table([env(c"hostile/Rows")]),
         Table([env(c"host ile/Rows-v0")]),
     ];
-    let texts =
-        ["a namespace, as in", "that of cartwheel itself", "ends with its version", "consists of"];
+    let texts = [
+        "a namespace, as in hostile/Rows-v0",
+        "that of cartwheel itself",
+        "ends with its version, as in hostile/Rows-v0",
+        "consists of",
+    ];
     for (table, expected) in BAD.iter().zip(texts) {
         let text = refused(envs_of(&table.0));
         assert!(text.contains(expected), "{text}");

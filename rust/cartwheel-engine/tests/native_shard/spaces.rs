@@ -76,7 +76,7 @@ fn keys_that_gymnasium_would_sort_are_refused_by_name() {
     assert!(kind(&PLUGIN, "test/Named-v0", "").is_ok());
     assert_eq!(
         refused(r#"{"keys": ["speed", "angle"]}"#),
-        r#"the observation space has the keys ["speed", "angle"], expected them sorted and each once: ["angle", "speed"]"#
+        r#"the observation space has the keys ["speed", "angle"]: order them alphabetically, each once: ["angle", "speed"]"#
     );
     // Python sorts by code points and Rust by bytes of UTF-8, which is the same order.
     assert!(kind(&PLUGIN, "test/Named-v0", r#"{"keys": ["Z", "a"]}"#).is_ok());
@@ -92,5 +92,5 @@ fn keys_of_nested_spaces_are_checked_too() {
 #[test]
 fn a_duplicate_key_is_refused() {
     let twice = refused(r#"{"keys": ["speed", "speed"]}"#);
-    assert!(twice.ends_with(r#"expected them sorted and each once: ["speed"]"#), "{twice}");
+    assert!(twice.ends_with(r#"order them alphabetically, each once: ["speed"]"#), "{twice}");
 }

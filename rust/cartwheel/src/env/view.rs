@@ -25,6 +25,13 @@ use crate::sealed::Sealed;
 
 /// How Rust sees the leaves of a space. Implemented for the types above; [`view!`](crate::view)
 /// makes more. Sealed: there are no others.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of actions or observations",
+    label = "this type has no space",
+    note = "a Discrete is `i64`, a Box an array of its element type such as `[f32; 4]`, an array whose \
+            shape depends on the options `Flat<f32>`, a Tuple a tuple, and a Dict a type that \
+            `cartwheel::view!` makes"
+)]
 pub trait View: Sealed + 'static {
     /// Rows, for writing.
     type RowsMut<'a>;
@@ -84,8 +91,11 @@ pub(crate) fn check<V: View>(what: &str, space: &Space) -> Result<(), Error> {
     if wanted.fits(space) {
         return Ok(());
     }
+    let remedy = wanted.remedy(space).map_or_else(String::new, |remedy| format!(": {remedy}"));
     let space = shown(space);
-    Err(Error::bad_options(format!("the {what} type sees {wanted}; the {what} space has {space}")))
+    Err(Error::bad_options(format!(
+        "the {what} type sees {wanted}; the {what} space has {space}{remedy}"
+    )))
 }
 
 /// Takes the elements of rows, one leaf after the other.

@@ -49,6 +49,41 @@ impl Wanted {
         }
     }
 
+    /// How to fix a type that does not fit `space`, for the usual mistakes.
+    pub(super) fn remedy(&self, space: &Space) -> Option<String> {
+        match (self, space) {
+            (Self::Dict(wanted), Space::Dict(parts)) => {
+                let mut names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
+                let is_sorted = names.is_sorted();
+                names.sort_unstable();
+                let mut keys: Vec<&str> = parts.iter().map(|(key, _)| key.as_str()).collect();
+                keys.sort_unstable();
+                if names != keys {
+                    return None; // the names say it
+                }
+                if !is_sorted {
+                    let names = names.join(", ");
+                    return Some(format!("order the fields alphabetically: {names}"));
+                }
+                let mut pairs = wanted.iter().zip(parts);
+                pairs.find_map(|((_, wanted), (_, part))| wanted.remedy(part))
+            }
+            (Self::Tuple(wanted), Space::Tuple(parts)) if wanted.len() == parts.len() => {
+                wanted.iter().zip(parts).find_map(|(wanted, part)| wanted.remedy(part))
+            }
+            (Self::Tuple(wanted), Space::Dict(parts)) if wanted.len() == parts.len() => {
+                wanted.iter().zip(parts).find_map(|(wanted, (_, part))| wanted.remedy(part))
+            }
+            (Self::Array(dtype, _), Space::Discrete { .. }) if *dtype != DType::I64 => {
+                Some("the type of a Discrete is `i64`".to_owned())
+            }
+            (Self::Array(dtype, _), Space::MultiDiscrete { .. }) if *dtype != DType::I64 => {
+                Some("the elements of a MultiDiscrete are `i64`".to_owned())
+            }
+            _ => None,
+        }
+    }
+
     /// Appends for each leaf whether it is [`Wanted::Floats`].
     pub(crate) fn floats(&self, leaves: &mut Vec<u8>) {
         match self {
@@ -91,5 +126,40 @@ pub(super) fn shown(space: &Space) -> String {
             format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))
         }
         array => array.leaves().iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DType, Space, Wanted};
+
+    fn array(dtype: DType, shape: &[usize]) -> Wanted {
+        Wanted::Array(dtype, Some(shape.to_vec()))
+    }
+
+    #[test]
+    fn fields_in_another_order_than_the_keys_are_told_to_be_sorted() {
+        let wanted = Wanted::Dict(vec![
+            ("walls", array(DType::I64, &[])),
+            ("player", array(DType::I64, &[])),
+        ]);
+        let part = || Space::discrete(2);
+        let space = Space::dict([("walls", part()), ("player", part())]);
+        assert!(!wanted.fits(&space));
+        let remedy = "order the fields alphabetically: player, walls";
+        assert_eq!(wanted.remedy(&space).as_deref(), Some(remedy));
+        let nested = Wanted::Tuple(vec![wanted]);
+        assert_eq!(nested.remedy(&Space::Tuple(vec![space])).as_deref(), Some(remedy));
+        let other = Space::dict([("exit", part()), ("walls", part())]);
+        assert_eq!(array(DType::I64, &[]).remedy(&other), None);
+    }
+
+    #[test]
+    fn a_discrete_that_is_not_i64_is_told_to_be() {
+        let remedy = array(DType::I32, &[]).remedy(&Space::discrete(2));
+        assert_eq!(remedy.as_deref(), Some("the type of a Discrete is `i64`"));
+        let remedy = array(DType::U8, &[2]).remedy(&Space::multi_discrete(&[3, 3]));
+        assert_eq!(remedy.as_deref(), Some("the elements of a MultiDiscrete are `i64`"));
+        assert_eq!(array(DType::I64, &[3]).remedy(&Space::multi_discrete(&[3, 3])), None);
     }
 }

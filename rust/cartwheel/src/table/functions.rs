@@ -26,7 +26,7 @@ use cartwheel_core::info::{Buffer, InfoReader, InfoWriter};
 use serde::de::DeserializeOwned;
 
 use super::batch_call::{BatchCall, copied, slice};
-use super::guard::{Refusal, guarded, guarded_drop, printing};
+use super::guard::{Refusal, guarded, guarded_drop, printing, watch_panics};
 use super::sink::SinkBuffer;
 use super::typed_kind::{TypedKind, text};
 use super::typed_rows::{Progress, TypedRows};
@@ -119,6 +119,7 @@ pub(super) unsafe extern "C" fn kind_new<E: Env>(
 ) -> *mut c_void {
     // SAFETY: text of the host (invariant 1).
     let options = unsafe { slice(options, len) };
+    watch_panics();
     match guarded(|| TypedKind::<E>::new(options)) {
         Ok(kind) => Arc::into_raw(Arc::new(kind)).cast_mut().cast(),
         Err(refusal) => {
@@ -139,6 +140,7 @@ pub(crate) fn kind_of<E: Env>(
     options: E::Options,
     prints_panics: bool,
 ) -> Result<NonNull<c_void>, Error> {
+    watch_panics();
     let _printing = printing(prints_panics);
     match guarded(|| TypedKind::<E>::from_options(options, prints_panics)) {
         Ok(kind) => {

@@ -35,17 +35,22 @@ impl Refusal {
     }
 }
 
-/// The message of a panic.
+/// The message of a panic, with its file and line if this library's hook saw it.
 pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
-    let text = if let Some(text) = payload.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "a panic whose payload is not text".to_owned()
-    };
+    let text = message(&*payload).unwrap_or("a panic whose payload is not text").to_owned();
+    let seen = LAST_PANIC.try_with(Cell::take).ok().flatten();
     forget(payload);
-    text
+    match seen {
+        // Another text is that of an earlier panic, which the author's code caught.
+        Some((seen, place)) if seen == text => format!("{text} ({place})"),
+        _ => text,
+    }
+}
+
+/// The message of a panic, if its payload is text.
+fn message(payload: &dyn Any) -> Option<&str> {
+    let literal = payload.downcast_ref::<&str>().copied();
+    literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
 /// Drops the payload of a panic. Its destructor may panic too. Then the second payload is dropped if
@@ -62,10 +67,12 @@ pub(crate) fn forget(payload: Box<dyn Any + Send>) {
 thread_local! {
     /// Whether this thread runs code of an environment whose panics are not printed.
     static IS_SILENT: Cell<bool> = const { Cell::new(false) };
+    /// The message of the last panic of this thread, and its file and line.
+    static LAST_PANIC: Cell<Option<(String, String)>> = const { Cell::new(None) };
 }
 
 /// Panics on this thread are printed, or not, until the value is dropped. Only where
-/// [`silence`] was called, they can be silent.
+/// [`watch_panics`] was called, they can be silent.
 pub(crate) struct Printing {
     was_silent: bool,
 }
@@ -81,14 +88,17 @@ impl Drop for Printing {
     }
 }
 
-/// Lets panics be silent: from now on, Rust's hook asks [`Printing`] first. The hook that was there
-/// before gets all other panics.
-#[cfg(feature = "engine")]
-pub(crate) fn silence() {
+/// Sees the panics of this library from now on: Rust's hook notes where they happen, and asks
+/// [`Printing`] before they are printed. The hook that was there before gets all that are printed.
+pub(crate) fn watch_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
+            if let (Some(text), Some(at)) = (message(panic.payload()), panic.location()) {
+                let seen = (text.to_owned(), format!("{}:{}", at.file(), at.line()));
+                let _ = LAST_PANIC.try_with(|last| last.set(Some(seen)));
+            }
             if !IS_SILENT.get() {
                 before(panic);
             }

@@ -46,7 +46,7 @@ mod vectors;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::env::Env;
-use crate::table::{panic_text, printing, silence};
+use crate::table::{panic_text, printing, watch_panics};
 pub use error::CheckError;
 use error::Finding;
 use subject::Subject;
@@ -101,7 +101,7 @@ pub const CHECKS: &[&str] = &[
 ///
 /// [`CheckError`]: the first check that fails, and how to fix the environment. A panic is one, too.
 pub fn check_env<E: Env>(options: E::Options) -> Result<(), CheckError> {
-    silence();
+    watch_panics();
     let _printing = printing(false);
     let mut subject = run::<E, _>("types", || Subject::<E>::new(options))?;
     run::<E, _>("steps", || subject.steps())?;

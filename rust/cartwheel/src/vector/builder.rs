@@ -195,9 +195,6 @@ impl<E: Env> Builder<E> {
             let what = "ignored terminations and staggered resets need max_episode_steps";
             return Err(VectorError::refused(what.to_owned()));
         }
-        if !self.prints_panics {
-            crate::table::silence();
-        }
         let kind = kind(self.options, self.prints_panics)?;
         let leaves: Arc<[_]> = kind.spaces().observation.leaves().into();
         let batch_size = self.batch_size.unwrap_or(self.rows);
