@@ -6,6 +6,7 @@ Sphinx's own. The Markdown is also read on Git hosts, so its links are those of 
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,16 +16,32 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
+import native_stub
+
+native_stub.install()
+
+ROOT = Path(__file__).parents[1]
+
+
+def setting(file: str, name: str) -> str:
+    """A value of a TOML file of the repository, such as `version`; empty where it has none."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    found = re.search(rf'^{name} = "([^"]*)"$', text, re.MULTILINE)
+    return found[1] if found else ""
+
+
 project = "cartwheel"
 author = "cartwheel developers"
 copyright = author
-html_title = project
+release = version = setting("Cargo.toml", "version")
+html_title = f"{project} {version}"
 
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "sphinx_design",
     "checked_html",
     "cross_references",
     "public_names",
@@ -34,7 +51,7 @@ exclude_patterns = ["_build"]
 root_doc = "index"
 
 myst_heading_anchors = 3  # as on Git hosts: [text](page.md#a-heading)
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["attrs_inline", "colon_fence"]
 
 napoleon_attr_annotations = False  # the text of an attribute names its dtype
 autodoc_member_order = "bysource"
@@ -62,7 +79,15 @@ nb_execution_show_tb = True
 nb_merge_streams = True
 
 html_theme = "furo"
-html_theme_options = {"navigation_with_keys": True}
+html_theme_options = {
+    "light_logo": "logo_light.svg",
+    "dark_logo": "logo_dark.svg",
+    "navigation_with_keys": True,
+    # Links to the source of each page, if `[project.urls]` of pyproject.toml names `Repository`.
+    "source_repository": setting("pyproject.toml", "Repository"),
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False

@@ -1,11 +1,13 @@
-"""Draws the diagrams of the pages: timelines of autoreset modes and of orders, and one step.
+"""Draws the pictures of the pages: timelines of autoreset modes and of orders, one step, speed.
 
 ``python docs/pictures/draw.py`` writes them next to it. Boxes carry white text on colors, and
-other text has a gray that is readable on white and on black, so one file serves both themes.
+other text has a gray that is readable on white and on black, so one file serves both themes. The
+bars of the first page are two files, one for each theme; their numbers are in ``figures.json``.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TypeAlias
@@ -199,9 +201,57 @@ def play(groups: list[list[int]] | None) -> tuple[Spans, list[Spans]]:
     return calls, lanes
 
 
+#: Groups of bars: their heading, and for each bar its label and its figure; 1 is the yardstick.
+SPEEDS = (
+    (
+        "Steps per second, 32 × CartPole-v1 in Python",
+        (
+            ("cartwheel", "process_async_32"),
+            ("SyncVectorEnv", "sync_async_32"),
+            ("AsyncVectorEnv", None),
+        ),
+    ),
+    (
+        "Steps per second, 1,024 × CartPole-v1, native",
+        (
+            ("cartwheel", "native_envpool_1024"),
+            ("Gymnasium (NumPy)", "numpy_envpool_1024"),
+            ("EnvPool", None),
+        ),
+    ),
+)
+#: Colors of text, of cartwheel and of the others, by theme.
+THEMES = {"light": ("#1f2328", "#0f7c86", "#b4bbc3"), "dark": ("#e6edf3", "#3fb6bf", "#59626c")}
+
+
+def speeds(theme: str) -> str:
+    """Bars of steps per second, relative to the slowest of each group."""
+    ink, own, other = THEMES[theme]
+    left, full, pitch, height = 176, 440, 34, 24
+    figures = json.loads((Path(__file__).parents[1] / "figures.json").read_text("utf-8"))["figures"]
+    title = "Steps per second: cartwheel, Gymnasium and EnvPool"
+    drawing = Drawing(700, 8 * pitch + 14, title)
+    y = 6
+    for heading, bars in SPEEDS:
+        drawing.text(left, y + 20, f'<tspan font-weight="600">{heading}</tspan>', ink, "start")
+        y += pitch
+        values = [figures[name]["value"] if name else 1.0 for _, name in bars]
+        for (label, _), value in zip(bars, values, strict=True):
+            color = own if label == "cartwheel" else other
+            width = full * value / max(values)
+            drawing.text(left - 12, y + 18, label, ink, "end")
+            drawing.box(left, y, width, height, color)
+            words = f"{value:.0f} ×" if value >= 10 or value == 1 else f"{value:.1f} ×"
+            drawing.text(left + width + 10, y + 18, words, ink, "start")
+            y += pitch
+        y += 10
+    return drawing.svg()
+
+
 def drawings() -> dict[str, str]:
     """The text of each file, by its name."""
     files = {f"autoreset_{mode}.svg": timeline(mode) for mode in TIMELINES}
+    files |= {f"speed_{theme}.svg": speeds(theme) for theme in THEMES}
     return {**files, "one_step.svg": step(), "orders.svg": orders()}
 
 

@@ -1,0 +1,61 @@
+"""Measures every figure of the pages on this machine, and writes them: `make figures`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.figures.pages import ROOT, SOURCE, fill, load, pages, save
+from cartwheel.bench.command import positive
+
+MAX_LOAD = 0.5
+"""Of the last minute: a machine that does anything else measures that, too."""
+
+
+def main(arguments: list[str]) -> None:
+    """Measures, writes the figures, fills the pages and draws the chart."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.figures", description=__doc__)
+    parser.add_argument("--fill", action="store_true", help="only fill the pages, from the file")
+    parser.add_argument("--unquiet", action="store_true", help="measure in spite of other load")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write there, and fill nothing")
+    parser.add_argument("--seconds", type=positive(float), default=2.0, help="for each contender")
+    parser.add_argument("--rounds", type=positive(int), default=5, help="slices of these seconds")
+    options = parser.parse_args(arguments)
+    if not options.fill:
+        load_1min = os.getloadavg()[0]
+        if load_1min > MAX_LOAD and not options.unquiet:
+            sys.exit(
+                f"this machine is not idle: its load is {load_1min:.2f}, and figures need at most "
+                f"{MAX_LOAD}. Wait until nothing else runs, or try with --unquiet --json FILE"
+            )
+        measure_into(options.json or SOURCE, options.seconds, options.rounds)
+    if options.json is None:
+        source = load()
+        for page in pages():
+            page.write_text(fill(page.read_text(encoding="utf-8"), *source), encoding="utf-8")
+        subprocess.run([sys.executable, str(ROOT / "docs/pictures/draw.py")], check=True)
+
+
+def measure_into(source: Path, seconds: float, rounds: int) -> None:
+    """Measures everything, and writes the file."""
+    # Only here: to fill pages needs neither environments nor EnvPool.
+    from benchmarks.figures.measures import measure
+    from cartwheel.bench.envpool import load_package
+    from cartwheel.bench.machine import machine
+
+    facts = {
+        "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
+        **machine(),
+        "envpool": load_package("envpool").__version__,
+    }
+    figures = measure(seconds=seconds, rounds=rounds, progress=lambda line: print(line, flush=True))
+    save(facts, figures, source)
+    print(f"==> {source}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

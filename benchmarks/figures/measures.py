@@ -1,0 +1,170 @@
+"""Everything that the pages give a figure for, measured in one sitting.
+
+A ratio is that of the rates of two contenders in a race, in alternating rounds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import statistics
+from typing import TYPE_CHECKING
+
+import gymnasium as gym
+
+from benchmarks.figures.lifetime import CLASSES, Lifetime, lifetime
+from benchmarks.figures.pages import Figure
+from benchmarks.harness.claim import no_env
+from benchmarks.harness.workloads import rounds_of
+from benchmarks.native import cartpole as native
+from benchmarks.native import uneven_steps
+from benchmarks.native.envpool_interface import HALVES, WHOLE
+from benchmarks.process.cartpole import INLINE, PROCESS
+from benchmarks.process.image_observations import Still
+from benchmarks.process.millisecond_steps import Busy
+from benchmarks.process.scalar_infos import Talkative
+from cartwheel.bench.contenders import ASYNC, CEILING, SYNC, cartwheel_native, native_ceiling
+from cartwheel.bench.envpool import load_package
+from cartwheel.bench.race import race
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cartwheel._internal.arguments import EnvFn
+    from cartwheel.bench.contenders import Contender
+
+LIFETIME_ENVS, LIFETIMES = 512, 3
+"""Environments of a lifetime, and how many lifetimes of each class are measured."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ratio:
+    """One contender against another.
+
+    Attributes:
+        name: Of its figures; the number of environments is appended.
+        work: What is stepped, and how.
+        contender: The faster one, mostly.
+        against: The other one.
+        rival: What the page calls ``against``.
+    """
+
+    name: str
+    work: str
+    contender: Contender
+    against: Contender
+    rival: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Race:
+    """Ratios that are measured together, with one number of environments."""
+
+    num_envs: int
+    ratios: list[Ratio]
+    env_fn: EnvFn = no_env
+
+
+def races() -> Iterator[Race]:
+    """All races, in the order of the table."""
+    cartpole = functools.partial(gym.make, "CartPole-v1")
+    python, one_ms = "CartPole-v1 in Python", "1 ms of computation a step"
+    infos, images = "ten scalar infos a step", "84×84×4 `uint8` observations"
+    to_async = Ratio("process_async", python, PROCESS, ASYNC, "AsyncVectorEnv")
+    to_sync = Ratio("process_sync", python, PROCESS, SYNC, "SyncVectorEnv")
+    inline = Ratio("inline_sync", f"{python}, `inline`", INLINE, SYNC, "SyncVectorEnv")
+    ideal = Ratio("process_ideal", python, PROCESS, CEILING, "the ceiling: bare loops on all cores")
+    sync_async = Ratio("sync_async", f"{python}, SyncVectorEnv", SYNC, ASYNC, "AsyncVectorEnv")
+    yield Race(1, [inline], cartpole)
+    yield Race(8, [to_async, to_sync, inline], cartpole)
+    yield Race(32, [to_async, to_sync, sync_async, ideal], cartpole)
+    yield Race(128, [to_sync, ideal], cartpole)
+    busy = Ratio("busy_ideal", one_ms, PROCESS, CEILING, "the ideal: every core busy")
+    yield Race(16, [busy], functools.partial(Busy, rounds_of(1e-3)))
+    talking = [
+        Ratio("infos_async", infos, PROCESS, ASYNC, "AsyncVectorEnv"),
+        Ratio("infos_sync", f"{infos}, `inline`", INLINE, SYNC, "SyncVectorEnv"),
+    ]
+    yield Race(32, talking, Talkative)
+    frames = Ratio("images_async", images, PROCESS, ASYNC, "AsyncVectorEnv")
+    yield Race(32, [frames], Still)
+    yield Race(256, [frames], Still)
+    yield from native_races()
+
+
+def native_races() -> Iterator[Race]:
+    """Those of environments in Rust and C++."""
+    assert native.NUMPY is not None  # its module has asserted that
+    version = load_package("envpool").__version__
+    work, pool, numpy = "CartPole-v1, native", f"EnvPool {version}", "Gymnasium's NumPy CartPole"
+    envpool = Ratio("native_envpool", work, native.NATIVE, native.ENVPOOL, pool)
+    to_numpy = Ratio("native_numpy", work, native.NATIVE, native.NUMPY, numpy)
+    between = Ratio("numpy_envpool", f"CartPole-v1, {numpy}", native.NUMPY, native.ENVPOOL, pool)
+    by_rows = Ratio("native_rows", work, native.NATIVE, native.BY_ROWS, "Rust loops, row by row")
+    blocks = Ratio("native_blocks", work, native.NATIVE, native.IN_BLOCKS, "Rust loops, in blocks")
+    yield Race(1, [envpool])
+    yield Race(64, [envpool])
+    yield Race(1024, [envpool, to_numpy, between])
+    yield Race(4096, [envpool, to_numpy, by_rows, blocks])
+    interface = Ratio("interface", f"{work}, `cartwheel.envpool`", *WHOLE, pool)
+    halves = Ratio("halves", f"{work}, `cartwheel.envpool`, batches of half", *HALVES, pool)
+    yield Race(1, [interface])
+    yield Race(64, [interface, halves])
+    yield Race(1024, [interface, halves])
+    rounds = uneven_steps.rounds_of(1e-3)
+    own = cartwheel_native("Null-v0", work=rounds, work_spread=uneven_steps.SPREAD)
+    ideal = native_ceiling("Null-v0", work=rounds, work_spread=uneven_steps.SPREAD)
+    uneven = Ratio("uneven_ideal", "1 ms ± 50 % of work a step, native", own, ideal, "the ideal")
+    yield Race(16, [uneven])
+    yield Race(64, [uneven])
+
+
+def run(entry: Race, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figure]]:
+    """The figures of one race, by their names."""
+    pairs = [each for ratio in entry.ratios for each in (ratio.contender, ratio.against)]
+    contenders = list(dict.fromkeys(pairs))
+    measured = race(entry.env_fn, entry.num_envs, contenders, seconds=seconds, rounds=rounds)
+    for ratio in entry.ratios:
+        rates = (measured.rates[each.name] for each in (ratio.contender, ratio.against))
+        ratios = [rate / other for rate, other in zip(*rates, strict=True)]
+        name = f"{ratio.name}_{entry.num_envs}"
+        yield name, figure(ratios, "×", ratio.work, entry.num_envs, ratio.rival)
+
+
+def lifetimes() -> Iterator[tuple[str, Figure]]:
+    """The figures of making, stepping and closing many environments, classes in turn."""
+    found: dict[str, list[Lifetime]] = {name: [] for name in CLASSES}
+    for _ in range(LIFETIMES):
+        for name, runs in found.items():
+            runs.append(lifetime(name, LIFETIME_ENVS))
+    for name, runs in found.items():
+        for field in dataclasses.fields(Lifetime):
+            what, _, unit = field.name.partition("_")
+            numbers = [getattr(each, field.name) for each in runs]
+            key = f"{name}_{what}_{LIFETIME_ENVS}"
+            work = f"CartPole-v1, {name}: {what}"
+            yield key, figure(numbers, unit.replace("mib", "MiB"), work, LIFETIME_ENVS)
+
+
+def figure(numbers: list[float], unit: str, work: str, num_envs: int, against: str = "") -> Figure:
+    """The median and the spread of the values of all rounds, to three digits."""
+    ends = (statistics.median(numbers), min(numbers), max(numbers))
+    value, low, high = (float(f"{number:.3g}") for number in ends)
+    return Figure(value, low, high, unit, work, num_envs, against)
+
+
+def measure(*, seconds: float, rounds: int, progress: Callable[[str], None]) -> dict[str, Figure]:
+    """Measures everything; some minutes.
+
+    Args:
+        seconds: Time of each contender in a race, all rounds together.
+        rounds: In how many slices.
+        progress: Called with the name and text of each figure when it is known.
+    """
+    found: dict[str, Figure] = {}
+    steps = (run(entry, seconds=seconds, rounds=rounds) for entry in races())
+    for figures in (*steps, lifetimes()):
+        for name, each in figures:
+            found[name] = each
+            progress(f"{name:24} {each.text} {each.unit} ({each.spread})")
+    return found
