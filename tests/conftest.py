@@ -30,6 +30,7 @@ with warnings.catch_warnings():
 
 import cartwheel
 import tests.support.taxi  # noqa: F401 - registers `Taxi-v4` where Gymnasium does not
+from tests.support import repetitions
 from tests.support.coverings import covering
 from tests.support.environments import scalar_puppets, transcripts
 from tests.support.executors import (
@@ -69,8 +70,13 @@ def pytest_addoption(parser):
     parser.addoption(
         "--full",
         action="store_true",
-        help="every combination of parameters, and slow tests; without it, every value once",
+        help="every combination of parameters, slow tests, and more repetitions of random trials; "
+        "without it, every value once",
     )
+
+
+def pytest_configure(config):
+    repetitions.full = config.getoption("full")
 
 
 @pytest.hookimpl(trylast=True)  # after tests were chosen by `-m` and `-k`

@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 import cartwheel
 from tests.support.interrupts import ANY_MOMENT
 from tests.support.ledger import RAISE
+from tests.support.repetitions import times
 from tools.soak import MODES, Session
 
 pytestmark = ANY_MOMENT
@@ -354,7 +355,11 @@ class Calls(RuleBasedStateMachine):
 
 
 # Not shrunk: that would exceed the time limit of a test, which would then hide the failure.
-Calls.TestCase.settings = settings(max_examples=16, stateful_step_count=80, phases=[Phase.generate])
+Calls.TestCase.settings = settings(
+    max_examples=times(5, with_full=16),
+    stateful_step_count=times(50, with_full=80),
+    phases=[Phase.generate],
+)
 # Ctrl-C may come inside `socket.socketpair`, which then leaves a socket to the garbage collector.
 TestAnySequenceOfCalls = pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"

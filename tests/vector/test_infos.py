@@ -18,6 +18,7 @@ from tests.support.environments import BufferReusingEnv, PuppetEnv, scalar_puppe
 from tests.support.executors import EXECUTORS
 from tests.support.oracle import batched, outcome
 from tests.support.processes import resident_kib
+from tests.support.repetitions import times
 
 OBS = np.float32(0)
 ABSENT: dict[str, Any] = {}
@@ -269,7 +270,7 @@ INFOS = st.dictionaries(KEYS, VALUES, max_size=4)
 def test_any_infos_are_batched_as_in_gymnasium(executor):
     envs = executor(scalar_puppets(3))
 
-    @settings(max_examples=160)
+    @settings(max_examples=times(30, with_full=160))
     @given(rows=st.lists(INFOS, min_size=3, max_size=3))
     @example([{"a": 1}, {"_a": {"b": 1}}, {"a": 2}])
     @example([{"a": {"_b": 1, "b": 2}}, {"a": {"b": None}}, {}])
@@ -301,7 +302,7 @@ def test_infos_of_one_kind_in_all_rows_are_batched_as_in_gymnasium(executor):
         ]
     )
 
-    @settings(max_examples=100)
+    @settings(max_examples=times(20, with_full=100))
     @given(
         columns=st.dictionaries(st.text(max_size=3), alike, max_size=5),
         present=st.lists(st.booleans(), min_size=3, max_size=3),

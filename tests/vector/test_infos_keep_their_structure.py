@@ -21,6 +21,7 @@ from tests.support.cases import SHORT
 from tests.support.comparison import assert_identical
 from tests.support.executors import EXECUTORS
 from tests.support.oracle import MODE, S, outcome
+from tests.support.repetitions import times
 from tests.vector.test_infos import INFOS
 
 NUM_ENVS = 3
@@ -60,7 +61,7 @@ def test_infos_of_same_step_are_those_of_the_oracle_whichever_rows_end(executor)
     envs = executor([ScriptedEnv] * NUM_ENVS, autoreset_mode=S)
     oracle = SyncVectorEnv([ScriptedEnv] * NUM_ENVS, autoreset_mode=S)
 
-    @settings(max_examples=60)
+    @settings(max_examples=times(12, with_full=60))
     @given(scripts=st.lists(SCRIPT, min_size=NUM_ENVS, max_size=NUM_ENVS))
     def check(scripts):
         for vector in (envs, oracle):

@@ -18,6 +18,7 @@ from tests.support.environments import TranscriptEnv
 from tests.support.executors import EXECUTORS, NATIVE
 from tests.support.in_parts import PATIENCE_S
 from tests.support.processes import resident_kib
+from tests.support.repetitions import times
 
 NUM_ENVS = 3
 
@@ -222,7 +223,7 @@ def test_kept_arrays_never_change_whatever_is_kept_and_dropped(build_any, whole)
     receive_all(envs)
     most = 6 + (1 if whole else 3)  # slabs that may be kept, are being filled, or are being copied
 
-    @settings(max_examples=25)
+    @settings(max_examples=times(6, with_full=25))
     @given(OPERATIONS)
     def check(operations):
         keeper, third = Keeper(), envs.num_envs // 3
