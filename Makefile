@@ -24,6 +24,7 @@ layer = $(1)/bin/python -c 'import site, sys; from pathlib import Path; \
 	below = Path(sys.argv[1]).glob("lib/python*/site-packages"); \
 	layer = "".join(f"import site; site.addsitedir({str(folder)!r})\n" for folder in below); \
 	Path(site.getsitepackages()[0], "below.pth").write_text(layer)' "$(CURDIR)/$(2)"
+SPHINX := $(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 # $(call targets,FILES): the documented targets of makefiles.
 targets = @sed -n 's/^\([a-z-]*\):.*\#\# /\1\t/p' $(1) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -32,7 +33,7 @@ targets = @sed -n 's/^\([a-z-]*\):.*\#\# /\1\t/p' $(1) | while IFS="$$(printf '\
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help help-all setup build demo test test-rust parity lint fmt docs docs-serve bench compare wheel
+.PHONY: help help-all setup build demo test test-rust parity lint fmt docs docs-rust docs-serve site linkcheck bench compare wheel
 
 include tests/Makefile benchmarks/Makefile release/Makefile
 
@@ -103,12 +104,26 @@ fmt: build ## format the code and apply safe fixes
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-docs: build $(DOCS_VENV)/.installed ## build the site of docs/ in docs/_build/html: runs its tutorials, checks its links; warnings are errors
-	@$(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build/html
+docs: docs-rust $(DOCS_VENV)/.installed ## build the site in docs/_build/html, without the output of its tutorials: checks links and names; warnings are errors
+	@$(SPHINX) -D nb_execution_mode=off docs docs/_build/html
+	@echo '==> docs/_build/html/index.html'
+
+site: build docs-rust $(DOCS_VENV)/.installed ## build the site as it is published: runs its tutorials, too
+	@$(call layer,$(DOCS_VENV),$(VENV))
+	@$(SPHINX) docs docs/_build/html
 	@echo '==> docs/_build/html/index.html'
 
 docs-serve: docs ## build the site and show it on http://127.0.0.1:8000
 	@$(DOCS_VENV)/bin/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+linkcheck: docs-rust $(DOCS_VENV)/.installed ## ask for every page of another host that the documentation links to
+	@$(SPHINX) -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
+
+# The reference of the crates for authors, which the site contains.
+docs-rust:
+	@echo '==> cargo doc'
+	@RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --quiet --target-dir target/site -p cartwheel -p cartwheel-core -p cartwheel-abi
+	@rm -rf docs/_build/extra && mkdir -p docs/_build/extra && cp -r target/site/doc docs/_build/extra/rust
 
 bench: build ## measure every claim of benchmarks/, then draw the chart of this machine
 	@for claim in $(patsubst %.py,%,$(wildcard $(addprefix benchmarks/,process/*.py native/*.py rollouts/*.py wrappers/*.py))); do \
@@ -127,7 +142,7 @@ wheel: $(RELEASE_VENV)/.installed ## build the release wheel of this machine int
 
 # Stamp files: a step that is done is not repeated.
 
-# The tools that build the site. The layer comes first, so that what $(VENV) has is not installed again.
+# The tools that build the site. The layer comes first, so that what $(VENV) has, if there is one, is not installed again.
 $(DOCS_VENV)/.installed: docs/requirements.txt constraints.txt
 	@echo '==> virtual environment in $(DOCS_VENV)'
 	@test -x $(DOCS_VENV)/bin/pip || $(PYTHON) -m venv $(DOCS_VENV)

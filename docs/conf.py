@@ -72,11 +72,15 @@ autodoc_mock_imports = [
 ]
 
 nitpicky = True
-nb_execution_mode = "force"
+nb_execution_mode = "force"  # `make docs` turns it off, `make site` does not
 nb_execution_raise_on_error = True
 nb_execution_timeout = 240
 nb_execution_show_tb = True
 nb_merge_streams = True
+
+linkcheck_timeout = 30
+linkcheck_retries = 3
+linkcheck_anchors = False  # pages that scripts build have none
 
 html_theme = "furo"
 html_theme_options = {
@@ -90,6 +94,8 @@ html_theme_options = {
 }
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+if (ROOT / "docs/_build/extra").exists():  # the reference of the crates, by `make docs-rust`
+    html_extra_path = ["_build/extra"]
 html_copy_source = False
 html_show_sphinx = False
 pygments_style = "friendly"

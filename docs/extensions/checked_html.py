@@ -51,8 +51,9 @@ class Page(HTMLParser):
 
 
 def faults(folder: Path) -> list[tuple[Path, str]]:
-    """The faults of a folder of pages: page and fault."""
-    pages = {path: Page(path) for path in sorted(folder.rglob("*.html"))}
+    """The faults of a folder of pages: page and fault. The pages of `cargo doc` are its own."""
+    paths = [path for path in folder.rglob("*.html") if folder / "rust" not in path.parents]
+    pages = {path: Page(path) for path in sorted(paths)}
     found = []
     for path, page in pages.items():
         for link in sorted(page.links | page.loads):

@@ -157,7 +157,7 @@ def test_the_pictures_are_those_that_their_script_draws(tmp_path):
 
 
 def test_no_code_of_a_page_is_left_out():
-    """Python runs here, the cells of tutorials in `make docs`; the others are not Python."""
+    """Python runs here, the cells of tutorials in `make site`; the others are not Python."""
     others = {"c", "diff", "rust", "sh", "text", "toml", "{eval-rst}", "{include}"}
     others |= {"{literalinclude}", "{toctree}"}
     cells = {page for page in PAGES if "{code-cell}" in page.read_text(encoding="utf-8")}

@@ -142,7 +142,7 @@
 //! | rendering | [`Env::RENDER`], [`Frame`] |
 //! | failures | [`Failure`] from `reset` and `step`: the row's error; others go on |
 //! | vector instructions | [`Env::step_block`], [`Block`] |
-//! | tests | [`testing::check_env`](crate::testing::check_env) plays it in every way and names what is wrong |
+//! | tests | [`testing::check_env`] plays it in every way and names what is wrong |
 //! | a library for Python | [`plugin!`], with the feature `python` |
 //!
 //! # From Python
