@@ -7,7 +7,7 @@ mod broken;
 #[path = "vector/walk.rs"]
 mod walk;
 
-use broken::{Broken, Defect, Options, Wide};
+use broken::{Broken, Defect, Described, Options, Sizes, Wide};
 use cartwheel::testing::{CHECKS, check_env};
 use walk::Walk;
 
@@ -25,7 +25,10 @@ const FOUND: &[(Defect, &str, &str)] = &[
     (Defect::Panics, "steps", "it panicked: no luck"),
     (Defect::OwnRandomness, "same_seed", "observation.position differs in event 0"),
     (Defect::IgnoresSeed, "other_seeds", "8 seeds give the same life"),
-    (Defect::LeavesByte, "observe", "byte 4 of observation.pixels is not written (before step 0)"),
+    (Defect::LeavesLeaf, "observe", "observation.pixels is never written"),
+    (Defect::LeavesElement, "observe", "element 4 of observation.pixels is never written"),
+    (Defect::LeavesSometimes, "observe", "is not always written: not after 5 steps"),
+    (Defect::LeavesAtFirst, "observe", "is not always written: not before the first reset"),
     (Defect::ObserveDraws, "reads", "a second `observe` differs"),
     (Defect::InfoChanges, "reads", "`observe` or `info` changed the state"),
     (Defect::InfoTwice, "steps", "the info cannot be read"),
@@ -56,7 +59,23 @@ fn every_defect_is_found_by_its_check() {
         assert!(lines[0].contains("Broken fails the check") && lines.len() == 2, "{error}");
     }
     let names: Vec<_> = FOUND.iter().map(|(_, check, _)| *check).collect();
-    assert!(CHECKS.iter().all(|check| names.contains(check)), "each check has a defect");
+    let has_defect = |check: &str| names.contains(&check) || check == "options";
+    assert!(CHECKS.iter().all(|check| has_defect(check)), "each check has a defect");
+}
+
+#[test]
+fn options_without_a_description_and_descriptions_without_an_option_are_found() {
+    check_env::<Described<0>>(Sizes::default()).unwrap();
+    for (found, part) in [
+        (check_env::<Described<1>>(Sizes::default()), "does not have `columns`"),
+        (check_env::<Described<2>>(Sizes::default()), "has no text for `columns`"),
+        (check_env::<Described<3>>(Sizes::default()), "has `depth`, which is not an option"),
+        (check_env::<Described<4>>(Sizes::default()), "refused: `rows` must be a whole number"),
+    ] {
+        let error = found.unwrap_err();
+        assert_eq!(error.check, "options", "{error}");
+        assert!(error.finding.contains(part), "{error}");
+    }
 }
 
 #[test]

@@ -84,7 +84,7 @@ pub trait Env: Sized + Send + 'static {
 
     /// Documentation of the keywords, for listings such as `python -m cartwheel envs`:
     /// `Options::describe()` of a struct made by [`options!`](crate::options). Keywords without an
-    /// entry are listed by name.
+    /// entry are listed by name; [`check_env`](crate::testing::check_env) asks for one each.
     #[must_use]
     fn describe_options() -> Vec<OptionDoc> {
         Vec::new()

@@ -38,6 +38,7 @@
 mod blocks;
 mod error;
 mod life;
+mod options;
 mod single;
 mod subject;
 mod values;
@@ -58,6 +59,7 @@ const STEPS: usize = 64;
 /// The names of the checks, in their order.
 pub const CHECKS: &[&str] = &[
     "types",
+    "options",
     "steps",
     "spaces",
     "same_seed",
@@ -79,12 +81,14 @@ pub const CHECKS: &[&str] = &[
 /// Each check plays lives of 64 steps with random actions, and compares them bit for bit:
 ///
 /// * `types`: the types fit the spaces, and the options are valid.
+/// * `options`: keywords and options of a reset have descriptions, and valid defaults.
 /// * `steps`: resets succeed, and so do steps with actions of the space.
 /// * `spaces`: observations lie in their spaces, rewards are finite.
 /// * `same_seed`, `other_seeds`: the same seed gives the same life; other seeds give others, if
 ///   anything is random: if a second episode with the same actions differs from the first.
 /// * `reads`: `observe` and `info` change nothing.
-/// * `observe`: every byte is written, seen with two fill patterns, also before the first reset.
+/// * `observe`: every element is always written, also before the first reset. Memory is filled with
+///   two patterns in turn, so that an element that is never or not always written shows.
 /// * `infos`: every value can be read, and a key has one type.
 /// * `blocks`: `step_block` equals `step` to the last bit, and leaves rows alone that do not run.
 /// * `states`: rows go on alike from a saved state, in another environment too.
@@ -104,6 +108,7 @@ pub fn check_env<E: Env>(options: E::Options) -> Result<(), CheckError> {
     watch_panics();
     let _printing = printing(false);
     let mut subject = run::<E, _>("types", || Subject::<E>::new(options))?;
+    run::<E, _>("options", options::described::<E>)?;
     run::<E, _>("steps", || subject.steps())?;
     run::<E, _>("spaces", || single::spaces(&subject))?;
     run::<E, _>("same_seed", || single::same_seed(&subject))?;

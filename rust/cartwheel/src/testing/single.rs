@@ -75,23 +75,35 @@ pub(super) fn other_seeds<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
     )
 }
 
-/// `observe` writes every byte, also before the first reset.
+/// `observe` writes every element, also before the first reset.
 pub(super) fn observe<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
-    let actions = subject.actions(1);
-    let mut single = Single::new(subject, 1)?;
+    const REMEDY: &str = "`observe` must write every element, zeros too: the memory holds an older \
+         observation. Begin with `fill(0)` where some elements are not set.";
+    let (actions, mut single) = (subject.actions(1), Single::new(subject, 1)?);
+    let mut unwritten = Vec::new(); // for each moment, of each byte
     for at in 0..STEPS {
         let (one, other) = (single.observed(0x00), single.observed(0xa5));
-        for (name, bytes) in &subject.names {
-            if let Some(byte) = bytes.clone().find(|&byte| one[byte] != other[byte]) {
-                let byte = byte - bytes.start;
-                return fail(
-                    format!("byte {byte} of {name} is not written (before step {at})"),
-                    "`observe` must write every element, zeros too: the memory holds an older \
-                     observation. Begin with `fill(0)` where some elements are not set.",
-                );
-            }
-        }
+        unwritten.push(one.iter().zip(&other).map(|(one, other)| one != other).collect::<Vec<_>>());
         single.live(&actions, at..at + 1)?;
+    }
+    let first = |byte: usize| unwritten.iter().position(|bytes| bytes[byte]);
+    let never = |byte: usize| unwritten.iter().all(|bytes| bytes[byte]);
+    let leaves = subject.spaces.observation.leaves();
+    for (leaf, (name, bytes)) in leaves.iter().zip(&subject.names) {
+        let Some(byte) = bytes.clone().find(|&byte| first(byte).is_some()) else { continue };
+        if bytes.clone().all(never) {
+            return fail(format!("{name} is never written"), REMEDY);
+        }
+        let element = (byte - bytes.start) / leaf.dtype.size();
+        if never(byte) {
+            return fail(format!("element {element} of {name} is never written"), REMEDY);
+        }
+        let moment = match first(byte).unwrap_or_default() {
+            0 => "before the first reset".to_owned(),
+            steps => format!("after {steps} steps"),
+        };
+        let seen = format!("element {element} of {name} is not always written: not {moment}");
+        return fail(seen, REMEDY);
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use cartwheel::{
-    BlockOf, Bounds, Buffer, DType, Env, Error, Failure, InfoValue, InfoWriter, NoOptions, Rng,
-    Shared, Space, Spaces, Transition,
+    BlockOf, Bounds, Buffer, DType, Env, Error, Failure, InfoValue, InfoWriter, NoOptions,
+    OptionDoc, Rng, Shared, Space, Spaces, Transition,
 };
 
 /// What is wrong.
@@ -22,7 +22,10 @@ pub(crate) enum Defect {
     Panics,
     OwnRandomness,
     IgnoresSeed,
-    LeavesByte,
+    LeavesLeaf,
+    LeavesElement,
+    LeavesSometimes,
+    LeavesAtFirst,
     ObserveDraws,
     InfoChanges,
     InfoTwice,
@@ -125,6 +128,11 @@ impl Env for Broken {
     type Observation = Sight;
     type Info = Report;
     type Shared = Counter;
+
+    fn describe_options() -> Vec<OptionDoc> {
+        let (default, text) = (Some("\"None\"".to_owned()), "What is wrong.".to_owned());
+        vec![OptionDoc { name: "defect", default, text }]
+    }
 
     fn spaces(options: &Options, _: &Counter) -> Spaces {
         let pixels = Space::integer_box(DType::U8, &[6], 0, 200);
@@ -245,8 +253,18 @@ impl Env for Broken {
     }
 
     fn observe(&self, sight: SightMut<'_>) {
+        if self.defect == Defect::LeavesLeaf {
+            sight.position[0] = self.position;
+            return;
+        }
         sight.pixels[..4].fill(self.steps.to_le_bytes()[0]);
-        if self.defect != Defect::LeavesByte {
+        let leaves = match self.defect {
+            Defect::LeavesElement => true,
+            Defect::LeavesSometimes => self.steps == 5,
+            Defect::LeavesAtFirst => self.episodes == 0,
+            _ => false,
+        };
+        if !leaves {
             sight.pixels[4] = 0;
         }
         sight.pixels[5] = 1;
@@ -353,6 +371,62 @@ impl Env for Wide {
         *numbers = [self.0 % 2, self.0 % 3];
         *huge = u64::MAX - self.0.unsigned_abs();
         *flag = self.0 % 5 == 0;
+    }
+
+    fn info(&self) {}
+}
+
+cartwheel::options! {
+    /// Options with a description each.
+    pub(crate) struct Sizes {
+        /// Rows.
+        rows: usize = 3,
+        /// Columns.
+        columns: usize,
+    }
+}
+
+/// An environment that describes its options as `HOW` says.
+pub(crate) struct Described<const HOW: u8>;
+
+impl<const HOW: u8> Env for Described<HOW> {
+    type Options = Sizes;
+    type ResetOptions = NoOptions;
+    type Action = i64;
+    type Observation = i64;
+    type Info = ();
+    type Shared = ();
+
+    fn describe_options() -> Vec<OptionDoc> {
+        let mut docs = Sizes::describe();
+        match HOW {
+            0 => {}
+            1 => docs.truncate(1),
+            2 => docs[1].text.clear(),
+            3 => docs.push(OptionDoc { name: "depth", default: None, text: "Layers.".to_owned() }),
+            _ => docs[0].default = Some("-3".to_owned()),
+        }
+        docs
+    }
+
+    fn spaces(_: &Sizes, (): &()) -> Spaces {
+        Spaces { observation: Space::discrete(2), action: Space::discrete(2) }
+    }
+
+    fn new(_: &Sizes, _: &Arc<()>) -> Result<Self, Error> {
+        Ok(Self)
+    }
+
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn step(&mut self, _: i64, _: &mut Rng) -> Result<Transition, Failure> {
+        Ok(Transition { reward: 0.0, terminated: false, truncated: false })
+    }
+
+    fn observe(&self, observation: &mut i64) {
+        *observation = 1;
     }
 
     fn info(&self) {}
