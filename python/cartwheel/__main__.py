@@ -9,7 +9,7 @@ import select
 import sys
 
 import cartwheel
-from cartwheel._cli import envs
+from cartwheel._cli import envs, new
 from cartwheel.bench import command as bench
 
 DESCRIPTION = "cartwheel steps many reinforcement-learning environments at once."
@@ -44,6 +44,7 @@ def run() -> int:
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     bench.add_to(commands)
     envs.add_to(commands)
+    new.add_to(commands)
     arguments = parser.parse_args()
     if "run" not in arguments:
         parser.print_help()

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from cartwheel import __main__
+from cartwheel._cli import new
+
 ROOT = Path(__file__).parents[2]
 PAGE = re.DOTALL | re.MULTILINE
 CARTWHEEL = [sys.executable, "-m", "cartwheel"]
@@ -45,7 +48,7 @@ def test_the_version_is_that_of_the_package(option):
 def test_without_arguments_the_commands_are_listed():
     finished = run()
     assert finished.returncode == 0
-    for name in ("bench", "envs"):
+    for name in ("bench", "envs", "new"):
         assert f"\n    {name} " in finished.stdout
 
 
@@ -98,17 +101,21 @@ def test_a_closed_stderr_is_no_error():
     assert finished.returncode == 0
 
 
-def test_the_page_of_the_command_line_shows_what_the_commands_print():
+def test_the_page_of_the_command_line_shows_what_the_commands_print(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(new, "_CLONE", ROOT)
     page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     shown = re.findall(
         r"^```sh\npython -m cartwheel ([^\n]*)\n```\n\n```text\n(.*?)^```$", page, PAGE
     )
-    assert [command.split()[0] for command, _ in shown] == ["envs", "envs", "bench"]
-    for command, output in shown[:2]:
-        assert run(*command.split()).stdout == output
+    assert [command.split()[0] for command, _ in shown] == ["envs", "envs", "new", "bench"]
+    for command, output in shown[:3]:
+        monkeypatch.setattr(sys, "argv", ["cartwheel", *command.split()])
+        assert __main__.run() == 0
+        assert capsys.readouterr().out == output
 
 
-@pytest.mark.parametrize("command", ["bench", "envs"])
+@pytest.mark.parametrize("command", ["bench", "envs", "new"])
 def test_the_page_of_the_command_line_names_every_option(command):
     page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     options = set(re.findall(r"--[a-z-]+", run(command, "--help").stdout)) - {"--help"}

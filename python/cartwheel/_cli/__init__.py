@@ -1,1 +1,1 @@
-"""The native environments: their keywords, and what ``python -m cartwheel envs`` prints."""
+"""The commands ``envs`` and ``new`` of ``python -m cartwheel``."""

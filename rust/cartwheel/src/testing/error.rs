@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// The text has two lines: what was seen, with the type, the check, and field, row and step; and how
 /// to fix the environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckError {
     /// The type of the environment.
@@ -23,6 +23,13 @@ impl fmt::Display for CheckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { env, check, finding, remedy } = self;
         write!(f, "{env} fails the check {check:?}: {finding}.\n{remedy}")
+    }
+}
+
+impl fmt::Debug for CheckError {
+    /// The text: a test that returns the error, or unwraps it, shows it as it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

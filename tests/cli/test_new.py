@@ -1,0 +1,141 @@
+"""``python -m cartwheel new``: a crate that compiles, passes its tests, and has a valid name."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cartwheel._cli import new
+
+ROOT = Path(__file__).parents[2]
+NEW = [sys.executable, "-m", "cartwheel", "new"]
+FILES = {
+    ".gitignore",
+    "Cargo.toml",
+    "README.md",
+    "pyproject.toml",
+    "python/wind_walk/__init__.py",
+    "src/lib.rs",
+    "tests/check.rs",
+    "tests/test_wind_walk.py",
+}
+
+
+def write(*arguments, **keywords):
+    return subprocess.run(
+        [*NEW, *map(str, arguments)], check=False, capture_output=True, text=True, **keywords
+    )
+
+
+@pytest.fixture
+def crate(tmp_path):
+    """A new crate that uses this clone."""
+    done = write("code/wind-walk", "--path", ROOT, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    return tmp_path / "code/wind-walk"
+
+
+def test_every_file_has_the_names_of_the_new_crate(crate):
+    files = {str(file.relative_to(crate)): file for file in crate.rglob("*") if file.is_file()}
+    assert set(files) == FILES
+    for file in files.values():
+        assert not re.search(r"my.env|@source@", file.read_text("utf-8"), re.IGNORECASE), file
+    assert '"wind_walk/WindWalk-v0" => WindWalk' in files["src/lib.rs"].read_text("utf-8")
+
+
+@pytest.mark.timeout(600)
+def test_the_new_crate_is_formatted_and_passes_its_tests_and_the_lints(crate):
+    shutil.copy(ROOT / "Cargo.lock", crate)  # the versions that are on this machine
+    environment = {
+        **os.environ,
+        # What is compiled for this repository is used again.
+        "CARGO_TARGET_DIR": str(ROOT / "target"),
+        "CARGO_PROFILE_DEV_DEBUG": "line-tables-only",
+        "CARGO_PROFILE_DEV_OPT_LEVEL": "1",
+    }
+    for command in (
+        ["cargo", "fmt", "--check"],
+        ["cargo", "test", "--offline", "--quiet"],
+        ["cargo", "clippy", "--offline", "--quiet", "--", "-D", "warnings"],
+    ):
+        done = subprocess.run(
+            command, cwd=crate, env=environment, check=False, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+        if command[1] == "test":
+            assert "1 passed" in done.stdout
+
+
+def test_the_next_commands_are_printed_with_the_id(tmp_path):
+    done = write(tmp_path / "maze", "--path", ROOT / "rust/cartwheel")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"wrote {tmp_path}/maze: the environment maze/Maze-v0")
+    for command in ("cargo test", "maturin develop --release", "envs maze:maze/Maze-v0"):
+        assert command in done.stdout
+
+
+def test_without_a_source_the_clone_of_this_cartwheel_is_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(new, "_CLONE", ROOT)
+    new.write(tmp_path / "maze", new.path_source(None))
+    manifest = (tmp_path / "maze/Cargo.toml").read_text("utf-8")
+    assert manifest.count(f'path = "{ROOT}/rust/cartwheel"') == 2
+
+
+def test_a_repository_can_be_the_source(tmp_path):
+    done = write(tmp_path / "maze", "--git", "https://example.org/cartwheel", "--rev", "abc123")
+    assert done.returncode == 0
+    source = 'cartwheel = { git = "https://example.org/cartwheel", rev = "abc123", default-features'
+    assert source in (tmp_path / "maze/Cargo.toml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("My Env", "lowercase letters, .* did you mean 'my-env'"),
+        ("GridWorld", "did you mean 'grid-world'"),
+        ("2d-maze", "must begin with a letter .* did you mean 'd-maze'"),
+        ("maze--big", "did you mean 'maze-big'"),
+        ("é", "such as 'my-env'"),
+        ("a" * 65, "at most 64"),
+        ("match", "'match' has a meaning in Rust"),
+        ("test", "'test' has a meaning in Rust"),
+        ("lambda", "'lambda' has a meaning in Python"),
+        ("random", "'random' has a meaning in Python"),
+        ("numpy", "'numpy' is that of a package which the new one imports"),
+        ("cartwheel", "'cartwheel' is that of a package"),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_refused_and_nothing_is_written(tmp_path, name, text):
+    with pytest.raises(ValueError, match=text):
+        new.write(tmp_path / name, new.path_source(ROOT))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["there"], "'there' exists: name a new folder, or remove it first"),
+        (["Maze"], "did you mean 'maze'"),
+        (["maze", "--path", "there"], "--path 'there' has no rust/cartwheel: name a clone"),
+        (["maze", "--rev", "abc"], "--rev is the commit of --git URL, which is not given"),
+        (["maze", "--path", "a", "--git", "b"], "not allowed with argument --path"),
+        (["there/file/maze"], "Not a directory"),
+    ],
+)
+def test_wrong_arguments_end_with_status_2_and_nothing_is_written(tmp_path, arguments, text):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/file").touch()
+    done = write(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert text in done.stderr
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "there"]
+
+
+def test_a_cartwheel_that_is_not_in_a_clone_asks_for_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(new, "_CLONE", tmp_path)
+    with pytest.raises(ValueError, match=r"not published yet: name a clone with --path CLONE"):
+        new.path_source(None)
