@@ -46,6 +46,7 @@ extensions = [
     "cross_references",
     "public_names",
     "repository_links",
+    "signatures",
 ]
 exclude_patterns = ["_build"]
 root_doc = "index"

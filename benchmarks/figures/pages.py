@@ -85,9 +85,9 @@ def save(machine: Mapping[str, Any], figures: Mapping[str, Figure], source: Path
 
 def table(machine: Mapping[str, Any], figures: Iterable[Figure]) -> str:
     """All ratios, a line for each, and the machine, in Markdown."""
-    lines = ["| work | environments | against | ratio | rounds |", "|---|--:|---|--:|--:|"]
+    lines = ["| work | environments | ratio | rounds | against |", "|---|--:|--:|--:|---|"]
     lines += [
-        f"| {each.work} | {each.num_envs:,} | {each.against} | {each.text} | {each.spread} |"
+        f"| {each.work} | {each.num_envs:,} | {each.text} | {each.spread} | {each.against} |"
         for each in figures
         if each.unit == "×"
     ]

@@ -165,7 +165,7 @@ def orders() -> str:
         for line, spans in enumerate([calls, *lanes]):
             y = top + (line + 1) * pitch
             label = f"row {line - 1}" if line else "policy"
-            drawing.text(left - 12, y + 17, label, anchor="end")
+            drawing.text(left - 10, y + 17, label, anchor="end")
             color = (BLUE if line % 2 else GREEN) if line else PURPLE
             for begin, end, words in spans:
                 if begin < END:  # what is not over at the end is cut there
@@ -204,7 +204,7 @@ def play(groups: list[list[int]] | None) -> tuple[Spans, list[Spans]]:
 #: Groups of bars: their heading, and for each bar its label and its figure; 1 is the yardstick.
 SPEEDS = (
     (
-        "Steps per second, 32 × CartPole-v1 in Python",
+        "Steps per second: 32 × CartPole in Python",
         (
             ("cartwheel", "process_async_32"),
             ("SyncVectorEnv", "sync_async_32"),
@@ -212,7 +212,7 @@ SPEEDS = (
         ),
     ),
     (
-        "Steps per second, 1,024 × CartPole-v1, native",
+        "Steps per second: 1,024 × native CartPole",
         (
             ("cartwheel", "native_envpool_1024"),
             ("Gymnasium (NumPy)", "numpy_envpool_1024"),
@@ -227,22 +227,22 @@ THEMES = {"light": ("#1f2328", "#0f7c86", "#b4bbc3"), "dark": ("#e6edf3", "#3fb6
 def speeds(theme: str) -> str:
     """Bars of steps per second, relative to the slowest of each group."""
     ink, own, other = THEMES[theme]
-    left, full, pitch, height = 176, 440, 34, 24
+    left, full, pitch, height = 170, 280, 32, 22
     figures = json.loads((Path(__file__).parents[1] / "figures.json").read_text("utf-8"))["figures"]
     title = "Steps per second: cartwheel, Gymnasium and EnvPool"
-    drawing = Drawing(700, 8 * pitch + 14, title)
+    drawing = Drawing(520, 8 * pitch + 16, title)
     y = 6
     for heading, bars in SPEEDS:
-        drawing.text(left, y + 20, f'<tspan font-weight="600">{heading}</tspan>', ink, "start")
+        drawing.text(6, y + 20, f'<tspan font-weight="600">{heading}</tspan>', ink, "start")
         y += pitch
         values = [figures[name]["value"] if name else 1.0 for _, name in bars]
         for (label, _), value in zip(bars, values, strict=True):
             color = own if label == "cartwheel" else other
             width = full * value / max(values)
-            drawing.text(left - 12, y + 18, label, ink, "end")
+            drawing.text(left - 10, y + 17, label, ink, "end")
             drawing.box(left, y, width, height, color)
             words = f"{value:.0f} ×" if value >= 10 or value == 1 else f"{value:.1f} ×"
-            drawing.text(left + width + 10, y + 18, words, ink, "start")
+            drawing.text(left + width + 10, y + 17, words, ink, "start")
             y += pitch
         y += 10
     return drawing.svg()
