@@ -63,7 +63,7 @@ def overwrite(observations):
 
 @COPIES
 @ROWS
-@pytest.mark.filterwarnings("ignore:every slab is leased:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:too many batches are kept:RuntimeWarning")
 def test_kept_results_never_change(build_anywhere, env_fn, copy):
     for max_batches in (None, 2, 3):
         envs = build_anywhere(

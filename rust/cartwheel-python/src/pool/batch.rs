@@ -121,7 +121,7 @@ impl Batches {
                 ": there is no memory for more".to_owned()
             };
             let text = format!(
-                "every slab is leased: observations are copied from now on. Keep fewer batches{more}"
+                "too many batches are kept: observations are copied from now on. Keep fewer batches{more}"
             );
             let text = CString::new(text)?;
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 2)?;
