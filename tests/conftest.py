@@ -44,6 +44,7 @@ from tests.support.executors import (
 )
 from tests.support.gates import Gates
 from tests.support.processes import left_behind, residue
+from tests.support.programs import served
 from tests.support.ray_sessions import actors_left
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -192,6 +193,13 @@ def _collections_are_short():
     """Collections visit what a module's tests made; all that was there before takes 0.3 s."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def program_server():
+    """Forks the programs of tests that name it; with ``--full`` each program starts by itself."""
+    with contextlib.nullcontext() if repetitions.full else served():
+        yield
 
 
 @pytest.fixture(autouse=True)

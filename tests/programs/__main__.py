@@ -1,8 +1,11 @@
-"""Runs a program of the tests: ``python -m tests.programs NAME ARGUMENT…``."""
+"""Runs a program of the tests: ``python -m tests.programs NAME ARGUMENT…``.
+
+``--serve DESCRIPTOR`` runs those that are asked for at the other end of a socket.
+"""
 
 import sys
 
-from tests.programs import (  # noqa: F401 - they register programs
+from tests.programs import (  # noqa: F401 - most of them register programs
     closing_handlers,
     collecting,
     cycles,
@@ -15,9 +18,13 @@ from tests.programs import (  # noqa: F401 - they register programs
     recording,
     rllib,
     scarcity,
+    server,
     sharing,
 )
 from tests.programs.registry import PROGRAMS
 
 if __name__ == "__main__":
-    PROGRAMS[sys.argv[1]](*sys.argv[2:])
+    words = sys.argv[1:]
+    if words[0] == "--serve":
+        words = server.serve(int(words[1]))
+    PROGRAMS[words[0]](*words[1:])

@@ -168,12 +168,12 @@ def end_with_rows_in_flight(executor, state):
 
 
 @program
-def interrupt_at_random_moments(executor, target):
+def interrupt_at_random_moments(executor, target, count):
     envs = build(executor, faulty_rows())
     send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)
     moments = random.Random(0)
     interrupts = 0
-    for _ in range(25):
+    for _ in range(int(count)):
         envs.reset(seed=1)
         timer = threading.Timer(moments.uniform(0, 0.02), send, [signal.SIGINT])
         try:

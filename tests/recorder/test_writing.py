@@ -21,9 +21,11 @@ from cartwheel.recorder.layouts import ManiSkillFiles
 from cartwheel.wrappers import RescaleObservation
 from tests.support.environments import SamplingEnv
 from tests.support.painting import PaintingEnv
-from tests.support.processes import run_program
+from tests.support.programs import run_program
 from tests.support.recordings import read_h5, recorded_episodes
 from tests.support.wrapping import D, N, S
+
+pytestmark = pytest.mark.usefixtures("program_server")
 
 
 def painters(num_envs=2, mode=N, **keywords):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 import cartwheel
 from tests.support.cases import SHORT
 
@@ -49,5 +51,10 @@ EVERY_NATIVE = [
     Native("native", {"num_workers": 7}),
 ]
 EVERY_KIND = [*EXECUTORS, NATIVE]
+#: Start methods of worker processes, for promises that hardly depend on them: one by default.
+FORK_FIRST = [
+    "fork",
+    *(pytest.param(context, marks=pytest.mark.slow) for context in ("forkserver", "spawn")),
+]
 #: Each kind with one environment of short episodes; the native kind with all of them.
 SHORT_ROWS = [(executor, SHORT[0]) for executor in EXECUTORS] + [(NATIVE, case) for case in SHORT]

@@ -1,7 +1,6 @@
-"""The processes, threads and descriptors of this program; and programs that tests run."""
+"""The processes, threads and descriptors of this program; and scripts that tests run."""
 
 import contextlib
-import json
 import os
 import stat
 import subprocess
@@ -93,24 +92,6 @@ def wait_until_gone(pids, timeout_s):
     while (alive := {pid for pid in pids if is_alive(pid)}) and time.monotonic() < deadline:
         time.sleep(0.005)
     return alive
-
-
-def run_program(name, *arguments, inside=(), timeout_s=240, returncode=0):
-    """Runs one of `tests.programs`, and returns the facts that it printed last.
-
-    ``inside`` is the beginning of the command line, such as a wrapper program. The program has to
-    end with ``returncode``.
-    """
-    result = subprocess.run(
-        [*inside, sys.executable, "-m", "tests.programs", name, *map(str, arguments)],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
-    assert result.returncode == returncode, result.stderr
-    return json.loads(result.stdout.splitlines()[-1])
 
 
 def run_script(path, *arguments, folder, timeout_s=240):

@@ -227,18 +227,18 @@ def test_a_timeout_that_is_not_reached_changes_nothing(build_any):
 
 
 def test_the_timeout_of_the_constructor_bounds_every_wait(build_workers, gates):
-    envs = build_workers(gates.env_fns(2), timeout=2)
+    envs = build_workers(gates.env_fns(2), timeout=0.5)
     envs.reset_async()
     envs.reset_wait(timeout=60)  # longer than the constructor's, which may be too short here
-    with pytest.raises(TimeoutError, match=r"`reset` has timed out after 2"):
+    with pytest.raises(TimeoutError, match=r"`reset` has timed out after 0.5"):
         envs.reset(options={"gate": 1})
     gates.open(1)
     assert envs.reset_wait(timeout=60)[0].tolist() == [[0], [0]]
-    with pytest.raises(TimeoutError, match=r"`step` has timed out after 2"):
+    with pytest.raises(TimeoutError, match=r"`step` has timed out after 0.5"):
         envs.step([2, 0])
     gates.open(2)
     assert envs.step_wait(timeout=60)[0].tolist() == [[1], [1]]
-    with pytest.raises(TimeoutError, match=r"`call` has timed out after 2"):
+    with pytest.raises(TimeoutError, match=r"`call` has timed out after 0.5"):
         envs.call("stand_at", 3)
     gates.open(3)
     assert envs.call_wait(timeout=60) == (3, 3)

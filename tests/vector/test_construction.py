@@ -83,7 +83,9 @@ def functions_of_every_kind():
     }
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize(
+    "context", ["fork", "forkserver", pytest.param("spawn", marks=pytest.mark.slow)]
+)
 def test_functions_of_every_kind_reach_the_workers(build_processes, context):
     for env_fns in functions_of_every_kind().values():
         envs = build_processes(env_fns, context=context)

@@ -124,6 +124,7 @@ def test_the_message_is_not_shortened(build):
     assert failure.value.args == ("x" * 5_000_000,)
 
 
+@pytest.mark.slow
 def test_a_message_of_50_mb_arrives_whole(build_processes):
     def build_env():
         env = FaultyEnv()

@@ -4,7 +4,9 @@ import pytest
 
 from cartwheel._cartwheel import PLATFORM
 from tests.support.platforms import linux_only
-from tests.support.processes import run_program
+from tests.support.programs import run_program
+
+pytestmark = pytest.mark.usefixtures("program_server")
 
 EXECUTORS = ["inline", "thread", "process"]
 

@@ -82,7 +82,10 @@ def is_view(array):
     return isinstance(array.base, _cartwheel.SlabLease)
 
 
-@pytest.mark.parametrize(("how", "steps"), [(step_all, 10_000), (step_in_parts, 2_000)])
+@pytest.mark.parametrize(
+    ("how", "steps"),
+    [(step_all, times(2_000, with_full=10_000)), (step_in_parts, times(1_000, with_full=2_000))],
+)
 def test_every_array_of_thousands_of_steps_keeps_its_values(build_any, how, steps):
     """More batches than slabs: the first are views, the others copies, and none changes."""
     envs = build_any(max_batches=300)

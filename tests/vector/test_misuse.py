@@ -39,11 +39,23 @@ def sections():
         yield title, kinds.split(), [(code, textwrap.dedent(error)) for code, error in rows]
 
 
+EXECUTORS = ("inline", "thread", "process")
+
+
+def marks(kind, kinds, number):
+    """By default a row of the table is tried with one of its executors, which rotate."""
+    executors = [other for other in kinds if other in EXECUTORS]
+    chosen = kind not in EXECUTORS or kind == executors[number % len(executors)]
+    return () if chosen else pytest.mark.slow
+
+
 ROWS = [
-    pytest.param(kind, title, code, error.rstrip(), id=f"{kind}-{code}")
+    pytest.param(
+        kind, title, code, error.rstrip(), id=f"{kind}-{code}", marks=marks(kind, kinds, number)
+    )
     for title, kinds, rows in sections()
     for kind in kinds
-    for code, error in rows
+    for number, (code, error) in enumerate(rows)
 ]
 
 

@@ -23,6 +23,7 @@ from tests.support.environments import (
 )
 from tests.support.executors import EVERY_EXECUTOR, NATIVE
 from tests.support.oracle import assert_same_reset, with_oracle
+from tests.support.repetitions import times
 
 SIZES = pytest.mark.parametrize("env_fn", [NestedEnv, LargeNestedEnv], ids=["small", "large"])
 COPIES = pytest.mark.parametrize("copy", [True, False], ids=["copy", "no copy"])
@@ -71,7 +72,7 @@ def test_kept_results_never_change(build_anywhere, env_fn, copy):
         )
         envs.action_space.seed(1)
         kept, copies = [], []
-        for step in range(120):
+        for step in range(times(60, with_full=120)):
             if step % 50 == 0:
                 kept.append(envs.reset(seed=step))
             elif step % 20 == 19:
@@ -206,7 +207,7 @@ def test_results_may_be_kept_and_dropped_at_random(build_everywhere, shape):
     random = np.random.default_rng(0)
     envs.reset(seed=1)
     kept = []
-    for _ in range(500):
+    for _ in range(times(150, with_full=500)):
         observations = envs.step([0, 0, 0])[0]
         kept.append((observations, observations.copy()))
         while kept and random.random() < 0.5:

@@ -12,9 +12,10 @@ from tests.support.comparison import assert_identical
 from tests.support.environments import LargeNestedEnv, NestedEnv
 from tests.support.executors import EVERY_EXECUTOR, INLINE, PROCESS, THREAD, Executor
 from tests.support.oracle import MODE, N, S
+from tests.support.repetitions import times
 from tests.support.runs import assert_same_run, endings, play, recording
 
-STEPS = 250
+STEPS = times(120, with_full=250)
 
 
 def dict_cart_pole():

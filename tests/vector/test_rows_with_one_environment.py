@@ -103,7 +103,12 @@ WAYS = {
     "keyword": by_keyword,
     "wrappers": wrapped_apart,
 }
-SPAWN = [Executor("process", {"num_workers": n, "context": "spawn"}) for n in (1, 4)]
+SPAWN = [
+    Executor("process", {"num_workers": 1, "context": "spawn"}),
+    pytest.param(
+        Executor("process", {"num_workers": 4, "context": "spawn"}), marks=pytest.mark.slow
+    ),
+]
 
 
 @pytest.mark.parametrize("executor", [*EVERY_EXECUTOR, *SPAWN], ids=str)

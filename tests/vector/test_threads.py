@@ -21,12 +21,13 @@ from tests.support.comparison import assert_identical, assert_names_row
 from tests.support.environments import SleepingEnv, transcripts
 from tests.support.executors import INLINE, THREAD
 from tests.support.oracle import assert_same_reset, assert_same_steps, with_oracle
+from tests.support.repetitions import times
 from tests.support.threads import in_thread
 
 #: The threads of this process.
 TASKS = Path("/proc/self/task")
 #: Seconds for which several threads call at once.
-HAMMERING_S = 0.5
+HAMMERING_S = times(0.2, with_full=0.5)
 
 
 def test_a_second_thread_is_refused_while_the_first_one_steps(build, gates):
@@ -144,7 +145,7 @@ def test_another_thread_may_do_all_the_work(build_any):
 def test_closing_from_another_thread_ends_a_step(build_workers):
     envs = build_workers([SleepingEnv] * 2)
     envs.reset()
-    wait = in_thread(envs.step, [1.0, 0.0])
+    wait = in_thread(envs.step, [0.6, 0.0])
     time.sleep(0.2)
     envs.close()
     with contextlib.suppress(ClosedEnvironmentError):  # or the step ended first
@@ -314,9 +315,12 @@ def test_the_actions_that_were_checked_are_those_that_are_stepped(sent):
             return str(error)[: len("action 7")]
         return "stepped"
 
+    enough = times(5, with_full=40)
     outcomes, give_up = Counter(), time.monotonic() + 40
     try:
-        while min(outcomes["stepped"], outcomes["action 7"]) < 40 and time.monotonic() < give_up:
+        while min(outcomes["stepped"], outcomes["action 7"]) < enough:
+            if time.monotonic() > give_up:
+                break
             outcomes[outcome()] += 1
     finally:
         done.set()

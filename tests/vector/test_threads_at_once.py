@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from tests.support.executors import INLINE, THREAD
-from tests.support.processes import run_program
+from tests.support.programs import run_program
+from tests.support.repetitions import times
+
+pytestmark = pytest.mark.usefixtures("program_server")
 
 
 def test_threads_that_share_a_wrapper_collect_garbage_and_step_all_end_with_the_gil_as_it_was():
@@ -53,7 +56,7 @@ class GossipingEnv(gym.Env):
 def test_infos_that_another_thread_changes_are_read_at_one_moment(executor):
     envs = executor([GossipingEnv] * 2)
     envs.reset()
-    for _ in range(200):
+    for _ in range(times(40, with_full=200)):
         *_, infos = envs.step([0, 0])
         for numbers, letters in infos["said"]:
             assert numbers in ([], [0.5], [0.5, 0.5])

@@ -11,7 +11,9 @@ from multiprocessing import TimeoutError
 import pytest
 
 import cartwheel
+from cartwheel.vector import base
 from tests.support.environments import transcripts
+from tests.support.executors import FORK_FIRST
 from tests.support.faulty import FaultyEnv, build_faulty, fault
 from tests.support.processes import wait_until_gone
 
@@ -22,7 +24,6 @@ DEATHS = {
     "kill": r"SIGKILL|signal 9",
     "crash": r"SIGSEGV|signal 11",
 }
-CONTEXTS = ["fork", "forkserver", "spawn"]
 ROWS = [partial(FaultyEnv, row) for row in range(5)]  # two workers: rows 0 to 2 and rows 3 to 4
 
 
@@ -86,7 +87,7 @@ def test_a_worker_that_dies_in_a_call_is_named(build_processes, name):
 
 
 @pytest.mark.parametrize("name", ["exit 0", "exit 3", "kill"])
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", FORK_FIRST)
 def test_a_worker_that_dies_while_building_is_named(build_processes, name, context):
     env_fns = [partial(build_faulty, row, name if row == 3 else "none") for row in range(5)]
     with pytest.raises(cartwheel.WorkerDiedError, match=DEATHS[name]) as failure:
@@ -94,7 +95,7 @@ def test_a_worker_that_dies_while_building_is_named(build_processes, name, conte
     assert (failure.value.worker, list(failure.value.env_index)) == (1, [3, 4])
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", FORK_FIRST)
 def test_a_worker_that_is_killed_while_idle_is_named(build_processes, context):
     envs = build_processes(ROWS, context=context)
     pids = envs.get_attr("pid")
@@ -140,7 +141,7 @@ def test_a_death_is_reported_without_waiting_for_other_workers(build_processes):
         envs.step([fault("hang"), 0, 0, 0, fault("exit 3")])
     assert time.monotonic() - started < 2
     started = time.monotonic()
-    envs.close(timeout=0.5)
+    envs.close(timeout=0.3)
     assert time.monotonic() - started < 5
     assert not wait_until_gone(pids, timeout_s=5)
 
@@ -215,7 +216,8 @@ def _worker_pids(envs):
     return envs.call("getpid")
 
 
-def test_closing_without_a_timeout_ends_although_an_environment_hangs(build_processes):
+def test_closing_without_a_timeout_ends_although_an_environment_hangs(build_processes, monkeypatch):
+    monkeypatch.setattr(base, "CLOSE_GRACE", 0.5)
     envs = build_processes(ROWS)
     pids = envs.get_attr("pid")
     envs.reset()
@@ -227,17 +229,19 @@ def test_closing_without_a_timeout_ends_although_an_environment_hangs(build_proc
     assert not wait_until_gone(pids, timeout_s=5)
 
 
-def test_a_pending_call_and_closing_share_one_timeout(build_processes):
+def test_a_pending_call_and_closing_share_one_timeout(build_processes, monkeypatch):
+    monkeypatch.setattr(base, "LAST_GRACE", 0.1)
     envs = build_processes(ROWS)
     envs.reset()
     envs.step_async(actions(3, "hang"))
     started = time.monotonic()
     with pytest.warns(UserWarning, match="pending call to `step`"):
-        envs.close(timeout=3)
-    assert time.monotonic() - started < 2 * 3, "each took the whole timeout"
+        envs.close(timeout=2)
+    assert time.monotonic() - started < 4, "each took the whole timeout"
 
 
-def test_an_environment_that_hangs_when_closed_does_not_block_closing(build_processes):
+def test_an_environment_that_hangs_when_closed_does_not_block_closing(build_processes, monkeypatch):
+    monkeypatch.setattr(base, "CLOSE_GRACE", 0.5)
     envs = build_processes([HangingWhenClosedEnv] * 2)
     pids = envs.get_attr("pid")
     started = time.monotonic()

@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.executors import FORK_FIRST
 from tests.support.platforms import linux_only
-from tests.support.processes import run_program
+from tests.support.programs import run_program
+from tests.support.repetitions import times
+
+pytestmark = pytest.mark.usefixtures("program_server")
 
 RUST = Path(__file__).parents[2] / "rust"
 #: Files with statics that a first use fills, which is made while `cartwheel` is imported.
@@ -17,6 +21,8 @@ FILLED_AT_IMPORT = {
     "cartwheel-envs/src/lanes.rs",
     "cartwheel-envs/src/taxi.rs",
 }
+#: From the first use of native code in a thread to the fork; with ``--full``, in smaller steps.
+PAUSES_S = [0.0, 1e-4, *(pytest.param(s, marks=pytest.mark.slow) for s in (2e-5, 5e-5, 2e-4))]
 #: Others: of a feature for tests, and of the tests of authors.
 OF_TESTS = {
     "cartwheel-engine/src/failpoint.rs",
@@ -38,9 +44,9 @@ def test_no_static_is_filled_after_the_import():
     assert found == FILLED_AT_IMPORT | OF_TESTS
 
 
-@pytest.mark.parametrize("pause_s", [0.0, 2e-5, 5e-5, 1e-4, 2e-4])
+@pytest.mark.parametrize("pause_s", PAUSES_S)
 def test_a_worker_forked_during_a_first_use_serves(pause_s):
-    for _ in range(2):
+    for _ in range(times(1, with_full=2)):
         run_program("fork_during_a_first_use", pause_s)
 
 
@@ -50,7 +56,7 @@ def test_a_worker_keeps_nothing_of_other_vector_environments():
     assert facts["among_others"] == facts["alone"]
 
 
-@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize("context", FORK_FIRST)
 def test_threads_may_construct_at_the_same_time(context):
     """No thread sees the environment change, and workers get the variables that they need."""
     facts = run_program("construct_in_threads", context)

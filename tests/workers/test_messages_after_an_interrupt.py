@@ -28,6 +28,7 @@ from cartwheel.workers.channels import (
 from tests.support.comparison import assert_identical
 from tests.support.environments import TranscriptEnv
 from tests.support.interrupts import ANY_MOMENT, CALLERS, interrupted_at
+from tests.support.repetitions import times
 
 pytestmark = ANY_MOMENT
 
@@ -95,13 +96,14 @@ def local_ends():
 
 def test_an_interrupted_receive_never_loses_half_a_message(ends):
     ours, worker = ends
-    for number in range(1, 60):
+    last = times(20, with_full=60)
+    for number in range(1, last):
         expected = chr(96 + number % 26) * SIZES[number % 2]
         worker.announce(worker.pack(expected))
         got = interrupted(partial(ours.receive, number))
         assert got in (None, expected)
     worker.announce(worker.pack("last"))
-    assert ours.receive(60) == "last"
+    assert ours.receive(last) == "last"
 
 
 def test_an_interrupted_send_never_sends_half_a_message(ends):
@@ -198,7 +200,7 @@ def test_what_a_replaced_process_sent_is_received_in_any_order():
 def test_a_call_after_interrupted_calls_has_its_own_answers(build_workers, size):
     envs = build_workers([TalkativeEnv] * 3, num_workers=2)
     envs.reset()
-    for turn in range(12):
+    for turn in range(times(4, with_full=12)):
         envs.call_async("talk", "a", size)
         interrupted(envs.call_wait)
         if envs._pool.pending():  # interrupted while the workers were busy: nothing is lost
@@ -208,7 +210,7 @@ def test_a_call_after_interrupted_calls_has_its_own_answers(build_workers, size)
 
 def test_a_step_after_an_interrupted_exception_has_its_own_result(build_workers):
     envs = build_workers([TalkativeEnv] * 3, num_workers=2)
-    for turn in range(12):
+    for turn in range(times(4, with_full=12)):
         assert envs.reset(seed=turn)[0].tolist() == [[0]] * 3
         envs.step_async(np.array([2, 2, 2]))
         with contextlib.suppress(ValueError):

@@ -4,18 +4,22 @@ import signal
 
 import pytest
 
+from tests.support.executors import FORK_FIRST
 from tests.support.platforms import linux_only
-from tests.support.processes import run_program as run
 from tests.support.processes import wait_until_gone
+from tests.support.programs import run_program as run
 
-pytestmark = linux_only("it needs none of these system calls")
+pytestmark = [
+    linux_only("it needs none of these system calls"),
+    pytest.mark.usefixtures("program_server"),
+]
 
 #: What is missing; the last is a kernel of version 2.6.
 CALLS = ["memfd_create", "pidfd_open", "futex", "memfd_create,pidfd_open,futex"]
 
 
 @pytest.mark.parametrize("number", ["ENOSYS", "EPERM"])
-@pytest.mark.parametrize("names", CALLS)
+@pytest.mark.parametrize("names", [*CALLS[:-1], pytest.param(CALLS[-1], marks=pytest.mark.slow)])
 def test_worker_processes_do_without_a_system_call(names, number):
     facts = run("step_without_system_calls", names, number, "fork")
     assert not any(facts["before"])
@@ -25,14 +29,14 @@ def test_worker_processes_do_without_a_system_call(names, number):
     assert name == "WorkerDiedError", text
 
 
-@pytest.mark.parametrize("context", ["forkserver", "spawn"])
+@pytest.mark.parametrize("context", ["forkserver", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_every_start_method_does_without_all_of_them(context):
     facts = run("step_without_system_calls", CALLS[-1], "ENOSYS", context)
     assert facts["equal"] == [True] * 21
     assert facts["death"][0] == "WorkerDiedError"
 
 
-@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize("context", FORK_FIRST)
 def test_workers_without_a_pidfd_end_with_their_parent(context):
     left = run("leave_workers_without_pidfds", context, returncode=-signal.SIGKILL)
     assert len(left["workers"]) == 2

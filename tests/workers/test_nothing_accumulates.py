@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.processes import run_program
+from tests.support.programs import run_program
 
 #: Far less than 200 batches of 80 kB: each cycle leases three, and must not leave even one. With
 #: threads, the allocator itself keeps a few megabytes.

@@ -7,25 +7,33 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
+from tests.support import programs, repetitions
 from tests.support.processes import wait_until_gone
+from tests.support.programs import ROOT, STRICT, served
+from tests.support.repetitions import times
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("program_server")
+
 EXECUTORS = ["inline", "thread", "process"]
 CONTEXTS = ["fork", "forkserver", "spawn"]
+#: Start methods that read the main module again: one by default.
+READING = ["spawn", pytest.param("forkserver", marks=pytest.mark.slow)]
 
 
-#: Every warning is an error, and Python checks more than it usually does.
-STRICT = ("-X", "dev", "-W", "error")
+@pytest.fixture(scope="module")
+def strict_server():
+    """As ``program_server``, for programs that are checked more than usually."""
+    with contextlib.nullcontext() if repetitions.full else served(STRICT):
+        yield
 
 
-def start(*arguments, flags=()):
+def start(*arguments):
     """Starts a program in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, *flags, "-m", "tests.programs", *arguments],
+        [sys.executable, "-m", "tests.programs", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -34,17 +42,10 @@ def start(*arguments, flags=()):
     )
 
 
-def run(*arguments, flags=(), timeout_s=200):
+def run(name, *arguments, **keywords):
     """What a program reported, its exit code, and what it wrote to stderr."""
-    program = start(*arguments, flags=flags)
-    try:
-        out, err = program.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(program.pid, signal.SIGKILL)
-        out, err = program.communicate()
-        pytest.fail(f"{arguments} did not end in {timeout_s} s:\n{out}\n{err}")
-    facts = json.loads(out.splitlines()[-1]) if out.strip() else {}
-    return facts, program.returncode, err
+    ended = programs.run(name, *arguments, **keywords)
+    return ended.facts if ended.stdout else {}, ended.returncode, ended.stderr
 
 
 STATES = ["idle", "hang", "spin", "hold the GIL", "building"]
@@ -100,9 +101,10 @@ def test_control_c_in_a_long_step_is_noticed_at_once_and_a_reset_recovers(execut
 @pytest.mark.parametrize("target", ["process", "group"])
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_control_c_at_any_moment_is_recoverable(executor, target):
-    facts, code, err = run("interrupt_at_random_moments", executor, target)
+    count = times(8, with_full=25)
+    facts, code, err = run("interrupt_at_random_moments", executor, target, str(count))
     assert code == 0, err
-    assert facts == {"interrupts": 25}
+    assert facts == {"interrupts": count}
     assert err == ""
 
 
@@ -123,6 +125,7 @@ def test_a_forked_child_cannot_disturb_its_parent(executor):
         assert facts["answers"][0] == "ForkedProcessError"
 
 
+@pytest.mark.usefixtures("strict_server")
 @pytest.mark.parametrize("daemon", ["daemon", "not daemon"])
 def test_a_forked_child_that_ends_ends_no_worker_of_its_parent(daemon):
     assert run("end_in_a_forked_child", daemon, flags=STRICT) == ({"code": 5}, 0, "")
@@ -139,6 +142,7 @@ ENDINGS += ["exit in a step", "thread"]
         *[("inline", how) for how in ("end", "exception", "exit in a step", "thread")],
     ],
 )
+@pytest.mark.usefixtures("strict_server")
 def test_a_program_may_end_without_close(executor, how):
     facts, code, err = run("end_without_close", executor, how, flags=STRICT)
     codes = {"exception": 1, "exit": 7, "exit at once": 7, "exit in a step": 3}
@@ -204,7 +208,7 @@ def test_environments_defined_in_the_program_itself_reach_the_workers():
     assert (facts, code) == ({"done": True}, 0), err
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", [*READING, pytest.param("fork", marks=pytest.mark.slow)])
 def test_a_script_with_its_environment_in_main_works(tmp_path, context):
     script = tmp_path / "script.py"
     script.write_text(
@@ -233,7 +237,7 @@ def test_a_script_with_its_environment_in_main_works(tmp_path, context):
     assert result.stdout == "(3, 4) [1.0, 1.0, 1.0]\n"
 
 
-@pytest.mark.parametrize("context", ["forkserver", "spawn"])
+@pytest.mark.parametrize("context", READING)
 def test_a_script_without_a_main_guard_is_asked_for_it_once(tmp_path, context):
     script = tmp_path / "script.py"
     script.write_text(

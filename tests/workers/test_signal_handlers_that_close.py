@@ -2,7 +2,10 @@
 
 import pytest
 
-from tests.support.processes import run_program, wait_until_gone
+from tests.support.processes import wait_until_gone
+from tests.support.programs import run_program
+
+pytestmark = pytest.mark.usefixtures("program_server")
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,13 @@ import pytest
 
 import cartwheel
 from tests.support.environments import SleepingEnv, TranscriptEnv
+from tests.support.executors import FORK_FIRST
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.in_parts import PATIENCE_S
-from tests.support.processes import run_program, wait_until_gone
+from tests.support.processes import wait_until_gone
+from tests.support.programs import run_program
+
+pytestmark = pytest.mark.usefixtures("program_server")
 
 
 @pytest.fixture
@@ -66,7 +70,7 @@ def test_new_native_environments_are_logged(logged):
     assert "CartPole-v1 of 7 environments: 2 threads" in text
 
 
-@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize("context", FORK_FIRST)
 @pytest.mark.parametrize("name", ["exit 3", "kill"])
 def test_the_last_lines_of_a_dead_worker_are_in_its_error(build_processes, logged, context, name):
     envs = build_processes(talkative(), context=context)

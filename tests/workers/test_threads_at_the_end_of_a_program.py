@@ -2,7 +2,10 @@
 
 import pytest
 
-from tests.support.processes import run_program
+from tests.support.programs import run_program
+from tests.support.repetitions import times
+
+pytestmark = pytest.mark.usefixtures("program_server")
 
 EXIT_CODE = 2
 
@@ -15,5 +18,5 @@ def test_a_thread_that_comes_back_from_an_environment_is_not_heard_of(executor, 
 
 @pytest.mark.parametrize("moment", ["finalizing", "finalized"])
 def test_daemon_threads_may_be_anywhere(moment):
-    for _ in range(5):
+    for _ in range(times(1, with_full=5)):
         run_program("end_during_loops", moment, returncode=EXIT_CODE)

@@ -4,13 +4,18 @@ import errno
 
 import pytest
 
-from tests.support.processes import run_program as run
+from tests.support.executors import FORK_FIRST
+from tests.support.programs import run_program as run
 
-CONTEXTS = ["fork", "forkserver", "spawn"]
+pytestmark = pytest.mark.usefixtures("program_server")
 
 
 @pytest.mark.parametrize(
-    ("context", "limits"), [("fork", range(8, 48, 3)), ("forkserver", [16, 32, 39, 48])]
+    ("context", "limits"),
+    [
+        ("fork", range(8, 48, 3)),
+        pytest.param("forkserver", [16, 32, 39, 48], marks=pytest.mark.slow),
+    ],
 )
 def test_with_any_limit_it_works_or_says_what_to_do(context, limits):
     facts = run("construct_with_few_descriptors", context, *limits)
@@ -26,7 +31,7 @@ def test_with_any_limit_it_works_or_says_what_to_do(context, limits):
     assert facts["left"] == []
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", FORK_FIRST)
 def test_a_soft_limit_that_is_too_low_is_raised_as_far_as_needed(context):
     (soft, hard), (raised, hard_afterwards) = run("construct_with_a_low_soft_limit", context)[
         "limits"
@@ -36,7 +41,7 @@ def test_a_soft_limit_that_is_too_low_is_raised_as_far_as_needed(context):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", FORK_FIRST)
 def test_a_worker_needs_as_many_descriptors_for_many_environments_as_for_one(context):
     one, many = run("count_descriptors", context)["counts"]
     assert one == many <= 10, "five, and those of the shared memory"

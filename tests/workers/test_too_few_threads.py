@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.support.processes import run_program as run
+from tests.support.programs import run_program as run
+
+pytestmark = pytest.mark.usefixtures("program_server")
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,12 @@
 import pytest
 
 from tests.support.platforms import linux_only
-from tests.support.processes import run_program as run
+from tests.support.programs import run_program as run
 
-EXECUTORS = ["inline", "thread", "process"]
+pytestmark = pytest.mark.usefixtures("program_server")
+
+#: Threads have the same memory as the calling thread.
+EXECUTORS = ["inline", pytest.param("thread", marks=pytest.mark.slow), "process"]
 
 
 @pytest.fixture
@@ -72,7 +75,12 @@ SHM = {
 @linux_only("its shared memory is in /dev/shm")
 @pytest.mark.parametrize(
     ("context", "shm"),
-    [("fork", "read-only"), ("fork", "missing"), ("forkserver", "1 MiB"), ("spawn", "1 MiB")],
+    [
+        ("fork", "read-only"),
+        ("fork", "missing"),
+        ("forkserver", "1 MiB"),
+        pytest.param("spawn", "1 MiB", marks=pytest.mark.slow),
+    ],
 )
 def test_dev_shm_is_not_needed(mounted, tmp_path, context, shm):
     facts = run(

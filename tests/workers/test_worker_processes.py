@@ -16,7 +16,7 @@ from gymnasium.vector import SyncVectorEnv
 import cartwheel
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv, TranscriptEnv, transcripts
-from tests.support.executors import EXECUTORS
+from tests.support.executors import EXECUTORS, FORK_FIRST
 from tests.support.processes import residue
 
 
@@ -65,7 +65,7 @@ def test_workers_are_named_after_the_class_and_their_index(build_processes):
     assert envs.call("name") == ("Worker<VectorEnv>-0",) * 2 + ("Worker<VectorEnv>-1",) * 2
 
 
-@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize("context", FORK_FIRST)
 def test_workers_are_daemons_unless_the_user_wants_children(build_processes, context):
     envs = build_processes([InsideEnv] * 2, context=context)
     assert envs.call("daemon") == (True, True)
@@ -138,7 +138,7 @@ class StartingEnv(TranscriptEnv):
         return done.stdout.split("\n")
 
 
-@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize("context", FORK_FIRST)
 def test_programs_that_environments_start_inherit_none_of_our_descriptors(build_processes, context):
     envs = build_processes([StartingEnv] * 2, context=context, on_worker_death="restart")
     envs.reset()

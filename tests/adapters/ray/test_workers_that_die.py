@@ -10,7 +10,8 @@ import pytest
 import cartwheel
 from tests.support.collecting import assert_same
 from tests.support.comparison import assert_identical
-from tests.support.processes import run_program, wait_until_gone
+from tests.support.processes import wait_until_gone
+from tests.support.programs import run_program
 from tests.support.ray_sessions import Leaning, cart_poles, twin
 
 pytestmark = pytest.mark.ray

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.processes import run_program
+from tests.support.programs import run_program
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 

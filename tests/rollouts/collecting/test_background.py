@@ -13,7 +13,9 @@ from cartwheel.rollouts.collecting.policy_calls import Actor
 from tests.support.cases import SHORT
 from tests.support.collecting import assert_same_steps, collector_of, in_lockstep, policy
 from tests.support.executors import NATIVE, PROCESS, THREAD
-from tests.support.processes import run_program
+from tests.support.programs import run_program
+
+pytestmark = pytest.mark.usefixtures("program_server")
 
 MODES = ("NEXT_STEP", "SAME_STEP", "DISABLED")
 ORDERS = [
