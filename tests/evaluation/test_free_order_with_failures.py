@@ -22,6 +22,7 @@ from tests.support.lotteries import (
     follow_luck,
     lotteries,
 )
+from tests.support.repetitions import times
 
 MODES = ["next_step", "same_step", "disabled"]
 FREE = {"order": "free"}
@@ -170,7 +171,7 @@ def test_after_ctrl_c_at_any_line_environments_can_be_evaluated_again(build_with
     files = ("evaluation/evaluate", "evaluation/stepping", "evaluation/episode_counter")
     envs = build_with(THREAD, transcripts(1, 4, 2), autoreset_mode=mode)
     evaluate = partial(cartwheel.evaluate, envs, ones, episodes_per_env=2, **FREE)
-    for line in itertools.count(1, 3):
+    for line in itertools.count(1, times(19, with_full=3)):
         came = interrupted_at(line, evaluate, files)
         assert envs.in_flight == []
         assert evaluate().lengths.tolist() == [[1, 1], [4, 4], [2, 2]]

@@ -27,6 +27,7 @@ from tests.support.comparison import assert_identical, text_of
 from tests.support.environments import Complex, PuppetEnv, RegisteredComplex, samplers
 from tests.support.executors import EVERY_EXECUTOR, EXECUTORS
 from tests.support.oracle import D, N, S, assert_same_reset
+from tests.support.repetitions import times
 
 NUM_ENVS = 3
 BOOL: Any = np.bool_
@@ -276,7 +277,7 @@ NESTED = st.recursive(
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
 def test_observations_of_any_nested_space_equal_the_oracles(executor):
-    @settings(max_examples=25 if executor.name == "process" else 40)
+    @settings(max_examples=times(8, with_full=25 if executor.name == "process" else 40))
     @given(space=NESTED, mode=st.sampled_from([N, S, D]))
     def check(space, mode):
         run_with_oracle(executor, samplers(space, NUM_ENVS), mode)

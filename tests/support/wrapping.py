@@ -28,6 +28,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 import cartwheel
 from cartwheel._internal import nested
 from cartwheel.wrappers.base import VectorWrapper
+from tests.support import repetitions
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv, SamplingEnv, TranscriptEnv
@@ -611,10 +612,18 @@ def ways_of(kind, mode):
 
 
 def settings_of(environment):
-    """All kinds, modes and ways for an environment, and keywords of :func:`build`."""
+    """Kinds, modes and ways for an environment, and keywords of :func:`build`.
+
+    With ``--full`` these are all combinations. By default each way meets each mode, each kind meets
+    each mode, and which kind meets which way depends on the environment.
+    """
+    *kinds, _ = kinds_of(environment)
+    first = list(ENVIRONMENTS).index(environment)
     for kind in kinds_of(environment):
-        for mode in MODES:
-            for way in ways_of(kind, mode):
+        for number, mode in enumerate(MODES):
+            for turn, way in enumerate(ways_of(kind, mode), first + number):
+                if kind != "sync" and kind != kinds[turn % len(kinds)] and not repetitions.full:
+                    continue
                 keywords = {"on_done": "freeze"} if way == "freeze" else {}
                 if way == "send" and kind != "process":  # one start of processes less
                     keywords["batch_size"] = 2
