@@ -15,7 +15,7 @@ from tests.support.oracle import MODE
 from tests.testing.walk import Walk, only, walks
 
 IDS = [env_id for env_id, *_ in cartwheel._cartwheel.native_envs()]
-FOR_PYTHON = {"parameters", "states", "rendering"}
+FOR_PYTHON = {"written", "parameters", "states", "rendering"}
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ Example:
     >>> envs = cartwheel.VectorEnv([lambda: gym.make("FrozenLake-v1")] * 3, executor="inline")
     >>> report = cartwheel.testing.check_vector_env(envs, skip=["executors"])
     >>> print(report)
-    FrozenLake-v1: 11 checks passed, 4 skipped
+    FrozenLake-v1: 11 checks passed, 5 skipped
       ...
     >>> envs.close()
 

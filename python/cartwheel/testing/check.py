@@ -28,12 +28,14 @@ from cartwheel.testing.rows import (
     check_send_recv,
 )
 from cartwheel.testing.values import check_infos, check_spaces
+from cartwheel.testing.written import check_written
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
 _CHECKS = {
     "spaces": check_spaces,
+    "written": check_written,
     "same_seed": check_same_seed,
     "other_seeds": check_other_seeds,
     "infos": check_infos,
@@ -75,6 +77,8 @@ def check_vector_env(
 
     * ``spaces``: observations, final ones too, lie in their spaces with exact dtype and shape;
       rewards are finite. An environment in Python is also played alone, where nothing is converted.
+    * ``written``: native environments: every element of an observation is always written. The
+      memory is filled with two patterns in turn.
     * ``same_seed``: the same seed gives the same observations, rewards, flags and infos, twice in
       the same object and in a new one.
     * ``other_seeds``: other seeds differ, if anything is random: if a second episode, without a new

@@ -4,6 +4,7 @@ mod corridor;
 mod effort;
 mod faulty;
 mod misfit;
+mod unwritten;
 
 cartwheel::plugin! { _test_plugin {
     "test_plugin/Corridor-v0" => corridor::Corridor {
@@ -16,4 +17,5 @@ cartwheel::plugin! { _test_plugin {
     "test_plugin/Effort-v0" => effort::Effort { max_episode_steps: 3 },
     "test_plugin/Faulty-v0" => faulty::Faulty,
     "test_plugin/Misfit-v0" => misfit::Misfit,
+    "test_plugin/Unwritten-v0" => unwritten::Unwritten,
 } }
