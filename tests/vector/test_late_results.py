@@ -11,6 +11,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from tests.support.comparison import assert_identical
 from tests.support.environments import SleepingEnv
 from tests.support.faulty import FAULTS
+from tests.support.repetitions import times
 
 
 class LateEnv(SleepingEnv):
@@ -143,7 +144,7 @@ def test_a_late_info_is_not_lost(build_workers, late, gates):
 def test_repeated_late_results_are_never_mixed_up(build_workers, gates):
     envs = build_late(build_workers, gates)
     random = np.random.default_rng(0)
-    for _ in range(15):
+    for _ in range(times(6, with_full=15)):
         if random.random() < 0.5:
             envs.step_async([0.03] * 3)
             wait = envs.step_wait

@@ -18,7 +18,6 @@ from tests.support.repetitions import times
 pytestmark = pytest.mark.usefixtures("program_server")
 
 EXECUTORS = ["inline", "thread", "process"]
-CONTEXTS = ["fork", "forkserver", "spawn"]
 #: Start methods that read the main module again: one by default.
 READING = ["spawn", pytest.param("forkserver", marks=pytest.mark.slow)]
 
@@ -56,7 +55,10 @@ STATES = ["idle", "hang", "spin", "hold the GIL", "building"]
     [
         *[("fork", state) for state in STATES],
         # The start method hardly matters for how a process ends: only the states that differ most.
-        *[(context, state) for context in CONTEXTS[1:] for state in ("hold the GIL", "building")],
+        ("forkserver", "hold the GIL"),
+        ("spawn", "building"),
+        pytest.param("forkserver", "building", marks=pytest.mark.slow),
+        pytest.param("spawn", "hold the GIL", marks=pytest.mark.slow),
     ],
 )
 def test_workers_die_with_the_program_that_started_them(context, state, tmp_path):
@@ -75,7 +77,13 @@ def test_workers_die_with_the_program_that_started_them(context, state, tmp_path
 
 @pytest.mark.parametrize(
     ("context", "state"),
-    [*[(context, "idle") for context in CONTEXTS], ("fork", "hang"), ("fork", "hold the GIL")],
+    [
+        ("fork", "idle"),
+        ("forkserver", "idle"),
+        ("fork", "hold the GIL"),
+        pytest.param("fork", "hang", marks=pytest.mark.slow),
+        pytest.param("spawn", "idle", marks=pytest.mark.slow),
+    ],
 )
 def test_workers_die_with_a_program_that_becomes_another_one(context, state):
     program = start("execute_another_program", context, state)
