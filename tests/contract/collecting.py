@@ -400,8 +400,13 @@ def next_reset(play):
         return
     play.envs.next_reset(seed=[40], options={"length": 2}, env_index=[1])
     play.lives[1].kept = 40, 2
-    play.collect(4)
-    assert play.lives[1].kept is None or play.subject.episodes
+    for _ in range(50):  # in free order, other rows may take more than their share of the steps
+        play.collect(1)
+        if play.lives[1].kept is None or play.subject.episodes:
+            break
+    else:
+        pytest.fail("the row was not reset")
+    play.collect(1)
 
 
 @event()

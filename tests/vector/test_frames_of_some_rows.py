@@ -60,7 +60,7 @@ def test_rows_that_are_drawn_need_a_reset_and_others_do_not(build_native):
     envs = build_native([Case("Taxi-v4", {"render_mode": "ansi"})] * 3)
     envs.reset(options={"reset_mask": np.array([False, True, False])})
     assert len(envs.render([1])) == 1
-    with pytest.raises(ResetNeeded, match=r"rows \[2, 0\] have not been reset"):
+    with pytest.raises(ResetNeeded, match=r"rows \[0, 2\] have not been reset"):
         envs.render([2, 1, 0])
 
 

@@ -201,7 +201,7 @@ def test_all_rows_change_or_none(executor):
         with pytest.raises(error, match=words):
             envs.set_state([0, 1], [state, bad])
         assert envs.get_state() == before
-    with pytest.raises(ValueError, match="no state of a native environment"):
+    with pytest.raises(ValueError, match="not a state of a native environment"):
         native.set_state([0], [state])
     for rows, count, words in [
         ([4], 1, "names row 4; there are rows 0 to 3"),

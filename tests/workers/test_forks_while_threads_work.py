@@ -18,7 +18,7 @@ FILLED_AT_IMPORT = {
     "cartwheel-python/src/known.rs",
     "cartwheel-python/src/array/dtype.rs",
     "cartwheel-engine/src/platform/linux/process_id.rs",
-    "cartwheel-envs/src/lanes.rs",
+    "cartwheel-envs/src/simd/block.rs",
     "cartwheel-envs/src/taxi.rs",
 }
 #: From the first use of native code in a thread to the fork; with ``--full``, in smaller steps.
