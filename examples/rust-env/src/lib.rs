@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use cartwheel::{
-    Env, Error, Failure, Flat, Frame, OptionDoc, RenderMode, Rng, Space, Spaces, Transition,
-};
+use cartwheel::{Env, Error, Failure, Flat, Frame, RenderMode, Rng, Space, Spaces, Transition};
 
 cartwheel::options! {
     /// Keywords of `make_vec`.
@@ -75,14 +73,6 @@ impl Env for Maze {
     type Action = [i64; 2];
     type Observation = Sight;
     type Info = Report;
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
-
-    fn describe_reset_options() -> Vec<OptionDoc> {
-        ResetOptions::describe()
-    }
 
     fn spaces(options: &Options, (): &()) -> Spaces {
         let place = Space::integer_box(cartwheel::DType::I64, &[2], 1, options.size as i128 - 2);

@@ -58,6 +58,8 @@ struct Options {
     penalty: f64,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 impl Default for Options {
     fn default() -> Self {
         Self { penalty: 0.5 }
@@ -69,6 +71,8 @@ impl Default for Options {
 struct Start {
     at: Option<i64>,
 }
+
+impl cartwheel::EnvOptions for Start {}
 
 cartwheel::info! {
     /// The number of resets; only a reset has this info.

@@ -18,8 +18,8 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use cartwheel::{
-    DType, Env, Error, Failure, NoOptions, OptionDoc, Parameter, ParameterValue, Rng, Space,
-    Spaces, Standard, Transition, Tuned, wrong,
+    DType, Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Standard,
+    Transition, Tuned, wrong,
 };
 
 use crate::interval::interval;
@@ -222,10 +222,6 @@ impl Env for Acrobot {
     type Observation = [f32; 6];
     type Info = ();
     type Shared = ();
-
-    fn describe_reset_options() -> Vec<OptionDoc> {
-        Start::describe()
-    }
 
     fn spaces(_: &NoOptions, (): &()) -> Spaces {
         let Physics { max_vel_1, max_vel_2, .. } = *Physics::STANDARD;

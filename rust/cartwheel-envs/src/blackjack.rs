@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, NoOptions, OptionDoc, Parameter, ParameterValue, Rng, Space, Spaces,
-    Transition, options, wrong,
+    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Transition,
+    options, wrong,
 };
 
 /// Jack, queen and king count ten.
@@ -172,10 +172,6 @@ impl Env for Blackjack {
     type Observation = (i64, i64, i64);
     type Info = ();
     type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let observation = Space::Tuple([32, 11, 2].map(Space::discrete).to_vec());

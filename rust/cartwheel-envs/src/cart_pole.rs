@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, OptionDoc, Parameter, ParameterValue, Rng, Space, Spaces, Standard,
-    Transition, Tuned, options, wrong,
+    Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Standard, Transition,
+    Tuned, options, wrong,
 };
 
 use crate::interval::interval;
@@ -154,14 +154,6 @@ impl Env for CartPole {
     type Observation = [f32; 4];
     type Info = ();
     type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
-
-    fn describe_reset_options() -> Vec<OptionDoc> {
-        Start::describe()
-    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let (x, theta) = (PHYSICS.x_threshold * 2.0, PHYSICS.theta_threshold_radians * 2.0);

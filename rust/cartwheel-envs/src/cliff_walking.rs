@@ -16,9 +16,7 @@
 
 use std::sync::Arc;
 
-use cartwheel::{
-    Env, Error, Failure, NoOptions, OptionDoc, Rng, Space, Spaces, Transition, options,
-};
+use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition, options};
 
 use crate::toy_text::{Cell, Outcome, Probability, sample};
 
@@ -53,10 +51,6 @@ impl Env for CliffWalking {
     type Observation = i64;
     type Info = Outcome;
     type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let cells = i64::try_from(CELLS).expect("four rows of twelve");

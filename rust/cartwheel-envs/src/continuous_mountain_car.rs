@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    DType, Env, Error, Failure, OptionDoc, Parameter, ParameterValue, Rng, Space, Spaces, Standard,
+    DType, Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Standard,
     Transition, Tuned,
 };
 
@@ -134,14 +134,6 @@ impl Env for ContinuousMountainCar {
     type Observation = [f32; 2];
     type Info = ();
     type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
-
-    fn describe_reset_options() -> Vec<OptionDoc> {
-        Start::describe()
-    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let Physics { min_position, max_position, max_speed, .. } = *Physics::STANDARD;

@@ -16,8 +16,8 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, NoOptions, OptionDoc, Parameter, ParameterValue, Rng, Shared, Space,
-    Spaces, State, Transition, options, wrong,
+    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Shared, Space, Spaces, State,
+    Transition, options, wrong,
 };
 use serde::{Deserialize, Serialize};
 
@@ -231,10 +231,6 @@ impl Env for FrozenLake {
     type Observation = i64;
     type Info = Outcome;
     type Shared = Map;
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
 
     fn spaces(_: &Options, map: &Map) -> Spaces {
         let cells = map.0.as_ref().map_or(RANDOM_SIDE * RANDOM_SIDE, |lake| lake.cells.len());

@@ -65,9 +65,8 @@ macro_rules! interval {
             pub high: f64,
         }
 
-        impl $name {
-            /// The documentation of the options.
-            pub fn describe() -> Vec<cartwheel::OptionDoc> {
+        impl cartwheel::EnvOptions for $name {
+            fn describe() -> Vec<cartwheel::OptionDoc> {
                 let doc = |name, default: f64, size| cartwheel::OptionDoc {
                     name,
                     default: Some(default.to_string()),

@@ -12,9 +12,7 @@
 
 use std::sync::Arc;
 
-use cartwheel::{
-    Env, Error, Failure, OptionDoc, Rng, Space, Spaces, Standard, Transition, Tuned, options,
-};
+use cartwheel::{Env, Error, Failure, Rng, Space, Spaces, Standard, Transition, Tuned, options};
 
 use crate::interval::interval;
 use crate::numeric::{clip, integer};
@@ -79,14 +77,6 @@ impl Env for MountainCar {
     type Observation = [f32; 2];
     type Info = ();
     type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
-
-    fn describe_reset_options() -> Vec<OptionDoc> {
-        Start::describe()
-    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let Physics { min_position, max_position, max_speed, .. } = *Physics::STANDARD;

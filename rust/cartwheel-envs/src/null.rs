@@ -16,8 +16,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use cartwheel::{
-    Bounds, DType, Env, Error, Failure, Flat, NoOptions, OptionDoc, Rng, Space, Spaces, Transition,
-    options,
+    Bounds, DType, Env, Error, Failure, Flat, NoOptions, Rng, Space, Spaces, Transition, options,
 };
 
 options! {
@@ -66,10 +65,6 @@ impl Env for Null {
     type Observation = Flat<u8>;
     type Info = ();
     type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
 
     fn spaces(options: &Options, (): &()) -> Spaces {
         let (shape, low, high) = (options.shape.clone(), Bounds::All(0.0), Bounds::All(255.0));

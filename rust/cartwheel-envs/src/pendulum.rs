@@ -13,7 +13,8 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, OptionDoc, Rng, Space, Spaces, Standard, Transition, Tuned, options,
+    Env, EnvOptions, Error, Failure, OptionDoc, Rng, Space, Spaces, Standard, Transition, Tuned,
+    options,
 };
 use serde::Deserialize;
 
@@ -47,6 +48,12 @@ impl Default for Start {
     fn default() -> Self {
         let Most { x_init, y_init } = Most::default();
         Self { x_init, y_init }
+    }
+}
+
+impl EnvOptions for Start {
+    fn describe() -> Vec<OptionDoc> {
+        Most::describe()
     }
 }
 
@@ -141,14 +148,6 @@ impl Env for Pendulum {
     type Observation = [f32; 3];
     type Info = ();
     type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
-
-    fn describe_reset_options() -> Vec<OptionDoc> {
-        Most::describe()
-    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let Physics { max_speed, max_torque, .. } = *Physics::STANDARD;

@@ -17,8 +17,8 @@
 use std::sync::{Arc, LazyLock};
 
 use cartwheel::{
-    Env, Error, Failure, NoOptions, OptionDoc, Parameter, ParameterValue, Rng, Space, Spaces,
-    Transition, options, wrong,
+    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Transition,
+    options, wrong,
 };
 
 use crate::toy_text::sample;
@@ -215,10 +215,6 @@ impl Env for Taxi {
     type Observation = i64;
     type Info = TaxiInfo;
     type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         Spaces { observation: Space::discrete(500), action: Space::discrete(6) }

@@ -31,6 +31,8 @@ struct Options {
     length: i64,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 impl Diarist {
     fn write(&self, what: &str) {
         let mut diaries = DIARIES.lock().unwrap();

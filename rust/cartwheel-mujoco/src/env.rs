@@ -9,8 +9,8 @@ use crate::options::RobotOptions;
 use crate::registry::SharedModel;
 use crate::stepper::{Stepper, VelocityNoise};
 use cartwheel::{
-    Bounds, DType, Env, Error, Failure, Flat, Floats, FloatsRef, Info, NoOptions, OptionDoc,
-    Parameter, Rng, Space, Spaces, State, Transition,
+    Bounds, DType, Env, Error, Failure, Flat, Floats, FloatsRef, Info, NoOptions, Parameter, Rng,
+    Space, Spaces, State, Transition,
 };
 
 /// What differs between the environments: observations, rewards, resets and infos.
@@ -131,10 +131,6 @@ impl<R: Robot> Env for MujocoEnv<R> {
     type Observation = Flat<f64>;
     type Info = R::Info;
     type Shared = SharedModel;
-
-    fn describe_options() -> Vec<OptionDoc> {
-        R::Options::docs()
-    }
 
     fn spaces(options: &R::Options, SharedModel(model): &SharedModel) -> Spaces {
         let (low, high) = model.action_bounds.clone();

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::ops::Deref;
 
-use cartwheel::{Error, Failure, OptionDoc, Parameter, ParameterValue, State, wrong};
-use serde::de::{DeserializeOwned, Error as _};
+use cartwheel::{EnvOptions, Error, Failure, Parameter, ParameterValue, State, wrong};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::python_number::PythonNumber;
@@ -151,12 +151,9 @@ impl<T: State> State for Fixed<T> {
 }
 
 /// The keywords of a robot. Weights are saved with a state, and are parameters.
-pub trait RobotOptions: DeserializeOwned + Default + Debug + Clone + Send + Sync + 'static {
+pub trait RobotOptions: EnvOptions + Clone {
     /// The names of all parameters, those of the simulation included.
     const PARAMETERS: &'static [&'static str];
-
-    /// The documentation of the keywords.
-    fn docs() -> Vec<OptionDoc>;
 
     /// The number of the model.
     fn simulation(&self) -> u64;
@@ -206,10 +203,6 @@ macro_rules! options {
                 "simulation", "frame_skip", "timestep", "init_qpos", "init_qvel", "qpos", "qvel",
                 "state_vector", "ctrl", "scene",
             ];
-
-            fn docs() -> Vec<cartwheel::OptionDoc> {
-                Self::describe()
-            }
 
             fn simulation(&self) -> u64 {
                 self.simulation

@@ -22,6 +22,8 @@ struct Options {
     walls: f64,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 impl Default for Options {
     fn default() -> Self {
         Self { size: 8, walls: 0.2 }
@@ -34,6 +36,8 @@ impl Default for Options {
 struct Start {
     start: Option<[usize; 2]>,
 }
+
+impl cartwheel::EnvOptions for Start {}
 
 /// The walls around every maze, made once.
 struct Plan {

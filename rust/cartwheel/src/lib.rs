@@ -191,7 +191,7 @@ pub use env::{
     Standard, State, Tuned, View, wrong,
 };
 pub use failure::Failure;
-pub use options::OptionDoc;
+pub use options::{EnvOptions, OptionDoc};
 pub use table::EnvTable;
 #[cfg(feature = "engine")]
 pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorError};

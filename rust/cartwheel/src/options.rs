@@ -1,5 +1,7 @@
 //! Options of environments and of resets: parsed from JSON, with errors that name them.
 
+use std::fmt::Debug;
+
 use cartwheel_core::Error as EnvError;
 use serde::de::value::Error as Stop;
 use serde::de::{DeserializeOwned, Error, Visitor};
@@ -37,6 +39,17 @@ pub struct OptionDoc {
     pub default: Option<String>,
     /// Its effect, with units, in one line.
     pub text: String,
+}
+
+/// The options of a constructor or of a reset: what [`options!`](crate::options) makes, or a type that
+/// derives `Deserialize`.
+pub trait EnvOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static {
+    /// Documentation of the options, for listings such as `python -m cartwheel envs`. Those without
+    /// an entry are listed by name.
+    #[must_use]
+    fn describe() -> Vec<OptionDoc> {
+        Vec::new()
+    }
 }
 
 /// A value that may have a form in JSON: the method of the type precedes that of [`NotJson`].
@@ -148,11 +161,12 @@ fn shown(value: &Value) -> String {
 /// of its type.
 ///
 /// Unknown keywords, and values of another type, are errors that name them. Derive `Deserialize`
-/// yourself where a field needs more of serde. The macro also makes `describe`, the documentation of
-/// the options for [`Env::describe_options`](crate::Env::describe_options), from the comments of the
-/// fields.
+/// yourself where a field needs more of serde. The comments of the fields are the documentation that
+/// [`EnvOptions::describe`] returns.
 ///
 /// ```
+/// use cartwheel::EnvOptions;
+///
 /// cartwheel::options! {
 ///     /// Keywords of `make_vec`.
 ///     pub struct Options {
@@ -182,11 +196,8 @@ macro_rules! options {
         #[serde(crate = "cartwheel::__private::serde", deny_unknown_fields, default)]
         $vis struct $options { $($(#[$($field_meta)*])* pub $field: $type,)+ }
 
-        impl $options {
-            /// The documentation of the options.
-            #[must_use]
-            #[allow(dead_code, reason = "not every environment describes its options")]
-            $vis fn describe() -> ::std::vec::Vec<$crate::OptionDoc> {
+        impl $crate::EnvOptions for $options {
+            fn describe() -> ::std::vec::Vec<$crate::OptionDoc> {
                 #[allow(unused_imports, reason = "for types that are not JSON")]
                 use $crate::__private::NotJson as _;
 

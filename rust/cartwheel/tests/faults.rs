@@ -46,6 +46,8 @@ struct Options {
     bomb: bool,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 /// Counts the environments of a kind that were made.
 #[derive(Debug, Default)]
 struct Counts {

@@ -18,6 +18,8 @@ struct Options {
     extra: f32,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 impl Env for Corridor {
     type Options = Options;
     type ResetOptions = NoOptions;

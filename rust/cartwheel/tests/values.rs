@@ -84,6 +84,8 @@ struct Options {
     unsorted: bool,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 impl Env for Values {
     type Options = Options;
     type ResetOptions = NoOptions;
@@ -263,6 +265,8 @@ struct Change {
     replace: String,
     remove: String,
 }
+
+impl cartwheel::EnvOptions for Change {}
 
 impl Env for Spacious {
     type Options = Change;

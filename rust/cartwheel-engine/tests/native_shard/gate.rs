@@ -64,6 +64,8 @@ pub(crate) struct Options {
     gate: usize,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 impl<const BLOCK: usize> Env for Gated<BLOCK> {
     type Options = Options;
     type ResetOptions = NoOptions;

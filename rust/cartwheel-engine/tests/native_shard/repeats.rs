@@ -7,7 +7,6 @@ use cartwheel::{Env, Failure, NoOptions, Rng, Space, Spaces, Transition};
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::native::{RowReset, ShardSettings};
 use cartwheel_engine::plugin::EnvKind;
-use serde::Deserialize;
 
 use super::{PLUGIN, infos, key};
 use crate::support::{Batch, Envs, kind, settings};
@@ -21,10 +20,6 @@ pub(crate) struct Brittle {
     was_reset: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Nothing {}
-
 cartwheel::info! {
     /// The number of steps.
     pub(crate) struct Steps {
@@ -33,18 +28,18 @@ cartwheel::info! {
 }
 
 impl Env for Brittle {
-    type Options = Nothing;
+    type Options = NoOptions;
     type ResetOptions = NoOptions;
     type Action = i64;
     type Observation = i64;
     type Info = Steps;
     type Shared = ();
 
-    fn spaces(_: &Nothing, (): &()) -> Spaces {
+    fn spaces(_: &NoOptions, (): &()) -> Spaces {
         Spaces { observation: Space::discrete(1000), action: Space::discrete(1000) }
     }
 
-    fn new(_: &Nothing, _: &Arc<()>) -> Result<Self, cartwheel::Error> {
+    fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, cartwheel::Error> {
         Ok(Self { steps: 0, was_reset: false })
     }
 

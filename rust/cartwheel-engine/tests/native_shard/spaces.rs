@@ -20,6 +20,8 @@ pub(crate) struct Options {
     is_nested: bool,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 impl Default for Options {
     fn default() -> Self {
         Self { keys: ["left".to_owned(), "right".to_owned()], is_nested: false }

@@ -32,10 +32,9 @@ use cartwheel_core::rng::Rng;
 use cartwheel_core::space::Spaces;
 use cartwheel_core::{Error, Transition};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
-use crate::options::OptionDoc;
+use crate::options::EnvOptions;
 
 pub use block::Block;
 #[cfg(feature = "engine")]
@@ -65,13 +64,13 @@ pub use wanted::Wanted;
 /// row, and no other; the row can be stepped again after a reset.
 pub trait Env: Sized + Send + 'static {
     /// Keywords of the constructor: a struct made by [`options!`](crate::options), or one that
-    /// derives `Deserialize` with `#[serde(deny_unknown_fields, default)]`. Unknown and ill-typed
-    /// keywords are errors that name them. One whose name begins with an underscore names something of
-    /// this process: a saved state may be loaded where it differs.
-    type Options: DeserializeOwned + Default + Debug + Send + Sync + 'static;
+    /// derives `Deserialize` with `#[serde(deny_unknown_fields, default)]` and implements
+    /// [`EnvOptions`]. Unknown and ill-typed keywords are errors that name them. One whose name begins
+    /// with an underscore names something of this process: a saved state may be loaded where it differs.
+    type Options: EnvOptions;
     /// The options of `reset(options=…)`, made likewise; [`NoOptions`] for none. Check
     /// values with `#[serde(try_from = …)]`, so that bad ones are refused before any row is reset.
-    type ResetOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static;
+    type ResetOptions: EnvOptions;
     /// The type of an action; [`View`] has the choice.
     type Action: View;
     /// The type of an observation.
@@ -81,20 +80,6 @@ pub trait Env: Sized + Send + 'static {
 
     /// What all environments of one kind share: tables, levels, models. `()` for nothing.
     type Shared: Shared<Self::Options>;
-
-    /// Documentation of the keywords, for listings such as `python -m cartwheel envs`:
-    /// `Options::describe()` of a struct made by [`options!`](crate::options). Keywords without an
-    /// entry are listed by name; [`check_env`](crate::testing::check_env) asks for one each.
-    #[must_use]
-    fn describe_options() -> Vec<OptionDoc> {
-        Vec::new()
-    }
-
-    /// Documentation of the options of a reset, likewise.
-    #[must_use]
-    fn describe_reset_options() -> Vec<OptionDoc> {
-        Vec::new()
-    }
 
     /// The spaces under these options, which [`Env::new`] has accepted. They must fit `Action` and
     /// `Observation`.
@@ -213,3 +198,5 @@ pub type BlockOf<'a, 'r, E> = Block<'a, 'r, E, <E as Env>::Action>;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoOptions {}
+
+impl EnvOptions for NoOptions {}

@@ -23,7 +23,6 @@ use std::sync::Arc;
 use cartwheel_abi as abi;
 use cartwheel_core::Error;
 use cartwheel_core::info::{Buffer, InfoReader, InfoWriter};
-use serde::de::DeserializeOwned;
 
 use super::batch_call::{BatchCall, copied, slice};
 use super::guard::{Refusal, guarded, guarded_drop, printing, watch_panics};
@@ -32,7 +31,7 @@ use super::typed_kind::{TypedKind, text};
 use super::typed_rows::{Progress, TypedRows};
 use crate::Failure;
 use crate::env::{Env, Frame, ParameterValue};
-use crate::options::{OptionDoc, names_of, parse};
+use crate::options::{EnvOptions, names_of, parse};
 
 /// Writes the reason of a refusal, and returns its code.
 ///
@@ -79,13 +78,13 @@ unsafe fn with_row<E: Env>(
 /// `cartwheel_abi::Env::option_names`.
 pub(super) unsafe extern "C" fn option_names<E: Env>(names: *mut abi::Sink) {
     // SAFETY: the host's sink (invariant 1).
-    unsafe { write_options::<E::Options>(E::describe_options, names) }
+    unsafe { write_options::<E::Options>(names) }
 }
 
 /// `cartwheel_abi::Env::reset_option_names`.
 pub(super) unsafe extern "C" fn reset_option_names<E: Env>(names: *mut abi::Sink) {
     // SAFETY: the host's sink (invariant 1).
-    unsafe { write_options::<E::ResetOptions>(E::describe_reset_options, names) }
+    unsafe { write_options::<E::ResetOptions>(names) }
 }
 
 /// Writes the fields of an options type, each with its documentation if it has any.
@@ -93,11 +92,8 @@ pub(super) unsafe extern "C" fn reset_option_names<E: Env>(names: *mut abi::Sink
 /// # Safety
 ///
 /// Invariant 1.
-unsafe fn write_options<T: DeserializeOwned>(
-    describe: impl FnOnce() -> Vec<OptionDoc>,
-    names: *mut abi::Sink,
-) {
-    let found = guarded(|| Ok::<_, Failure>((names_of::<T>(), describe())));
+unsafe fn write_options<T: EnvOptions>(names: *mut abi::Sink) {
+    let found = guarded(|| Ok::<_, Failure>((names_of::<T>(), T::describe())));
     let (all, docs) = found.unwrap_or((&[""], Vec::new()));
     // SAFETY: the host's sink (invariant 1).
     let mut sink = unsafe { SinkBuffer::new(names) };

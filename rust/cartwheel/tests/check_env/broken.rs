@@ -47,6 +47,8 @@ pub(crate) struct Options {
     pub(crate) defect: Defect,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 cartwheel::view! {
     /// What it shows.
     pub(crate) struct Sight, SightMut, SightRef {

@@ -61,6 +61,8 @@ pub(crate) struct Options {
     pub(crate) trail: usize,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 impl Default for Options {
     fn default() -> Self {
         Self { goal: 3, trail: 5 }
@@ -72,6 +74,8 @@ impl Default for Options {
 pub(crate) struct Start {
     pub(crate) position: i64,
 }
+
+impl cartwheel::EnvOptions for Start {}
 
 impl Env for Walk {
     type Options = Options;

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use cartwheel::{
-    Env, Error, Failure, Frame, OptionDoc, RenderMode, Rng, Space, Spaces, Transition,
-};
+use cartwheel::{Env, Error, Failure, Frame, RenderMode, Rng, Space, Spaces, Transition};
 
 /// The walker steps left (0) or right (1); at the right end the episode ends with the reward 1.
 pub(crate) struct Corridor {
@@ -29,6 +27,8 @@ pub(crate) struct ResetOptions {
     /// Where the walker begins; without it, at a random place of the first three.
     position: Option<i64>,
 }
+
+impl cartwheel::EnvOptions for ResetOptions {}
 
 cartwheel::info! {
     pub(crate) struct Steps {
@@ -56,10 +56,6 @@ impl Env for Corridor {
 
     cartwheel::parameters! { length: length, reward: reward, position: position }
     cartwheel::state! { length, reward, position, steps }
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let position = Space::float_box(&[0.0; 2], &[f64::INFINITY; 2]);

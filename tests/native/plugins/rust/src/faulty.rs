@@ -40,6 +40,8 @@ pub(crate) struct Options {
     drop: Fault,
 }
 
+impl cartwheel::EnvOptions for Options {}
+
 impl Default for Options {
     fn default() -> Self {
         let none = Fault::None;
@@ -52,6 +54,8 @@ impl Default for Options {
 pub(crate) struct ResetOptions {
     reset: Fault,
 }
+
+impl cartwheel::EnvOptions for ResetOptions {}
 
 /// Counts the environments that were made.
 pub(crate) struct Made(AtomicU32);
