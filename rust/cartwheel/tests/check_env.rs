@@ -7,7 +7,7 @@ mod broken;
 #[path = "vector/walk.rs"]
 mod walk;
 
-use broken::{Broken, Defect, Described, Options, Sizes, Wide};
+use broken::{Broken, Defect, Described, DescribedSizes, Options, Wide};
 use cartwheel::testing::{CHECKS, check_env};
 use walk::Walk;
 
@@ -65,12 +65,18 @@ fn every_defect_is_found_by_its_check() {
 
 #[test]
 fn options_without_a_description_and_descriptions_without_an_option_are_found() {
-    check_env::<Described<0>>(Sizes::default()).unwrap();
+    check_env::<Described<0>>(DescribedSizes::default()).unwrap();
     for (found, part) in [
-        (check_env::<Described<1>>(Sizes::default()), "does not have `columns`"),
-        (check_env::<Described<2>>(Sizes::default()), "has no text for `columns`"),
-        (check_env::<Described<3>>(Sizes::default()), "has `depth`, which is not an option"),
-        (check_env::<Described<4>>(Sizes::default()), "refused: `rows` must be a whole number"),
+        (check_env::<Described<1>>(DescribedSizes::default()), "does not have `columns`"),
+        (check_env::<Described<2>>(DescribedSizes::default()), "has no text for `columns`"),
+        (
+            check_env::<Described<3>>(DescribedSizes::default()),
+            "has `depth`, which is not an option",
+        ),
+        (
+            check_env::<Described<4>>(DescribedSizes::default()),
+            "refused: `rows` must be a whole number",
+        ),
     ] {
         let error = found.unwrap_err();
         assert_eq!(error.check, "options", "{error}");

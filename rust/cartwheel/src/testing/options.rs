@@ -1,20 +1,19 @@
 //! Options are described, and their defaults are those of their types.
 
-use serde::de::DeserializeOwned;
-
 use super::error::{Finding, fail};
 use crate::env::Env;
-use crate::options::{OptionDoc, names_of, parse};
+use crate::options::{EnvOptions, OptionDoc, names_of, parse};
 
 /// Every keyword and every option of a reset has a description, and each describes an option.
 pub(super) fn described<E: Env>() -> Result<(), Finding> {
-    check::<E::Options>("`describe_options`", E::describe_options())?;
-    check::<E::ResetOptions>("`describe_reset_options`", E::describe_reset_options())
+    check::<E::Options>("`Options::describe`")?;
+    check::<E::ResetOptions>("`ResetOptions::describe`")
 }
 
-fn check<T: DeserializeOwned + Default>(what: &str, docs: Vec<OptionDoc>) -> Result<(), Finding> {
-    const REMEDY: &str = "`python -m cartwheel envs` shows a description of each option: return `describe()` of a struct \
-         that `options!` makes from `describe_options` and `describe_reset_options`, and give each field a comment.";
+fn check<T: EnvOptions>(what: &str) -> Result<(), Finding> {
+    const REMEDY: &str = "`python -m cartwheel envs` shows a description of each option: make the struct with `options!` \
+         and give each field a comment, or implement `EnvOptions::describe`.";
+    let docs = T::describe();
     let names = names_of::<T>();
     if names == [""] {
         return Ok(()); // a map: any name

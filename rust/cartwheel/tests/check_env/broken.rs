@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use cartwheel::{
-    BlockOf, Bounds, Buffer, DType, Env, Error, Failure, InfoValue, InfoWriter, NoOptions,
-    OptionDoc, Rng, Shared, Space, Spaces, Transition,
+    BlockOf, Bounds, Buffer, DType, Env, EnvOptions, Error, Failure, InfoValue, InfoWriter,
+    NoOptions, OptionDoc, Rng, Shared, Space, Spaces, Transition,
 };
 
 /// What is wrong.
@@ -47,7 +47,12 @@ pub(crate) struct Options {
     pub(crate) defect: Defect,
 }
 
-impl cartwheel::EnvOptions for Options {}
+impl EnvOptions for Options {
+    fn describe() -> Vec<OptionDoc> {
+        let (default, text) = (Some("\"None\"".to_owned()), "What is wrong.".to_owned());
+        vec![OptionDoc { name: "defect", default, text }]
+    }
+}
 
 cartwheel::view! {
     /// What it shows.
@@ -130,11 +135,6 @@ impl Env for Broken {
     type Observation = Sight;
     type Info = Report;
     type Shared = Counter;
-
-    fn describe_options() -> Vec<OptionDoc> {
-        let (default, text) = (Some("\"None\"".to_owned()), "What is wrong.".to_owned());
-        vec![OptionDoc { name: "defect", default, text }]
-    }
 
     fn spaces(options: &Options, _: &Counter) -> Spaces {
         let pixels = Space::integer_box(DType::U8, &[6], 0, 200);
@@ -388,18 +388,15 @@ cartwheel::options! {
     }
 }
 
-/// An environment that describes its options as `HOW` says.
-pub(crate) struct Described<const HOW: u8>;
+/// The same, described as `HOW` says.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(transparent)]
+pub(crate) struct DescribedSizes<const HOW: u8>(
+    #[expect(dead_code, reason = "only the documentation is read")] Sizes,
+);
 
-impl<const HOW: u8> Env for Described<HOW> {
-    type Options = Sizes;
-    type ResetOptions = NoOptions;
-    type Action = i64;
-    type Observation = i64;
-    type Info = ();
-    type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
+impl<const HOW: u8> EnvOptions for DescribedSizes<HOW> {
+    fn describe() -> Vec<OptionDoc> {
         let mut docs = Sizes::describe();
         match HOW {
             0 => {}
@@ -410,12 +407,24 @@ impl<const HOW: u8> Env for Described<HOW> {
         }
         docs
     }
+}
 
-    fn spaces(_: &Sizes, (): &()) -> Spaces {
+/// An environment with these options.
+pub(crate) struct Described<const HOW: u8>;
+
+impl<const HOW: u8> Env for Described<HOW> {
+    type Options = DescribedSizes<HOW>;
+    type ResetOptions = NoOptions;
+    type Action = i64;
+    type Observation = i64;
+    type Info = ();
+    type Shared = ();
+
+    fn spaces(_: &DescribedSizes<HOW>, (): &()) -> Spaces {
         Spaces { observation: Space::discrete(2), action: Space::discrete(2) }
     }
 
-    fn new(_: &Sizes, _: &Arc<()>) -> Result<Self, Error> {
+    fn new(_: &DescribedSizes<HOW>, _: &Arc<()>) -> Result<Self, Error> {
         Ok(Self)
     }
 
