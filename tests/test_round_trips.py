@@ -41,7 +41,7 @@ EXCEPTIONS = [
     ),
     cartwheel.WorkerTimeoutError("late", env_index=[3, 4], workers=[1]),
     EnvBusyError("send", [0, 2]),
-    EnvCheckError("spaces", "CartPole-v1", "nothing was seen", "mend it"),
+    EnvCheckError("spaces", "CartPole-v1", "nothing was seen", "fix it"),
     Stopped(),
     Unchecked("it has no states"),
 ]

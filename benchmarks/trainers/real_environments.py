@@ -1,6 +1,6 @@
 """HalfCheetah-v5 and Pong, against Gymnasium, Stable-Baselines3 and ale-py's vector environment.
 
-Pong is what trainers see: four frames a step, 84×84, grey, four in a stack, up to 30 steps of no-op
+Pong is what trainers see: four frames a step, 84×84, gray, four in a stack, up to 30 steps of no-op
 at the start. In Python it is Gymnasium's preprocessing around ale-py's environment, with one thread
 of OpenCV in each process; ale-py's vector environment has the same preprocessing in its threads.
 

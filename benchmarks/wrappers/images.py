@@ -1,4 +1,4 @@
-"""Atari frames as trainers want them: the maximum of two, grey, 84×84.
+"""Atari frames as trainers want them: the maximum of two, gray, 84×84.
 
 64 pairs of frames 210×160×3 become images. Cartwheel makes them in one call; OpenCV frame by frame,
 since it has no call for many; Gymnasium's arithmetic is that of its ``GrayscaleObservation``, and
@@ -38,7 +38,7 @@ def random_frames(count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 def drawn_frames(count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Two frames each, with a background, rows of blocks, grey walls and sprites."""
+    """Two frames each, with a background, rows of blocks, gray walls and sprites."""
     rng = np.random.default_rng(0)
     frames = np.zeros((2, count, HEIGHT, WIDTH, 3), np.uint8)
     frames[:, :, 24:, :8] = frames[:, :, 24:, -8:] = frames[:, :, 24:32] = 142
@@ -54,7 +54,7 @@ def drawn_frames(count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 def cartwheel_maker(num_threads: int | None) -> Maker:
     """A plan of cartwheel, which writes into a new array."""
     plan = ImagePlan(
-        HEIGHT, WIDTH, 3, out_height=SIDE, out_width=SIDE, grey=True, num_threads=num_threads
+        HEIGHT, WIDTH, 3, out_height=SIDE, out_width=SIDE, gray=True, num_threads=num_threads
     )
     return plan.run
 
@@ -66,20 +66,20 @@ def opencv_maker(num_threads: int) -> Maker:
     def make(first: Frames, second: Frames) -> Any:
         cv2.setNumThreads(num_threads)
         for image, one, other in zip(images, first, second, strict=True):
-            grey = cv2.cvtColor(cv2.max(one, other), cv2.COLOR_RGB2GRAY)
-            cv2.resize(grey, (SIDE, SIDE), dst=image, interpolation=cv2.INTER_AREA)
+            gray = cv2.cvtColor(cv2.max(one, other), cv2.COLOR_RGB2GRAY)
+            cv2.resize(gray, (SIDE, SIDE), dst=image, interpolation=cv2.INTER_AREA)
         return images
 
     return make
 
 
 def gymnasium_maker(first: Frames, second: Frames) -> Any:
-    """Gymnasium's arithmetic of grey levels, frame by frame, then OpenCV's size."""
+    """Gymnasium's arithmetic of gray levels, frame by frame, then OpenCV's size."""
     cv2.setNumThreads(1)
     weights = np.array([0.2125, 0.7154, 0.0721])
     for one, other in zip(first, second, strict=True):
-        grey = np.sum(np.multiply(np.maximum(one, other), weights), axis=-1).astype(np.uint8)
-        cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+        gray = np.sum(np.multiply(np.maximum(one, other), weights), axis=-1).astype(np.uint8)
+        cv2.resize(gray, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
 
 
 class Making:
@@ -118,7 +118,7 @@ def main() -> None:
             Claim(ours, contender("OpenCV", opencv_maker(-1)), 4),
             Claim(single, contender("Gymnasium's arithmetic", gymnasium_maker), 20),
         ]
-        check(f"84×84 grey of two frames, {name}", no_env, {NUM_FRAMES: claims})
+        check(f"84×84 gray of two frames, {name}", no_env, {NUM_FRAMES: claims})
 
 
 if __name__ == "__main__":

@@ -503,7 +503,7 @@ class ImagePlan:
         *,
         out_height: int,
         out_width: int,
-        grey: bool,
+        gray: bool,
         channel_first: bool = False,
         num_threads: int | None = None,
     ) -> ImagePlan:
@@ -515,12 +515,12 @@ class ImagePlan:
             channels: Levels of a pixel; ``None``: frames have no axis for them.
             out_height: Rows of pixels of an image.
             out_width: Pixels of its rows.
-            grey: Makes one level of three channels; images have no axis for it.
+            gray: Makes one level of three channels; images have no axis for it.
             channel_first: Images have shape ``[C, H, W]`` instead of ``[H, W, C]``.
             num_threads: Threads; ``None``: one, or more for large batches.
 
         Raises:
-            ValueError: A side is out of range, or ``grey`` with other than three channels.
+            ValueError: A side is out of range, or ``gray`` with other than three channels.
         """
 
     def run(

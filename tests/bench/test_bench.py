@@ -153,7 +153,7 @@ def test_every_native_environment_runs_in_plain_loops(env_id, blocks):
         ({"num_envs": 0}, "got 0 and 1"),
         ({"threads": 0}, "got 1 and 0"),
         ({"seconds": -1.0}, "seconds is -1"),
-        ({"options": '{"colour": 1}'}, "unknown field `colour`"),
+        ({"options": '{"color": 1}'}, "unknown field `color`"),
         ({"options": '{"work_spread": 1.5}'}, "work_spread is 1.5"),
     ],
 )

@@ -55,7 +55,7 @@ def test_contenders_of_gymnasium_are_of_gymnasiums_classes(contenders, env_id):
     assert not isinstance(env.unwrapped, cartwheel.NativeEnv)
 
 
-def test_an_environment_that_only_cartwheel_has_runs_without_gymnasiums_vectorisation(contenders):
+def test_an_environment_that_only_cartwheel_has_runs_without_gymnasiums_vectorization(contenders):
     raced, found = contenders("cartwheel/Null-v0")
     assert raced == "cartwheel/Null-v0"
     assert list(found) == [*PYTHON, *NATIVE]

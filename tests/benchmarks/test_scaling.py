@@ -158,7 +158,7 @@ def test_other_packages_are_raced_by_rows_and_those_with_a_number_of_workers_by_
     counts = ["1", "2", "4", "6"]
     assert {name: list(race.rates) for name, race in found.workers.items()} == {
         "process": counts,
-        "pufferlib workers": ["1", "2", "4"],  # 64 rows are no six equal shares
+        "pufferlib workers": ["1", "2", "4"],  # 64 rows cannot be divided by six
         "envpool": counts,
         "native": counts,
     }

@@ -50,7 +50,7 @@ class Plain:
         return moment.reward
 
     def check_infos(self, infos, batch):
-        """Checks infos of a step, beside those of the environments."""
+        """Checks infos of a step, in addition to those of the environments."""
 
     def check(self, envs):
         """Checks what the wrapper knows at the end; ``envs`` are closed afterwards."""
@@ -118,8 +118,8 @@ def flattened(observation):
     return flatten(FORMS["nested"][1], observation)
 
 
-def grey(image):
-    """As Gymnasium makes images grey."""
+def gray(image):
+    """As Gymnasium makes images gray."""
     return np.sum(image * np.array([0.2125, 0.7154, 0.0721]), axis=-1).astype(np.uint8)
 
 

@@ -80,7 +80,7 @@ SUBJECTS = [
         form="nested",
     ),
     Subject("FlattenObservation", W.FlattenObservation, E.mapped(E.flattened), form="nested"),
-    Subject("GrayscaleObservation", W.GrayscaleObservation, E.mapped(E.grey), form="image"),
+    Subject("GrayscaleObservation", W.GrayscaleObservation, E.mapped(E.gray), form="image"),
     Subject(
         "ResizeObservation",
         lambda envs: W.ResizeObservation(envs, (2, 3)),
@@ -90,7 +90,7 @@ SUBJECTS = [
     Subject(
         "AtariPreprocessing",
         lambda envs: W.AtariPreprocessing(envs, frame_skip=1, screen_size=(2, 3)),
-        E.mapped(lambda image: E.grey(image)[:2, :3]),
+        E.mapped(lambda image: E.gray(image)[:2, :3]),
         form="image",
     ),
     Subject("NormalizeObservation", W.NormalizeObservation, E.NormalObservations),

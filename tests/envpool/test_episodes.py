@@ -185,7 +185,7 @@ def test_a_reset_mask_returns_the_full_batch(make):
     assert envs.step(np.array([1, 1, 1]))[4]["elapsed_step"].tolist() == [2, 1, 2]
 
 
-def test_seeds_of_a_reset_are_honoured(make):
+def test_seeds_of_a_reset_are_honored(make):
     envs = make("CartPole-v1", num_envs=3)
     first = envs.reset(seed=5)[0]
     np.testing.assert_array_equal(envs.reset(seed=[5, 6, 7])[0], first)

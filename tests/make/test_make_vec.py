@@ -54,7 +54,7 @@ def test_keywords_go_to_the_environments(executor):
 
 
 @EXECUTOR
-def test_the_time_limit_is_honoured(executor):
+def test_the_time_limit_is_honored(executor):
     envs = make("Pendulum-v1", 2, executor=executor, max_episode_steps=4)
     assert_like(envs, [partial(gym.make, "Pendulum-v1", max_episode_steps=4)] * 2, steps=12)
 

@@ -172,8 +172,8 @@ def test_bad_ids_and_keywords_are_refused(make):
         make("Nowhere-v0", 2)
     with pytest.raises(gym.error.VersionNotFound, match="version `v9` for environment `cartwheel"):
         make("CartPole-v9", 2)
-    with pytest.raises(TypeError, match=r"`colour` .* which has `sutton_barto_reward`, nor of"):
-        make("CartPole-v1", 2, colour=1)
+    with pytest.raises(TypeError, match=r"`color` .* which has `sutton_barto_reward`, nor of"):
+        make("CartPole-v1", 2, color=1)
     with pytest.raises(ValueError, match="`num_envs` must be a positive integer"):
         make("CartPole-v1", 0)
     with pytest.raises(ValueError, match=r"^Invalid vectorization mode: 'fast', valid modes: "):

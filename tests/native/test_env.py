@@ -270,12 +270,12 @@ def test_maps_are_characters(build):
 
 def test_other_attributes_are_ordinary(build):
     env, _ = build("CartPole-v1")
-    with pytest.raises(AttributeError, match=r"no attribute 'colour'; the parameters .* gravity"):
-        _ = env.unwrapped.colour
-    assert not hasattr(env.unwrapped, "colour")
-    assert not hasattr(env.unwrapped, "_colour")
-    env.unwrapped.colour = "red"
-    assert env.get_wrapper_attr("colour") == "red"
+    with pytest.raises(AttributeError, match=r"no attribute 'color'; the parameters .* gravity"):
+        _ = env.unwrapped.color
+    assert not hasattr(env.unwrapped, "color")
+    assert not hasattr(env.unwrapped, "_color")
+    env.unwrapped.color = "red"
+    assert env.get_wrapper_attr("color") == "red"
     with pytest.raises(ValueError, match=r"^`gravity` must be a number, got 'heavy'"):
         env.unwrapped.gravity = "heavy"
     assert env.unwrapped.gravity == 9.8
@@ -304,7 +304,7 @@ def test_calls_in_a_wrong_order_are_refused(build):
     for call in (env.reset, lambda: env.step(0), lambda: env.unwrapped.gravity):
         with pytest.raises(ClosedEnvironmentError, match="operate on `NativeEnv`, after a call"):
             call()
-    assert not hasattr(env.unwrapped, "colour")
+    assert not hasattr(env.unwrapped, "color")
 
 
 @pytest.mark.parametrize(

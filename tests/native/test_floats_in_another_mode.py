@@ -125,7 +125,7 @@ def test_wrappers_compute_the_same_bits(name):
 def test_images_have_the_same_levels(name):
     def images():
         plans = [
-            ImagePlan(50, 40, 3, out_height=21, out_width=17, grey=grey) for grey in (True, False)
+            ImagePlan(50, 40, 3, out_height=21, out_width=17, gray=gray) for gray in (True, False)
         ]
         return [plan.run(FRAMES) for plan in plans]
 

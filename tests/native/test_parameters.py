@@ -127,16 +127,16 @@ def test_parameters_accept_every_kind_of_number(build_pair, env_id, name, value)
 def test_unknown_parameters_are_refused_by_name(build_pair):
     envs, oracle = build_pair("CartPole-v1", 3)
     for call in (
-        lambda: envs.get_attr("colour"),
-        lambda: envs.set_attr("colour", 1),
-        lambda: envs.set_attr("colour", [1, 2, 3]),
-        lambda: envs.call("colour"),
+        lambda: envs.get_attr("color"),
+        lambda: envs.set_attr("color", 1),
+        lambda: envs.set_attr("color", [1, 2, 3]),
+        lambda: envs.call("color"),
         lambda: envs.get_attr("step"),
     ):
         with pytest.raises(AttributeError, match=r"CartPole-v1 has no parameter '\w+'; it has st"):
             call()
     with pytest.raises(AttributeError):
-        oracle.get_attr("colour")
+        oracle.get_attr("color")
     with pytest.raises(TypeError, match=r"`gravity` is a parameter .* takes no arguments"):
         envs.call("gravity", 1)
     nothing = cartwheel.NativeVectorEnv("Null-v0", 1)
@@ -185,8 +185,8 @@ def test_a_bad_value_is_refused_and_no_row_changes(build_pair, env_id, name, val
 
 def test_a_bad_call_is_refused_before_it_is_pending(build_pair):
     envs, oracle = build_pair("CartPole-v1", 3)
-    with pytest.raises(AttributeError, match="CartPole-v1 has no parameter 'colour'"):
-        envs.call_async("colour")
+    with pytest.raises(AttributeError, match="CartPole-v1 has no parameter 'color'"):
+        envs.call_async("color")
     with pytest.raises(TypeError, match=r"`tau` is a parameter .* takes no arguments"):
         envs.call_async("tau", 1)
     with pytest.raises(NoAsyncCallError):

@@ -63,7 +63,7 @@ def _level_of_its_own():
 
 @pytest.fixture(autouse=True)
 def _cluster_of_its_own(request, monkeypatch):
-    """Code that starts Ray does not join a cluster of somebody else, and leaves none."""
+    """Code that starts Ray does not join an existing cluster, and leaves none."""
     if request.node.get_closest_marker("ray") is None:
         yield
         return

@@ -6,7 +6,7 @@ from gymnasium.spaces import Box, Discrete
 
 
 class PaintingEnv(gym.Env):
-    """A frame has one colour: red tells the row, green the episode, blue the step.
+    """A frame has one color: red tells the row, green the episode, blue the step.
 
     Args:
         row: A number below 12.
@@ -41,5 +41,5 @@ class PaintingEnv(gym.Env):
 
 def frame(row, episode, steps, size=(6, 10)):
     """The frame of an environment in this state."""
-    colour = np.array([20 * (row + 1), 20 * (episode + 1), 20 * (steps + 1)], np.uint8)
-    return np.broadcast_to(colour, (*size, 3)).copy()
+    color = np.array([20 * (row + 1), 20 * (episode + 1), 20 * (steps + 1)], np.uint8)
+    return np.broadcast_to(color, (*size, 3)).copy()

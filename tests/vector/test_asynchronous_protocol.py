@@ -107,7 +107,7 @@ def test_every_call_after_close_is_refused(build_any):
         lambda: envs.reset(seed=[1]),
         lambda: envs.call("gravity"),
         lambda: envs.get_attr("gravity"),
-        lambda: envs.get_attr("colour"),
+        lambda: envs.get_attr("color"),
         lambda: envs.set_attr("gravity", 1),
         lambda: envs.set_attr("gravity", [1]),
         envs.render,

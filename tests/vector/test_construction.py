@@ -154,7 +154,7 @@ def test_environments_of_processes_never_run_in_the_callers_process(build_everyw
     pids = envs.get_attr("pid")
     if build_everywhere.executor == "process":
         assert os.getpid() not in pids
-        assert list(pids) == sorted(pids, key=pids.index)  # neighbours share a worker
+        assert list(pids) == sorted(pids, key=pids.index)  # neighbors share a worker
         assert len(set(pids)) == min(envs.num_workers, 5)
     else:
         assert set(pids) == {os.getpid()}

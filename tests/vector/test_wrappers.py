@@ -205,7 +205,7 @@ def test_statistics_take_a_reset_of_some_rows_for_a_reset_of_all(build_any):
 
 
 @pytest.mark.parametrize("mode", [S, D])
-def test_normalising_observations_is_refused_by_gymnasium(build_any, mode):
+def test_normalizing_observations_is_refused_by_gymnasium(build_any, mode):
     envs = build_any(CART_POLE, autoreset_mode=mode)
     oracle = SyncVectorEnv(CART_POLE, autoreset_mode=mode)
     assert_refused(wrappers.NormalizeObservation, envs, oracle)

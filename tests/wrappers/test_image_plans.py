@@ -22,7 +22,7 @@ def frames(count, *shape):
     return np.random.default_rng(sum(shape)).integers(0, 256, (count, *shape), np.uint8)
 
 
-def gymnasium_grey(images):
+def gymnasium_gray(images):
     """The arithmetic of ``gymnasium.wrappers.GrayscaleObservation``."""
     weights = np.array([0.2125, 0.7154, 0.0721])
     return np.sum(np.multiply(images, weights), axis=-1).astype(np.uint8)
@@ -53,27 +53,27 @@ def resized(images, height, width, **keywords):
         channels[0] if channels else None,
         out_height=height,
         out_width=width,
-        grey=False,
+        gray=False,
         **keywords,
     )
     return plan.run(images)
 
 
-def grey_plan(height, width, **keywords):
-    keywords = {"out_height": height, "out_width": width, "grey": True, **keywords}
+def gray_plan(height, width, **keywords):
+    keywords = {"out_height": height, "out_width": width, "gray": True, **keywords}
     return ImagePlan(height, width, 3, **keywords)
 
 
-def test_every_color_has_the_grey_level_of_gymnasium():
+def test_every_color_has_the_gray_level_of_gymnasium():
     """Also those whose weighted levels add up to a little less than a whole number."""
-    plan = grey_plan(256, 256)
+    plan = gray_plan(256, 256)
     two = np.stack(np.meshgrid(np.arange(256), np.arange(256), indexing="ij"), axis=-1)
     colors = np.empty((1, 256, 256, 3), np.uint8)
     colors[0, ..., 1:] = two
     below = 0
     for red in range(256):
         colors[..., 0] = red
-        expected = gymnasium_grey(colors)
+        expected = gymnasium_gray(colors)
         np.testing.assert_array_equal(plan.run(colors), expected)
         exact = (colors.astype(np.int64) @ np.array([2125, 7154, 721])) // 10000
         below += np.count_nonzero(exact != expected)
@@ -113,15 +113,15 @@ def test_whole_factors_without_halves_have_opencvs_bits(factor):
         np.testing.assert_array_equal(resized(images, height, width), opencv(images, height, width))
 
 
-def test_the_maximum_and_the_grey_come_before_the_size():
+def test_the_maximum_and_the_gray_come_before_the_size():
     first, second = frames(6, 42, 32, 3), frames(7, 42, 32, 3)[1:]
     for height, width in [(42, 32), (21, 16), (50, 7), (1, 1)]:
-        plan = ImagePlan(42, 32, 3, out_height=height, out_width=width, grey=True)
+        plan = ImagePlan(42, 32, 3, out_height=height, out_width=width, gray=True)
         for second_frames in (None, second):
             larger = first if second_frames is None else np.maximum(first, second)
-            expected = means(gymnasium_grey(larger)[..., None], height, width)[..., 0]
+            expected = means(gymnasium_gray(larger)[..., None], height, width)[..., 0]
             np.testing.assert_array_equal(plan.run(first, second_frames), expected)
-        colored = ImagePlan(42, 32, 3, out_height=height, out_width=width, grey=False)
+        colored = ImagePlan(42, 32, 3, out_height=height, out_width=width, gray=False)
         expected = means(np.maximum(first, second), height, width)
         np.testing.assert_array_equal(colored.run(first, second), expected)
 
@@ -129,7 +129,7 @@ def test_the_maximum_and_the_grey_come_before_the_size():
 def test_the_number_of_threads_changes_no_bit():
     images = frames(33, 210, 160, 3)
     plans = [
-        ImagePlan(210, 160, 3, out_height=84, out_width=84, grey=True, num_threads=threads)
+        ImagePlan(210, 160, 3, out_height=84, out_width=84, gray=True, num_threads=threads)
         for threads in (1, 2, 7, None)
     ]
     alone = np.concatenate([plans[0].run(image[None]) for image in images])
@@ -141,7 +141,7 @@ def test_the_number_of_threads_changes_no_bit():
 
 def test_arrays_need_not_be_contiguous_and_are_not_changed():
     images = frames(4, 20, 30, 3)
-    plan = ImagePlan(10, 30, 3, out_height=5, out_width=6, grey=False)
+    plan = ImagePlan(10, 30, 3, out_height=5, out_width=6, gray=False)
     before = images.copy()
     got = plan.run(images[:, ::2], images[::-1, 1::2])
     larger = np.maximum(images[:, ::2], images[::-1, 1::2])
@@ -153,7 +153,7 @@ def test_arrays_need_not_be_contiguous_and_are_not_changed():
 
 
 def test_every_result_is_a_new_array():
-    plan = grey_plan(8, 8)
+    plan = gray_plan(8, 8)
     images = frames(3, 8, 8, 3)
     first = plan.run(images)
     kept = first.copy()
@@ -170,8 +170,8 @@ def test_every_result_is_a_new_array():
         ({"channels": 0}, "`channels` must be from 1 to 65536, got 0"),
         ({"out_height": 0}, "`out_height` must be from 1 to 65536, got 0"),
         ({"out_width": 70000}, "`out_width` must be from 1 to 65536, got 70000"),
-        ({"channels": 4, "grey": True}, "grey needs 3 channels (red, green, blue), got 4"),
-        ({"channels": None, "grey": True}, "grey needs 3 channels (red, green, blue), got 1"),
+        ({"channels": 4, "gray": True}, "gray needs 3 channels (red, green, blue), got 4"),
+        ({"channels": None, "gray": True}, "gray needs 3 channels (red, green, blue), got 1"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(keywords, message):
@@ -181,14 +181,14 @@ def test_a_plan_that_makes_no_sense_is_refused(keywords, message):
         "channels": 3,
         "out_height": 2,
         "out_width": 2,
-        "grey": False,
+        "gray": False,
     }
     with pytest.raises(ValueError, match=re.escape(message)):
         ImagePlan(**{**usual, **keywords})
 
 
 def test_wrong_arrays_are_refused_with_what_is_expected():
-    plan = grey_plan(4, 5)
+    plan = gray_plan(4, 5)
     images = frames(2, 4, 5, 3)
     with pytest.raises(TypeError, match="`frames` must have dtype uint8, got float32"):
         plan.run(images.astype(np.float32))

@@ -67,7 +67,7 @@ class ShortEnv(ScreenEnv):
         return frame, {}
 
 
-def grey(frame):
+def gray(frame):
     """The arithmetic of ``gymnasium.wrappers.GrayscaleObservation``."""
     return np.sum(np.multiply(frame, np.array([0.2125, 0.7154, 0.0721])), axis=-1).astype(np.uint8)
 
@@ -102,7 +102,7 @@ class Preprocessed(gym.Wrapper):
         self.observation_space = Box(0, 1 if scale else 255, shape, image.dtype.type)
 
     def image(self, frame):
-        image = resized(frame if self.colors else grey(frame), *self.size)
+        image = resized(frame if self.colors else gray(frame), *self.size)
         if self.scale:
             image = image.astype(np.float32) / np.float32(255)
         if self.newaxis and not self.colors:
@@ -136,11 +136,11 @@ SCRIPT = Script(
     steps=12, resets={(1, 3): 50, (2, 9): 52}, actions=lambda row, number: (row + number) % 3
 )
 WRAPPED = {
-    "grey": (
+    "gray": (
         lambda envs: GrayscaleObservation(envs),
         lambda env: gym.wrappers.GrayscaleObservation(env),
     ),
-    "grey, axis": (
+    "gray, axis": (
         lambda envs: GrayscaleObservation(envs, keep_dim=True),
         lambda env: gym.wrappers.GrayscaleObservation(env, keep_dim=True),
     ),
@@ -363,10 +363,10 @@ def test_bad_arguments_are_refused_before_anything_is_stepped():
             ResizeObservation(envs, shape)
     with pytest.raises(ValueError, match="have no channels"):
         GrayscaleObservation(envs, channel_first=True)
-    grey_envs = GrayscaleObservation(envs, keep_dim=True)
+    gray_envs = GrayscaleObservation(envs, keep_dim=True)
     message = "needs images with 3 channels, shape (height, width, 3), got (21, 16, 1)"
     with pytest.raises(ValueError, match=re.escape(message)):
-        GrayscaleObservation(grey_envs)
+        GrayscaleObservation(gray_envs)
     scaled = AtariPreprocessing(envs, scale_obs=True)
     with pytest.raises(ValueError, match="of dtype uint8, got float32 from"):
         ResizeObservation(scaled, (2, 2))

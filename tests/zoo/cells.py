@@ -211,7 +211,7 @@ def compare_players(case, mode, steps):
 
 
 def joined(result, again, over):
-    """The players that act next: those of a reset in place of those that are over."""
+    """The players that act next: those of a reset instead of those that are over."""
     parts = [(result[-1]["players"], False), (again[-1]["players"], True)]
     numbers, owners = [], []
     for env_id in range(NUM_ENVS):

@@ -65,7 +65,7 @@ def register(package):
 
 
 def preprocessed(env):
-    """Frames of Atari as trainers see them: 84×84, grey, four in a stack."""
+    """Frames of Atari as trainers see them: 84×84, gray, four in a stack."""
     from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
     return FrameStackObservation(AtariPreprocessing(env, noop_max=10), 4)

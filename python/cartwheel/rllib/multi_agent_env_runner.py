@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class AsyncMultiAgentEnvRunner(MultiAgentEnvRunner):
     """RLlib's runner of multi-agent environments, which steps them in worker processes, at once.
 
-    RLlib's own steps the environments of a runner one after another, and refuses the vectorisation
+    RLlib's own steps the environments of a runner one after another, and refuses the vectorization
     ``"async"``. Only the choice of the runner changes, by
     ``config.env_runners(env_runner_cls=AsyncMultiAgentEnvRunner, num_envs_per_env_runner=8)``: the
     environment is the registered one, ``gym_env_vectorize_mode`` is not read, and episodes are

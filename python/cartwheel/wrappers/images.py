@@ -65,7 +65,7 @@ class Images:
             channels,
             out_height=height,
             out_width=width,
-            grey=is_gray,
+            gray=is_gray,
             channel_first=channel_first,
         )
         levels = 1 if is_gray else channels

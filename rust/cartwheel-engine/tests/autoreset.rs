@@ -302,7 +302,7 @@ fn a_staggered_row_has_at_least_one_step_left_and_at_most_all() {
 }
 
 #[test]
-fn neighbouring_seeds_are_spread_evenly_and_their_length_does_not_matter() {
+fn neighboring_seeds_are_spread_evenly_and_their_length_does_not_matter() {
     let mut counts = [0; 10];
     for seed in 0..10_000_u64 {
         let draw = mixed([seed]);

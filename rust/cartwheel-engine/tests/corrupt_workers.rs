@@ -198,7 +198,7 @@ fn infos_that_overlap_those_of_rows_in_flight_break_the_pool() {
 }
 
 #[test]
-fn infos_of_neighbouring_rows_that_arrive_together_are_accepted() {
+fn infos_of_neighboring_rows_that_arrive_together_are_accepted() {
     let mut fixture = Fixture::new(ROWS);
     fixture.send(&[1, 2, 3]);
     fixture.announce_infos(0, 2 * (4096 / 3));

@@ -150,7 +150,7 @@ impl cartwheel::State for Label {
     fn load(state: &mut &[u8]) -> Result<Self, Failure> {
         let label: String = cartwheel::State::load(state)?;
         let known = SUITS.into_iter().chain(TENS).chain(NAMES).find(|known| *known == label);
-        known.map(Self).ok_or_else(|| Failure::new(format!("no card is labelled {label:?}")))
+        known.map(Self).ok_or_else(|| Failure::new(format!("no card is labeled {label:?}")))
     }
 }
 

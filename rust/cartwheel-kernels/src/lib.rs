@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`returns`] | return estimators |
 //! | [`wrappers`] | what wrappers compute for whole batches |
-//! | [`image`] | grey, maximum of two and area resize for frames of many environments |
+//! | [`image`] | gray, maximum of two and area resize for frames of many environments |
 //!
 //! The modules are independent of each other. A function gets slices and writes slices; the large
 //! ones divide their rows among threads, and the result has the same bits for any number of them.

@@ -79,9 +79,9 @@ info! {
         tendon_velocity: Vec<f64>,
         /// Distance from the origin, m.
         distance_from_origin: Scalar,
-        /// Velocity of the centre of mass, m/s.
+        /// Velocity of the center of mass, m/s.
         x_velocity: Scalar,
-        /// Velocity of the centre of mass, m/s.
+        /// Velocity of the center of mass, m/s.
         y_velocity: Scalar,
         /// Reward for being healthy.
         reward_survive: Scalar,
@@ -98,7 +98,7 @@ info! {
 #[derive(Debug)]
 pub struct Humanoid;
 
-/// The centre of mass in the plane: `mass_center`.
+/// The center of mass in the plane: `mass_center`.
 fn mass_center(stepper: &Stepper) -> [f64; 2] {
     let mut moment = [0.0; 2];
     let (positions, _) = stepper.xipos.as_chunks::<3>();

@@ -252,7 +252,7 @@ fn closed() -> PyErr {
     PyEOFError::new_err("the other end of the channel is gone")
 }
 
-/// A time limit from seconds in Python: negative ones count as 0, and too many are no limit.
+/// A time limit from seconds in Python: negative ones count as 0, and too many mean no limit.
 pub(crate) fn as_duration(seconds: Option<f64>) -> Option<Duration> {
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok())
 }

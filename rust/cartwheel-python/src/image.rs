@@ -25,7 +25,7 @@ pub(crate) struct PyImagePlan {
 #[pymethods]
 impl PyImagePlan {
     #[new]
-    #[pyo3(signature = (height, width, channels, *, out_height, out_width, grey, channel_first=false, num_threads=None))]
+    #[pyo3(signature = (height, width, channels, *, out_height, out_width, gray, channel_first=false, num_threads=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a class of Python")]
     fn new(
         height: usize,
@@ -33,16 +33,16 @@ impl PyImagePlan {
         channels: Option<usize>,
         out_height: usize,
         out_width: usize,
-        grey: bool,
+        gray: bool,
         channel_first: bool,
         num_threads: Option<NonZero<usize>>,
     ) -> PyResult<Self> {
         let shape = Shape { height, width, channels: channels.unwrap_or(1) };
         let plan =
-            with_standard_floats(|| Plan::new(shape, [out_height, out_width], grey, channel_first));
+            with_standard_floats(|| Plan::new(shape, [out_height, out_width], gray, channel_first));
         let plan = plan.map_err(image_error)?;
         let mut image = vec![out_height, out_width];
-        if !grey && let Some(channels) = channels {
+        if !gray && let Some(channels) = channels {
             image.insert(if channel_first { 0 } else { 2 }, channels);
         }
         let frame = [height, width].into_iter().chain(channels).collect();

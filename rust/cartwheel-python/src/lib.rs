@@ -45,7 +45,7 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::native::cache::{cache_draws, draw_cached};
     #[pymodule_export]
-    use crate::native::catalogue::{
+    use crate::native::descriptions::{
         block_rows, described_options, env_keywords, native_envs, reset_option_names,
     };
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! A maze as a plugin: find the exit of a random maze, with a torch that shows its neighbourhood.
+//! A maze as a plugin: find the exit of a random maze, with a torch that shows its neighborhood.
 //!
 //! ```text
 //! cargo build --release -p cartwheel --example maze --features python

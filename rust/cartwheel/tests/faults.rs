@@ -259,7 +259,7 @@ fn a_kind_that_panics_or_fails_has_its_reason() {
 #[test]
 fn options_that_do_not_parse_are_refused_and_named() {
     let error = |options: &str| kind(IDS[0], options).map(|_| ()).unwrap_err();
-    assert!(error(r#"{"colour": 1}"#).starts_with("unknown field `colour`, expected one of"));
+    assert!(error(r#"{"color": 1}"#).starts_with("unknown field `color`, expected one of"));
     assert_eq!(error(r#"{"bomb": 3}"#), "`bomb` must be True or False, got 3");
     assert!(error("{").contains("EOF"));
     assert!(error("[1]").contains("invalid"));

@@ -124,16 +124,16 @@ class MeetingEnv(MultiAgentEnv):
 
 
 class FailingEnv(TwoPoles):  # type: ignore[valid-type, misc]
-    """Fails in the third step, unless the file ``config["mended"]`` exists, which it then makes."""
+    """Fails in the third step, unless the file ``config["fixed"]`` exists, which it then makes."""
 
     def __init__(self, config):
-        self.mended = config["mended"]
+        self.fixed = config["fixed"]
         super().__init__({"num_agents": 2})
         self.t = 0
 
     def step(self, action_dict):
         self.t += 1
-        if self.t == 3 and not self.mended.exists():
-            self.mended.touch()
+        if self.t == 3 and not self.fixed.exists():
+            self.fixed.touch()
             raise RuntimeError("a wheel came off")
         return super().step(action_dict)

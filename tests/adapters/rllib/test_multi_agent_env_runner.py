@@ -93,13 +93,13 @@ def test_a_config_without_environment_is_refused(rllib, runners):
 
 @pytest.mark.parametrize("executor", ["inline", "process"])
 def test_rllib_replaces_environments_that_fail(rllib, runners, agents, tune, executor, tmp_path):
-    mended = tmp_path / "mended"
-    tune.register_env("failing", lambda _config: agents.FailingEnv({"mended": mended}))
+    fixed = tmp_path / "fixed"
+    tune.register_env("failing", lambda _config: agents.FailingEnv({"fixed": fixed}))
     runner = with_keywords(rllib, executor=executor)
     with pytest.raises(RuntimeError):
         runners.sampled(runners.multi(runner, "failing", 2))
-    assert mended.exists()
-    mended.unlink()
+    assert fixed.exists()
+    fixed.unlink()
     runner = runners.multi(runner, "failing", 2, restart_failed_sub_environments=True)
     before = runner.env
     with warnings.catch_warnings():

@@ -51,7 +51,7 @@ class CountingEnv(gym.Env):
         (4, {"executor": "inline", "max_episode_steps": 1}),
     ],
 )
-def test_episodes_equal_those_with_gymnasiums_vectorisation(rllib, runners, num_envs, keywords):
+def test_episodes_equal_those_with_gymnasiums_vectorization(rllib, runners, num_envs, keywords):
     limit = {name: keywords[name] for name in keywords if name == "max_episode_steps"}
     expected = runners.sampled(runners.single("CartPole-v1", "sync", num_envs, limit))
     rllib.register("ours", "CartPole-v1", **keywords)
@@ -155,7 +155,7 @@ def test_a_class_with_several_agents_is_refused_with_the_runner_that_steps_it(rl
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_the_vectorisation_of_gymnasium_is_refused_with_the_line_to_change(rllib, runners, mode):
+def test_the_vectorization_of_gymnasium_is_refused_with_the_line_to_change(rllib, runners, mode):
     rllib.register("ours", functools.partial(CountingEnv), executor="inline")
     with pytest.raises(ValueError, match="gym_env_vectorize_mode='vector_entry_point'"):
         runners.single("ours", mode, 2, {"length": 4})

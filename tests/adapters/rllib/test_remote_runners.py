@@ -19,7 +19,7 @@ def facts():
         ("two", (["SyncVectorMultiAgentEnv"], ["AsyncVectorMultiAgentEnv"])),
     ],
 )
-def test_training_gives_the_returns_and_weights_of_rllibs_own_vectorisation(facts, case, classes):
+def test_training_gives_the_returns_and_weights_of_rllibs_own_vectorization(facts, case, classes):
     theirs, ours = facts[case]
     assert (theirs.pop("class"), ours.pop("class")) == classes
     assert ours == theirs

@@ -144,7 +144,7 @@ def test_environments_are_stepped_at_once(build, agents, executor, tmp_path):
 
 @pytest.mark.parametrize("executor", ["inline", "thread", "process"])
 def test_a_failure_names_its_row_and_a_reset_recovers(build, agents, executor, tmp_path):
-    config = {"mended": tmp_path / "mended"}
+    config = {"fixed": tmp_path / "fixed"}
     fns = [agents.two_poles, partial(agents.FailingEnv, config), agents.two_poles]
     envs = build(fns, executor=executor)
     envs.reset(seed=1)

@@ -50,7 +50,7 @@ class Reaching(gym.Env):
 
 @pytest.fixture
 def rollout():
-    """A rollout of LeRobot with a policy that moves towards the goal, seeing what it needs."""
+    """A rollout of LeRobot with a policy that moves toward the goal, seeing what it needs."""
     torch = one_thread()
     lerobot = importlib.import_module("lerobot.scripts.lerobot_eval").rollout
 

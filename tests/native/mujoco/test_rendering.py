@@ -143,11 +143,11 @@ def test_a_changed_model_is_drawn_as_it_is():
 envs, oracle = build("Hopper-v5", "rgb_array", native={"model_per_row": True})
 for both in (envs, oracle):
     both.reset(seed=1)
-colours = envs.get_attr("model.geom_rgba")[0]
-colours[1:, :3] = (1, 0, 0)
+colors = envs.get_attr("model.geom_rgba")[0]
+colors[1:, :3] = (1, 0, 0)
 before = envs.render()
-envs.set_attr("model.geom_rgba", colours, env_index=[1])
-oracle.envs[1].unwrapped.model.geom_rgba[:] = colours
+envs.set_attr("model.geom_rgba", colors, env_index=[1])
+oracle.envs[1].unwrapped.model.geom_rgba[:] = colors
 after = envs.render()
 oracle.render()
 assert_same(after, oracle.render())

@@ -114,7 +114,7 @@ static void break_a_rule(const char *fault, struct cartwheel_batch *batch) {
     if (strcmp(fault, "malformed infos") == 0) cartwheel_append(batch->infos, "garbage", 7);
     if (strcmp(fault, "malformed value") == 0) {
         size_t at = cartwheel_info_begin(batch, batch->rows - 1);
-        cartwheel_info_key(batch, "steps", 99); /* a tag that nobody knows */
+        cartwheel_info_key(batch, "steps", 99); /* an unknown tag */
         cartwheel_info_end(batch, at);
     }
     if (strcmp(fault, "pickled value") == 0) {

@@ -42,7 +42,7 @@ impl Default for Rules {
 /// A number from all 64 bits of the words of a seed, the lowest word first. Zeros at the end do not
 /// count, so a seed gives the same number at any length.
 ///
-/// Each word is added to the number so far, which then makes one step of `SplitMix64`. So neighbouring
+/// Each word is added to the number so far, which then makes one step of `SplitMix64`. So neighboring
 /// seeds give unrelated numbers, and no random number of the environment is used up.
 ///
 /// Source: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators"

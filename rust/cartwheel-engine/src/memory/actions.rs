@@ -126,7 +126,7 @@ impl ActionArea {
         let count = rows.len();
         let (first, row_len) = self.rows(leaf, tag, rows);
         let bytes = count * row_len * tag.size();
-        // SAFETY: the range is inside the mapping, whose bytes are initialised (invariant 7). No
+        // SAFETY: the range is inside the mapping, whose bytes are initialized (invariant 7). No
         // task is pending and these rows are not in flight, so no other thread or process accesses
         // them (invariant 5).
         fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) })

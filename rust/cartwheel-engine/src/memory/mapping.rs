@@ -252,7 +252,7 @@ impl Mapping {
         unsafe { source.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
     }
 
-    /// The same, to bytes that need not be initialised; returns them, which are then.
+    /// The same, to bytes that need not be initialized; returns them, which are then.
     ///
     /// # Safety
     ///

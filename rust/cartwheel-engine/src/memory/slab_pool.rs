@@ -389,7 +389,7 @@ impl Lease {
         unsafe { mapping.read(start, into) }
     }
 
-    /// The same, to bytes that need not be initialised; returns them, which are then.
+    /// The same, to bytes that need not be initialized; returns them, which are then.
     ///
     /// # Panics
     ///

@@ -29,8 +29,8 @@
 //!    threads (abi 4).
 //! 4. **Forks.** Nothing is called in a process other than the one that made the handle (abi 5).
 //! 5. **Arrays.** The arrays of a batch have one entry for each of its rows, and are borrowed for the
-//!    call (abi 2). Bytes of a sink up to its capacity are initialised, so that a wrong length
-//!    shows old bytes and not uninitialised ones.
+//!    call (abi 2). Bytes of a sink up to its capacity are initialized, so that a wrong length
+//!    shows old bytes and not uninitialized ones.
 //! 6. **Answers are checked.** `next`, statuses, lengths of sinks and records of infos are checked
 //!    before anything relies on them.
 

@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// A vector that plugins append to.
 ///
-/// Its bytes up to the capacity are initialised (invariant 5).
+/// Its bytes up to the capacity are initialized (invariant 5).
 #[derive(Debug)]
 pub(crate) struct Bytes {
     room: Vec<u8>,

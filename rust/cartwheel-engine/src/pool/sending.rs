@@ -35,7 +35,7 @@ impl Sending<'_> {
     }
 
     /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, once
-    /// for each run of neighbours: with their positions among the rows that are sent, and the
+    /// for each run of neighbors: with their positions among the rows that are sent, and the
     /// memory for their elements, where the workers will read them. It can check them before any
     /// worker reads them: they take effect only at [`Sending::send`].
     ///
@@ -96,7 +96,7 @@ fn of_run(error: Error, first: usize) -> Error {
     }
 }
 
-/// Runs of neighbouring rows among rows that are named in sequence.
+/// Runs of neighboring rows among rows that are named in sequence.
 pub(super) fn runs(rows: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ {
     rows.chunk_by(|before, row| before + 1 == *row).map(|run| run[0]..run[run.len() - 1] + 1)
 }

@@ -80,7 +80,7 @@ pub(crate) struct BatchRing<'a> {
     pub(super) mortal: bool,
 }
 
-/// Neighbouring places of one open batch that a worker has claimed.
+/// Neighboring places of one open batch that a worker has claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Places {
     /// The batch's place in the ring.

@@ -36,7 +36,7 @@ pub(crate) struct Header {
     magic: AtomicU32,
     version: AtomicU32,
     workers: AtomicU32,
-    /// Distinguishes memories and plans, see [`Control::initialise`].
+    /// Distinguishes memories and plans, see [`Control::initialize`].
     identity: AtomicU32,
     /// The doorbell: the pool waits on it, and the last worker to finish rings it.
     pub(crate) doorbell: AtomicU32,
@@ -154,7 +154,7 @@ impl Control {
 
     /// Signs new memory, before any worker sees it. `identity` is a number that other memories and
     /// other plans are unlikely to have.
-    pub(super) fn initialise(&self, identity: u32) {
+    pub(super) fn initialize(&self, identity: u32) {
         let header = self.header();
         // `Relaxed`, here and in `sign`: workers start, or get the number of a rollout, later.
         header.magic.store(MAGIC, Ordering::Relaxed);

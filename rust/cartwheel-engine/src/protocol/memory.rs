@@ -60,7 +60,7 @@ impl Memory {
         let backings = [behind_control, behind_actions, behind_infos, behind_slabs];
         memory
             .control
-            .initialise(identity(&memory.plan, backings.each_ref().map(Backing::descriptor))?);
+            .initialize(identity(&memory.plan, backings.each_ref().map(Backing::descriptor))?);
         memory.sharing = Some(Arc::new(Sharing::new(backings, Arc::clone(&memory.slabs))));
         Ok(memory)
     }

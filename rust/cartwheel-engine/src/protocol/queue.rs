@@ -17,7 +17,7 @@ use std::ops::Range;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::Op;
 
-/// Neighbouring rows that were sent.
+/// Neighboring rows that were sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedRows {
     /// [`Op::Step`] or [`Op::Reset`].

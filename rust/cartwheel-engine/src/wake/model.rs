@@ -10,7 +10,7 @@ use super::word::{EventCount, Word};
 use crate::failpoint::before_access;
 use crate::sync::{AtomicU32, Ordering};
 
-/// A word whose sleepers are modelled by a condition variable, with the kernel's rules: checking
+/// A word whose sleepers are modeled by a condition variable, with the kernel's rules: checking
 /// the value and falling asleep are one operation. There is no time-out, so a lost wake-up is a
 /// deadlock, which loom reports.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ pub enum Op {
 /// An operation and the number of its task.
 ///
 /// Numbers start at 1, increase by one with each task and wrap around, leaving out 0. They make an
-/// acknowledgement of an earlier task recognisable.
+/// acknowledgement of an earlier task recognizable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskWord {
     /// What to do.

@@ -146,7 +146,7 @@ fn actions_that_are_refused_while_they_are_stored_are_not_sent() {
         if room.contains(&7) { Err(Error::BadRows("a seven".to_owned())) } else { Ok(()) }
     });
     assert_eq!(refused.unwrap_err().to_string(), "a seven");
-    assert_eq!(filled, [0..1, 1..3], "neighbours together");
+    assert_eq!(filled, [0..1, 1..3], "neighbors together");
     assert!(envs.pool.in_flight().is_empty());
     send_steps(&mut envs, &rows, &[1; 3]).unwrap();
     let received: Vec<_> = row_steps(&receive(&mut envs)).into_iter().map(|row| row.1.0).collect();

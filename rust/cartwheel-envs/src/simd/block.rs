@@ -27,7 +27,7 @@ pub(crate) trait Simd: Env {
     fn step_four(rows: &mut FourRows<'_, '_, '_, Self>);
 }
 
-/// Neighbouring rows of a block that are stepped together.
+/// Neighboring rows of a block that are stepped together.
 pub(crate) struct FourRows<'b, 'a, 'r, E: Env> {
     block: &'b mut BlockOf<'a, 'r, E>,
     /// The first of them.

@@ -19,7 +19,7 @@ use std::arch::x86_64::{
     _mm256_shuffle_epi8, _mm256_storeu_ps, _mm256_storeu_si256,
 };
 
-use super::grey::{WEIGHTS, write_grey};
+use super::gray::{WEIGHTS, write_gray};
 use super::simd::{ImageKernel, Plain, ROWS, Simd};
 
 /// A processor with AVX2 and FMA.
@@ -45,9 +45,9 @@ fn run(simd: Avx2, work: impl ImageKernel) {
 
 impl Simd for Avx2 {
     #[inline(always)]
-    fn grey(self, pixels: &[u8], second: Option<&[u8]>, grey: &mut [u8]) {
+    fn gray(self, pixels: &[u8], second: Option<&[u8]>, gray: &mut [u8]) {
         // SAFETY: the processor has both features (invariant 1).
-        unsafe { write_grey_in_vectors(pixels, second, grey) }
+        unsafe { write_gray_in_vectors(pixels, second, gray) }
     }
 
     #[inline(always)]
@@ -75,36 +75,36 @@ fn steps(len: usize, step: usize) -> impl Iterator<Item = usize> {
     (0..len).step_by(step).map(move |start| start.min(len - step))
 }
 
-/// Colours of a step: four vectors of eight.
+/// Colors of a step: four vectors of eight.
 const STEP: usize = 32;
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn write_grey_in_vectors(pixels: &[u8], second: Option<&[u8]>, grey: &mut [u8]) {
-    if grey.len() < STEP {
-        return write_grey(pixels, second, grey);
+fn write_gray_in_vectors(pixels: &[u8], second: Option<&[u8]>, gray: &mut [u8]) {
+    if gray.len() < STEP {
+        return write_gray(pixels, second, gray);
     }
-    for start in steps(grey.len(), STEP) {
+    for start in steps(gray.len(), STEP) {
         let bytes = 3 * start..3 * (start + STEP);
         let first = pixels[bytes.clone()].as_chunks().0.try_into().expect("four vectors");
-        let grey = (&mut grey[start..start + STEP]).try_into().expect("a step");
+        let gray = (&mut gray[start..start + STEP]).try_into().expect("a step");
         match second {
-            None => write_step::<false>(first, first, grey),
+            None => write_step::<false>(first, first, gray),
             Some(second) => {
                 let second = second[bytes].as_chunks().0.try_into().expect("four vectors");
-                write_step::<true>(first, second, grey);
+                write_step::<true>(first, second, gray);
             }
         }
     }
 }
 
-/// Writes 32 grey levels, of the larger one of both levels where there are `TWO`.
+/// Writes 32 gray levels, of the larger one of both levels where there are `TWO`.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn write_step<const TWO: bool>(
     first: &[[u8; 24]; 4],
     second: &[[u8; 24]; 4],
-    grey: &mut [u8; STEP],
+    gray: &mut [u8; STEP],
 ) {
     let a = levels(load::<TWO>(&first[0], &second[0]));
     let b = levels(load::<TWO>(&first[1], &second[1]));
@@ -113,9 +113,9 @@ fn write_step<const TWO: bool>(
     let packed = pack([a[0], b[0], c[0], d[0]]);
     let same = _mm256_cmpeq_epi8(packed, pack([a[1], b[1], c[1], d[1]]));
     if _mm256_movemask_epi8(same) == -1 {
-        store(packed, grey);
+        store(packed, gray);
     } else {
-        write_rounded::<TWO>(first, second, grey);
+        write_rounded::<TWO>(first, second, gray);
     }
 }
 
@@ -126,21 +126,21 @@ fn write_step<const TWO: bool>(
 fn write_rounded<const TWO: bool>(
     first: &[[u8; 24]; 4],
     second: &[[u8; 24]; 4],
-    grey: &mut [u8; STEP],
+    gray: &mut [u8; STEP],
 ) {
     let a = rounded_levels(load::<TWO>(&first[0], &second[0]));
     let b = rounded_levels(load::<TWO>(&first[1], &second[1]));
     let c = rounded_levels(load::<TWO>(&first[2], &second[2]));
     let d = rounded_levels(load::<TWO>(&first[3], &second[3]));
-    store(pack([a, b, c, d]), grey);
+    store(pack([a, b, c, d]), gray);
 }
 
-/// Eight colours: four in the first 12 bytes of the lower half, four in the last 12 of the upper.
+/// Eight colors: four in the first 12 bytes of the lower half, four in the last 12 of the upper.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn load<const TWO: bool>(first: &[u8; 24], second: &[u8; 24]) -> __m256i {
-    let colours = load_one(first);
-    if TWO { _mm256_max_epu8(colours, load_one(second)) } else { colours }
+    let colors = load_one(first);
+    if TWO { _mm256_max_epu8(colors, load_one(second)) } else { colors }
 }
 
 #[inline]
@@ -164,43 +164,43 @@ fn pack([a, b, c, d]: [__m256i; 4]) -> __m256i {
 /// in order.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn store(packed: __m256i, grey: &mut [u8; STEP]) {
+fn store(packed: __m256i, gray: &mut [u8; STEP]) {
     let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     let packed = _mm256_permutevar8x32_epi32(packed, order);
     // SAFETY: a vector is as long as a step (invariant 2).
-    unsafe { _mm256_storeu_si256(grey.as_mut_ptr().cast(), packed) }
+    unsafe { _mm256_storeu_si256(gray.as_mut_ptr().cast(), packed) }
 }
 
-/// The grey levels of eight colours; and the same, but 1 less where
-/// [`grey_level`](super::grey::grey_level) may be 1 less.
+/// The gray levels of eight colors; and the same, but 1 less where
+/// [`gray_level`](super::gray::gray_level) may be 1 less.
 ///
 /// With `s` the sum of the levels times 2125, 7154 and 721, these are `(s + 1/2) / 10000` and `(s -
-/// 1/2) / 10000`, rounded towards 0. Both are wrong by at most 3e-5, less than half of `1 / 10000`.
+/// 1/2) / 10000`, rounded toward 0. Both are wrong by at most 3e-5, less than half of `1 / 10000`.
 /// So the first is the exact mean, rounded down, and the second differs where that is a whole
-/// number other than 0. There, and only there, the result of `grey_level`, which rounds each term,
+/// number other than 0. There, and only there, the result of `gray_level`, which rounds each term,
 /// can be below the exact mean and above the next smaller level.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn levels(colours: __m256i) -> [__m256i; 2] {
-    // Red and green of each colour as two numbers of 16 bits, then blue.
+fn levels(colors: __m256i) -> [__m256i; 2] {
+    // Red and green of each color as two numbers of 16 bits, then blue.
     let red_green = _mm256_setr_epi8(
         0, -1, 1, -1, 3, -1, 4, -1, 6, -1, 7, -1, 9, -1, 10, -1, //
         4, -1, 5, -1, 7, -1, 8, -1, 10, -1, 11, -1, 13, -1, 14, -1,
     );
-    let red_green = _mm256_shuffle_epi8(colours, red_green);
+    let red_green = _mm256_shuffle_epi8(colors, red_green);
     let sum = _mm256_cvtepi32_ps(_mm256_add_epi32(
         _mm256_madd_epi16(red_green, _mm256_set1_epi32((7154 << 16) + 2125)),
-        _mm256_madd_epi16(channel::<2>(colours), _mm256_set1_epi32(721)),
+        _mm256_madd_epi16(channel::<2>(colors), _mm256_set1_epi32(721)),
     ));
     let mean = |half: f32| _mm256_fmadd_ps(sum, _mm256_set1_ps(1e-4), _mm256_set1_ps(half));
     [_mm256_cvttps_epi32(mean(0.5e-4)), _mm256_cvttps_epi32(mean(-0.5e-4))]
 }
 
-/// The grey levels of eight colours, computed as [`grey_level`](super::grey::grey_level) does.
+/// The gray levels of eight colors, computed as [`gray_level`](super::gray::gray_level) does.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn rounded_levels(colours: __m256i) -> __m256i {
-    let (red, green, blue) = (channel::<0>(colours), channel::<1>(colours), channel::<2>(colours));
+fn rounded_levels(colors: __m256i) -> __m256i {
+    let (red, green, blue) = (channel::<0>(colors), channel::<1>(colors), channel::<2>(colors));
     let weighted = |levels: __m128i, weight: f64| {
         _mm256_mul_pd(_mm256_cvtepi32_pd(levels), _mm256_set1_pd(weight))
     };
@@ -221,10 +221,10 @@ fn rounded_levels(colours: __m256i) -> __m256i {
     _mm256_set_m128i(high, low)
 }
 
-/// One channel of eight colours, as numbers of 32 bits.
+/// One channel of eight colors, as numbers of 32 bits.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn channel<const C: i8>(colours: __m256i) -> __m256i {
+fn channel<const C: i8>(colors: __m256i) -> __m256i {
     let places = _mm256_setr_epi8(
         C,
         -1,
@@ -259,7 +259,7 @@ fn channel<const C: i8>(colours: __m256i) -> __m256i {
         -1,
         -1,
     );
-    _mm256_shuffle_epi8(colours, places)
+    _mm256_shuffle_epi8(colors, places)
 }
 
 /// As [`Simd::columns`], of eight columns or more.
@@ -328,7 +328,7 @@ fn write_lines(levels: &[[u8; ROWS]], lines: &mut [u8]) {
     let width = levels.len();
     for start in steps(width, 8) {
         let pair = |at: usize| load_levels(levels[start + at..][..2].try_into().expect("two"));
-        // The levels of each row in two neighbouring columns, then in four, then in eight.
+        // The levels of each row in two neighboring columns, then in four, then in eight.
         let two = |at: usize| {
             let both = pair(at);
             _mm_unpacklo_epi8(both, _mm_unpackhi_epi64(both, both))

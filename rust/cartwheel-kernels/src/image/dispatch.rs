@@ -18,35 +18,34 @@ mod tests {
     use super::*;
     use crate::image::simd::{ROWS, Simd};
 
-    /// Compares grey levels with the plain code's.
-    struct Grey<'a>(&'a [u8], Option<&'a [u8]>);
+    /// Compares gray levels with the plain code's.
+    struct Gray<'a>(&'a [u8], Option<&'a [u8]>);
 
-    impl ImageKernel for Grey<'_> {
+    impl ImageKernel for Gray<'_> {
         fn run<L: Simd>(self, simd: L) {
             let (mut got, mut expected) = (vec![0; self.0.len() / 3], vec![0; self.0.len() / 3]);
-            simd.grey(self.0, self.1, &mut got);
-            Plain.grey(self.0, self.1, &mut expected);
+            simd.gray(self.0, self.1, &mut got);
+            Plain.gray(self.0, self.1, &mut expected);
             assert_eq!(got, expected);
         }
     }
 
     #[test]
-    fn every_colour_has_the_same_grey_in_vectors() {
+    fn every_color_has_the_same_gray_in_vectors() {
         for red in 0..=255 {
             let green_blue = (0..=255).flat_map(|green| (0..=255).map(move |blue| (green, blue)));
-            let colours: Vec<u8> =
-                green_blue.flat_map(|(green, blue)| [red, green, blue]).collect();
-            with_lanes(Grey(&colours, None));
+            let colors: Vec<u8> = green_blue.flat_map(|(green, blue)| [red, green, blue]).collect();
+            with_lanes(Gray(&colors, None));
         }
     }
 
     #[test]
-    fn rows_of_every_length_become_grey() {
+    fn rows_of_every_length_become_gray() {
         let bytes: Vec<u8> = (0..600_u32).map(|at| (at * at * 7 % 251) as u8).collect();
         for len in 0..100 {
             let (first, second) = (&bytes[..3 * len], &bytes[600 - 3 * len..]);
-            with_lanes(Grey(first, None));
-            with_lanes(Grey(first, Some(second)));
+            with_lanes(Gray(first, None));
+            with_lanes(Gray(first, Some(second)));
         }
     }
 

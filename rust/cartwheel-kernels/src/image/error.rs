@@ -15,9 +15,9 @@ pub enum Error {
         /// Its value.
         got: usize,
     },
-    /// Only images of red, green and blue have a grey level.
-    #[error("grey needs 3 channels (red, green, blue), got {got}")]
-    GreyChannels {
+    /// Only images of red, green and blue have a gray level.
+    #[error("gray needs 3 channels (red, green, blue), got {got}")]
+    GrayChannels {
         /// Number of channels.
         got: usize,
     },

@@ -10,7 +10,7 @@ use super::simd::{ROWS, Simd};
 /// The memory that frames pass through, used for one frame after another.
 pub(super) struct FrameScratch<'a, P: Precision> {
     plan: &'a Plan,
-    /// The source row that was read last, grey or the maximum of two.
+    /// The source row that was read last, gray or the maximum of two.
     row: Vec<u8>,
     /// The sums of columns, for each of [`ROWS`] rows of the result.
     sums: Vec<P::Sum>,

@@ -1,16 +1,16 @@
-//! Images of many environments at once: the maximum of two frames, grey, another size.
+//! Images of many environments at once: the maximum of two frames, gray, another size.
 //!
 //! ```text
 //! frames[N, H, W, C] ─┐
-//!                     ├─▶ max ─▶ grey ─▶ area resize ─▶ [N, H', W'], [N, H', W', C] or [N, C, H', W']
+//!                     ├─▶ max ─▶ gray ─▶ area resize ─▶ [N, H', W'], [N, H', W', C] or [N, C, H', W']
 //! second[N, H, W, C] ─┘
 //! ```
 //!
 //! A [`Plan`] has the weights of one pair of sizes. It carries out all steps row by row, so nothing
 //! larger than eight rows lies between them, and divides the frames among threads.
 //!
-//! * Grey is Gymnasium's: `0.2125 r + 0.7154 g + 0.0721 b` in `f64`, rounded down. Every one of the
-//!   16.7 million colours has the same bits as there.
+//! * Gray is Gymnasium's: `0.2125 r + 0.7154 g + 0.0721 b` in `f64`, rounded down. Every one of the
+//!   16.7 million colors has the same bits as there.
 //! * Each pixel of the result is the mean of the source over the area that the pixel covers, parts
 //!   of pixels included, rounded to the nearest level, halves up. It is the exact mean: coverages
 //!   are whole numbers, and their sums are not rounded. Where both sides shrink, or both grow, this
@@ -37,7 +37,7 @@ mod axis;
 mod dispatch;
 mod error;
 mod frame;
-mod grey;
+mod gray;
 mod plan;
 mod precision;
 mod run;

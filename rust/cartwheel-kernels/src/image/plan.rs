@@ -25,12 +25,12 @@ impl Shape {
 /// Frames, and the second ones of their pairs.
 pub(super) type Pair<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// Turns frames of one shape into images of another: the maximum of two frames, grey, resized.
+/// Turns frames of one shape into images of another: the maximum of two frames, gray, resized.
 #[derive(Debug)]
 pub struct Plan {
     shape: Shape,
     out: Shape,
-    grey: bool,
+    gray: bool,
     channel_first: bool,
     pub(super) vertical: Axis,
     pub(super) horizontal: Axis,
@@ -39,16 +39,16 @@ pub struct Plan {
 impl Plan {
     /// Computes the weights.
     ///
-    /// `out` are height and width of the result. `grey` makes one channel of three.
+    /// `out` are height and width of the result. `gray` makes one channel of three.
     /// `channel_first` stores the channels of the result one after the other, `[C, H, W]`.
     ///
     /// # Errors
     ///
-    /// A side or a number of channels that is 0 or above 65,536, or `grey` without three channels.
+    /// A side or a number of channels that is 0 or above 65,536, or `gray` without three channels.
     pub fn new(
         shape: Shape,
         out: [usize; 2],
-        grey: bool,
+        gray: bool,
         channel_first: bool,
     ) -> Result<Self, Error> {
         let sides = [
@@ -63,15 +63,15 @@ impl Plan {
                 return Err(Error::BadSide { what, got });
             }
         }
-        if grey && shape.channels != 3 {
-            return Err(Error::GreyChannels { got: shape.channels });
+        if gray && shape.channels != 3 {
+            return Err(Error::GrayChannels { got: shape.channels });
         }
-        let channels = if grey { 1 } else { shape.channels };
+        let channels = if gray { 1 } else { shape.channels };
         let [height, width] = out;
         Ok(Self {
             shape,
             out: Shape { height, width, channels },
-            grey,
+            gray,
             channel_first,
             vertical: Axis::new(shape.height, height),
             horizontal: Axis::new(shape.width, width),
@@ -109,7 +109,7 @@ impl Plan {
         let bytes = row * width..(row + 1) * width;
         let (first, second) = (&first[bytes.clone()], second.map(|second| &second[bytes]));
         match second {
-            _ if self.grey => simd.grey(first, second, out),
+            _ if self.gray => simd.gray(first, second, out),
             None => out.copy_from_slice(first),
             Some(second) => {
                 for (out, (&a, &b)) in out.iter_mut().zip(first.iter().zip(second)) {

@@ -55,7 +55,7 @@ impl Narrow {
 }
 
 // Wrapping operations never wrap here: the types hold the sums of all levels, see `holds`. Checked
-// ones would not be vectorised.
+// ones would not be vectorized.
 impl Precision for Narrow {
     type Sum = u16;
     type Float = f32;

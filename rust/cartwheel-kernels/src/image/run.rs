@@ -116,7 +116,7 @@ impl Share<'_> {
 mod tests {
     use super::*;
     use crate::image::Shape;
-    use crate::image::grey::grey_level;
+    use crate::image::gray::gray_level;
 
     /// The levels of an image, by the definition: the mean over all points of a grid that is fine
     /// enough for both sizes.
@@ -178,17 +178,17 @@ mod tests {
     }
 
     #[test]
-    fn grey_and_maximum_come_before_the_size() {
+    fn gray_and_maximum_come_before_the_size() {
         let shape = Shape { height: 21, width: 37, channels: 3 };
         let (first, second) = (frames(2, shape), frames(5, shape));
         let second = &second[3 * shape.len()..];
         let largest: Vec<u8> = first.iter().zip(second).map(|(&a, &b)| a.max(b)).collect();
-        let grey: Vec<u8> =
-            largest.chunks(3).map(|colour| grey_level(colour[0], colour[1], colour[2])).collect();
+        let gray: Vec<u8> =
+            largest.chunks(3).map(|color| gray_level(color[0], color[1], color[2])).collect();
         let one = Shape { channels: 1, ..shape };
         for out in [[21, 37], [8, 8], [30, 5]] {
             let expected: Vec<u8> =
-                grey.chunks(one.len()).flat_map(|frame| oracle(frame, one, out)).collect();
+                gray.chunks(one.len()).flat_map(|frame| oracle(frame, one, out)).collect();
             let mut got = vec![0; expected.len()];
             let plan = Plan::new(shape, out, true, true).expect("valid");
             plan.run(&first, Some(second), None, &mut got).expect("whole frames");

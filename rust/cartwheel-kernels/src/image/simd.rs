@@ -3,7 +3,7 @@
 //! The code for frames is generic over [`Simd`], so that it is compiled once for any processor and
 //! once for those with more instructions. Both give the same bits.
 
-use super::grey::write_grey;
+use super::gray::write_gray;
 
 /// Rows of an image that are computed at once: a vector has one value of each.
 pub(super) const ROWS: usize = 8;
@@ -11,8 +11,8 @@ pub(super) const ROWS: usize = 8;
 /// The steps that are written in the instructions of a processor. The others are loops that the
 /// compiler turns into vector instructions.
 pub(super) trait Simd: Copy {
-    /// As [`write_grey`].
-    fn grey(self, pixels: &[u8], second: Option<&[u8]>, grey: &mut [u8]);
+    /// As [`write_gray`].
+    fn gray(self, pixels: &[u8], second: Option<&[u8]>, gray: &mut [u8]);
 
     /// Brings the sums of each column together: `columns[x][row] = rows[row][x]`. The rows, all as
     /// long as `columns`, follow each other.
@@ -28,8 +28,8 @@ pub(super) struct Plain;
 
 impl Simd for Plain {
     #[inline(always)]
-    fn grey(self, pixels: &[u8], second: Option<&[u8]>, grey: &mut [u8]) {
-        write_grey(pixels, second, grey);
+    fn gray(self, pixels: &[u8], second: Option<&[u8]>, gray: &mut [u8]) {
+        write_gray(pixels, second, gray);
     }
 
     #[inline(always)]

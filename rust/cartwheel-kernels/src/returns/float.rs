@@ -78,7 +78,7 @@ impl Float for f64 {
 
 /// `chosen` where the condition holds, else 0; a number that is not chosen may be NaN.
 ///
-/// Written with `if`, some loops become branches and are not vectorised.
+/// Written with `if`, some loops become branches and are not vectorized.
 #[inline]
 pub(super) fn only_if<F: Float>(condition: bool, chosen: F) -> F {
     chosen.masked(condition)

@@ -1,4 +1,4 @@
-//! Generalised advantage estimation.
+//! Generalized advantage estimation.
 
 use super::backward::Backward;
 use super::error::Error;

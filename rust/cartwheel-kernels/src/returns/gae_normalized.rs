@@ -1,4 +1,4 @@
-//! Generalised advantage estimation with weights that sum to one over a finite horizon.
+//! Generalized advantage estimation with weights that sum to one over a finite horizon.
 
 use super::backward::Backward;
 use super::error::Error;

@@ -18,7 +18,7 @@ pub enum Restart {
 }
 
 impl Restart {
-    /// The behaviour of rows in this mode; `on_done` counts only in `DISABLED`.
+    /// The behavior of rows in this mode; `on_done` counts only in `DISABLED`.
     pub fn new(mode: AutoresetMode, on_done: OnDone) -> Self {
         match (mode, on_done) {
             (AutoresetMode::NextStep, _) => Self::NextStep,

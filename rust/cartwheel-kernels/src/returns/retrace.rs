@@ -14,7 +14,7 @@ use super::vtrace::positive;
 pub struct Traces<'a, F> {
     /// Decay of the traces.
     pub lambda_: PerStep<'a, F>,
-    /// Probability of each action under the target policy, divided by that under the behaviour
+    /// Probability of each action under the target policy, divided by that under the behavior
     /// policy.
     pub ratios: TimeMajor<'a, F>,
     /// Cap of the ratios; 1 for Retrace, infinite for importance sampling.

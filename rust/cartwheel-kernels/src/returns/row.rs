@@ -2,7 +2,7 @@
 
 /// Which values a row uses.
 ///
-/// The loops select by these bits. One byte for all questions keeps the loops vectorised; separate
+/// The loops select by these bits. One byte for all questions keeps the loops vectorized; separate
 /// arrays of flags do not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Row(u8);

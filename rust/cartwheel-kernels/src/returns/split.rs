@@ -26,7 +26,7 @@ pub(super) fn shares(
     shards(num_envs, threads)
 }
 
-/// Neighbouring environments of an output `[steps, num_envs]`.
+/// Neighboring environments of an output `[steps, num_envs]`.
 pub(super) struct EnvSlice<'a, T>(Part<'a, T>);
 
 enum Part<'a, T> {

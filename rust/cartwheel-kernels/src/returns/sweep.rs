@@ -135,7 +135,7 @@ impl<'a, F: Float> Sweep<'a, F> {
 
 /// The meaning of the flags of one step; `following` are the valid rows of the next step.
 #[inline(always)]
-#[expect(clippy::needless_bitwise_bool, reason = "a branch keeps loops from being vectorised")]
+#[expect(clippy::needless_bitwise_bool, reason = "a branch keeps loops from being vectorized")]
 fn read_rows(
     [terminated, truncated]: [&[u8]; 2],
     [valid, following]: [&[u8]; 2],

@@ -39,7 +39,7 @@ struct Caps<F> {
 
 /// Writes value targets and policy advantages.
 ///
-/// With `w` the importance ratios, the target policy's probability divided by the behaviour
+/// With `w` the importance ratios, the target policy's probability divided by the behavior
 /// policy's,
 ///
 /// ```text

@@ -14,7 +14,7 @@ pub enum Padding {
     Frame(Vec<u8>),
 }
 
-/// A byte of a room that is written, and never read: it need not be initialised.
+/// A byte of a room that is written, and never read: it need not be initialized.
 pub trait Byte: Copy {
     /// The byte.
     fn from_byte(byte: u8) -> Self;

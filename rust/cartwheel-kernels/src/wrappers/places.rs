@@ -86,7 +86,7 @@ impl<'a> Places<'a> {
         self.kinds
     }
 
-    /// Whether all kinds fulfil a condition; tests several at a time, in vectors.
+    /// Whether all kinds fulfill a condition; tests several at a time, in vectors.
     pub(super) fn all_are(&self, fulfils: impl Fn(u8) -> bool) -> bool {
         let mut groups = self.kinds.chunks(64);
         groups.all(|group| group.iter().filter(|&&kind| fulfils(kind)).count() == group.len())

@@ -1,7 +1,7 @@
 //! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
 
 pub(crate) mod cache;
-pub(crate) mod catalogue;
+pub(crate) mod descriptions;
 mod frame;
 pub(crate) mod mujoco;
 pub(crate) mod plain_loop;

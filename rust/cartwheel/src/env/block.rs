@@ -1,4 +1,4 @@
-//! Blocks: neighbouring rows that an environment steps at once.
+//! Blocks: neighboring rows that an environment steps at once.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::view::View;
 use cartwheel_core::Transition;
 use cartwheel_core::rng::Rng;
 
-/// Neighbouring rows during one step, at most [`Env::BLOCK`](super::Env::BLOCK) of them. `E` is the
+/// Neighboring rows during one step, at most [`Env::BLOCK`](super::Env::BLOCK) of them. `E` is the
 /// environment, `A` its action; [`BlockOf`](super::BlockOf) names both by the first.
 pub struct Block<'a, 'r, E, A: View> {
     /// The environments.

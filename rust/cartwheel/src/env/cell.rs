@@ -6,7 +6,7 @@
 //!    without padding; it has the alignment of its elements.
 //! 2. **Values.** Where [`Cell::ANY_BITS`], every bit pattern is a value. The only other element is
 //!    `bool`, whose bytes are 0 or 1.
-//! 3. **Slots.** The bytes of a [`Slot`] are initialised: they lie in an array of the host, or of
+//! 3. **Slots.** The bytes of a [`Slot`] are initialized: they lie in an array of the host, or of
 //!    Rust. They may be any bytes, since users of the host write to its arrays. So a slot becomes a
 //!    cell for writing only after a `bool` in it was set to `false`, and for reading only after its
 //!    bytes were checked.
@@ -118,7 +118,7 @@ unsafe impl<C: Cell, const N: usize> Cell for [C; N] {
 
 /// The bytes of cells.
 pub(crate) fn bytes_of<C: Cell>(cells: &[C]) -> &[u8] {
-    // SAFETY: a cell is elements without padding (invariant 1), so all its bytes are initialised;
+    // SAFETY: a cell is elements without padding (invariant 1), so all its bytes are initialized;
     // the slice borrows them.
     unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), size_of_val(cells)) }
 }
@@ -135,7 +135,7 @@ impl<C: Cell> Slot<C> {
         if !C::ANY_BITS {
             self.0 = MaybeUninit::zeroed();
         }
-        // SAFETY: the bytes are initialised and are a value (invariants 2 and 3).
+        // SAFETY: the bytes are initialized and are a value (invariants 2 and 3).
         unsafe { self.0.assume_init_mut() }
     }
 
@@ -148,10 +148,10 @@ impl<C: Cell> Slot<C> {
     pub fn get(&self) -> &C {
         if !C::ANY_BITS {
             let first = self.0.as_ptr().cast::<u8>();
-            // SAFETY: these are the bytes of this slot, initialised (invariant 3).
+            // SAFETY: these are the bytes of this slot, initialized (invariant 3).
             check(unsafe { std::slice::from_raw_parts(first, size_of::<C>()) });
         }
-        // SAFETY: the bytes are initialised and are a value (invariants 2 and 3).
+        // SAFETY: the bytes are initialized and are a value (invariants 2 and 3).
         unsafe { self.0.assume_init_ref() }
     }
 

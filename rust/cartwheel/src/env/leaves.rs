@@ -5,7 +5,7 @@
 //! 1. **Arrays.** The maker of [`Leaves`] or [`LeavesMut`] has one pointer for each leaf (or none
 //!    for any, which means no rows), to an
 //!    array of its element type and of `rows` times its shape, aligned to its elements, whose bytes
-//!    are initialised, and which no other code changes (for [`LeavesMut`]: accesses) while the
+//!    are initialized, and which no other code changes (for [`LeavesMut`]: accesses) while the
 //!    lifetime `'a` lasts.
 //! 2. **Apart.** Leaves are handed out in order, each once, and their arrays are disjoint.
 //! 3. **Type.** Slots are made only of a leaf of their dtype and length. The dtype of a leaf is that
@@ -232,14 +232,14 @@ impl Arrays {
     pub fn rows_mut<'a, R>(&'a mut self, take: impl FnOnce(&mut LeavesMut<'_, 'a>) -> R) -> R {
         let pointers: Vec<_> =
             self.words.iter_mut().map(|words| words.as_mut_ptr().cast()).collect();
-        // SAFETY: the arrays are as the leaves say, initialised, and borrowed mutably (invariant 1).
+        // SAFETY: the arrays are as the leaves say, initialized, and borrowed mutably (invariant 1).
         take(&mut unsafe { LeavesMut::new(&pointers, &self.leaves, self.rows) })
     }
 
     /// What `take` takes of the arrays, for reading: the rows of a view.
     pub fn rows<'a, R>(&'a self, take: impl FnOnce(&mut Leaves<'_, 'a>) -> R) -> R {
         let pointers: Vec<_> = self.words.iter().map(|words| words.as_ptr().cast()).collect();
-        // SAFETY: the arrays are as the leaves say, initialised, and borrowed (invariant 1).
+        // SAFETY: the arrays are as the leaves say, initialized, and borrowed (invariant 1).
         take(&mut unsafe { Leaves::new(&pointers, &self.leaves, self.rows) })
     }
 }

@@ -9,7 +9,7 @@
 //! | [`Parameter`], [`ParameterValue`], [`Tuned`] | attributes by name, and constants that rows share |
 //! | [`State`] | saved states |
 //! | [`Frame`], [`RenderMode`] | rendering |
-//! | [`Block`] | neighbouring rows, stepped at once |
+//! | [`Block`] | neighboring rows, stepped at once |
 
 mod block;
 mod cell;
@@ -105,7 +105,7 @@ pub trait Env: Sized + Send + 'static {
     /// Who calls a table of environments has checked the action: it is in its space, except that a
     /// `Box` may be exceeded (Gymnasium's environments clip), by anything but NaN. Rust code that
     /// calls `step` directly checks with [`Space::check_actions`](crate::Space::check_actions). A
-    /// bad action is never undefined behaviour: at worst it panics, which fails the row.
+    /// bad action is never undefined behavior: at worst it panics, which fails the row.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ pub type ActionOf<'a, E> = <<E as Env>::Action as View>::Ref<'a>;
 /// The place of one row's observation, as [`Env::observe`] takes it.
 pub type ObservationOf<'a, E> = <<E as Env>::Observation as View>::Mut<'a>;
 
-/// Neighbouring rows, as [`Env::step_block`] takes them.
+/// Neighboring rows, as [`Env::step_block`] takes them.
 pub type BlockOf<'a, 'r, E> = Block<'a, 'r, E, <E as Env>::Action>;
 
 /// No options: any keyword is an error.

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. **The host's promises.** A batch is as `cartwheel_abi::Batch` describes it: arrays of `rows`
-//!    entries, initialised, aligned, disjoint, and used by no other code during the call; leaves as
+//!    entries, initialized, aligned, disjoint, and used by no other code during the call; leaves as
 //!    the kind describes them; reset options made by the same table.
 //! 2. **None.** Where no row steps, pointers to actions point nowhere, and there are no slices of
 //!    them. A null pointer is an empty array.

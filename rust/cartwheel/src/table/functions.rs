@@ -5,7 +5,7 @@
 //!
 //! 1. **Calls.** The host calls a function as `cartwheel_abi` describes it: pointers are valid for
 //!    the call, `kind`, `rows` and `options` were made by this table and not freed, a text of `len`
-//!    bytes is initialised, and a sink is used by no other code.
+//!    bytes is initialized, and a sink is used by no other code.
 //! 2. **Threads.** One `rows` is used by one thread at a time, so it may be borrowed mutably; a kind
 //!    is only read.
 //! 3. **Unwinding.** No panic leaves a function: everything that an author's code may do happens

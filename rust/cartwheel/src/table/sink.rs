@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. **Room.** A [`SinkBuffer`] borrows a sink of the host, whose first `len` bytes are
-//!    initialised; `grow` makes room for as many further bytes as it is asked for. The host's pointer
+//!    initialized; `grow` makes room for as many further bytes as it is asked for. The host's pointer
 //!    is kept as it is, and no reference made from it outlives a call: `grow` gets the pointer and may
 //!    reach more of the host's memory from it than the sink.
 #![expect(unsafe_code, reason = "writes into memory that the host owns, see the invariants")]
@@ -63,7 +63,7 @@ impl Buffer for SinkBuffer<'_> {
         if len == 0 {
             return &[]; // an empty sink may have no memory
         }
-        // SAFETY: they are initialised (invariant 1), and borrowed with the sink.
+        // SAFETY: they are initialized (invariant 1), and borrowed with the sink.
         unsafe { std::slice::from_raw_parts(bytes, len) }
     }
 
@@ -73,7 +73,7 @@ impl Buffer for SinkBuffer<'_> {
         if len == 0 {
             return &mut [];
         }
-        // SAFETY: they are initialised (invariant 1), and borrowed mutably with the sink.
+        // SAFETY: they are initialized (invariant 1), and borrowed mutably with the sink.
         unsafe { std::slice::from_raw_parts_mut(bytes, len) }
     }
 

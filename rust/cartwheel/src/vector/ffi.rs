@@ -7,7 +7,7 @@
 //! 2. **Kinds and options** that this file gives to the engine were made for the same `E`, by
 //!    functions that its table's functions know, and are given once.
 //! 3. **Batches.** A [`BatchMemory`] has a lease on a batch that a pool of this process handed out, or a
-//!    copy of one, or all of a rollout whose recording has ended. Every byte is initialised and at
+//!    copy of one, or all of a rollout whose recording has ended. Every byte is initialized and at
 //!    rest as long as the lease lives, and arrays are where the layout says, aligned to their
 //!    elements. No code writes there: this crate only reads.
 //! 4. **Flags** are 0 or 1: a table of this crate writes `u8::from(bool)`, and the engine combines
@@ -160,7 +160,7 @@ impl BatchMemory {
         for (leaf, bytes) in self.leaves.iter().map(Leaf::row_bytes).enumerate() {
             let start = layout.leaf_offset(leaf) + at * bytes;
             let first = self.at(start..start + bytes);
-            // SAFETY: initialised bytes at rest (invariant 3).
+            // SAFETY: initialized bytes at rest (invariant 3).
             all.extend_from_slice(unsafe { from_raw_parts(first, bytes) });
         }
         all

@@ -17,7 +17,7 @@ use crate::transition::PhaseTag;
 impl NativeRows {
     /// Carries out the commands of rows `span` of the task, in one call unless a row fails.
     ///
-    /// `options` returns the options of the reset of a row; neighbours with the same ones share a
+    /// `options` returns the options of the reset of a row; neighbors with the same ones share a
     /// call.
     pub(super) fn round<'o>(
         &mut self,
