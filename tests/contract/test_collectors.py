@@ -10,34 +10,35 @@ import cartwheel
 from cartwheel._internal.literals import CollectOrder
 from tests.contract.collecting import EVENTS, NUM_ENVS, SUBJECTS, CollectorPlay
 from tests.contract.play import staggered
+from tests.support.repetitions import in_turn
 
 #: Arguments that choose no other way to collect.
 OTHERS = {"envs", "policy", "seed", "options", "progress"}
 
 
-def pairs():
-    """Subjects and events; one parameter, so that no pair is left out."""
-    for subject in SUBJECTS:
-        for name in EVENTS:
-            yield pytest.param((subject, name), id=f"{subject}, {name}")
+def cases():
+    """Subjects, events and modes; one parameter, so that no pair of the first two is left out."""
+    for row, subject in enumerate(SUBJECTS):
+        for column, (name, (_, modes, _)) in enumerate(EVENTS.items()):
+            both = [mode for mode in subject.modes if mode in modes]
+            for mode, marks in in_turn(both, row + column):
+                named = f"{subject}, {name}, {mode.name}"
+                yield pytest.param((subject, name, mode), id=named, marks=marks)
 
 
-@pytest.mark.parametrize("pair", list(pairs()))
-def test_every_rollout_is_what_the_plain_model_says(pair):
-    subject, name = pair
-    happens, modes, keywords = EVENTS[name]
+@pytest.mark.parametrize("case", list(cases()))
+def test_every_rollout_is_what_the_plain_model_says(case):
+    subject, name, mode = case
+    happens, _, keywords = EVENTS[name]
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
-    for mode in subject.modes:
-        if mode not in modes:
-            continue
-        play = CollectorPlay(subject, mode, **keywords)
-        try:
-            happens(play)
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                play.end()
+    play = CollectorPlay(subject, mode, **keywords)
+    try:
+        happens(play)
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            play.end()
 
 
 def test_every_way_to_collect_is_in_the_table():

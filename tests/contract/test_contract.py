@@ -13,32 +13,33 @@ from tests.contract.events import EVENTS
 from tests.contract.play import NUM_ENVS, Play, staggered
 from tests.contract.subjects import SUBJECTS
 from tests.contract.trainers import TRAINERS
+from tests.support.repetitions import in_turn
 
 
-def pairs():
-    """Subjects and events; one parameter, so that no pair is left out."""
-    for subject in SUBJECTS:
-        marks = pytest.mark.torch if subject.needs_torch else ()
-        for name in EVENTS:
-            yield pytest.param((subject, name), id=f"{subject}, {name}", marks=marks)
+def cases():
+    """Subjects, events and modes; one parameter, so that no pair of the first two is left out."""
+    for row, subject in enumerate(SUBJECTS):
+        torch = (pytest.mark.torch,) if subject.needs_torch else ()
+        for column, name in enumerate(EVENTS):
+            for mode, marks in in_turn(subject.modes, row + column):
+                named = f"{subject}, {name}, {mode.name}"
+                yield pytest.param((subject, name, mode), id=named, marks=(*marks, *torch))
 
 
-@pytest.mark.parametrize("pair", list(pairs()))
-def test_every_batch_is_what_the_plain_model_says(pair, tmp_path):
-    subject, name = pair
+@pytest.mark.parametrize("case", list(cases()))
+def test_every_batch_is_what_the_plain_model_says(case, tmp_path):
+    subject, name, mode = case
     happens, keywords = EVENTS[name]
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
-    for mode in subject.modes:
-        folder = tmp_path / mode.name
-        play = Play(subject, mode, folder, **keywords)
-        try:
-            happens(play)
-            play.close()
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                play.end()
+    play = Play(subject, mode, tmp_path / mode.name, **keywords)
+    try:
+        happens(play)
+        play.close()
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            play.end()
 
 
 def test_every_public_wrapper_is_in_the_table():

@@ -27,6 +27,7 @@ from tests.contract.model import (
     terminates,
 )
 from tests.contract.play import SEED, Gate, staggered
+from tests.support.repetitions import in_turn
 
 NUM_ENVS = 3
 EPISODES = 3
@@ -243,29 +244,32 @@ def dropped_reference(play):
     assert play.inner() is None, "something refers to the environments"
 
 
-def pairs():
-    """Subjects and events; one parameter, so that no pair is left out."""
-    for subject in SUBJECTS:
-        for name in EVENTS:
-            yield pytest.param((subject, name), id=f"{subject}, {name}")
+def cases():
+    """Subjects, events and modes; one parameter, so that no pair of the first two is left out."""
+    for row, (subject, (_, wrapper)) in enumerate(SUBJECTS.items()):
+        for column, (name, (_, keywords)) in enumerate(EVENTS.items()):
+            modes = [
+                mode
+                for mode in keywords.get("modes", MODES)
+                if not (mode == OFF and wrapper is wrappers.AutoresetAdapter)
+            ]
+            for mode, marks in in_turn(modes, row + column):
+                named = f"{subject}, {name}, {mode.name}"
+                yield pytest.param((subject, name, mode), id=named, marks=marks)
 
 
-@pytest.mark.parametrize("pair", list(pairs()))
-def test_every_evaluation_is_what_the_plain_model_says(pair):
-    subject, name = pair
+@pytest.mark.parametrize("case", list(cases()))
+def test_every_evaluation_is_what_the_plain_model_says(case):
+    subject, name, mode = case
     happens, keywords = EVENTS[name]
-    keywords = dict(keywords)
-    modes = keywords.pop("modes", MODES)
+    keywords = {key: value for key, value in keywords.items() if key != "modes"}
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
-    for mode in modes:
-        if mode == OFF and SUBJECTS[subject][1] is wrappers.AutoresetAdapter:
-            continue
-        play = EvaluationPlay(subject, mode, **keywords)
-        try:
-            happens(play)
-        finally:
-            play.end()
+    play = EvaluationPlay(subject, mode, **keywords)
+    try:
+        happens(play)
+    finally:
+        play.end()
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
