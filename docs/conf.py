@@ -93,6 +93,7 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
 }
+html_favicon = "static/logo_light.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 if (ROOT / "docs/_build/extra").exists():  # the reference of the crates, by `make docs-rust`
