@@ -130,6 +130,18 @@ def construct_with_little_address_space(executor):
     tell(**attempt(lambda: build(executor, context="fork")))
 
 
+@program
+def make_with_8_gib(env_id, num_envs):
+    """Reports the error, and the MiB that the attempt takes."""
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        facts = attempt(lambda: cartwheel.make_vec(env_id, int(num_envs)))
+    taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    tell(mib=taken >> 10, **facts)
+
+
 def enlarge_stacks():
     """From now on the stack of each thread takes 1 GiB of the address space."""
     os.environ["RUST_MIN_STACK"] = str(1 << 30)

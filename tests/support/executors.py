@@ -56,5 +56,7 @@ FORK_FIRST = [
     "fork",
     *(pytest.param(context, marks=pytest.mark.slow) for context in ("forkserver", "spawn")),
 ]
+#: Start methods that send what workers make, which do it in the same way: one by default.
+SENDING = ["forkserver", pytest.param("spawn", marks=pytest.mark.slow)]
 #: Each kind with one environment of short episodes; the native kind with all of them.
 SHORT_ROWS = [(executor, SHORT[0]) for executor in EXECUTORS] + [(NATIVE, case) for case in SHORT]

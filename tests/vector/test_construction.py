@@ -22,10 +22,9 @@ from tests.support.environments import (
     TranscriptEnv,
     transcripts,
 )
+from tests.support.executors import FORK_FIRST, SENDING
 from tests.support.faulty import FaultyEnv, UnclosableEnv, build_faulty, fault
 from tests.support.processes import is_alive, left_behind, residue
-
-CONTEXTS = ["fork", "forkserver", "spawn"]
 
 
 def assert_works(envs, lengths=(2, 3)):
@@ -36,7 +35,7 @@ def assert_works(envs, lengths=(2, 3)):
     oracle.close()
 
 
-@pytest.mark.parametrize("name", CONTEXTS)
+@pytest.mark.parametrize("name", FORK_FIRST)
 def test_a_context_is_a_name_or_an_object(build_processes, name):
     for context in (name, multiprocessing.get_context(name)):
         envs = build_processes(transcripts(2, 3), context=context)
@@ -83,9 +82,7 @@ def functions_of_every_kind():
     }
 
 
-@pytest.mark.parametrize(
-    "context", ["fork", "forkserver", pytest.param("spawn", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("context", ["fork", *SENDING])
 def test_functions_of_every_kind_reach_the_workers(build_processes, context):
     for env_fns in functions_of_every_kind().values():
         envs = build_processes(env_fns, context=context)
@@ -103,7 +100,7 @@ def test_env_fns_may_be_a_tuple_or_a_generator(build):
     assert_works(build(env_fn for env_fn in transcripts(2, 3)))
 
 
-@pytest.mark.parametrize("context", ["forkserver", "spawn"])
+@pytest.mark.parametrize("context", SENDING)
 def test_a_function_that_cannot_be_sent_is_an_error_of_its_row(build_processes, context):
     lock = threading.Lock()
 

@@ -10,6 +10,7 @@ from cartwheel.workers.faults import pickled_exception
 from tests.support import exceptions
 from tests.support.comparison import assert_names_row, text_of
 from tests.support.exceptions import KEPT, RaisingEnv
+from tests.support.executors import SENDING
 from tests.support.faulty import FaultyEnv, TwoArgumentsError, UnpicklableError
 
 #: Attributes that cannot be sent, or that cartwheel adds.
@@ -154,7 +155,7 @@ def test_a_class_that_the_caller_does_not_have_becomes_a_remote_error(build_proc
     assert "test_exceptions_keep_their_type.py" in text_of(failure.value.__cause__)
 
 
-@pytest.mark.parametrize("context", ["forkserver", "spawn"])
+@pytest.mark.parametrize("context", SENDING)
 def test_a_class_that_was_pickled_by_value_is_the_callers_own(build_processes, context):
     class LocalError(Exception):
         def __init__(self, first, second):

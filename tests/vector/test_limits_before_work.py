@@ -4,8 +4,6 @@ What is made looks for signals meanwhile.
 """
 
 import signal
-import subprocess
-import sys
 
 import gymnasium as gym
 import numpy as np
@@ -16,6 +14,7 @@ from cartwheel import envpool
 from cartwheel._cartwheel import NativeEnvs
 from cartwheel._internal.arguments import MAX_BATCHES, MAX_ENVS
 from tests.support.cases import POLE
+from tests.support.programs import run_program
 
 #: More than any number of something, than a register holds, and than a number of C holds.
 LARGE = [2**31, 2**63, 2**64 - 1, 10**30]
@@ -92,30 +91,12 @@ def test_every_number_is_taken_or_refused_by_name(build_any, number):
             call()
 
 
-def answer(call):
-    """The MiB that a call takes in a new interpreter with 8 GiB of memory, and what it says."""
-    program = f"""
-import resource, cartwheel
-resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-try:
-    {call}
-    text = "made"
-except Exception as error:
-    text = f"{{type(error).__name__}}: {{error}}"
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10, text)
-"""
-    command = [sys.executable, "-W", "ignore", "-c", program]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    taken, text = ran.stdout.split(maxsplit=1)
-    return int(taken), text
-
-
+@pytest.mark.usefixtures("program_server")
 @pytest.mark.parametrize("env_id", ["cartwheel/CartPole-v1", "CartPole-v1", "cartwheel/Taxi-v4"])
 def test_environments_that_do_not_fit_into_memory_are_refused_before_one_is_made(env_id):
-    taken, text = answer(f"cartwheel.make_vec({env_id!r}, {MAX_ENVS})")
-    assert text.startswith("MemoryError: "), text
-    assert taken < 300, "MiB"
+    facts = run_program("make_with_8_gib", env_id, MAX_ENVS)
+    assert facts["error"][0] == "MemoryError"
+    assert facts["mib"] < 300
 
 
 class Interrupted(Exception):

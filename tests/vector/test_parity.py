@@ -66,8 +66,8 @@ def test_every_result_equals_that_of_async_vector_env(build, mode):
         warnings.simplefilter("ignore")  # on some versions of Python, about fork and threads
         oracle = AsyncVectorEnv([NestedEnv] * 3, shared_memory=False, autoreset_mode=mode)
     try:
-        envs = build([NestedEnv] * 3, autoreset_mode=mode)
-        pairs = zip(play(envs, None, mode, 100), play(oracle, None, mode, 100), strict=True)
+        envs, steps = build([NestedEnv] * 3, autoreset_mode=mode), times(40, with_full=100)
+        pairs = zip(play(envs, None, mode, steps), play(oracle, None, mode, steps), strict=True)
         for call, (result, expected) in enumerate(pairs):
             assert_identical(result, expected, f"call {call}")
     finally:
@@ -98,7 +98,7 @@ def test_the_spaces_and_the_metadata_equal_those_of_the_oracle(build):
 
 def test_results_do_not_depend_on_the_executor_or_the_number_of_workers():
     for executor in (*EVERY_EXECUTOR, Executor("auto")):
-        assert_same_run(executor([NestedEnv] * 6), NestedEnv, N, 100)
+        assert_same_run(executor([NestedEnv] * 6), NestedEnv, N, times(40, with_full=100))
 
 
 @pytest.mark.slow

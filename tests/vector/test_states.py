@@ -292,25 +292,25 @@ def _stateful(name):
     return STATEFUL[name][0](TimeLimit(OrderEnforcing(WalkEnv()), 9))
 
 
+@pytest.mark.parametrize("executor", [INLINE, PROCESS], ids=str)
 @pytest.mark.parametrize("name", STATEFUL)
-def test_wrappers_of_gymnasium_that_would_resume_with_other_values_are_refused(name):
+def test_wrappers_of_gymnasium_that_would_resume_with_other_values_are_refused(name, executor):
     """By their names, in every executor, and nothing changes."""
     words = rf"row 1, .*WalkEnv, cannot be saved: Gymnasium's wrapper {name} .*{STATEFUL[name][1]}"
-    for executor in (INLINE, PROCESS):
-        env_fns = [partial(_stateful, name)] * 2
-        envs, plain = executor(env_fns), executor(env_fns)
-        for each in (envs, plain):
-            each.reset(seed=1)
-        actions = actions_of(20, 2)
-        with pytest.raises(ValueError, match=words):
-            envs.get_state([1])
-        # Infos may have durations.
-        played = [[step[:4] for step in play(each, actions)] for each in (envs, plain)]
-        assert_identical(*played)
-        with pytest.raises(ValueError, match=f"wrapper {name} around it"):
-            CachedReset(envs, 2)
-        for each in (envs, plain):
-            each.close()
+    env_fns = [partial(_stateful, name)] * 2
+    envs, plain = executor(env_fns), executor(env_fns)
+    for each in (envs, plain):
+        each.reset(seed=1)
+    actions = actions_of(20, 2)
+    with pytest.raises(ValueError, match=words):
+        envs.get_state([1])
+    # Infos may have durations.
+    played = [[step[:4] for step in play(each, actions)] for each in (envs, plain)]
+    assert_identical(*played)
+    with pytest.raises(ValueError, match=f"wrapper {name} around it"):
+        CachedReset(envs, 2)
+    for each in (envs, plain):
+        each.close()
 
 
 def test_a_state_is_not_restored_into_a_row_with_such_a_wrapper():

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tests.support.executors import FORK_FIRST
+from tests.support.executors import FORK_FIRST, SENDING
 from tests.support.platforms import linux_only
 from tests.support.processes import wait_until_gone
 from tests.support.programs import run_program as run
@@ -29,7 +29,7 @@ def test_worker_processes_do_without_a_system_call(names, number):
     assert name == "WorkerDiedError", text
 
 
-@pytest.mark.parametrize("context", ["forkserver", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("context", SENDING)
 def test_every_start_method_does_without_all_of_them(context):
     facts = run("step_without_system_calls", CALLS[-1], "ENOSYS", context)
     assert facts["equal"] == [True] * 21
