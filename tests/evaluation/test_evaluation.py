@@ -8,7 +8,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Dict, Discrete, Text, Tuple
+from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -16,7 +16,8 @@ import cartwheel
 from cartwheel import envpool
 from cartwheel.vector.infos import SUCCESS, outcomes
 from tests.support.environments import TranscriptEnv, transcripts
-from tests.support.executors import EVERY_EXECUTOR, INLINE, PROCESS
+from tests.support.evaluations import MODES, WordEnv, every_kind
+from tests.support.executors import INLINE, PROCESS
 from tests.support.lotteries import (
     EPISODES,
     NUM_ENVS,
@@ -27,20 +28,13 @@ from tests.support.lotteries import (
     same,
 )
 
-MODES = ["next_step", "same_step", "disabled"]
+
+def in_gymnasium(env_fns, autoreset_mode):
+    """Gymnasium's own vector environment."""
+    return gym.vector.SyncVectorEnv(env_fns, autoreset_mode=AutoresetMode[autoreset_mode.upper()])
 
 
-def _builders():
-    for mode in MODES:
-        for executor in EVERY_EXECUTOR:
-            yield pytest.param(partial(executor, autoreset_mode=mode), id=f"{executor}-{mode}")
-        sync = partial(gym.vector.SyncVectorEnv, autoreset_mode=AutoresetMode[mode.upper()])
-        yield pytest.param(sync, id=f"gymnasium-{mode}")
-    frozen = partial(INLINE, autoreset_mode="disabled", on_done="freeze")
-    yield pytest.param(frozen, id="inline-freeze")
-
-
-BUILDERS = list(_builders())
+BUILDERS = list(every_kind(gymnasium=in_gymnasium))
 
 
 @pytest.mark.parametrize("build", BUILDERS)
@@ -175,15 +169,6 @@ def test_nested_actions_reach_their_rows(build_with, build, space):
 
     evaluation = cartwheel.evaluate(envs, policy, episodes_per_env=2, recurrent=True)
     assert evaluation.returns.tolist() == [[21, 21], [96, 96]]
-
-
-class WordEnv(TranscriptEnv):
-    """A ``TranscriptEnv`` whose observation also has a text, which has no fixed shape."""
-
-    observation_space = Tuple([Text(9, charset="abc"), TranscriptEnv.observation_space])
-
-    def observe(self):
-        return "abc"[self.t % 3] * self.length, super().observe()
 
 
 @pytest.mark.parametrize("build", BUILDERS)

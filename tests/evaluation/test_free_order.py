@@ -6,14 +6,22 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Text, Tuple
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
 from cartwheel import mujoco, wrappers
-from tests.support.environments import TranscriptEnv, transcripts
-from tests.support.evaluations import assert_at_rest, assert_equal, in_lockstep, kept_time, ones
-from tests.support.executors import EVERY_EXECUTOR, EVERY_NATIVE, INLINE, PROCESS, THREAD
+from tests.support.environments import transcripts
+from tests.support.evaluations import (
+    MODES,
+    WordEnv,
+    assert_at_rest,
+    assert_equal,
+    every_kind,
+    in_lockstep,
+    kept_time,
+    ones,
+)
+from tests.support.executors import EVERY_NATIVE, INLINE, PROCESS, THREAD
 from tests.support.gates import GatedEnv
 from tests.support.lotteries import (
     EPISODES,
@@ -23,15 +31,7 @@ from tests.support.lotteries import (
     lotteries,
 )
 
-MODES = ["next_step", "same_step", "disabled"]
-KINDS = [
-    pytest.param(partial(executor, autoreset_mode=mode), id=f"{executor}-{mode}")
-    for mode in MODES
-    for executor in EVERY_EXECUTOR
-]
-KINDS.append(
-    pytest.param(partial(INLINE, autoreset_mode="disabled", on_done="freeze"), id="inline-freeze")
-)
+KINDS = list(every_kind())
 FREE = {"order": "free"}
 
 
@@ -136,15 +136,6 @@ def test_a_row_that_has_its_quota_is_neither_sent_nor_shown(build_with, executor
     steps = evaluation.lengths.sum(axis=1)
     assert shown.tolist() == steps.tolist()
     assert list(envs.get_attr("steps")) == steps.tolist()
-
-
-class WordEnv(TranscriptEnv):
-    """A ``TranscriptEnv`` whose observation also has a text, which has no fixed shape."""
-
-    observation_space = Tuple([Text(9, charset="abc"), TranscriptEnv.observation_space])
-
-    def observe(self):
-        return "abc"[self.t % 3] * self.length, super().observe()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,10 +3,39 @@
 import functools
 
 import numpy as np
+import pytest
+from gymnasium.spaces import Text, Tuple
 
 import cartwheel
-from tests.support.executors import INLINE
+from tests.support.environments import TranscriptEnv
+from tests.support.executors import EVERY_EXECUTOR, INLINE
 from tests.support.lotteries import NUM_ENVS, SEED, alone, follow_luck, lotteries, same
+
+MODES = ["next_step", "same_step", "disabled"]
+
+
+def every_kind(**others):
+    """Builders of every executor, and others, in every mode, and of frozen rows.
+
+    By default each executor has one of the modes, in turn.
+    """
+    executors = {str(executor): executor for executor in EVERY_EXECUTOR} | others
+    for number, mode in enumerate(MODES):
+        for turn, (name, executor) in enumerate(executors.items()):
+            marks = () if turn % len(MODES) == number else pytest.mark.slow
+            build = functools.partial(executor, autoreset_mode=mode)
+            yield pytest.param(build, id=f"{name}-{mode}", marks=marks)
+    frozen = functools.partial(INLINE, autoreset_mode="disabled", on_done="freeze")
+    yield pytest.param(frozen, id="inline-freeze")
+
+
+class WordEnv(TranscriptEnv):
+    """A ``TranscriptEnv`` whose observation also has a text, which has no fixed shape."""
+
+    observation_space = Tuple([Text(9, charset="abc"), TranscriptEnv.observation_space])
+
+    def observe(self):
+        return "abc"[self.t % 3] * self.length, super().observe()
 
 
 def ones(observations):

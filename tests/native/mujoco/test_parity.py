@@ -17,8 +17,11 @@ from tests.support.executors import EVERY_NATIVE, NATIVE
 from tests.support.mujoco_cases import MUJOCO, MUJOCO_FLOAT64, MUJOCO_VARIANTS
 from tests.support.native_ids import OF_RUST
 from tests.support.oracle import MODE, N, assert_same_reset, assert_same_steps
+from tests.support.repetitions import times
 from tests.support.runs import assert_same_run, endings, recording
 
+#: Rows of a run. To make Gymnasium's takes most of the time.
+ROWS = times(3, with_full=5)
 FLOAT32 = np.finfo(np.float32).min, np.finfo(np.float32).max
 CASE = pytest.mark.parametrize("case", MUJOCO, ids=str)
 
@@ -47,17 +50,17 @@ def assert_equals_gymnasium(case, mode, num_envs, builders):
 @MODE
 @CASE
 def test_every_result_equals_that_of_gymnasium(case, mode):
-    assert_equals_gymnasium(case, mode, 5, EVERY_NATIVE)
+    assert_equals_gymnasium(case, mode, ROWS, EVERY_NATIVE)
 
 
 @each_in_a_mode(MUJOCO_FLOAT64)
 def test_float64_actions_stay_float64(case, mode):
-    assert_equals_gymnasium(case, mode, 5, [NATIVE])
+    assert_equals_gymnasium(case, mode, ROWS, [NATIVE])
 
 
 @each_in_a_mode(MUJOCO_VARIANTS)
 def test_keywords_act_as_in_gymnasium(case, mode):
-    assert_equals_gymnasium(case, mode, 5, [NATIVE])
+    assert_equals_gymnasium(case, mode, ROWS, [NATIVE])
 
 
 @CASE

@@ -105,11 +105,10 @@ def test_a_recurrent_policy_gets_row_numbers_and_beginnings_of_episodes(order):
 
     for mode in MODES:
         rollouts = []
-        for keywords in ({}, order):
-            with collector_of(mode, 7, num_envs=6, build=PROCESS, **keywords) as collector:
-                cartwheel_policy = partial(recurrent, np.zeros(6))
+        for build, keywords in ((INLINE, {}), (PROCESS, order)):
+            with collector_of(mode, 7, num_envs=6, build=build, **keywords) as collector:
                 collector = cartwheel.Collector(
-                    collector.envs, cartwheel_policy, 7, recurrent=True, **keywords
+                    collector.envs, partial(recurrent, np.zeros(6)), 7, recurrent=True, **keywords
                 )
                 rollouts.append([collector.collect() for _ in range(5)])
         for one, two in zip(*rollouts, strict=True):
