@@ -68,7 +68,9 @@ THERE = re.compile(r"\bthere\W*$", re.IGNORECASE)
 #: Pages about the inside, or for those who change it.
 INSIDE = {"how-it-works.md", "platforms.md", "make-targets.md", "dependencies.md", "release.md"}
 WRONG = re.compile(
-    rf"(?P<spelling>{'|'.join(SPELLINGS)})\w*|\b(?P<phrase>{'|'.join(PHRASES)})\b",
+    rf"(?P<spelling>{'|'.join(SPELLINGS)})\w*|\b(?P<phrase>{'|'.join(PHRASES)})\b".replace(
+        " ", r"\s+"
+    ),
     re.IGNORECASE,
 )
 INTERNAL = re.compile(rf"\b(?:{'|'.join(INTERNALS)})\b", re.IGNORECASE)
