@@ -6,7 +6,7 @@ use cartwheel::{Env, Error, Failure, Flat, Frame, RenderMode, Rng, Space, Spaces
 
 cartwheel::options! {
     /// Keywords of `make_vec`.
-    struct Options {
+    pub struct Options {
         /// Cells along a side, an odd number: rooms have odd rows and columns, with walls between.
         size: usize = 9,
     }
@@ -14,7 +14,7 @@ cartwheel::options! {
 
 cartwheel::options! {
     /// The dictionary `options` of `reset`.
-    struct ResetOptions {
+    pub struct ResetOptions {
         /// Row and column to begin at; without it, a random room, not of the last row or column.
         start: Option<[usize; 2]>,
     }
@@ -22,7 +22,7 @@ cartwheel::options! {
 
 cartwheel::view! {
     /// An observation: a dictionary with these keys.
-    struct Sight, SightMut, SightRef {
+    pub struct Sight, SightMut, SightRef {
         /// Row and column.
         player: [i64; 2],
         /// 1 where there is a wall.
@@ -32,14 +32,14 @@ cartwheel::view! {
 
 cartwheel::info! {
     /// An info: a dictionary with these keys.
-    struct Report {
+    pub struct Report {
         /// Rows and columns between the player and the exit.
         distance: i64,
     }
 }
 
 /// One maze. A cell is a place in `walls`, which are stored row by row.
-struct Maze {
+pub struct Maze {
     size: usize,
     /// Probability that a move fails: `envs.set_attr("slip", 0.1)` changes it.
     slip: f64,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cartwheel::{DType, Env, Error, Failure, NoOptions, OptionDoc, Rng, Space, Spaces, Transition};
+use cartwheel::{DType, Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
 
 cartwheel::options! {
     pub(crate) struct Options {
@@ -30,10 +30,6 @@ impl Env for Unwritten {
     type Observation = Seen;
     type Info = ();
     type Shared = ();
-
-    fn describe_options() -> Vec<OptionDoc> {
-        Options::describe()
-    }
 
     fn spaces(_: &Options, (): &()) -> Spaces {
         let pixels = Space::integer_box(DType::U16, &[2, 2], 0, u16::MAX.into());
