@@ -25,9 +25,9 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import AsyncVectorEnv
-from image_observations import Still  # type: ignore[import-not-found]  # in the same folder
 
 import cartwheel
+from benchmarks.process.image_observations import Still
 from cartwheel.bench.machine import machine_line
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def restart_counting() -> None:
         "BYTES_COPIED_FILE": str(counts),
         "BYTES_COPIED_PID": str(os.getpid()),
     }
-    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ours})
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **ours})
 
 
 def copied(counts: mmap.mmap, envs: Any, steps: int, keep: Callable[[Any], Any]) -> list[float]:

@@ -23,9 +23,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from budget import Idle  # type: ignore[import-not-found]  # in the same folder
 
 import cartwheel
+from benchmarks.process.budget import Idle
 from cartwheel.bench.command import positive
 from cartwheel.bench.machine import machine_line
 
@@ -79,7 +79,8 @@ def counted(workers: int, batches: int, pause_s: float) -> list[float]:
 
 def run(workers: int, batches: int, pause_s: float) -> list[str]:
     """The command that steps."""
-    return [sys.executable, __file__, "--step", str(workers), str(batches), str(pause_s)]
+    module = [sys.executable, "-m", "benchmarks.process.wake_ups"]
+    return [*module, "--step", str(workers), str(batches), str(pause_s)]
 
 
 def futex_calls(workers: int, batches: int, pause_s: float) -> list[int]:
