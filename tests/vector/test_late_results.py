@@ -80,33 +80,30 @@ def assert_in_step(envs):
         assert envs.get_attr("t") == (t,) * 3
 
 
-@ENDINGS
-def test_a_reset_drops_a_late_step_however_it_ends(build_workers, late, gates):
-    envs = build_late(build_workers, gates)
+def begin_a_step(envs, late):
+    """Begins a step whose row 1 is late; returns the method that waits for it."""
     envs.set_attr("late", [None, late, None])
     envs.step_async([0.0] * 3)
-    with pytest.raises(TimeoutError):
-        envs.step_wait(timeout=0.02)
-    with gates.opened_soon(1):
-        assert_in_step(envs)
+    return envs.step_wait
 
 
-@ENDINGS
-def test_a_reset_drops_a_late_reset_however_it_ends(build_workers, late, gates):
-    envs = build_late(build_workers, gates)
+def begin_a_reset(envs, late):
     envs.reset_async(options={"late": late})
-    with pytest.raises(TimeoutError):
-        envs.reset_wait(timeout=0.02)
-    with gates.opened_soon(1):
-        assert_in_step(envs)
+    return envs.reset_wait
 
 
-@ENDINGS
-def test_a_reset_drops_a_late_call_however_it_ends(build_workers, late, gates):
-    envs = build_late(build_workers, gates)
+def begin_a_call(envs, late):
     envs.call_async("slow", late)
+    return envs.call_wait
+
+
+@pytest.mark.parametrize("begin", [begin_a_step, begin_a_reset, begin_a_call])
+@ENDINGS
+def test_a_reset_drops_what_is_late_however_it_ends(build_workers, begin, late, gates):
+    envs = build_late(build_workers, gates)
+    wait = begin(envs, late)
     with pytest.raises(TimeoutError):
-        envs.call_wait(timeout=0.02)
+        wait(timeout=0.02)
     with gates.opened_soon(1):
         assert_in_step(envs)
 
@@ -114,25 +111,23 @@ def test_a_reset_drops_a_late_call_however_it_ends(build_workers, late, gates):
 @pytest.mark.parametrize("late", ["value error", "unpicklable"])
 def test_a_late_exception_is_not_lost(build_workers, late, gates):
     envs = build_late(build_workers, gates)
-    envs.set_attr("late", [None, late, None])
-    envs.step_async([0.0] * 3)
+    wait = begin_a_step(envs, late)
     for _ in range(3):
         with pytest.raises(TimeoutError):
-            envs.step_wait(timeout=0.02)
+            wait(timeout=0.02)
     with gates.opened_soon(1), pytest.raises(Exception, match=r"boom|holds a lock"):
-        envs.step_wait()
+        wait()
     assert_in_step(envs)
 
 
 @pytest.mark.parametrize("late", ["large", "unusual"])
 def test_a_late_info_is_not_lost(build_workers, late, gates):
     envs = build_late(build_workers, gates)
-    envs.set_attr("late", [None, late, None])
-    envs.step_async([0.0] * 3)
+    wait = begin_a_step(envs, late)
     with pytest.raises(TimeoutError):
-        envs.step_wait(timeout=0.02)
+        wait(timeout=0.02)
     with gates.opened_soon(1):
-        infos = envs.step_wait()[4]
+        infos = wait()[4]
     assert infos[f"_{late}"].tolist() == [False, True, False]
     if late == "large":
         assert_identical(infos["large"][1], np.full(2_000_000, 1))

@@ -40,16 +40,21 @@ def assert_names_worker(error, pid, how):
     assert re.search(how, str(error)), f"not {how!r}: {error}"
 
 
+def assert_close_ends(envs, pids, within_s=5, **keywords):
+    """`close` returns in time, and ends every process."""
+    started = time.monotonic()
+    envs.close(**keywords)
+    assert time.monotonic() - started < within_s
+    assert not wait_until_gone(pids, timeout_s=5)
+
+
 def assert_stays_broken_and_closes(envs, pids):
     """Every call raises the same error, and `close` ends every process."""
     for call in (lambda: envs.step(actions(0, "none")), envs.reset, lambda: envs.get_attr("pid")):
         with pytest.raises(cartwheel.WorkerDiedError):
             call()
-    started = time.monotonic()
-    envs.close()
-    assert time.monotonic() - started < 5
+    assert_close_ends(envs, pids)
     assert envs.closed
-    assert not wait_until_gone(pids, timeout_s=5)
 
 
 @pytest.mark.parametrize("name", DEATHS)
@@ -140,10 +145,7 @@ def test_a_death_is_reported_without_waiting_for_other_workers(build_processes):
     with pytest.raises(cartwheel.WorkerDiedError):
         envs.step([fault("hang"), 0, 0, 0, fault("exit 3")])
     assert time.monotonic() - started < 2
-    started = time.monotonic()
-    envs.close(timeout=0.3)
-    assert time.monotonic() - started < 5
-    assert not wait_until_gone(pids, timeout_s=5)
+    assert_close_ends(envs, pids, timeout=0.3)
 
 
 def test_a_worker_that_dies_while_a_step_is_pending_is_named(build_processes):
@@ -160,10 +162,7 @@ def test_closing_with_a_dead_worker_raises_nothing(build_processes):
     envs = build_processes(ROWS)
     pids = envs.get_attr("pid")
     os.kill(pids[0], signal.SIGKILL)
-    started = time.monotonic()
-    envs.close()
-    assert time.monotonic() - started < 5
-    assert not wait_until_gone(pids, timeout_s=5)
+    assert_close_ends(envs, pids)
 
 
 @pytest.mark.parametrize("name", ["hang", "spin", "hold the GIL"])
@@ -176,11 +175,8 @@ def test_a_wait_for_a_hanging_worker_ends_at_its_timeout(build_processes, name):
     with pytest.raises(TimeoutError):
         envs.step_wait(timeout=0.3)
     assert 0.2 < time.monotonic() - started < 2
-    started = time.monotonic()
     with pytest.warns(UserWarning, match="pending call to `step`"):
-        envs.close(timeout=0.3)
-    assert time.monotonic() - started < 5
-    assert not wait_until_gone(pids, timeout_s=5)
+        assert_close_ends(envs, pids, timeout=0.3)
 
 
 def test_a_wait_for_a_stopped_worker_ends_at_its_timeout(build_processes):
@@ -191,11 +187,8 @@ def test_a_wait_for_a_stopped_worker_ends_at_its_timeout(build_processes):
     envs.step_async(actions(0, "none"))
     with pytest.raises(TimeoutError):
         envs.step_wait(timeout=0.3)
-    started = time.monotonic()
     with pytest.warns(UserWarning, match="pending call to `step`"):
-        envs.close(timeout=0.3)
-    assert time.monotonic() - started < 5
-    assert not wait_until_gone(pids, timeout_s=5)
+        assert_close_ends(envs, pids, timeout=0.3)
 
 
 def test_a_worker_that_is_stopped_and_continued_loses_nothing(build_processes):
@@ -222,11 +215,8 @@ def test_closing_without_a_timeout_ends_although_an_environment_hangs(build_proc
     pids = envs.get_attr("pid")
     envs.reset()
     envs.step_async(actions(3, "hang"))
-    started = time.monotonic()
     with pytest.warns(UserWarning, match="pending call to `step`"):
-        envs.close()
-    assert time.monotonic() - started < 30
-    assert not wait_until_gone(pids, timeout_s=5)
+        assert_close_ends(envs, pids, within_s=30)
 
 
 def test_a_pending_call_and_closing_share_one_timeout(build_processes, monkeypatch):
@@ -244,10 +234,7 @@ def test_an_environment_that_hangs_when_closed_does_not_block_closing(build_proc
     monkeypatch.setattr(base, "CLOSE_GRACE", 0.5)
     envs = build_processes([HangingWhenClosedEnv] * 2)
     pids = envs.get_attr("pid")
-    started = time.monotonic()
-    envs.close()
-    assert time.monotonic() - started < 30
-    assert not wait_until_gone(pids, timeout_s=5)
+    assert_close_ends(envs, pids, within_s=30)
 
 
 class HangingWhenClosedEnv(FaultyEnv):
