@@ -23,7 +23,7 @@ def episode(number):
     )
 
 
-@pytest.mark.parametrize("sizes", [[1] * 5, [3, 40, 1]])
+@pytest.mark.parametrize("sizes", [[1] * 5, pytest.param([3, 40, 1], marks=pytest.mark.slow)])
 def test_the_file_is_whole_after_every_single_write(tmp_path, monkeypatch, sizes):
     path, copy = tmp_path / "t.h5", tmp_path / "copy.h5"
     contents = {}  # by what was written, in order

@@ -23,6 +23,7 @@ from tests.support.environments import SamplingEnv
 from tests.support.painting import PaintingEnv
 from tests.support.programs import run_program
 from tests.support.recordings import read_h5, recorded_episodes
+from tests.support.repetitions import times
 from tests.support.wrapping import D, N, S
 
 pytestmark = pytest.mark.usefixtures("program_server")
@@ -55,7 +56,9 @@ def whole(group):
     return steps
 
 
-@pytest.mark.parametrize(("form", "kills"), [("maniskill", [0, 400]), ("minari", [41])])
+@pytest.mark.parametrize(
+    ("form", "kills"), [("maniskill", times([400], with_full=[0, 400])), ("minari", [41])]
+)
 def test_episodes_before_a_kill_are_read_from_the_arrays_alone(tmp_path, form, kills):
     for steps in kills:
         folder = tmp_path / f"{steps}"
@@ -191,7 +194,7 @@ def test_written_bytes_grow_with_the_steps(tmp_path, monkeypatch):
         return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
 
     counts = []
-    for steps in (500, 2000):
+    for steps in times((250, 1000), with_full=(500, 2000)):
         envs = cartwheel.NativeVectorEnv("CartPole-v1", 16, num_workers=1)
         recorder = record(tmp_path / f"{steps}", envs)
         recorder.reset(seed=0)

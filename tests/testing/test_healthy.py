@@ -12,6 +12,7 @@ from tests.support.comparison import assert_identical
 from tests.support.environments import LargeNestedEnv, NestedEnv
 from tests.support.native_ids import OF_MUJOCO
 from tests.support.oracle import MODE
+from tests.support.repetitions import times
 from tests.testing.walk import Walk, only, walks
 
 IDS = [env_id for env_id, *_ in cartwheel._cartwheel.native_envs()]
@@ -24,6 +25,7 @@ def check(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
 
     def check(envs, **keywords):
+        keywords.setdefault("steps", times(20, with_full=64))
         try:
             return check_vector_env(envs, **keywords)
         finally:
@@ -180,7 +182,7 @@ def test_other_rules_of_episodes_pass(check, mode):
         cartwheel.NativeVectorEnv("FrozenLake-v1", 3, autoreset_mode=mode, **rules),
         cartwheel.VectorEnv([Walk] * 2, executor="inline", autoreset_mode=mode, **rules),
     ):
-        report = check(envs, steps=30)
+        report = check(envs, steps=times(14, with_full=30))
         assert set(report.passed) >= {"executors", "modes"} - set(report.skipped), report
 
 
