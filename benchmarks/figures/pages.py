@@ -54,7 +54,7 @@ class Figure:
         """The worst and the best round."""
         if self.low is None or self.high is None:
             return "–"
-        return f"{self.format(self.low)} to {self.format(self.high)}"
+        return f"{self.format(self.low)}–{self.format(self.high)}"
 
     def format(self, number: float) -> str:
         """A number of this figure, with as many places as it deserves."""
