@@ -18,6 +18,7 @@ IDS = [
     "test_plugin/Effort-v0",
     "test_plugin/Faulty-v0",
     "test_plugin/Misfit-v0",
+    "test_plugin/Unwritten-v0",
 ]
 
 
