@@ -46,7 +46,11 @@ OVERVIEWS = [
 ]
 #: Sources that pages may name.
 FOLDERS = "python rust tests benchmarks examples release tools docs .github"
-SOURCES = [path for folder in FOLDERS.split() for path in (ROOT / folder).rglob("*.*")]
+SOURCES = [
+    f"/{path.relative_to(ROOT)}"
+    for folder in FOLDERS.split()
+    for path in (ROOT / folder).rglob("*.*")
+]
 TRAINERS = [page for page in (ROOT / "docs/trainers").glob("*.md") if page.name != "README.md"]
 #: Others may stand between them.
 SECTIONS = ["Install", "What to change", "Modes", "Equal results", "Speed", "Limits"]
@@ -191,6 +195,7 @@ def test_every_source_file_that_a_page_names_exists(page):
     """A path may begin below any folder: ``pool/step.rs``, ``tests/vector/test_parity.py``."""
     text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"`{1,2}((?:[\w.-]+/)+[\w-]+\.(?:rs|py|pyi|c|h|toml|yml))`", text))
-    files = [f"/{path.relative_to(ROOT)}" for path in SOURCES]
     named -= {"cleanrl/ppo.py", "tests/test_vec_envs.py"}  # of CleanRL and Stable-Baselines3
-    assert [name for name in sorted(named) if not any(f.endswith(f"/{name}") for f in files)] == []
+    assert [
+        name for name in sorted(named) if not any(f.endswith(f"/{name}") for f in SOURCES)
+    ] == []

@@ -149,21 +149,27 @@ def test_worker_processes_that_start_afresh_make_it(run_fresh, tmp_path):
     assert run_fresh(None, script) == "[[2.0, 5.0], [2.0, 5.0]]\n"
 
 
-@pytest.mark.parametrize(
-    ("make", "made"),
-    [
-        ("cartwheel.NativeEnv({})", "NativeEnv"),
-        ("cartwheel.NativeVectorEnv({}, 2)", "NativeVectorEnv"),
-        ("cartwheel.make_vec({}, 2)", "NativeVectorEnv"),
-        ("cartwheel.envpool.make({})", "GymnasiumEnvPool"),
-        ("gymnasium.make({}).unwrapped", "NativeEnv"),
-        ("gymnasium.make_vec({}, 2)", "NativeVectorEnv"),
-    ],
-)
-def test_a_new_interpreter_imports_the_module_that_an_id_names(run_fresh, make, made):
-    making = make.format(repr(f"test_plugin:{CORRIDOR}"))
-    program = f"import cartwheel, gymnasium; print(type({making}).__name__)"
-    assert run_fresh(program) == f"{made}\n"
+def test_a_new_interpreter_imports_the_module_that_an_id_names(run_fresh):
+    kinds = {
+        "cartwheel.NativeEnv({})": "NativeEnv",
+        "cartwheel.NativeVectorEnv({}, 2)": "NativeVectorEnv",
+        "cartwheel.make_vec({}, 2)": "NativeVectorEnv",
+        "cartwheel.envpool.make({})": "GymnasiumEnvPool",
+        "gymnasium.make({}).unwrapped": "NativeEnv",
+        "gymnasium.make_vec({}, 2)": "NativeVectorEnv",
+    }
+    makes = [make.format(repr(f"test_plugin:{CORRIDOR}")) for make in kinds]
+    program = f"""
+import os, sys, cartwheel, gymnasium
+for make in {makes}:
+    child = os.fork()  # the module is not imported in it
+    if child == 0:
+        assert "test_plugin" not in sys.modules
+        print(type(eval(make)).__name__, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+    assert run_fresh(program).split() == list(kinds.values())
 
 
 # Keywords, parameters, options of resets
