@@ -98,7 +98,7 @@ class AleVectorEnv(AtariVectorEnv):
             these rows. It must divide ``num_envs``, and needs an automatic reset.
         num_threads: Threads of ale-py; 0 for one for each usable processor, and at most one for
             each environment. Results do not depend on it.
-        life_loss_info: Whether a lost life is a termination after which the game goes on. Only in
+        life_loss_info: Whether a lost life is a termination after which the game continues. Only in
             the mode ``NEXT_STEP``; ``episodic_life`` works in all modes.
         **keywords: Other keywords of ``AtariVectorEnv``, with its defaults.
 
@@ -349,7 +349,7 @@ class AleVectorEnv(AtariVectorEnv):
         if finals is None and not is_dense:
             return
         values: NDArray[Any]
-        if is_dense:  # rows that go on: the observation itself instead of ale-py's old memory
+        if is_dense:  # rows that continue: the observation itself instead of ale-py's old memory
             values = observations.copy()
             if finals is not None:
                 values[over] = finals[over]

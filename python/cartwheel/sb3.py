@@ -98,7 +98,7 @@ class CartwheelVecEnv(VecEnv):
 
     Raises:
         TypeError: ``envs`` is none of these, there are keywords for a vector environment, or
-            ``monitor`` is not a truth value.
+            ``monitor`` is not a ``bool``.
         ValueError: The mode is not ``SAME_STEP``, batches do not have all rows, observations are
             nested deeper than one ``Dict`` or ``Tuple``, or several rows have the same
             environment.

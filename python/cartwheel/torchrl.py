@@ -117,7 +117,7 @@ class CartwheelEnv(GymLikeEnv):
             space that TorchRL cannot take: ``Text``, ``Graph``, ``Sequence``, ``OneOf``, tuples of
             unequal parts, discrete spaces that do not start at 0.
         TypeError: ``envs`` is a vector environment of another library; keywords go with a vector
-            environment, or do not exist; or ``categorical_action_encoding`` is not a truth value.
+            environment, or do not exist; or ``categorical_action_encoding`` is not a ``bool``.
         gymnasium.error.ClosedEnvironmentError: The vector environment is closed.
         Exception: As for :class:`cartwheel.VectorEnv`.
     """

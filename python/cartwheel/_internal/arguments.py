@@ -131,10 +131,10 @@ def as_num_envs(num_envs: Any) -> int:
 
 
 def as_bool(name: str, value: Any) -> bool:
-    """Converts a truth value of Python or NumPy to a Python ``bool``; numbers are refused.
+    """Converts a ``bool`` of Python or NumPy to one of Python; numbers are refused.
 
     Raises:
-        TypeError: The value is not a truth value.
+        TypeError: The value is not a ``bool``.
     """
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"`{name}` must be True or False, got {shown(value)}.")
@@ -145,7 +145,7 @@ def check_progress(progress: Any) -> None:
     """Checks the argument ``progress``.
 
     Raises:
-        TypeError: It is neither a truth value of Python nor a function.
+        TypeError: It is neither a ``bool`` nor a function.
     """
     if not isinstance(progress, bool) and not callable(progress):
         raise TypeError(f"`progress` must be True, False or a function, got {shown(progress)}")
@@ -271,7 +271,9 @@ def _as_max_concurrency(max_concurrency: Any) -> int:
             f"`max_concurrency` must be an integer or None, got {type(max_concurrency)}."
         )
     if max_concurrency < 1:
-        raise ValueError(f"`max_concurrency` must be a positive or None, got {max_concurrency}.")
+        raise ValueError(
+            f"`max_concurrency` must be a positive integer or None, got {max_concurrency}."
+        )
     return int(max_concurrency)
 
 
@@ -470,7 +472,7 @@ def as_full_batch(full_batch: Any, batch_size: int, num_envs: int) -> bool:
     """Returns whether resets with row numbers return all rows.
 
     Raises:
-        TypeError: ``full_batch`` is not a truth value.
+        TypeError: ``full_batch`` is not a ``bool``.
         ValueError: Batches have fewer rows than there are environments.
     """
     is_full = as_bool("full_batch", full_batch)

@@ -62,7 +62,7 @@ def evaluate(
 
     The same seed and policy give the same bits, whatever the executor, the number of workers and
     the autoreset mode: in every mode a row begins its next episode right after the last one, and
-    each row has its own random numbers. (Random numbers of the policy are the caller's to seed.)
+    each row has its own random numbers. (Seed the random numbers of the policy yourself.)
 
     Where a failure truncates an episode (``on_error="restart"``, ``on_worker_death="restart"``),
     the episode is not complete. It is dropped and counted in :attr:`Evaluation.failures`, and the
@@ -82,13 +82,13 @@ def evaluate(
 
     With ``order="free"`` no row waits for another: rows are sent and received one by one, and those
     that are done are shown to the policy while the others are still at work. A slow step or reset
-    holds its own row only. So the policy is called with fewer rows at a time, and more often; that
+    delays only its own row. So the policy is called with fewer rows at a time, and more often; that
     pays where environments take long, or unequally long, compared with a call of the policy. The
-    result has the same bits as in lockstep if the policy treats each row alone. Networks seldom do
-    to the last bit, because libraries multiply batches of different sizes differently, and a policy
-    that draws random numbers for a batch draws others for other batches. An exception waits for the
-    rows in flight, at most as long as the ``timeout`` of ``envs`` allows; what is in flight even
-    then is awaited by the next reset, and ``envs.recv_order`` stays ``"done"``.
+    result has the same bits as in lockstep if the policy treats each row alone. With networks the
+    last bits may differ, because libraries multiply batches of different sizes differently, and a
+    policy that draws random numbers for a batch draws others for other batches. An exception waits
+    for the rows in flight, at most as long as the ``timeout`` of ``envs`` allows; the next reset
+    waits for what is in flight even then, and ``envs.recv_order`` stays ``"done"``.
 
     Vector environments that are not cartwheel's, and those in wrappers of Gymnasium, can only be
     stepped as a whole: rows that have finished repeat their last action, and their results are not
@@ -126,7 +126,7 @@ def evaluate(
         The episodes, their means and confidence intervals.
 
     Raises:
-        ValueError: ``episodes_per_env`` or ``confidence`` is out of range, ``order`` is another,
+        ValueError: ``episodes_per_env`` or ``confidence`` is out of range, ``order`` is unknown,
             ``options`` choose rows, ``envs`` cannot be evaluated, or the number of actions differs
             from the number of observations. That call has stepped nothing.
         TypeError: ``envs`` cannot send rows, which ``order="free"`` needs; nothing was reset.
@@ -136,7 +136,7 @@ def evaluate(
             of an episode is neither a flag, a number nor an array of them.
         RuntimeError: An environment failed in 100 episodes in a row.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
-        Exception: What the policy or an environment raises.
+        Exception: The policy or an environment raised it.
     """
     _check(envs, episodes_per_env, options, confidence, progress)
     check_choice("order", order, EvaluateOrder)

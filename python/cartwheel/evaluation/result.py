@@ -30,7 +30,7 @@ class Evaluation:
     Success is measured in two ways: *at the end* (``success_at_end``, ``success_rate``), if the
     last step of an episode reported it, and *once* (``success_once``, ``success_once_rate``), if
     any of its steps did. They are equal where success ends the episode, and may differ where it
-    goes on, as with ``ignore_terminations=True``.
+    continues, as with ``ignore_terminations=True``.
 
     Attributes:
         returns: Sums of rewards, ``float64``, not discounted.

@@ -125,7 +125,7 @@ class RowStepping:
 class BatchStepping:
     """For other vector environments, which only step all rows at once.
 
-    Rows that have finished go on with their last action; their results are ignored.
+    Rows that have finished continue with their last action; their results are ignored.
     """
 
     def __init__(
@@ -192,10 +192,10 @@ class BatchStepping:
 class FreeStepping:
     """For cartwheel's vector environments that send rows, with or without its wrappers.
 
-    A batch has the rows that are done, in the order in which they are. Those whose episode goes on,
-    or begins, are the next ``rows``. Where the mode leaves a reset to a later step or to the
-    caller, it is sent at once; the row comes back in a batch of its own, or among rows that were
-    stepped.
+    A batch has the rows that are done, in the order in which they are. Those whose episode
+    continues, or begins, are the next ``rows``. Where the mode leaves a reset to a later step or to
+    the caller, it is sent at once; the row comes back in a batch of its own, or among rows that
+    were stepped.
     """
 
     def __init__(self, envs: Any, seed: Any, options: Any) -> None:

@@ -148,7 +148,7 @@ def make(
         reward: Returns the rewards, numbers of shape ``(num_envs,)`` without NaN.
         terminated: Returns which episodes ended, ``bool`` of shape ``(num_envs,)``; by default
             none does.
-        truncated: Returns which episodes were cut short, likewise, in addition to those that reach
+        truncated: Returns which episodes were cut short, in addition to those that reach
             ``max_episode_steps``.
         **keywords: Any of:
 

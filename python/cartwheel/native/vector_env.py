@@ -140,7 +140,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         OSError: The ``xml_file`` of MuJoCo's environment does not exist.
         TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
             A keyword does not exist; the error names those that exist. Or a switch such as
-            ``full_batch`` is not a truth value.
+            ``full_batch`` is not a ``bool``.
         ValueError: The environment does not exist, or a value is invalid.
     """
 

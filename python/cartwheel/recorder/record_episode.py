@@ -238,7 +238,7 @@ class RecordEpisode(VectorWrapper):
             Observations and infos.
 
         Raises:
-            TypeError: ``save`` is not a truth value; nothing is reset.
+            TypeError: ``save`` is not a ``bool``; nothing is reset.
             Exception: As for the wrapped environment; or the error of the writing thread.
         """
         self._writer.check()

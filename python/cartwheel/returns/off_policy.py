@@ -43,7 +43,7 @@ def vtrace(
                           : bootstraps_t ? v_next_t : 0
         pg_advantage_t = min(pg_rho_bar, w_t) * (r_t + gamma * y_t - v_t)
 
-    An episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
+    An episode continues at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
 
     Source: L. Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted
     Actor-Learner Architectures" (2018), equation 1 and section 4.2.

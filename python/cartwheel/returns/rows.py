@@ -125,7 +125,7 @@ def next_values(
 ) -> NDArray[Any]:
     """Returns the value of the true next observation of each row.
 
-    While an episode goes on, this is the value of the next row. At the end of an episode, this
+    While an episode continues, this is the value of the next row. At the end of an episode, this
     still holds in ``NEXT_STEP`` and with ``on_done="freeze"``, because the next row shows the final
     observation. In ``SAME_STEP``, and in ``DISABLED`` without ``"freeze"``, the next row begins
     another episode. There, pass the values of the final observations: of ``infos["final_obs"]``, or

@@ -54,7 +54,7 @@ def lambda_returns(
         G_t = r_t + gamma * (goes_on_t ? (1 - lambda) * v_next_t + lambda * G_{t+1}
                                        : bootstraps_t ? v_next_t : 0)
 
-    An episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
+    An episode continues at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
     The results are the returns of :func:`gae` and the targets of TD(lambda). With the greatest
     action values as ``next_values``, they are the targets of Q(lambda) in PQN.
 
@@ -110,7 +110,7 @@ def discounted_returns(
 
         G_t = r_t + gamma * (goes_on_t ? G_{t+1} : bootstraps_t ? v_next_t : 0)
 
-    An episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
+    An episode continues at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
 
     Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), equation
     3.9.
@@ -180,7 +180,7 @@ def n_step_returns(
         rewards: Rewards ``[T, N]``.
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
-        n: The most steps of a window, at least 1.
+        n: Maximum number of steps of a window, at least 1.
         next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`; or
             ``None``.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.

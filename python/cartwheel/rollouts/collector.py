@@ -58,7 +58,7 @@ class Collector:
 
     * ``num_steps``: this number of steps. The next rollout continues where this one ends, without a
       reset: its first observations are the last observations of this one, no step is lost, and no
-      step is there twice. An episode that is over restarts by the autoreset mode; in
+      step is repeated. An episode that is over restarts by the autoreset mode; in
       ``DISABLED`` the collector resets the row (``options={"reset_mask": …}``) right after the step
       that ended the episode.
     * ``until="all_done"``: one episode of each environment. Every rollout begins with a reset. A
@@ -116,16 +116,16 @@ class Collector:
     **Order.** ``"lockstep"`` steps all rows together: every batch waits for its slowest row, and
     the policy for the environments. The other orders send and receive rows apart
     (:meth:`~cartwheel.VectorEnv.send`), so the policy works while environments step. A column of a
-    rollout is always one row's next ``num_steps`` steps, in order; none is lost and none is there
-    twice.
+    rollout is always one row's next ``num_steps`` steps, in order; none is lost and none is
+    repeated.
 
     * ``"groups"``: fixed groups of rows in turn. The policy gets the same batches in the same order
       whatever the executor, the workers and the timing, so rollouts have the same bits.
     * ``"free"``: the policy gets the rows that are done, from ``min_rows`` to ``max_rows`` of them.
-      No slow row and no slow reset holds the others. A policy that treats rows alone gives the
-      same rollouts as in lockstep; matrix products of another size may round differently.
+      A slow row or a slow reset does not delay the others. A policy that treats each row alone
+      gives the same rollouts as in lockstep; matrix products of another size may round differently.
     * ``"auto"``: measures the policy and the environments in the first rollouts, tries the orders
-      that can gain, and keeps the fastest; :meth:`stats` has the choice and its reason.
+      that may be faster, and keeps the fastest; :meth:`stats` has the choice and its reason.
 
     In these three orders the policy is called with some rows (a recurrent one gets their numbers),
     and rows that only reset (``NEXT_STEP``) are left out: their action and extras are 0.
@@ -134,7 +134,7 @@ class Collector:
     **Ahead.** With ``run_ahead=0`` a rollout is strictly on-policy, and nothing is in flight
     between two calls of :meth:`collect`. With more, rows that have their steps begin the next
     rollouts. With ``columns=B`` a rollout has the first ``B`` rows to have their steps
-    (:attr:`Rollout.env_index`), and no row is more than ``run_ahead + 1`` columns in front of the
+    (:attr:`Rollout.env_index`), and no row is more than ``run_ahead + 1`` columns ahead of the
     slowest. Nothing is dropped, so fast rows are not favored. With ``background=True`` a thread
     collects, at most ``queue`` rollouts ahead. :attr:`Rollout.policy_version` is the version of the
     policy that made each action. With one :meth:`update` after each rollout and without
@@ -145,7 +145,7 @@ class Collector:
     ``envs.reset`` and :func:`~cartwheel.evaluate` are errors: call :meth:`pause` first. If an
     environment raises, complete rollouts are returned, the unfinished one is lost, and the next one
     begins with a reset. In the background the next :meth:`collect` raises the exception of the
-    policy or the environments, after the complete rollouts; :meth:`collect` goes on when it is
+    policy or the environments, after the complete rollouts; :meth:`collect` continues when it is
     called again.
 
     Args:
@@ -162,16 +162,16 @@ class Collector:
         order: ``"lockstep"``, ``"groups"``, ``"free"`` or ``"auto"``; see above. All but
             ``"lockstep"`` need ``num_steps``.
         groups: Number of groups of ``"groups"``; divides the number of rows.
-        min_rows: ``"free"``: the least rows of a call of the policy, if so many can arrive.
-        max_rows: ``"free"``: the most rows of a call; ``None``: all.
+        min_rows: ``"free"``: the minimum number of rows of a call of the policy.
+        max_rows: ``"free"``: the maximum number of rows of a call; ``None``: all.
         deadline: ``"free"``: seconds after which fewer than ``min_rows`` suffice, or ``None``.
-        run_ahead: Rollouts that a row may be in front of the slowest.
+        run_ahead: Rollouts that a row may be ahead of the slowest.
         columns: Columns of a rollout, if not all rows.
-        standby: The last so many environments are spares: they are reset ahead of need, and play
+        standby: Number of spare environments, the last ones: they are reset in advance, and play
             for a row whose episode is over. For long resets, in the mode ``DISABLED``. A rollout
             has ``N - standby`` columns, and episode ``k`` of column ``n`` is reset with the first
-            word of ``numpy.random.SeedSequence((seed, n, k))``, so no result tells which
-            environment played.
+            word of ``numpy.random.SeedSequence((seed, n, k))``, so results do not depend
+            on which environment played.
         background: Collect in a thread, from the first :meth:`collect` on.
         queue: The maximum number of rollouts that wait for :meth:`collect` in the background.
         progress: ``True``: draw a progress bar for a rollout that takes longer than a second, if
@@ -400,13 +400,13 @@ class Collector:
     def pause(self) -> None:
         """Waits until nothing is in flight, so that others can use the environments.
 
-        The thread of the background ends after the call that it is in. Complete rollouts wait, and
-        unfinished ones go on with the next :meth:`collect`, unless the environments were stepped or
-        reset meanwhile: then they are dropped, and the next rollout begins with a reset.
+        The background thread ends after the call that it is in. Complete rollouts wait, and
+        unfinished ones continue with the next :meth:`collect`, unless the environments were stepped
+        or reset meanwhile: then they are dropped, and the next rollout begins with a reset.
 
         Raises:
             RuntimeError: Another thread is in a call of this collector; the collector is closed; or
-                the thread of the background does not end within 30 seconds.
+                the background thread does not end within 30 seconds.
             Exception: An environment raised it; the next rollout begins with a reset.
         """
         with self._entered("pause"):

@@ -40,7 +40,7 @@ class Recording:
     Attributes:
         shown: The present observations, on which the policy acts next.
         is_complete: Whether all steps are recorded.
-        is_lost: Whether the environments failed in a step, after which the recording cannot go on.
+        is_lost: Whether the environments failed in a step, so that the recording cannot continue.
         waited: Seconds in which the environments stepped.
     """
 
@@ -151,7 +151,7 @@ class Recording:
 
     def _is_refused(self, segment: Segment) -> bool:
         """Whether a step that raised is known not to have begun."""
-        with contextlib.suppress(Exception):  # closed: the recording cannot go on
+        with contextlib.suppress(Exception):  # closed: the recording cannot continue
             if not segment.copies:
                 pool_env: Any = self.envs.unwrapped
                 refused: bool = pool_env._pool.recorded_steps() == segment.steps
@@ -240,7 +240,7 @@ class Recording:
 class EpisodeRecording(Recording):
     """Records a number of whole episodes for each row, which then rests and repeats its last frame.
 
-    Without ``on_done="freeze"`` the environments cannot rest: they go on, but are not recorded.
+    Without ``on_done="freeze"`` the environments cannot rest: they continue, but are not recorded.
     """
 
     def __init__(

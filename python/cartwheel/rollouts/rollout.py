@@ -119,8 +119,8 @@ class Rollout(Estimators):
             order: ``"time"``: the first steps of all environments, then their second steps, and so
                 on, as in BBRL's ``get_transitions``. ``"env"``: all steps of the first environment,
                 then all steps of the second, and so on.
-            n_step: The most steps of each transition. It has fewer where its episode or the rollout
-                ends. Its ``discounts`` are greater then, so that targets stay correct.
+            n_step: Steps of each transition. It has fewer where its episode or the rollout ends,
+                and then larger ``discounts``, so that targets stay correct.
             gamma: Discount, for the rewards of several steps and for ``discounts``.
             bootstrap: When the value after the end of an episode counts, as for
                 :mod:`cartwheel.returns`; changes ``discounts``.

@@ -338,7 +338,7 @@ class Episodes:
         starts: Its first row in the rollout.
         stops: The row after its last row.
         terminated: Whether it was terminated.
-        truncated: Whether it was truncated. Without either flag, it goes on after the rollout, or
+        truncated: Whether it was truncated. Without either flag, it continues after the rollout, or
             its environment failed (``on_error="restart"``).
         returns: The sum of its rewards, including earlier rollouts.
         lengths: The number of its steps, including earlier rollouts: more than ``stops - starts``

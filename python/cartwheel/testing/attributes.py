@@ -46,7 +46,7 @@ def _write_back(kit: Kit, name: str) -> None:
 
 
 def _assert_no_effect(kit: Kit, do: Callable[[], object], text: str, remedy: str) -> None:
-    """Fails if rows go on differently after a call of ``do`` in the middle of a run."""
+    """Fails if rows continue differently after a call of ``do`` in the middle of a run."""
     steps = max(1, kit.steps // 4)
     plain = kit.run(kit.envs, steps=2 * steps)
     player = kit.run(kit.envs, steps=steps)
@@ -57,7 +57,7 @@ def _assert_no_effect(kit: Kit, do: Callable[[], object], text: str, remedy: str
 
 
 def check_states(kit: Kit) -> str:
-    """After ``set_state`` rows go on as they did after ``get_state``."""
+    """After ``set_state`` rows continue as they did after ``get_state``."""
     envs: Any = kit.envs
     if not (hasattr(envs, "get_state") and hasattr(envs, "set_state")):
         raise Unchecked("the vector environment has no `get_state` and `set_state`")

@@ -89,12 +89,12 @@ def check_vector_env(
       workers, nor on the executor.
     * ``modes``: all autoreset modes show the same episodes.
     * ``masked_reset``, ``frozen_rows``: rows that are not reset, or that are over and frozen,
-      repeat their observation and go on as if nothing had happened.
+      repeat their observation and continue as if nothing had happened.
     * ``time_limit``: no episode is longer than ``max_episode_steps``.
     * ``send_recv``: rows that are sent and received are those of ``step``.
     * ``parameters``: native environments: reading a parameter, and writing back what was read,
       changes nothing.
-    * ``states``: rows go on alike after ``set_state``, if there is one.
+    * ``states``: rows continue alike after ``set_state``, if there is one.
     * ``rendering``: frames have the promised type, dtype and shape, and drawing changes nothing.
 
     Environments of the same kind are made from the ``spec`` or the functions of ``envs``, and

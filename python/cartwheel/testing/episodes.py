@@ -142,7 +142,7 @@ def _assert_limited(kit: Kit, limit: int, row: int, trace: list[Any]) -> int:
             reached += 1
             if not event.is_end:
                 kit.fail(
-                    f"row {row} goes on after {limit} steps of an episode, and "
+                    f"row {row} continues after {limit} steps of an episode, and "
                     f"`max_episode_steps` is {limit}",
                     "Truncate the episode there: register the environment with "
                     "`max_episode_steps` and make it by its id, or wrap it in "

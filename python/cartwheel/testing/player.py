@@ -75,7 +75,7 @@ class Player:
 
         Args:
             mask: The rows; ``None`` for all.
-            seed: Row ``i`` gets ``seed + i``; ``None``: rows go on with their random numbers.
+            seed: Row ``i`` gets ``seed + i``; ``None``: rows continue with their random numbers.
 
         Returns:
             The infos.

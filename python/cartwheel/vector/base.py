@@ -434,9 +434,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Receives the next batch: the first ``batch_size`` rows in flight that are done.
 
         If fewer rows are in flight, the batch has all of them. :attr:`recv_order` is their order.
-        With ``min_rows`` the batch has all rows that are done as soon as that many are. It has
-        fewer rows at the end of a slab: the rows of one batch are in one slab, and every
-        ``batch_size`` rows another one begins. Rows that :meth:`send` sent without ``env_index``
+        With ``min_rows`` the batch has all rows that are done as soon as that many are. It may
+        have fewer, because each ``batch_size`` rows in flight share memory, and a batch does not
+        cross its end. Rows that :meth:`send` sent without ``env_index``
         are one batch in any case, if ``batch_size`` is ``num_envs``.
 
         Args:

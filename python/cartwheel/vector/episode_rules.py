@@ -42,7 +42,7 @@ class Rules:
         """Checks the keywords of a vector environment.
 
         Raises:
-            TypeError: ``ignore_terminations`` or ``staggered_reset`` is not a truth value.
+            TypeError: ``ignore_terminations`` or ``staggered_reset`` is not a ``bool``.
             ValueError: A number is not an integer or out of range, or ``staggered_reset`` has no
                 ``max_episode_steps``.
         """

@@ -208,7 +208,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         IndexError: ``env_fns`` is empty.
         TypeError: An entry of ``env_fns`` is not callable, does not return an environment or cannot
             be sent to a worker; ``observation_mode`` holds something other than spaces; or a switch
-            such as ``full_batch`` is not a truth value.
+            such as ``full_batch`` is not a ``bool``.
         ValueError: An argument has an unsupported value, a step limit is needed and missing, or two
             functions return the same environment.
         RuntimeError: Spaces differ where they must be equal; or this process cannot start worker

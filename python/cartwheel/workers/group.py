@@ -404,7 +404,7 @@ class WorkerGroup:
     def log_late(self, late: list[int], grace: float) -> None:
         """Logs the workers that took too long to close their environments, and did nothing else."""
         for worker in late:
-            what = "was killed" if self.processes else "goes on until the program ends"
+            what = "was killed" if self.processes else "continues until the program ends"
             LOGGER.warning(
                 "%s %s: its environments had not closed after %g second(s), and what they write "
                 "then may be missing. Call `close(timeout=...)` with as many seconds as they need",

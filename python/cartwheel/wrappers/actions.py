@@ -313,7 +313,7 @@ class RescaleAction(ActionWrapper):
     Raises:
         TypeError: The action space is not a ``Box``, or a bound is neither a number nor an array.
         ValueError: Bounds have the wrong shape, ``min_action`` is above ``max_action``, or a bound
-            is infinite where the old one is finite, or the other way round.
+            is infinite where the old one is finite, or vice versa.
         gymnasium.error.InvalidBound: The bounds are equal somewhere, so that the rescaling has no
             inverse.
     """

@@ -134,7 +134,7 @@ class SkippedFrames(KeepsState, WholeBatches):
         return step
 
     def _repeat(self, actions: Any, env_index: Any, frames: list[Frame]) -> NDArray[np.intp]:
-        """Steps the rows whose episodes go on until all have their frames.
+        """Steps the rows whose episodes continue until all have their frames.
 
         Args:
             actions: Of the step.

@@ -164,7 +164,7 @@ class AutoresetAdapter(WholeBatches):
     def step(self, actions: Any, env_index: Any = None) -> Step:
         """Steps every environment, or the rows of ``env_index``, and restarts finished episodes.
 
-        If the environment of a row raises, the other rows go on as in environments that are made
+        If the environment of a row raises, the other rows continue as in environments that are made
         with the mode.
 
         Raises:
@@ -236,7 +236,7 @@ class AutoresetAdapter(WholeBatches):
 
     @contextlib.contextmanager
     def _recovering(self) -> Iterator[None]:
-        """Lets the other rows go on if a call raises, because its results are lost.
+        """Lets the other rows continue if a call raises, because its results are lost.
 
         Rows that the mode would have reset in the call are reset, those of an interrupted call by
         their next step.

@@ -437,7 +437,7 @@ def _check(path: str, given: Any, like: Any, lists: tuple[str, ...], *, any_leng
 
 
 class KeepsState:
-    """A wrapper that can go on with the state of another one of its kind."""
+    """A wrapper that can continue with the state of another one of its kind."""
 
     #: Entries of the state in which arrays may have any length.
     _any_length: ClassVar[tuple[str, ...]] = ()
@@ -447,7 +447,7 @@ class KeepsState:
         raise NotImplementedError
 
     def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
+        """Continues with a state of :meth:`get_wrapper_state`, of as many environments.
 
         Restore the environments first: a reset and ``set_state`` begin episodes, which changes the
         state of the wrapper.

@@ -36,7 +36,7 @@ class CachedReset(VectorWrapper):
     of resets have no effect, and neither has what :meth:`~cartwheel.VectorEnv.next_reset` was
     given, except its seeds.
 
-    Random numbers. A state's own random numbers are not loaded: the row goes on with its present
+    Random numbers. A state's own random numbers are not loaded: the row continues with its present
     ones (:attr:`np_random`), or begins those of the reset's seed. So two episodes that begin in the
     same state differ. An environment in Python that draws numbers from somewhere else than
     ``np_random`` decides in its ``set_state`` what becomes of them.
@@ -155,7 +155,7 @@ class CachedReset(VectorWrapper):
         }
 
     def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
+        """Continues with a state of :meth:`get_wrapper_state`, of as many environments.
 
         The following resets load what those after :meth:`get_wrapper_state` loaded. Random numbers
         are the environments', which ``set_state`` restores.

@@ -95,7 +95,7 @@ class NormalizeObservation(Normalizer):
 
     Args:
         env: A vector environment whose observations are one array of numbers.
-        epsilon: What is added to the variance, above 0.
+        epsilon: A number above 0, added to the variance.
 
     Raises:
         TypeError: The observation space is not a ``Box``.
@@ -162,7 +162,7 @@ class NormalizeReward(Normalizer):
     Args:
         env: A vector environment.
         gamma: The discount, from 0 to 1.
-        epsilon: What is added to the variance, above 0.
+        epsilon: A number above 0, added to the variance.
 
     Raises:
         ValueError: ``gamma`` is not from 0 to 1, or ``epsilon`` is not above 0.

@@ -284,7 +284,7 @@ class RescaleObservation(ObservationWrapper):
     Raises:
         TypeError: The space is not a ``Box``, or a bound is neither a number nor an array.
         ValueError: Bounds have the wrong shape, ``min_obs`` is above ``max_obs``, or a bound is
-            infinite where the old one is finite, or the other way round.
+            infinite where the old one is finite, or vice versa.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], min_obs: Any, max_obs: Any) -> None:

@@ -104,8 +104,8 @@ class ClipReward(TransformReward):
 
     Args:
         env: A vector environment.
-        min_reward: The least reward; ``None`` for no limit.
-        max_reward: The greatest reward; ``None`` for no limit.
+        min_reward: The smallest reward; ``None`` for no limit.
+        max_reward: The largest reward; ``None`` for no limit.
 
     Raises:
         gymnasium.error.InvalidBound: There is no limit, or ``min_reward`` is above ``max_reward``.

@@ -358,7 +358,7 @@ class Source:
                 self._lose_unknown(as_reset_rows(options, self.envs.num_envs))
             return
         now = self.pool_state()
-        if now == before:  # it was refused, or goes on
+        if now == before:  # it was refused, or continues
             self._read_dropped()
             return
         self._resets_with = seed, options

@@ -65,7 +65,7 @@ class RecordMetrics(_ReportsEpisodes):
     * ``"reward"``: return ÷ length, ``float64``; 0 at length 0;
     * ``"success_once"``, ``"success_at_end"``: whether any step of the episode reported success,
       and whether the present step does, ``bool``;
-    * ``"fail_once"``, ``"fail_at_end"``: likewise failure.
+    * ``"fail_once"``, ``"fail_at_end"``: the same for failure.
 
     The mask ``"_episode"`` is true where a complete episode ended in this step.
 
@@ -229,7 +229,7 @@ class RecordMetrics(_ReportsEpisodes):
 
         ``"stale"``: whether they are those of an episode before the present one; ``"window"`` and
         ``"finished"``: columns of the last episodes, and of those that wait for :meth:`finished`;
-        counts; what was reported. A wrapper that goes on with it keeps its own ``buffer_length``.
+        counts; what was reported. A wrapper that continues with it keeps its own ``buffer_length``.
         """
         success, fail = self._reported
         return {**self._episodes.state(), "reports_success": success, "reports_fail": fail}
@@ -254,8 +254,8 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     that reset a row, nor those of frozen rows.
 
     An episode is dropped if a failure cut it short (``on_error="restart"``, a worker that was
-    restarted), or if one of its steps was lost because a call raised. It is not reported, is in no
-    queue, and is counted in ``failed_count`` when it ends, and nowhere else.
+    restarted), or if one of its steps was lost because a call raised. It is not reported and is not
+    in the queues; only ``failed_count`` counts it when it ends.
 
     ``return_queue``, ``length_queue`` and ``time_queue`` have the last ``buffer_length`` complete
     episodes. They are brought up to date when they are read from the wrapper.
@@ -377,7 +377,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         """The state: of each environment's present episode, the queues as arrays, the counts.
 
         The first are ``"returns"``, ``"lengths"``, ``"seconds"`` and ``"stale"`` (whether they are
-        those of an episode before the present one). A wrapper that goes on with it keeps the last
+        those of an episode before the present one). A wrapper that continues with it keeps the last
         ``buffer_length`` entries of the queues.
         """
         return {

@@ -204,7 +204,7 @@ class Resets(NamedTuple):
     Attributes:
         envs: Environments to reset,
         seeds: each with its seed.
-        rows: Rows that can go on at once,
+        rows: Rows that can continue at once,
         shown: each with its first observation.
     """
 

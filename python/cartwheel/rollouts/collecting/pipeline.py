@@ -223,7 +223,7 @@ class Pipeline(abc.ABC):
     def collect(self) -> Rollout:
         """Collects until a rollout is complete, and returns it.
 
-        If the policy raises, its rows wait; the next call goes on.
+        If the policy raises, its rows wait; the next call continues.
         """
         if self.is_between_rollouts:
             self._answers.extras = None
@@ -243,7 +243,7 @@ class Pipeline(abc.ABC):
         """Calls the policy once, or receives rows once."""
 
     def _permitted(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows may go on with their column, as far as ``run_ahead`` allows."""
+        """Which rows may continue with their column, as far as ``run_ahead`` allows."""
         ahead = self.run_ahead
         slowest = self._rollouts if self._columns is None else int(self._settled.min()) + 1
         permitted: NDArray[np.bool_] = self._column[rows] <= slowest + ahead

@@ -88,7 +88,7 @@ class Plan:
                     )
         if self.order == "lockstep" and self.run_ahead:
             raise ValueError(
-                "`run_ahead` goes with another order: in 'lockstep' no row is in front of another; "
+                "`run_ahead` needs another order: in 'lockstep' all rows advance together; "
                 f"got run_ahead={self.run_ahead}."
             )
         if self.standby and mode != AutoresetMode.DISABLED:
