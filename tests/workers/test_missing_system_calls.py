@@ -43,7 +43,7 @@ def test_workers_without_a_pidfd_end_with_their_parent(context):
     assert wait_until_gone(left["workers"], timeout_s=60) == set()
 
 
-@pytest.mark.parametrize("number", ["ENOSYS", "EPERM"])
+@pytest.mark.parametrize("number", ["ENOSYS", pytest.param("EPERM", marks=pytest.mark.slow)])
 def test_without_any_shared_memory_one_sentence_says_what_is_missing(mounted, number):
     inside = mounted("mount -t tmpfs -o size=4k,ro tmpfs /dev/shm")
     facts = run("construct_without_shared_memory", number, inside=inside)
