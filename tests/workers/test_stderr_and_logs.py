@@ -145,7 +145,7 @@ def test_environments_that_need_longer_to_close_are_named(build_workers, logged,
     envs.reset()
     envs.close(timeout=0.3)
     [text] = logged(logging.WARNING)
-    what = {"process": "was killed", "thread": "goes on until the program ends"}[envs.executor]
+    what = {"process": "was killed", "thread": "continues until the program ends"}[envs.executor]
     assert text.startswith(
         f"worker 1 (rows 1 to 1) {what}: its environments had not closed after 0.3"
     )

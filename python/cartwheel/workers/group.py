@@ -406,7 +406,7 @@ class WorkerGroup:
         for worker in late:
             what = "was killed" if self.processes else "continues until the program ends"
             LOGGER.warning(
-                "%s %s: its environments had not closed after %g second(s), and what they write "
+                "%s %s: its environments had not closed after %.3g second(s), and what they write "
                 "then may be missing. Call `close(timeout=...)` with as many seconds as they need",
                 self._name(worker),
                 what,
