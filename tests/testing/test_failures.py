@@ -190,7 +190,7 @@ class Endless(Walk):
 
 
 def test_a_limit_that_is_only_declared_is_found():
-    text = r"row \d goes on after 7 steps of an episode, and `max_episode_steps` is 7"
+    text = r"row \d continues after 7 steps of an episode, and `max_episode_steps` is 7"
     assert_fails(walks(Endless), "time_limit", text, "gymnasium.wrappers.TimeLimit")
 
 

@@ -74,7 +74,7 @@ class TrajectoryDataset:
         if not h5py.is_hdf5(self.path):
             raise ValueError(
                 f"{self.path} is not an HDF5 file: give the `.h5` file of a recording, or Minari's "
-                "folder. The file of a recording that continues can be read from 0.25 s after its "
+                "folder. While a recording continues, its file can be read from 0.25 s after its "
                 "first episode on."
             )
         with h5py.File(self.path, "r") as file:
