@@ -161,7 +161,9 @@
 //!
 //! `engine`, on by default, has [`VectorEnv`], [`returns`] and [`testing`]. Without it the crate has what
 //! authors need, and neither threads nor system calls: a library for Python wants
-//! `default-features = false, features = ["python"]`.
+//! `default-features = false`, a feature of its own for `cartwheel/python`, which maturin turns on, and
+//! the crate with its default features among the `[dev-dependencies]`, for [`testing`]. `python -m
+//! cartwheel new` writes such a crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod env;

@@ -1,5 +1,8 @@
 //! A kit that tests environments: one call plays an environment in every way and names what is wrong.
 //!
+//! It needs the feature `engine`, which is on by default. A library for Python turns it off, and lists
+//! the crate once more among its `[dev-dependencies]`, where it is on.
+//!
 //! ```
 //! # use std::sync::Arc;
 //! # use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
