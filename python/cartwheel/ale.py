@@ -286,7 +286,7 @@ class AleVectorEnv(AtariVectorEnv):
             raise gym.error.ClosedEnvironmentError("The vector environment is closed.")
         if self._owner != os.getpid():
             raise RuntimeError(
-                "The threads of ale-py did not follow into this forked process: make the vector "
+                "The threads of ale-py do not exist in this forked process: make the vector "
                 "environment here."
             )
 

@@ -182,7 +182,7 @@ def test_spaces_are_those_that_minari_reads():
     ]
     for space in spaces:
         assert minari.serialization.deserialize_space(json.dumps(space_form(space))) == space
-    with pytest.raises(TypeError, match=r"Minari knows no space like Text"):
+    with pytest.raises(TypeError, match=r"Minari does not support the space Text"):
         space_form(Text(3))
 
 

@@ -374,7 +374,7 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
     nameless.metadata = {}
     with pytest.raises(ValueError, match="has no 'autoreset_mode'"):
         record(tmp_path, nameless)
-    with pytest.raises(FileNotFoundError, match="no file of trajectories is here"):
+    with pytest.raises(FileNotFoundError, match="there is no trajectory file here"):
         TrajectoryDataset(tmp_path / "none.h5")
     with pytest.raises(ValueError, match="`load_count`"):
         TrajectoryDataset(tmp_path / "none.h5", load_count=-2)

@@ -137,7 +137,7 @@ def test_a_reset_drops_the_unfinished_rollout(mode):
 def test_invalid_arguments_are_refused(kind):
     envs = kind(transcripts(3, 4))
     for keywords, message in [
-        ({}, "say how long"),
+        ({}, "a rollout needs a length"),
         ({"num_steps": 0}, "`num_steps` must be an integer from 1 to 65534, got 0"),
         ({"num_steps": 65535}, "from 1 to 65534"),
         ({"num_steps": 2.0}, "got 2.0"),

@@ -222,8 +222,8 @@ def test_invalid_arguments_of_parts_are_refused():
         (lambda: rollout.transitions(bootstrap="no", gamma=0.9), "bootstrap"),
         (lambda: rollout.minibatches(0), "`batch_size` must be a positive integer, got 0"),
         (lambda: rollout.minibatches(3, by="time"), "`by` must be one of"),
-        (lambda: rollout.minibatches(3, by="sequence"), "`length` goes with by='sequence'"),
-        (lambda: rollout.minibatches(3, length=4), "`length` goes with by='sequence'"),
+        (lambda: rollout.minibatches(3, by="sequence"), "`length` needs by='sequence'"),
+        (lambda: rollout.minibatches(3, length=4), "`length` needs by='sequence'"),
         (
             lambda: rollout.minibatches(3, by="sequence", length=0),
             "`length` must be a positive integer",

@@ -189,7 +189,7 @@ def _file(path: FilePath) -> FilePath:
         if (path / name).is_file():
             return path / name
     if not path.is_file():
-        raise FileNotFoundError(errno.ENOENT, "no file of trajectories is here", str(path))
+        raise FileNotFoundError(errno.ENOENT, "there is no trajectory file here", str(path))
     return path
 
 

@@ -162,7 +162,7 @@ def space_form(space: Space[Any]) -> dict[str, Any]:
         return {"type": "Dict", "subspaces": parts}
     if isinstance(space, Tuple):
         return {"type": "Tuple", "subspaces": [space_form(part) for part in space.spaces]}
-    raise TypeError(f"Minari knows no space like {space}: use format='maniskill'.")
+    raise TypeError(f"Minari does not support the space {space}: use format='maniskill'.")
 
 
 def _env_spec(envs: Any) -> dict[str, str]:

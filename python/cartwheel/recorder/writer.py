@@ -203,7 +203,7 @@ def make_files(
             if name is not None:
                 raise FileExistsError(
                     error.errno,
-                    "there is such a recording: give another `trajectory_name`",
+                    "this recording exists already: give another `trajectory_name`",
                     str(error.filename or folder / stem),
                 ) from error
     raise AssertionError("numbers do not end")

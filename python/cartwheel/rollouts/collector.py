@@ -306,7 +306,7 @@ class Collector:
     def _checked_steps(self, num_steps: int | None) -> int | None:
         if num_steps is None and self.episodes_per_env is None:
             raise ValueError(
-                "say how long a rollout is: give `num_steps`, `until='all_done'` or `num_episodes`."
+                "a rollout needs a length: give `num_steps`, `until='all_done'` or `num_episodes`."
             )
         return None if num_steps is None else as_integer("num_steps", num_steps, 1, MAX_STEPS)
 
@@ -455,7 +455,7 @@ def _check_background(envs: Any) -> None:
     """Refuses environments that step in the thread that collects."""
     if getattr(envs.unwrapped, "executor", None) == "inline":
         raise ValueError(
-            "`background` goes with executor='process' or 'thread', not with 'inline': "
+            "`background` needs executor='process' or 'thread', not 'inline': "
             "environments would step in the collector's thread and hold up the learner."
         )
 

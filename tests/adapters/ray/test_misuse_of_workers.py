@@ -66,7 +66,7 @@ def raising():
         (raising, lean, 4, LookupError, "no such track"),
         (cart_poles(), raising, 4, LookupError, "no such track"),
         (cart_poles(), int, 4, TypeError, "`policy` must be a function of the observations"),
-        (cart_poles(), lean, None, ValueError, "say how long a rollout is"),
+        (cart_poles(), lean, None, ValueError, "a rollout needs a length"),
     ],
 )
 def test_what_fails_in_a_worker_is_raised_with_the_worker(

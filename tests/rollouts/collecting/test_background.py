@@ -206,7 +206,7 @@ def test_a_second_thread_is_refused():
 
 
 def test_a_collector_in_the_background_is_refused_where_it_would_step_itself():
-    message = "`background` goes with executor='process'"
+    message = "`background` needs executor='process'"
     with collector_of("NEXT_STEP", 7) as one, pytest.raises(ValueError, match=message):
         cartwheel.Collector(one.envs, policy, 7, background=True)
 

@@ -35,11 +35,11 @@ WRONG = {
     "a deadline of NaN": ({"order": "free", "deadline": np.nan}, ValueError, "`deadline`.*nan"),
     "a deadline in words": ({"order": "free", "deadline": "1"}, TypeError, "`deadline`.*'1'"),
     "columns above": ({"order": "free", "columns": 7}, ValueError, "`columns` .*1 to 6, got 7"),
-    "columns in lockstep": ({"columns": 3}, ValueError, "`columns` goes with order='free'"),
+    "columns in lockstep": ({"columns": 3}, ValueError, "`columns` needs order='free'"),
     "columns with auto": (
         {"order": "auto", "columns": 3},
         ValueError,
-        "`columns` goes with .*order='auto'",
+        "`columns` needs .*order='auto'",
     ),
     "ahead in lockstep": ({"run_ahead": 1}, ValueError, "`run_ahead` .*run_ahead=1"),
     "ahead below 0": (
@@ -54,7 +54,7 @@ WRONG = {
     ),
     "a truth value in words": ({"background": "yes"}, TypeError, "`background` must be True"),
     "no queue": ({"background": True, "queue": 0}, ValueError, "`queue` must be .*got 0"),
-    "standby in lockstep": ({"standby": 1}, ValueError, "`standby` goes with order='free'"),
+    "standby in lockstep": ({"standby": 1}, ValueError, "`standby` needs order='free'"),
 }
 
 

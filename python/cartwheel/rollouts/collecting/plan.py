@@ -83,7 +83,7 @@ class Plan:
             ):
                 if value != usual:
                     raise ValueError(
-                        f"`{name}` goes with order='free' or 'groups', got {name}={value} and "
+                        f"`{name}` needs order='free' or 'groups', got {name}={value} and "
                         f"order={self.order!r}."
                     )
         if self.order == "lockstep" and self.run_ahead:
