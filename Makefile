@@ -86,6 +86,8 @@ lint: build $(LINT_VENV)/.installed ## check formatting, lints, types and workfl
 	@echo '==> ruff'
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
+	@echo '==> words'
+	@$(BIN)/python -m pytest -q tests/repository/test_words.py
 	@echo '==> mypy'
 	@$(BIN)/python -m mypy
 	@echo '==> stubtest'
