@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 
 import cartwheel
 from tests.programs.registry import program, tell
-from tests.programs.scarcity import LargeEnv
+from tests.support.environments import LargeEnv
 from tests.support.faulty import FaultyEnv
 from tests.support.processes import left_behind, resident_kib, residue
 

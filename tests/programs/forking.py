@@ -14,7 +14,7 @@ from gymnasium.spaces import Box
 
 import cartwheel
 from tests.programs.registry import program, tell
-from tests.programs.scarcity import LargeEnv
+from tests.support.environments import LargeEnv
 
 NUM_ENVS = 4
 ACTIONS = [0] * NUM_ENVS

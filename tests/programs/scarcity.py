@@ -12,36 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box
 
 import cartwheel
 from cartwheel.workers.process import lifeline
 from tests.programs.registry import program, tell
 from tests.support.comparison import assert_identical
+from tests.support.environments import LargeEnv
 from tests.support.faulty import FaultyEnv
 from tests.support.processes import left_behind, residue
 
 NUM_ENVS = 4
-
-
-class LargeEnv(gym.Env):
-    """The observation is an array of a million elements, all equal to the number of steps."""
-
-    observation_space = Box(0, 255, (1000, 1000), np.uint8)
-    action_space = Discrete(2)
-
-    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
-        self.steps = 0
-        return self.observe(), {}
-
-    def step(self, action):  # noqa: ARG002 - Gymnasium's signature
-        self.steps += 1
-        return self.observe(), 0.0, False, False, {}
-
-    def observe(self):
-        return np.full(self.observation_space.shape, self.steps, np.uint8)
 
 
 def build(executor, env=LargeEnv, **keywords):

@@ -180,6 +180,25 @@ class NestedEnv(gym.Env):
         }
 
 
+class LargeEnv(gym.Env):
+    """Its observation is a mebibyte, all equal to the number of steps."""
+
+    observation_space = Box(0, 255, (1024, 1024), np.uint8)
+    action_space = Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.steps = 0
+        return self.observe(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observe(), 0.0, False, False, {}
+
+    def observe(self):
+        return np.full(self.observation_space.shape, self.steps, np.uint8)
+
+
 class LargeNestedEnv(NestedEnv):
     """The same with so many pixels that batches are not copied."""
 

@@ -4,31 +4,14 @@ import contextlib
 import os
 from pathlib import Path
 
-import gymnasium as gym
-import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
 
 from cartwheel import VectorEnv
+from tests.support.environments import LargeEnv
 from tests.support.processes import resident_kib
 
 NUM_ENVS, BATCHES = 4, 20
 BATCH_KIB = NUM_ENVS * 1024
-
-
-class LargeEnv(gym.Env):
-    """The observation is a mebibyte, all equal to the number of steps."""
-
-    observation_space = Box(0, 255, (1024, 1024), np.uint8)
-    action_space = Discrete(2)
-
-    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
-        self.steps = 0
-        return np.zeros(self.observation_space.shape, np.uint8), {}
-
-    def step(self, action):  # noqa: ARG002 - Gymnasium's signature
-        self.steps += 1
-        return np.full(self.observation_space.shape, self.steps, np.uint8), 0.0, False, False, {}
 
 
 def shared_memories():
