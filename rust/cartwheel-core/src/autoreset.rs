@@ -11,7 +11,7 @@ pub enum AutoresetMode {
     Disabled,
 }
 
-/// What stepping an over row does in [`AutoresetMode::Disabled`].
+/// The effect of stepping an over row in [`AutoresetMode::Disabled`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDone {
     /// It is an error.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What can be wrong with what an environment declares, accepts or reports.
+/// Errors in the declarations, arguments or reports of an environment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -25,7 +25,7 @@ pub fn shards(rows: usize, workers: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// What [`read_most_cpus`] found; 0 before it was called.
+/// The result of [`read_most_cpus`]; 0 before it was called.
 static MAX_CPUS: AtomicUsize = AtomicUsize::new(0);
 
 /// Number of processors that the calling thread may use, respecting affinity and cgroup quota; at

@@ -36,7 +36,7 @@ interval! {
     pub struct Start { of: "value of each number of the initial state", low: -0.05, high: 0.05 }
 }
 
-/// How a step is integrated.
+/// The integrator of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Integrator {
     /// Positions advance with the old velocities.

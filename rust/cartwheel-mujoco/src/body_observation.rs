@@ -1,4 +1,4 @@
-//! What `Humanoid` and `HumanoidStandup` observe: positions, velocities, and arrays of the bodies.
+//! The observations of `Humanoid` and `HumanoidStandup`: positions, velocities, and arrays of the bodies.
 
 use cartwheel::Error;
 

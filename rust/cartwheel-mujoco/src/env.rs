@@ -13,7 +13,7 @@ use cartwheel::{
     Space, Spaces, State, Transition,
 };
 
-/// What differs between the environments: observations, rewards, resets and infos.
+/// The differences between the environments: observations, rewards, resets and infos.
 pub trait Robot: Debug + Sized + Send + 'static {
     /// Keywords.
     type Options: RobotOptions;

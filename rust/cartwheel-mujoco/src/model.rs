@@ -1,4 +1,4 @@
-//! What the rows of one vector environment share: a model of MuJoCo, described by numbers.
+//! The model of MuJoCo that the rows of one vector environment share, described by numbers.
 //!
 //! # Invariants
 //!

@@ -1,4 +1,4 @@
-//! What a simulation has as parameters, besides its arrays.
+//! The parameters of a simulation, besides its arrays.
 
 use std::ops::{Deref, DerefMut};
 

@@ -71,7 +71,7 @@ macro_rules! computed {
     };
 }
 
-/// How the noise of velocities is distributed.
+/// The distribution of the noise of velocities.
 #[derive(Debug, Clone, Copy)]
 pub enum VelocityNoise {
     /// As that of positions.

@@ -1,8 +1,8 @@
-//! What a stream is written into.
+//! Buffers of info streams.
 
 /// Bytes that grow at their end: a vector, or memory that someone else owns.
 pub trait Buffer {
-    /// What was written.
+    /// The written bytes.
     fn bytes(&self) -> &[u8];
 
     /// The same, for changing it.

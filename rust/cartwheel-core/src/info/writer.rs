@@ -37,7 +37,7 @@ impl<B: Buffer> InfoWriter<B> {
         self.stream.truncate(0);
     }
 
-    /// What was written since the last [`InfoWriter::clear`].
+    /// The bytes written since the last [`InfoWriter::clear`].
     pub fn stream(&self) -> &[u8] {
         self.stream.bytes()
     }

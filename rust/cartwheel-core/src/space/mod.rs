@@ -365,8 +365,8 @@ impl fmt::Display for Space {
 /// The two spaces of an environment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spaces {
-    /// What `observe` writes.
+    /// The space of the observations that `observe` writes.
     pub observation: Space,
-    /// What `step` reads.
+    /// The space of the actions that `step` reads.
     pub action: Space,
 }

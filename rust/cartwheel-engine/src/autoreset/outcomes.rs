@@ -1,4 +1,4 @@
-//! What became of the rows of a task, in columns.
+//! The outcomes of the rows of a task, in columns.
 
 use crate::transition::PhaseTag;
 use cartwheel_core::Transition;

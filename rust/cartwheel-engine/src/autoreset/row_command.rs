@@ -1,6 +1,6 @@
-//! What a task does to a row, and why it does nothing.
+//! The command of a task to a row, and the reasons to do nothing.
 
-/// What a task does to a row. The bytes are those of the [phase](crate::PhaseTag) in which a step
+/// The command of a task to a row. The bytes are those of the [phase](crate::PhaseTag) in which a step
 /// gives the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

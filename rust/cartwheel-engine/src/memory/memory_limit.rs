@@ -1,4 +1,4 @@
-//! How much memory this process may still take before the system kills it.
+//! The memory that this process may still take before the system kills it.
 //!
 //! A control group that runs out of memory gets a SIGKILL, which cannot be caught, and `fallocate`
 //! does not fail before that: it takes page after page until the kill. So the limits are read

@@ -1,4 +1,4 @@
-//! How many sent rows are stepped together.
+//! The number of sent rows that are stepped together.
 //!
 //! Rows that are stepped together get their places in a batch together, after the last of them. For
 //! very cheap rows this makes sending cheap: one claim, one clock reading and one block of vector

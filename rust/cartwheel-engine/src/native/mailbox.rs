@@ -1,4 +1,4 @@
-//! What the owner of a pool and its native shards pass to each other besides the batch.
+//! Messages between the owner of a pool and its native shards, besides the batch.
 //!
 //! Steps do not use it, except those with automatic resets for which the owner left seeds or options.
 //! It holds the details of resets and control calls before they begin, and
@@ -15,7 +15,7 @@ use super::stream::{Seed, Stream};
 use crate::error::Error;
 use crate::plugin::{RenderFrame, ResetOptions};
 
-/// What happens to one row in a reset.
+/// The reset of one row.
 #[derive(Debug, Clone)]
 pub enum RowReset {
     /// Nothing: its observation is shown again.

@@ -1,4 +1,4 @@
-//! How a thread computes with floats: to which side it rounds, and whether numbers close to zero become
+//! The floating-point mode of a thread: to which side it rounds, and whether numbers close to zero become
 //! zero.
 //!
 //! A thread gets this mode from the one that started it, and anything that runs in it may change it: a

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use crate::platform::process_id;
 
-/// What a plugin made, with the process that it was made in.
+/// An object of a plugin, with the process that made it.
 #[derive(Debug)]
 pub(super) struct Handle {
     made: NonNull<c_void>,

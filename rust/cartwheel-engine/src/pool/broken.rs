@@ -13,7 +13,7 @@ pub(super) enum Cause {
     Corrupt { workers: Vec<usize>, wrote: String },
 }
 
-/// What remains of a broken pool.
+/// The remains of a broken pool.
 #[derive(Debug)]
 pub(super) struct Broken {
     cause: Cause,

@@ -1,4 +1,4 @@
-//! How the pixels of one side of an image cover those of another size.
+//! The areas that the pixels of one side of an image share with those of another size.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What is done to every frame, and the weights for it.
+//! The plan for every frame: operations and weights.
 
 use super::axis::{Axis, MAX_SIDE};
 use super::error::Error;

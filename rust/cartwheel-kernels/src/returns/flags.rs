@@ -1,4 +1,4 @@
-//! How episodes end, and what is bootstrapped at their ends.
+//! The ends of episodes, and the bootstrapping there.
 
 use super::error::Error;
 use super::time_major::TimeMajor;

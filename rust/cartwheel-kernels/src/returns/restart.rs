@@ -2,7 +2,7 @@
 
 use cartwheel_core::{AutoresetMode, OnDone};
 
-/// What follows the last row of an episode in a rollout.
+/// The row after the last one of an episode in a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
     /// A *stale* row, which is not a transition: it shows the final observation, and its step only

@@ -8,7 +8,7 @@ use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 
-/// How V-trace limits importance ratios and how far its traces reach.
+/// The limits of V-trace's importance ratios, and the decay of its traces.
 #[derive(Debug, Clone, Copy)]
 pub struct Clipping<'a, F> {
     /// Decay of the traces.

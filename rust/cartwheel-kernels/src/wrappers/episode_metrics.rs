@@ -5,7 +5,7 @@ use super::kind::RESET;
 use super::places::{At, Places, StepResults};
 use super::running::Running;
 
-/// What environments report about episodes, in any step and in the present one.
+/// Reports of environments about episodes, in any step and in the present one.
 #[derive(Debug, Clone)]
 pub struct Reports {
     /// 1 where a step of the episode reported it.

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use super::kind::{FAILED, RESET};
 use super::places::{EndedPlaces, Places, is_stepped};
 
-/// What an episode's stack has before its first frame.
+/// The contents of an episode's stack before its first frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Padding {
     /// The first frame again.

@@ -1,4 +1,4 @@
-//! What wrappers of vector environments compute for whole batches, apart from the pool.
+//! Computations of wrappers for whole batches, apart from the pool.
 //!
 //! A batch has one *place* for each row that a call returned. A place shows an *environment*, whose
 //! number is the place itself in a batch of all rows, and an entry of `rows` otherwise. State

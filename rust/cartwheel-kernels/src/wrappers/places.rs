@@ -113,7 +113,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// What a step returned, place by place. Flags are bytes, of which every one but zero is true.
+/// The results of a step, place by place. Flags are bytes, of which every one but zero is true.
 #[derive(Debug, Clone, Copy)]
 pub struct StepResults<'a> {
     /// The places.

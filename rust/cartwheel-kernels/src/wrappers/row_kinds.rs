@@ -1,4 +1,4 @@
-//! What the rows of a vector environment are doing, from what its calls return.
+//! The kind of each row in a step, derived from the results of calls.
 
 use cartwheel_core::AutoresetMode;
 

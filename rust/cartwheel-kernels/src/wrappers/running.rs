@@ -1,9 +1,9 @@
-//! What the running episodes of all rows have summed up.
+//! The sums of the running episodes of all rows.
 
 use super::kind::{FAILED, INCOMPLETE, RESET, TRANSITION};
 use super::places::{At, Places, StepResults};
 
-/// What a step did to episodes.
+/// The effect of a step on episodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
     /// How many complete episodes ended.

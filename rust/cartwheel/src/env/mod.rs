@@ -78,7 +78,7 @@ pub trait Env: Sized + Send + 'static {
     /// The type that [`Env::info`] returns: `()`, or a struct made by [`info!`](macro@crate::info).
     type Info: Info;
 
-    /// What all environments of one kind share: tables, levels, models. `()` for nothing.
+    /// Data that all environments of one kind share: tables, levels, models. `()` for nothing.
     type Shared: Shared<Self::Options>;
 
     /// The spaces under these options, which [`Env::new`] has accepted. They must fit `Action` and

@@ -30,7 +30,7 @@ pub trait Parameter {
         ParameterValue::List(parameters.iter().map(Self::get).collect())
     }
 
-    /// What several are called in an error.
+    /// The plural in an error.
     #[doc(hidden)]
     fn plural() -> &'static str
     where

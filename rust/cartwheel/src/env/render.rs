@@ -37,7 +37,7 @@ impl Frame {
         Self { mode, pixels: Vec::new(), size: (0, 0), text: String::new() }
     }
 
-    /// What is wanted: one of [`Env::RENDER`](super::Env::RENDER).
+    /// The requested mode: one of [`Env::RENDER`](super::Env::RENDER).
     pub fn mode(&self) -> RenderMode {
         self.mode
     }

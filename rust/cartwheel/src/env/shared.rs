@@ -1,8 +1,8 @@
-//! What all rows of a kind share.
+//! Data that all rows of a kind share.
 
 use cartwheel_core::Error;
 
-/// What all environments of one kind share, made once from their options `O`: tables, levels,
+/// Data that all environments of one kind share, made once from their options `O`: tables, levels,
 /// models. `()` is nothing.
 ///
 /// ```

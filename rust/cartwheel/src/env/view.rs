@@ -23,7 +23,7 @@ use super::leaves::{Leaves, LeavesMut};
 use super::wanted::{Wanted, shown};
 use crate::sealed::Sealed;
 
-/// How Rust sees the leaves of a space. Implemented for the types above; [`view!`](crate::view)
+/// A Rust view of the leaves of a space. Implemented for the types above; [`view!`](crate::view)
 /// makes more. Sealed: there are no others.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of actions or observations",
@@ -46,7 +46,7 @@ pub trait View: Sealed + 'static {
     /// One row that owns its memory.
     type Owned: Clone + fmt::Debug + PartialEq + Send + Sync + 'static;
 
-    /// What the view needs of its space.
+    /// The space that the view needs.
     fn wanted() -> Wanted;
 
     /// Takes the leaves of rows, for writing.

@@ -1,11 +1,11 @@
-//! What a view needs of its space.
+//! The space that a view needs.
 
 use std::fmt;
 
 use cartwheel_core::DType;
 use cartwheel_core::space::Space;
 
-/// What a view needs of its space.
+/// The space that a view needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Wanted {

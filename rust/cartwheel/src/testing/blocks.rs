@@ -11,7 +11,7 @@ const REMEDY: &str = "`step_block` must do what `step` does, to the last bit: th
      same order, and the same draws. It must leave rows alone that are not running, and give a \
      transition to each row that it stepped.";
 
-/// What a row is after a step: everything that could differ.
+/// The state of a row after a step: everything that could differ.
 #[derive(PartialEq)]
 struct After {
     observation: Vec<u8>,

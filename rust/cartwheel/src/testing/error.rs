@@ -13,9 +13,9 @@ pub struct CheckError {
     pub env: &'static str,
     /// The check that failed, one of [`CHECKS`](super::CHECKS).
     pub check: &'static str,
-    /// What was seen.
+    /// The observed fault.
     pub finding: String,
-    /// How to fix the environment.
+    /// The remedy: how to change the environment.
     pub remedy: &'static str,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for CheckError {
 
 impl std::error::Error for CheckError {}
 
-/// What was seen, and how to fix it.
+/// A fault and its remedy.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) seen: String,

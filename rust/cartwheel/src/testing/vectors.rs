@@ -28,7 +28,7 @@ pub(super) struct Vectors<E: Env> {
     actions: Vec<Vec<<E::Action as View>::Owned>>,
 }
 
-/// What rows show.
+/// The visible state of rows.
 struct Play {
     events: Vec<Vec<Event>>,
     /// Steps of each row.

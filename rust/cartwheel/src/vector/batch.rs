@@ -92,7 +92,7 @@ impl<E: Env> Batch<E> {
         self.terminations()[at] || self.truncations()[at]
     }
 
-    /// What environments reported.
+    /// The infos of environments.
     ///
     /// # Errors
     ///

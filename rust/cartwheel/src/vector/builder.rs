@@ -1,4 +1,4 @@
-//! How environments are built.
+//! The builder of vector environments.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl<E: Env> Builder<E> {
         self
     }
 
-    /// What the step of a row does whose episode is over, if rows are not reset automatically; by
+    /// The effect of a step of a row whose episode is over, if rows are not reset automatically; by
     /// default it is an error.
     #[must_use]
     pub fn on_done(mut self, on_done: OnDone) -> Self {

@@ -15,7 +15,7 @@ use crate::Error;
 pub struct Fault {
     /// The row.
     pub row: usize,
-    /// What the environment said: the text of its [`Failure`](crate::Failure), or the message of its
+    /// The environment's message: the text of its [`Failure`](crate::Failure), or the message of its
     /// panic.
     pub text: String,
     /// Whether it panicked.
@@ -53,7 +53,7 @@ pub enum VectorError {
     /// Rows did not answer in time. Their answer is not lost: see
     /// [`VectorEnv::wait`](crate::VectorEnv::wait).
     Timeout {
-        /// How long the call waited.
+        /// Duration of the wait.
         timeout: Duration,
         /// The rows, in ranges.
         rows: Vec<Range<usize>>,

@@ -1,4 +1,4 @@
-//! What rows have besides episodes: parameters, states, drawings.
+//! Requests to rows besides steps and resets: parameters, states, drawings.
 
 use cartwheel_core::info::{InfoReader, InfoWriter};
 use cartwheel_engine::native::{Answer, Request, RowReset, RowState};

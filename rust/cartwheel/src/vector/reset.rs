@@ -1,4 +1,4 @@
-//! How rows are reset.
+//! Resets of rows.
 
 use cartwheel_engine::FULL_RESET;
 use cartwheel_engine::native::RowReset;
@@ -9,7 +9,7 @@ use super::error::VectorError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seed(pub u128);
 
-/// What a reset does: which rows it resets, their seeds, and the options `O` of the environment.
+/// A reset: the rows, their seeds, and the options `O` of the environment.
 ///
 /// ```
 /// use cartwheel::{NoOptions, Reset, Seed};
@@ -96,7 +96,7 @@ impl<O> Reset<O> {
         if self.rows.is_none() { FULL_RESET } else { 0 }
     }
 
-    /// What happens to the rows that are reset, of `count` rows.
+    /// The resets of `count` rows.
     ///
     /// # Errors
     ///
