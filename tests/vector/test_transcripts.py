@@ -82,13 +82,15 @@ def build_two(build, truncates, **keywords):
     return build(transcripts(2, 3, terminates=not truncates, truncates=truncates), **keywords)
 
 
+def checks(envs, truncates):
+    """Returns a function that makes a step, and compares it with a frame."""
+    return lambda **frame: assert_frame(envs.step(ACTIONS), **frame, truncates=truncates)
+
+
 @ENDINGS
 def test_next_step_resets_a_row_in_the_step_after_its_last(build_everywhere, truncates):
     envs = build_two(build_everywhere, truncates, autoreset_mode="NextStep")
-
-    def check(**frame):
-        assert_frame(envs.step(ACTIONS), **frame, truncates=truncates)
-
+    check = checks(envs, truncates)
     assert_reset(envs.reset(), obs=[0, 0], infos=resets(1, 1))
     check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
     check(obs=[2, 2], rewards=[1, 2], over=[T, F], infos=steps(2, 2))
@@ -101,10 +103,7 @@ def test_next_step_resets_a_row_in_the_step_after_its_last(build_everywhere, tru
 @ENDINGS
 def test_same_step_resets_a_row_in_its_last_step(build_everywhere, truncates):
     envs = build_two(build_everywhere, truncates, autoreset_mode="SameStep")
-
-    def check(**frame):
-        assert_frame(envs.step(ACTIONS), **frame, truncates=truncates)
-
+    check = checks(envs, truncates)
     assert_reset(envs.reset(), obs=[0, 0], infos=resets(1, 1))
     check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
     check(
@@ -130,10 +129,7 @@ def test_same_step_resets_a_row_in_its_last_step(build_everywhere, truncates):
 @ENDINGS
 def test_disabled_waits_until_a_row_is_reset(build_everywhere, truncates):
     envs = build_two(build_everywhere, truncates, autoreset_mode="Disabled")
-
-    def check(**frame):
-        assert_frame(envs.step(ACTIONS), **frame, truncates=truncates)
-
+    check = checks(envs, truncates)
     assert_reset(envs.reset(), obs=[0, 0], infos=resets(1, 1))
     check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
     check(obs=[2, 2], rewards=[1, 2], over=[T, F], infos=steps(2, 2))
@@ -148,10 +144,7 @@ def test_disabled_waits_until_a_row_is_reset(build_everywhere, truncates):
 @ENDINGS
 def test_a_frozen_row_repeats_its_last_frame_until_it_is_reset(build_everywhere, truncates):
     envs = build_two(build_everywhere, truncates, autoreset_mode="Disabled", on_done="freeze")
-
-    def check(**frame):
-        assert_frame(envs.step(ACTIONS), **frame, truncates=truncates)
-
+    check = checks(envs, truncates)
     assert_reset(envs.reset(), obs=[0, 0], infos=resets(1, 1))
     check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
     check(obs=[2, 2], rewards=[1, 2], over=[T, F], infos=steps(2, 2))
