@@ -13,6 +13,10 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# maturin sets it; without it, cargo and maturin would build PyO3 in turn.
+export PYO3_BUILD_EXTENSION_MODULE := 1
+# Without bytecode, each process of the tests would compile every package that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # Tracebacks name lines; all debug information makes a fresh build a fifth slower.
 export CARGO_PROFILE_DEV_DEBUG := line-tables-only
 # Every run tests the same random examples; another seed gives others.
@@ -25,15 +29,19 @@ layer = $(1)/bin/python -c 'import site, sys; from pathlib import Path; \
 	layer = "".join(f"import site; site.addsitedir({str(folder)!r})\n" for folder in below); \
 	Path(site.getsitepackages()[0], "below.pth").write_text(layer)' "$(CURDIR)/$(2)"
 SPHINX := $(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env
+SITE = $(wildcard $(VENV)/lib/python3.*/site-packages)
+# The module that tests and lints import: of a release build if there is one, else of a quicker build.
+MODULE = $(VENV)/$(if $(wildcard $(VENV)/.built),.built,.developed)
+# More processes than processors: many tests wait for others to end.
+XDIST := -n 4 --dist worksteal
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 # $(call targets,FILES): the documented targets of makefiles.
 targets = @sed -n 's/^\([a-z-]*\):.*\#\# /\1\t/p' $(1) | while IFS="$$(printf '\t')" read -r target text; do \
 	printf '  make %-15s %s\n' "$$target" "$$text"; done
 
 .DEFAULT_GOAL := help
-.NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help help-all setup build demo test test-rust parity lint fmt docs docs-rust docs-serve site linkcheck bench compare wheel
+.PHONY: help help-all setup build demo test test-rust test-python parity lint lint-rust lint-python lint-workflows fmt docs docs-rust docs-serve site linkcheck bench compare wheel
 
 include tests/Makefile benchmarks/Makefile release/Makefile
 
@@ -55,34 +63,36 @@ demo: build ## run the examples, then a short benchmark of this machine
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --num-envs 8 32 --seconds 1 --rounds 3
 
-test: lint test-rust test-examples $(OLDEST_GYM_VENV)/.installed ## run every check: lint, Rust tests, examples, Python tests
-	@echo '==> the plugin of the tests'
-	@cargo build --locked --quiet -p test-plugin
-	@echo '==> pytest, each value of each parameter; `make test-full` has every combination'
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
-	@echo '==> pytest, some tests with the oldest Gymnasium'
-	@$(OLDEST_GYM_VENV)/bin/python -m pytest -n 2 --dist loadfile $(OLDEST_GYM_TESTS)
-	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
+test: ## run what one runs before a commit: lints, types, the tests of Rust, Python and the Rust examples
+	@echo '==> lints, types and Rust tests, three at a time'
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint test-rust
+	@$(MAKE) --no-print-directory test-python
+	@echo '==> every check passed; pytest says above what it skipped and why; `make test-merge` runs what gates a merge'
 
-test-rust: setup ## run the Rust tests, also with injected faults, then every interleaving of the wake-ups with loom
-	@echo '==> cargo test'
-	@cargo test
-	@echo '==> cargo test with failpoints'
-	@cargo test -p cartwheel-engine --features failpoints --test failpoints
-	@echo '==> cargo test under loom'
-	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --profile loom --lib --test loom
+test-rust: setup ## run the tests of the crates, with injected faults, and under loom with one preemption
+	@echo '==> cargo test, with failpoints'
+	@cargo test --locked --features cartwheel-engine/failpoints
+	@$(MAKE) --no-print-directory loom PREEMPTIONS=1
+
+test-python: $(MODULE) ## run the Python tests, with each value of each parameter
+	@$(if $(wildcard $(VENV)/.built),cargo build --locked --quiet -p test-plugin)
+	@echo '==> pytest, each value of each parameter'
+	@$(BIN)/python -m pytest $(XDIST)
 
 parity: build ## compare every native environment with Gymnasium's and count the values that differ
 	@$(BIN)/python -m tools.parity
 
-lint: build $(LINT_VENV)/.installed ## check formatting, lints, types and workflows; changes nothing
+lint: lint-rust lint-python lint-workflows ## check formatting, lints, types and workflows; changes nothing
+
+lint-rust: setup
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
 		|| rustup component add rustfmt clippy
 	@echo '==> cargo fmt'
 	@cargo fmt --all --check
 	@echo '==> cargo clippy'
-	@cargo clippy --workspace --all-targets -- -D warnings
-	@cargo clippy -p cartwheel-engine --all-targets --features failpoints -- -D warnings
+	@cargo clippy --locked --workspace --all-targets --features cartwheel-engine/failpoints -- -D warnings
+
+lint-python: $(MODULE)
 	@echo '==> ruff'
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
@@ -92,6 +102,8 @@ lint: build $(LINT_VENV)/.installed ## check formatting, lints, types and workfl
 	@$(BIN)/python -m mypy
 	@echo '==> stubtest'
 	@$(BIN)/python -m mypy.stubtest cartwheel._cartwheel
+
+lint-workflows: $(LINT_VENV)/.installed
 	@echo '==> check-jsonschema and zizmor, .github and CITATION.cff'
 	@$(SCHEMAS)github-workflows .github/workflows/*.yml
 	@$(SCHEMAS)github-actions .github/actions/*/action.yml
@@ -101,7 +113,7 @@ lint: build $(LINT_VENV)/.installed ## check formatting, lints, types and workfl
 	@$(SCHEMAS)citation-file-format CITATION.cff
 	@$(LINT_VENV)/bin/zizmor --offline --quiet --no-progress .github
 
-fmt: build ## format the code and apply safe fixes
+fmt: $(VENV)/.packages ## format the code and apply safe fixes
 	@cargo fmt --all
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
@@ -168,8 +180,27 @@ $(VENV)/.maturin: pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet '$(MATURIN)'
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.maturin $(RUST_SOURCES)
-	@echo '==> maturin develop --release'
+# The packages of $(VENV), where cartwheel is found in python/, with its metadata.
+$(VENV)/.packages: $(VENV)/.maturin pyproject.toml constraints.txt
+	@echo '==> packages in $(VENV)'
+	@$(BIN)/python -c 'from pip._vendor import tomli; \
+		project = tomli.load(open("pyproject.toml", "rb"))["project"]; extras = project["optional-dependencies"]; \
+		print(*project["dependencies"], *extras["test"], *extras["bench"], sep="\n")' > $(VENV)/requirements.txt
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt
+	@rm -rf $(SITE)/cartwheel-*.dist-info
+	@$(BIN)/maturin pep517 write-dist-info --metadata-directory $(SITE) --interpreter "$(PYO3_PYTHON)" >/dev/null
+	@echo '$(CURDIR)/python' > $(SITE)/cartwheel.pth
+	@touch $@
+
+$(VENV)/.developed: $(VENV)/.packages $(RUST_SOURCES) $(shell find tests/native/plugins/rust -name '*.rs' -o -name Cargo.toml)
+	@echo '==> cargo build, the module and the plugin of the tests'
+	@cargo build --locked --quiet -p cartwheel-python -p test-plugin
 	@rm -f python/cartwheel/_cartwheel*.so # one of another ABI would be imported instead
+	@cp target/debug/lib_cartwheel.so python/cartwheel/_cartwheel.abi3.so
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.packages $(RUST_SOURCES)
+	@echo '==> maturin develop --release'
+	@rm -rf python/cartwheel/_cartwheel*.so $(SITE)/cartwheel-*.dist-info $(VENV)/.developed
 	@$(BIN)/maturin develop --release --locked --extras test,bench
 	@touch $@

@@ -74,6 +74,11 @@ def pytest_addoption(parser):
         help="every combination of parameters, slow tests, and more repetitions of random trials; "
         "without it, every value once",
     )
+    parser.addoption(
+        "--slow",
+        action="store_true",
+        help="only the tests that a run without options leaves out as slow, every value once",
+    )
 
 
 def pytest_configure(config):
@@ -85,8 +90,8 @@ def pytest_collection_modifyitems(config, items):
     """Leaves out combinations and slow tests, unless ``--full`` or a single test is asked for."""
     if config.getoption("full") or any("::" in argument for argument in config.args):
         return
-    quick = [item for item in items if item.get_closest_marker("slow") is None]
-    chosen = covering(quick)
+    slow = config.getoption("slow")
+    chosen = covering([item for item in items if bool(item.get_closest_marker("slow")) == slow])
     left_out = set(items).difference(chosen)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = chosen
