@@ -10,6 +10,7 @@ import cartwheel
 from tests.support.environments import TranscriptEnv
 from tests.support.executors import EVERY_EXECUTOR, INLINE
 from tests.support.lotteries import NUM_ENVS, SEED, alone, follow_luck, lotteries, same
+from tests.support.repetitions import in_turn
 
 MODES = ["next_step", "same_step", "disabled"]
 
@@ -20,9 +21,8 @@ def every_kind(**others):
     By default each executor has one of the modes, in turn.
     """
     executors = {str(executor): executor for executor in EVERY_EXECUTOR} | others
-    for number, mode in enumerate(MODES):
-        for turn, (name, executor) in enumerate(executors.items()):
-            marks = () if turn % len(MODES) == number else pytest.mark.slow
+    for number, (name, executor) in enumerate(executors.items()):
+        for mode, marks in in_turn(MODES, number):
             build = functools.partial(executor, autoreset_mode=mode)
             yield pytest.param(build, id=f"{name}-{mode}", marks=marks)
     frozen = functools.partial(INLINE, autoreset_mode="disabled", on_done="freeze")
