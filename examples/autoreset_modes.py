@@ -52,7 +52,7 @@ class Buffer:
             self.open[row] = []
 
     def counts(self) -> collections.Counter[tuple[bytes, int, float, bytes, bool]]:
-        """How often each transition occurs, compared bit for bit."""
+        """Counts each transition, compared bit for bit."""
         return collections.Counter(
             (observation.tobytes(), action, reward, next_observation.tobytes(), terminated)
             for observation, action, reward, next_observation, terminated in self.transitions

@@ -1,4 +1,4 @@
-"""What ``import cartwheel`` offers: documented names and no default seed."""
+"""``import cartwheel`` offers documented names and no default seed."""
 
 import importlib.metadata
 import inspect
@@ -71,7 +71,7 @@ def test_help_shows_an_example_first_and_no_private_name():
 
 
 def printed(program):
-    """What a new interpreter prints."""
+    """The output of a new interpreter."""
     return subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     ).stdout

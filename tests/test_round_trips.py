@@ -151,7 +151,7 @@ RESULTS = (
 
 
 def parts(value, depth=0):
-    """What a result consists of: its fields, and those of their values."""
+    """The parts of a result: its fields, and those of their values."""
     if dataclasses.is_dataclass(value) or isinstance(value, envpool.EnvSpec):
         value = (type(value), *[parts(part, depth + 1) for part in vars(value).items()])
     elif isinstance(value, gym.Space):

@@ -104,7 +104,7 @@ def duration(seconds):
 
 
 def ending(code):
-    """How a program ended, in words."""
+    """The end of a program, in words."""
     return f"code {code}" if code >= 0 else signal.Signals(-code).name
 
 

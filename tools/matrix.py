@@ -33,7 +33,7 @@ COUNTS = ("passed", "failed", "skipped")
 
 
 def counted(report: Path) -> dict[str, int]:
-    """How many tests passed, failed and were skipped, from pytest's report in JUnit's format."""
+    """Tests that passed, failed and were skipped, from pytest's report in JUnit's format."""
     tests = failed = skipped = 0
     for suite in ET.parse(report).getroot().iter("testsuite"):
         tests += int(suite.attrib["tests"])

@@ -37,7 +37,7 @@ STEPS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Lifetime:
-    """What one vector environment took.
+    """The costs of one vector environment.
 
     Attributes:
         make_s: Seconds of the constructor and the first reset.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def quickest_start_method() -> str:
-    """How contenders start processes that no clock times: steps do not depend on it.
+    """The start method of processes, whose start is not timed: steps do not depend on it.
 
     A forked process shares what is imported, such as torch, which each of many others would import
     for seconds.

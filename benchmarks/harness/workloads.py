@@ -99,7 +99,7 @@ def compute(rounds: int) -> int:
 
 
 def rounds_of(seconds: float) -> int:
-    """How many rounds :func:`compute` manages in ``seconds`` on this machine, undisturbed."""
+    """Rounds that :func:`compute` manages in ``seconds`` on this machine, undisturbed."""
     tried, fastest = 20_000, float("inf")
     for _ in range(20):
         start = time.perf_counter()

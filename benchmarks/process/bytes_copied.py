@@ -1,4 +1,4 @@
-"""How often the bytes of an 84×84×4 uint8 observation are copied on their way to the caller.
+"""Counts how often the bytes of an 84×84×4 uint8 observation are copied on their way.
 
 A small library in C counts every call of libc's ``memcpy`` and ``memmove``, in the caller and in
 the workers. This script compiles it with ``cc`` and loads it before libc (``LD_PRELOAD``). Copies

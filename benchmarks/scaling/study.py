@@ -228,7 +228,7 @@ class Run:
         self.result.starts.append(Start(name, method, number, found))
 
     def _processes(self, name: str, num_envs: int) -> int:
-        """How many processes step so many environments."""
+        """The number of processes that step so many environments."""
         if name == NATIVE:
             return 0
         return num_envs if name == ASYNC.name else min(self.cores, num_envs)

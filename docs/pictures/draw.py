@@ -116,7 +116,7 @@ def timeline(mode: str) -> str:
 
 
 def step() -> str:
-    """How one ``step`` travels from the caller to two workers and back."""
+    """The way one ``step`` travels from the caller to two workers and back."""
     drawing = Drawing(760, 400, "One step: actions go to the workers, rows come back in a slab")
     drawing.box(10, 20, 150, 50, BLUE, "envs.step(actions)")
     drawing.arrow((160, 45), (208, 45))

@@ -1,4 +1,4 @@
-"""What happens to the subjects: each function plays some steps, an event, and what comes after."""
+"""Events of the subjects: each function plays some steps, an event, and further steps."""
 
 from __future__ import annotations
 

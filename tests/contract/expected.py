@@ -1,4 +1,4 @@
-"""What each wrapper must show of what the rows did, in plain Python.
+"""The expected results of each wrapper, in plain Python.
 
 Each class says it for one kind of wrapper, from the moments of the model alone.
 """

@@ -179,7 +179,7 @@ class Moment:
 
 
 class Told(NamedTuple):
-    """What a batch says of a row.
+    """The part of a batch that concerns a row.
 
     Attributes:
         row: The row.
@@ -208,7 +208,7 @@ class Told(NamedTuple):
 
 @dataclass
 class Row:
-    """What the model knows of a row.
+    """The model's state of a row.
 
     Attributes:
         now: The last moment.
@@ -232,7 +232,7 @@ class Row:
 
 
 class Model:
-    """What every row does in an autoreset mode.
+    """The behavior of every row in an autoreset mode.
 
     Args:
         mode: The mode.
@@ -301,7 +301,7 @@ class Model:
         return Told(row, self.rows[row].now, None, rests=True)
 
     def save(self, row):
-        """What :meth:`restore` needs."""
+        """The state for :meth:`restore`."""
         return self.rows[row].now, self.rows[row].length
 
     def restore(self, row, saved):

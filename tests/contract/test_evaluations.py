@@ -128,7 +128,7 @@ class EvaluationPlay:
         return length, total, terminated, not terminated
 
     def knows(self):
-        """What wrappers know of the training."""
+        """The training statistics of wrappers."""
         if not isinstance(self.envs, wrappers.RecordEpisodeStatistics):
             return None
         counts = self.envs.episode_count, self.envs.failed_count

@@ -13,7 +13,7 @@ from tests.contract.model import OFF, SAME
 
 
 class Found(NamedTuple):
-    """What a trainer gets of a step; arrays of the rows that were stepped.
+    """The results of a step for a trainer; arrays of the rows that were stepped.
 
     Attributes:
         shown: The observations on which the policy acts next.

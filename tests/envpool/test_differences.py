@@ -1,4 +1,4 @@
-"""What differs from EnvPool is documented, and each documented difference exists."""
+"""Differences from EnvPool are documented, and each documented difference exists."""
 
 import gc
 import re

@@ -1,4 +1,4 @@
-"""What users see where cartwheel does not run."""
+"""Errors where cartwheel does not run."""
 
 import os
 import platform
@@ -83,7 +83,7 @@ def test_a_module_that_the_loader_refuses_shows_what_the_loader_says(copied):
 
 
 def test_a_module_of_another_abi_is_an_import_error_too(copied):
-    """What CPython 3.14t raises for a module of the stable ABI, which it loads and cannot use."""
+    """The error of CPython 3.14t for a module of the stable ABI, which it loads and cannot use."""
     (copied / "_cartwheel.cpython-39-riscv64-linux-gnu.so").touch()
     (copied / "_cartwheel.py").write_text("raise SystemError('init returned no object')")
     message = importing(copied.parent)

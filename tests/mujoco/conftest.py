@@ -1,4 +1,4 @@
-"""What tests of own models share: environments that are closed after the test."""
+"""Fixtures of tests of own models: environments that are closed after the test."""
 
 import pytest
 

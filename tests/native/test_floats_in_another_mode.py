@@ -1,4 +1,4 @@
-"""What is computed in Rust has the same bits, whatever the mode of the threads that are there."""
+"""Results computed in Rust have the same bits in every floating-point mode of the threads."""
 
 from functools import partial
 

@@ -41,7 +41,7 @@ def kinds(entries):
 
 
 def state(entries):
-    """What must be the same after many cycles as before; ``entries`` are those of the residue."""
+    """Measures that many cycles must not change; ``entries`` are those of the residue."""
     return {
         "residue": kinds(entries),
         "threads": threading.active_count(),

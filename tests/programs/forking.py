@@ -247,7 +247,7 @@ def fork_often(executor):
 
 @program
 def use_in_a_child(executor):
-    """What every method of the vector environment raises or returns in a child."""
+    """The errors and results of every method of the vector environment in a child."""
     envs = build(executor)
     envs.reset()
     mask = np.ones(NUM_ENVS, np.bool_)

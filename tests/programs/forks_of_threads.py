@@ -26,7 +26,7 @@ class _Env(gym.Env):
         return np.zeros(1, np.float32), 0.0, False, False, {"a": 1, "b": None, "c": {"d": (1,)}}
 
     def variables(self):
-        """What is wrong with the variables of this worker."""
+        """The faults in the variables of this worker."""
         wrong = [] if os.environ.get("OMP_NUM_THREADS") == "1" else ["OMP_NUM_THREADS is not 1"]
         return wrong + (["PMI_RANK is there"] if "PMI_RANK" in os.environ else [])
 
@@ -115,7 +115,7 @@ def _open_in_a_worker(**keywords):
 
 @program
 def list_what_a_worker_has_open():
-    """What a worker has open, forked while no other vector environment is open, or four."""
+    """Open descriptors of a worker, forked while no other vector environment is open, or four."""
     alone = _open_in_a_worker()
     others = [
         cartwheel.VectorEnv([_Env] * 2, executor="process", context="fork", num_workers=2),

@@ -62,8 +62,20 @@ INTERNALS = {
 NAMES = re.compile(r"GoToRedBallGrey|NORMALISE|available_parallelism")
 #: "There is no", "is no longer" and comparisons are English; "is no list" is "is not a list".
 IS_NO = re.compile(r"\b(?:is|are|was|were) no (?!longer|more|less|other|\w+er\b)\w+")
+#: A docstring begins with a noun or a verb: "Results of …", not "What … found".
+CLAUSE = re.compile(r'"""(?:What|How|Who) ')
 #: A text without any of these needs no search by patterns, which take a hundred times as long.
-SIGNS = [*SPELLINGS, *PHRASES, "is no ", "are no ", "was no ", "were no "]
+SIGNS = [
+    *SPELLINGS,
+    *PHRASES,
+    "is no ",
+    "are no ",
+    "was no ",
+    "were no ",
+    '"""what',
+    '"""how',
+    '"""who',
+]
 THERE = re.compile(r"\bthere\W*$", re.IGNORECASE)
 #: Pages about the inside, or for those who change it.
 INSIDE = {"how-it-works.md", "platforms.md", "make-targets.md", "dependencies.md", "release.md"}
@@ -116,6 +128,8 @@ def faults(name, text):
     for match in IS_NO.finditer(text):
         if not THERE.search(text, max(0, match.start() - 30), match.start()):
             yield f"{place(name, text, match)}: write 'is not a'"
+    for match in CLAUSE.finditer(text):
+        yield f"{place(name, text, match)}: begin with a noun or a verb"
 
 
 @pytest.mark.parametrize(
@@ -126,6 +140,7 @@ def faults(name, text):
         "uninitialised bytes",
         "keeps it for ever",
         "this is no list",
+        '"""What a run found out."""',
     ],
 )
 def test_the_check_finds_wrong_words(text):

@@ -26,7 +26,7 @@ _servers: dict[tuple[str, ...], socket.socket] = {}
 
 
 class Ended(NamedTuple):
-    """How a program ended, and what it wrote."""
+    """The end of a program and its output."""
 
     returncode: int
     stdout: str
@@ -34,7 +34,7 @@ class Ended(NamedTuple):
 
     @property
     def facts(self):
-        """What it reported last."""
+        """Its last report."""
         return json.loads(self.stdout.splitlines()[-1])
 
 
@@ -108,7 +108,7 @@ def _run_served(server, words, timeout_s):
 
 
 def _read_to_the_end(outputs, timeout_s):
-    """What is written to each of the pipes, and whether all were closed within the time."""
+    """The text written to each of the pipes, and whether all were closed within the time."""
     deadline = time.monotonic() + timeout_s
     texts = dict.fromkeys(outputs, b"")
     with selectors.DefaultSelector() as open_outputs:

@@ -1,4 +1,4 @@
-"""How often tests repeat a random trial or another mode: less by default than with ``--full``."""
+"""Repetitions of random trials and modes: fewer by default than with ``--full``."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What cannot be is refused before anything is made, in the words of the caller.
+"""Impossible arguments are refused before anything is made, in the words of the caller.
 
 What is made looks for signals meanwhile.
 """
@@ -100,7 +100,7 @@ def test_environments_that_do_not_fit_into_memory_are_refused_before_one_is_made
 
 
 class Interrupted(Exception):
-    """What the handler of a signal raises."""
+    """The exception of a signal handler."""
 
 
 def test_a_signal_is_noticed_while_environments_are_made():

@@ -25,7 +25,7 @@ def shared_memories():
 
 
 def held_kib(executor, memories):
-    """What the batches hold: blocks of shared memory, or resident memory."""
+    """The memory of the batches: blocks of shared memory, or resident memory."""
     if executor == "process":
         return sum(os.fstat(memory).st_blocks // 2 for memory in memories)
     return resident_kib()

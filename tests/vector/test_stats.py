@@ -21,7 +21,7 @@ FIRST_SAMPLED, SAMPLED = 8, 17
 
 
 def assert_consistent(stats):
-    """What holds after any calls, however long they took."""
+    """Checks invariants after any calls, however long they took."""
     assert stats.waiting.min() >= 0
     assert stats.working.min() >= 0
     assert (stats.working + stats.waiting).sum() <= stats.elapsed * len(stats.worker_rows) * (

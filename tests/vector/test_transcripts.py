@@ -1,4 +1,4 @@
-"""What each autoreset mode returns at the end of an episode, frame by frame.
+"""The results of each autoreset mode at the end of an episode, frame by frame.
 
 ``TranscriptEnv`` counts its steps; row 0 is over after two of them, row 1 after three, and the
 actions are always ``[1, 2]``.

@@ -52,7 +52,7 @@ class TalkativeEnv(TranscriptEnv):
 
 
 def interrupted(run):
-    """What ``run`` returns; ``None`` if a ``KeyboardInterrupt`` at a random moment came first."""
+    """The result of ``run``; ``None`` if a ``KeyboardInterrupt`` at a random moment came first."""
     armed, came = True, False
 
     def raise_once(*_):

@@ -1,4 +1,4 @@
-"""What a worker sent before it died is received, and not mistaken for a successor's message."""
+"""Messages of a worker that died are received, and not mistaken for its successor's."""
 
 import array
 import fcntl

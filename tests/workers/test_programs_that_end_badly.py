@@ -42,7 +42,7 @@ def start(*arguments):
 
 
 def run(name, *arguments, **keywords):
-    """What a program reported, its exit code, and what it wrote to stderr."""
+    """The report of a program, its exit code, and its stderr."""
     ended = programs.run(name, *arguments, **keywords)
     return ended.facts if ended.stdout else {}, ended.returncode, ended.stderr
 

@@ -181,7 +181,7 @@ def test_sent_actions_without_a_fixed_shape_may_be_lost_too(build, kind, batch_s
 
 
 def count_while_workers_are_killed(seed, mode, batch_size):
-    """How often each row was received, and how often it was sent."""
+    """The counts of receives and of sends of each row."""
     rows = [partial(FaultyEnv, row) for row in range(6)]
     envs = cartwheel.VectorEnv(
         rows,

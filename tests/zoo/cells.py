@@ -28,7 +28,7 @@ N, S, D = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABL
 
 
 class EpisodeCounter:
-    """What was compared."""
+    """The compared values."""
 
     def __init__(self):
         self.values = self.episodes = 0

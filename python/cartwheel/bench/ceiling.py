@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NO_TURN = 2**62
 """The number of the last turn, until it is decided."""
 CLOCK_READS = 50
-"""How often a loop looks at the clock in one run: rarely, because that takes time too."""
+"""Looks of a loop at the clock in one run: few, because they take time too."""
 
 
 class Ceiling:

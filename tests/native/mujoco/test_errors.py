@@ -47,7 +47,7 @@ def write_press(folder, memory):
 
 
 def outcome_of(path):
-    """What MuJoCo does when it is pressed down, by its own bindings: its error, or its warning."""
+    """The error or warning of MuJoCo when it is pressed down, by its own bindings."""
     told = []
     model = mujoco.MjModel.from_xml_path(path)
     simulation = mujoco.MjData(model)

@@ -1,4 +1,4 @@
-"""What plugins do wrong is an error that says so; the other rows and the program go on."""
+"""A fault of a plugin is an error that says so; the other rows and the program continue."""
 
 import os
 import re
