@@ -25,6 +25,13 @@ use crate::sealed::Sealed;
 
 /// A Rust view of the leaves of a space. Implemented for the types above; [`view!`](crate::view)
 /// makes more. Sealed: there are no others.
+///
+/// ```compile_fail,E0277
+/// fn discrete<A: cartwheel::View>() {}
+///
+/// discrete::<i64>();
+/// discrete::<usize>(); // `usize` is not a type of actions or observations: a Discrete is `i64`
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of actions or observations",
     label = "this type has no space",
