@@ -457,3 +457,17 @@ def test_a_program_ends_the_thread_before_the_libraries_that_it_uses(tmp_path):
         check=True,
     )
     assert ended.stdout.splitlines() == ["threads 0"]
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self").exists(), reason="only Linux shows names here")
+def test_the_system_shows_the_name_of_the_thread_that_writes():
+    names = []
+
+    def task():
+        names.append(Path("/proc/thread-self/comm").read_text().strip())
+        return False
+
+    writes = writer.Writer(1 << 20, lambda: None)
+    writes.put(task, 0)
+    writes.close()
+    assert names == ["cartwheel-rec"]

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from tests.support.programs import run_program
 
 pytestmark = pytest.mark.usefixtures("program_server")
 
+#: The name of the thread that reads it.
+COMM = Path("/proc/thread-self/comm")
 MODES = ("NEXT_STEP", "SAME_STEP", "DISABLED")
 ORDERS = [
     {"order": "lockstep"},
@@ -277,6 +280,19 @@ def test_native_rows_are_collected_in_the_background():
     for rollout in rollouts:
         assert_same_steps(rollout, lockstep.collect())
     envs.close()
+
+
+@pytest.mark.skipif(not COMM.exists(), reason="only Linux shows names here")
+def test_the_system_shows_the_name_of_the_thread():
+    names = set()
+
+    def act(observations):
+        names.add(COMM.read_text().strip())
+        return policy(observations)
+
+    with in_background(act=act, build=THREAD) as collector:
+        collector.collect()
+    assert names == {"cartwheel-coll"}
 
 
 @pytest.mark.parametrize("ending", ["end", "exception", "fork", "interrupt"])
