@@ -1,0 +1,222 @@
+"""Plants faults in the sources, one after another, and looks which test of `make test` fails.
+
+``make seeded-faults``. A fault is one operator, or one `true` or `false`, that is another one in a
+copy of the sources. The places are random: ``--count`` of them, a third in the crates that need no
+Python, a third in the binding, a third in the package. The tests nearest to a place run first, then
+all others that `make test` has. A fault that no test notices is printed with its line: either it
+changes nothing that can be observed, or a test is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+COPY = ROOT / "target" / "seeded-faults"
+SWAPS = {
+    "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&",
+    "+": "-", "-": "+", "+=": "-=", "true": "false", "false": "true",
+    "and": "or", "or": "and", "True": "False", "False": "True",
+}  # fmt: skip
+NO_CODE = re.compile(
+    r"\s*(//|#|(pub(\(\w+\))? )?(use|(unsafe )?trait)\b|impl|where|const .*assert)"
+)
+RUST = re.compile(
+    r"(?<= )(<=|>=|==|!=|&&|\+=|[<>+-])(?= )|(?<=[\w)\]] )(?<!move )\|\|(?= )|\b(true|false)\b"
+)
+#: Where faults are planted: the crates that need no Python, the binding, and the package.
+CRATES = ("core", "engine", "envs", "kernels")
+PLACES = {
+    "crates": [f"rust/cartwheel-{crate}/src/**/*.rs" for crate in CRATES],
+    "binding": ["rust/cartwheel-python/src/**/*.rs"],
+    "package": ["python/cartwheel/**/*.py"],
+}
+#: Parts that other stages test: adapters of trainers, and builds for other systems.
+ELSEWHERE = re.compile(
+    r"cartwheel/(ray|rllib)/|(sb3|torchrl|skrl|tianshou|ale)\.py|/portable|macos|_cli/template"
+    r"|/failpoint|protocol/deaths"
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Another text at a place of a file."""
+
+    kind: str
+    file: str
+    line: int
+    start: int
+    end: int
+    text: str
+
+    def __str__(self) -> str:
+        """The place, as compilers name it, and what is there."""
+        source = (ROOT / self.file).read_text(encoding="utf-8")
+        shown, was = source.splitlines()[self.line - 1].strip(), source[self.start : self.end]
+        return f"{self.file}:{self.line}: `{was}` is `{self.text}` in `{shown}`"
+
+
+def in_rust(source: str) -> Iterator[tuple[int, int]]:
+    """Operators of Rust code, outside its tests, comments, attributes and generics."""
+    code = re.split(r"\n#\[cfg\((?:all\(\w+, )?test", source)[0]
+    position = 0
+    for line in code.splitlines(keepends=True):
+        if not NO_CODE.match(line):
+            for found in RUST.finditer(line.partition("//")[0]):
+                if line.count('"', 0, found.start()) % 2 == 0:
+                    yield position + found.start(), position + found.end()
+        position += len(line)
+
+
+def in_python(source: str) -> Iterator[tuple[int, int]]:
+    """Operators of Python code; none of annotations and signatures."""
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.string in SWAPS and token.type in (tokenize.OP, tokenize.NAME):
+            start = starts[token.start[0] - 1] + token.start[1]
+            if source[start - 1] == " " and not re.match(
+                r"\s*(def|from|import)\b|.*->", token.line
+            ):
+                yield start, start + len(token.string)
+
+
+def faults(seed: int, count: int) -> list[Fault]:
+    """The chosen places, in turn from each kind of source."""
+    chosen = random.Random(seed)
+    of_kind = {}
+    for kind, patterns in PLACES.items():
+        found = []
+        for path in sorted(path for pattern in patterns for path in ROOT.glob(pattern)):
+            file = path.relative_to(ROOT).as_posix()
+            if ELSEWHERE.search(file):
+                continue
+            source = path.read_text(encoding="utf-8")
+            for start, end in (in_python if path.suffix == ".py" else in_rust)(source):
+                line = source.count("\n", 0, start) + 1
+                found.append(Fault(kind, file, line, start, end, SWAPS[source[start:end]]))
+        of_kind[kind] = chosen.sample(found, -(-count // len(PLACES)))
+    return [fault for row in zip(*of_kind.values(), strict=True) for fault in row][:count]
+
+
+def noticed_by(fault: Fault) -> str | None:
+    """What fails with the fault: the compiler, or a test; ``None`` if nothing does."""
+    target = COPY / fault.file
+    source = target.read_text(encoding="utf-8")
+    target.write_text(source[: fault.start] + fault.text + source[fault.end :], encoding="utf-8")
+    try:
+        if fault.kind == "crates":
+            crate = fault.file.split("/")[1]
+            if failed := run("cargo", "test", "--locked", "--quiet", "-p", crate):
+                return failed
+        if fault.kind != "package" and (failed := build()):
+            return failed
+        parts = fault.file.removeprefix("python/cartwheel/").split("/")
+        near = f"tests/{parts[0]}"
+        if fault.kind == "package" and (COPY / near).is_dir() and (failed := test(near)):
+            return failed
+        return test("tests")
+    finally:
+        target.write_text(source, encoding="utf-8")
+
+
+def build() -> str | None:
+    """Builds the module and the plugin of the tests, as `make test` does."""
+    if failed := run(
+        "cargo", "build", "--locked", "--quiet", "-p", "cartwheel-python", "-p", "test-plugin"
+    ):
+        return failed
+    shutil.copyfile(
+        COPY / "target/debug/lib_cartwheel.so", COPY / "python/cartwheel/_cartwheel.abi3.so"
+    )
+    return None
+
+
+def test(folder: str) -> str | None:
+    """Runs the tests of a folder that run by default, up to the first that fails."""
+    workers = ("-n", "4", "--dist", "worksteal")
+    return run(sys.executable, "-m", "pytest", "-q", "-x", "--timeout=60", *workers, folder)
+
+
+def run(*command: str) -> str | None:
+    """What a command says of the first failure, if it fails."""
+    environment = {**os.environ, "PYTHONPATH": str(COPY / "python")}
+    environment.pop("CARGO_TARGET_DIR", None)
+    try:
+        ended = subprocess.run(
+            command,
+            cwd=COPY,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "no end within 900 s"
+    if not ended.returncode:
+        return None
+    text = ended.stdout + ended.stderr
+    patterns = (
+        r"^(?:FAILED|ERROR) (\S+)",
+        r"^test (\S+) .*FAILED",
+        r"^    (\S+)$",
+        r"^error.*: (.*)",
+    )
+    matches = (re.search(pattern, text, re.MULTILINE) for pattern in patterns)
+    return next((found[1] for found in matches if found), text[-200:])
+
+
+def main() -> int:
+    """Plants the chosen faults; returns how many were not noticed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--kinds", nargs="+", choices=PLACES, default=list(PLACES))
+    parser.add_argument("--list", action="store_true", help="print the places only")
+    arguments = parser.parse_args()
+    chosen = [
+        fault for fault in faults(arguments.seed, arguments.count) if fault.kind in arguments.kinds
+    ]
+    if arguments.list:
+        print(*chosen, sep="\n")
+        return 0
+    keep = shutil.ignore_patterns("target", ".git", ".venv*", ".*_cache", "dist", "_build")
+    copy = shutil.copyfile  # newer than what an earlier run built from faults, so cargo builds them
+    shutil.copytree(ROOT, COPY, ignore=keep, dirs_exist_ok=True, symlinks=True, copy_function=copy)
+    if failed := build():
+        sys.exit(f"{failed}, without any fault")
+    bad = 0
+    for number, fault in enumerate(chosen, 1):
+        start = time.monotonic()
+        failed = noticed_by(fault)
+        bad += failed is None
+        if fault.kind != "package" and failed != "error":
+            build()  # the module without the fault
+        spent = time.monotonic() - start
+        print(
+            f"{number}/{len(chosen)} {fault}\n    {failed or 'NOT NOTICED'} ({spent:.0f} s)",
+            flush=True,
+        )
+    print(f"{len(chosen) - bad} of {len(chosen)} faults were noticed")
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
