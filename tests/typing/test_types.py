@@ -32,7 +32,7 @@ def mypy(program, cache):
 
 @pytest.fixture(scope="module")
 def cache(request):
-    """What mypy knows of this module's imports; the next run uses it again."""
+    """Mypy's cache of this module's imports; the next run uses it again."""
     return request.config.cache.mkdir("mypy")
 
 
