@@ -116,7 +116,7 @@ def faults(seed: int, count: int) -> list[Fault]:
 
 
 def noticed_by(fault: Fault) -> str | None:
-    """What fails with the fault: the compiler, or a test; ``None`` if nothing does."""
+    """Returns the failure that the fault causes, in the compiler or a test; ``None`` if there is none."""
     target = COPY / fault.file
     source = target.read_text(encoding="utf-8")
     target.write_text(source[: fault.start] + fault.text + source[fault.end :], encoding="utf-8")
@@ -155,7 +155,7 @@ def test(folder: str) -> str | None:
 
 
 def run(*command: str) -> str | None:
-    """What a command says of the first failure, if it fails."""
+    """Runs a command and returns the text of its first failure, if it fails."""
     environment = {**os.environ, "PYTHONPATH": str(COPY / "python")}
     environment.pop("CARGO_TARGET_DIR", None)
     try:
