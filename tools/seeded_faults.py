@@ -116,7 +116,7 @@ def faults(seed: int, count: int) -> list[Fault]:
 
 
 def noticed_by(fault: Fault) -> str | None:
-    """Returns the failure that the fault causes, in the compiler or a test; ``None`` if there is none."""
+    """Returns the failure that the fault causes, of the compiler or a test; or ``None``."""
     target = COPY / fault.file
     source = target.read_text(encoding="utf-8")
     target.write_text(source[: fault.start] + fault.text + source[fault.end :], encoding="utf-8")
