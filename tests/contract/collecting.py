@@ -306,7 +306,7 @@ def plain_rollouts(play):
     play.collect(5)
 
 
-@event(executor="thread", timeout=2.0, modes=(NEXT,))
+@event(executor="thread", timeout=1.0, modes=(NEXT,))
 def time_out(play):
     play.collect(2)
     play.order(1, play.gate.wait)

@@ -150,7 +150,7 @@ def nothing(play):
     play.check()
 
 
-@event(executor="thread", timeout=2.0, modes=(NEXT,))
+@event(executor="thread", timeout=1.0, modes=(NEXT,))
 def time_out(play):
     play.raises(1, play.gate.wait, TimeoutError)
     play.gate.open()
