@@ -124,8 +124,8 @@ def test_a_wrong_number_of_workers_is_refused(build_any, number):
 @pytest.mark.parametrize(
     ("number", "text"),
     [
-        (0, "`max_concurrency` must be a positive or None, got 0."),
-        (-3, "`max_concurrency` must be a positive or None, got -3."),
+        (0, "`max_concurrency` must be a positive integer or None, got 0."),
+        (-3, "`max_concurrency` must be a positive integer or None, got -3."),
         (1.5, "`max_concurrency` must be an integer or None, got <class 'float'>."),
         ("2", "`max_concurrency` must be an integer or None, got <class 'str'>."),
     ],
