@@ -47,6 +47,7 @@ def test_every_file_has_the_names_of_the_new_crate(crate):
     assert '"wind_walk/WindWalk-v0" => WindWalk' in files["src/lib.rs"].read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_new_crate_is_formatted_and_passes_its_tests_and_the_lints(crate):
     shutil.copy(ROOT / "Cargo.lock", crate)  # the versions that are on this machine
