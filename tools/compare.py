@@ -34,7 +34,8 @@ def build(commit: str) -> Path:
     archive = subprocess.run(
         ["git", "archive", commit], cwd=ROOT, check=True, stdout=subprocess.PIPE
     ).stdout
-    subprocess.run(["tar", "--extract"], cwd=source, input=archive, check=True)
+    # With the times of commits, cargo would take the build of one commit for that of another.
+    subprocess.run(["tar", "--extract", "--touch"], cwd=source, input=archive, check=True)
     wheels = FOLDER / commit / "wheels"
     tools = Path(sys.executable).parent
     command: list[str | Path] = [tools / "maturin", "build", "--quiet", "--release", "--locked"]
