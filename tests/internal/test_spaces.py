@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cartwheel
+from cartwheel._internal import nested
 from tests.support.comparison import assert_identical, text_of
 from tests.support.environments import Complex, PuppetEnv, RegisteredComplex, samplers
 from tests.support.executors import EVERY_EXECUTOR, EXECUTORS
@@ -317,3 +318,10 @@ def test_the_presets_have_the_same_spaces():
         assert envs.single_observation_space == SPACES["nested"]
         assert envs.reset(seed=0)[0] in envs.observation_space
         envs.close()
+
+
+def test_rows_of_a_space_without_arrays_are_the_values_of_its_batch():
+    """Gymnasium batches such a space as a tuple, which is not one of a ``Tuple`` space."""
+    assert nested.rows(Text(3), ("a", "bc"), 2) == ["a", "bc"]
+    both = Tuple([Text(3), Discrete(4)])
+    assert nested.rows(both, (("a", "bc"), np.array([1, 3])), 2) == [("a", 1), ("bc", 3)]
