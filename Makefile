@@ -29,7 +29,8 @@ layer = $(1)/bin/python -c 'import site, sys; from pathlib import Path; \
 	layer = "".join(f"import site; site.addsitedir({str(folder)!r})\n" for folder in below); \
 	Path(site.getsitepackages()[0], "below.pth").write_text(layer)' "$(CURDIR)/$(2)"
 SPHINX := $(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env
-SITE = $(wildcard $(VENV)/lib/python3.*/site-packages)
+# Asked for when a recipe runs: the folder does not exist when make reads this file.
+SITE = "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')"
 # The module that tests and lints import: of a release build if there is one, else of a quicker build.
 MODULE = $(VENV)/$(if $(wildcard $(VENV)/.built),.built,.developed)
 # More processes than processors: many tests wait for others to end.
@@ -63,7 +64,7 @@ demo: build ## run the examples, then a short benchmark of this machine
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --num-envs 8 32 --seconds 1 --rounds 3
 
-test: ## run what one runs before a commit: lints, types, the tests of Rust, Python and the Rust examples
+test: ## run what one runs before a commit: lints, types, and the tests of Rust and Python
 	@echo '==> lints, types and Rust tests, three at a time'
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint test-rust
 	@$(MAKE) --no-print-directory test-python

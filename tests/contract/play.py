@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 import signal
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -15,6 +17,7 @@ from gymnasium.error import AlreadyPendingCallError
 
 import cartwheel
 from tests.contract.model import OFF, SAME, ChosenError, Model, Place, PlainEnv, fails
+from tests.support.repetitions import in_turn
 from tests.support.wrapping import row_of
 
 #: The seed of the first reset; row ``i`` gets ``SEED + i``.
@@ -389,6 +392,31 @@ class Play:
             if one.step is not None:
                 one.step.told = True
                 one.step.shown |= one.now is one.step or self.mode == SAME
+
+
+def cases(subjects, events, modes_of, marks_of=lambda _: ()):
+    """Subjects, events and modes as one parameter, so that no pair of the first two is left out.
+
+    By default each pair runs in one mode, which its place in the table chooses.
+    """
+    for row, subject in enumerate(subjects):
+        for column, event in enumerate(events):
+            for mode, marks in in_turn(modes_of(subject, event), row + column):
+                named = f"{subject}, {event}, {mode.name}"
+                yield pytest.param(
+                    (subject, event, mode), id=named, marks=(*marks, *marks_of(subject))
+                )
+
+
+@contextlib.contextmanager
+def ended(play):
+    """Ends a play, whatever happened in it, and ignores the warnings of its end."""
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            play.end()
 
 
 def staggered(num_envs):

@@ -1,7 +1,6 @@
 """Every way to collect keeps its contract in every event and in every autoreset mode."""
 
 import inspect
-import warnings
 from typing import get_args
 
 import pytest
@@ -9,36 +8,26 @@ import pytest
 import cartwheel
 from cartwheel._internal.literals import CollectOrder
 from tests.contract.collecting import EVENTS, NUM_ENVS, SUBJECTS, CollectorPlay
-from tests.contract.play import staggered
-from tests.support.repetitions import in_turn
+from tests.contract.play import cases, ended, staggered
 
 #: Arguments that choose no other way to collect.
 OTHERS = {"envs", "policy", "seed", "options", "progress"}
 
 
-def cases():
-    """Subjects, events and modes; one parameter, so that no pair of the first two is left out."""
-    for row, subject in enumerate(SUBJECTS):
-        for column, (name, (_, modes, _)) in enumerate(EVENTS.items()):
-            both = [mode for mode in subject.modes if mode in modes]
-            for mode, marks in in_turn(both, row + column):
-                named = f"{subject}, {name}, {mode.name}"
-                yield pytest.param((subject, name, mode), id=named, marks=marks)
+def modes_of(subject, event):
+    _, modes, _ = EVENTS[event]
+    return [mode for mode in subject.modes if mode in modes]
 
 
-@pytest.mark.parametrize("case", list(cases()))
+@pytest.mark.parametrize("case", list(cases(SUBJECTS, EVENTS, modes_of)))
 def test_every_rollout_is_what_the_plain_model_says(case):
     subject, name, mode = case
     happens, _, keywords = EVENTS[name]
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
     play = CollectorPlay(subject, mode, **keywords)
-    try:
+    with ended(play):
         happens(play)
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            play.end()
 
 
 def test_every_way_to_collect_is_in_the_table():

@@ -1,7 +1,6 @@
 """Every wrapper keeps its contract in every event and in every autoreset mode."""
 
 import inspect
-import warnings
 from pathlib import Path
 
 import pytest
@@ -10,36 +9,29 @@ import cartwheel
 from cartwheel import wrappers
 from cartwheel.wrappers.base import VectorWrapper
 from tests.contract.events import EVENTS
-from tests.contract.play import NUM_ENVS, Play, staggered
+from tests.contract.play import NUM_ENVS, Play, cases, ended, staggered
 from tests.contract.subjects import SUBJECTS
 from tests.contract.trainers import TRAINERS
-from tests.support.repetitions import in_turn
 
 
-def cases():
-    """Subjects, events and modes; one parameter, so that no pair of the first two is left out."""
-    for row, subject in enumerate(SUBJECTS):
-        torch = (pytest.mark.torch,) if subject.needs_torch else ()
-        for column, name in enumerate(EVENTS):
-            for mode, marks in in_turn(subject.modes, row + column):
-                named = f"{subject}, {name}, {mode.name}"
-                yield pytest.param((subject, name, mode), id=named, marks=(*marks, *torch))
+def modes_of(subject, _):
+    return subject.modes
 
 
-@pytest.mark.parametrize("case", list(cases()))
+def marks_of(subject):
+    return (pytest.mark.torch,) if subject.needs_torch else ()
+
+
+@pytest.mark.parametrize("case", list(cases(SUBJECTS, EVENTS, modes_of, marks_of)))
 def test_every_batch_is_what_the_plain_model_says(case, tmp_path):
     subject, name, mode = case
     happens, keywords = EVENTS[name]
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
     play = Play(subject, mode, tmp_path / mode.name, **keywords)
-    try:
+    with ended(play):
         happens(play)
         play.close()
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            play.end()
 
 
 def test_every_public_wrapper_is_in_the_table():

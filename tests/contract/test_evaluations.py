@@ -26,8 +26,7 @@ from tests.contract.model import (
     reward_of,
     terminates,
 )
-from tests.contract.play import SEED, Gate, staggered
-from tests.support.repetitions import in_turn
+from tests.contract.play import SEED, Gate, cases, ended, staggered
 
 NUM_ENVS = 3
 EPISODES = 3
@@ -244,21 +243,14 @@ def dropped_reference(play):
     assert play.inner() is None, "something refers to the environments"
 
 
-def cases():
-    """Subjects, events and modes; one parameter, so that no pair of the first two is left out."""
-    for row, (subject, (_, wrapper)) in enumerate(SUBJECTS.items()):
-        for column, (name, (_, keywords)) in enumerate(EVENTS.items()):
-            modes = [
-                mode
-                for mode in keywords.get("modes", MODES)
-                if not (mode == OFF and wrapper is wrappers.AutoresetAdapter)
-            ]
-            for mode, marks in in_turn(modes, row + column):
-                named = f"{subject}, {name}, {mode.name}"
-                yield pytest.param((subject, name, mode), id=named, marks=marks)
+def modes_of(subject, event):
+    _, wrapper = SUBJECTS[subject]
+    _, keywords = EVENTS[event]
+    without = {OFF} if wrapper is wrappers.AutoresetAdapter else set()
+    return [mode for mode in keywords.get("modes", MODES) if mode not in without]
 
 
-@pytest.mark.parametrize("case", list(cases()))
+@pytest.mark.parametrize("case", list(cases(SUBJECTS, EVENTS, modes_of)))
 def test_every_evaluation_is_what_the_plain_model_says(case):
     subject, name, mode = case
     happens, keywords = EVENTS[name]
@@ -266,10 +258,8 @@ def test_every_evaluation_is_what_the_plain_model_says(case):
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
     play = EvaluationPlay(subject, mode, **keywords)
-    try:
+    with ended(play):
         happens(play)
-    finally:
-        play.end()
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)

@@ -2,7 +2,6 @@
 
 import importlib
 import signal
-import warnings
 import weakref
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.contract.model import OFF, SAME, ChosenError, Model, Place, PlainEnv, fails
-from tests.contract.play import NUM_ENVS, SEED, Gate, staggered
+from tests.contract.play import NUM_ENVS, SEED, Gate, ended, staggered
 from tests.contract.trainers import TRAINERS
 from tests.support.one_thread import one_thread
 
@@ -301,9 +300,5 @@ def test_every_step_is_what_the_plain_model_says(pair):
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
     play = TrainerPlay(trainer, **keywords)
-    try:
+    with ended(play):
         happens(play)
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            play.end()
