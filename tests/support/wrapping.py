@@ -12,8 +12,6 @@ Example:
     envs = RescaleObservation(build("process", "pendulum", S), 0, 1)
     traces = drive(envs, script, way="send")
     assert_traces(traces, alone("pendulum", script, lambda env: Rescale(env, 0, 1)))
-
-This file is above 500 lines because the checks of all kinds of vector environment share its traces.
 """
 
 import copy
