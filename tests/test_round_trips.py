@@ -37,9 +37,9 @@ EXCEPTIONS = [
     cartwheel.RemoteEnvError("raised"),
     cartwheel.RemoteTraceback("line 1"),
     cartwheel.WorkerDiedError(
-        "died", worker=1, rows=[2, 3], pid=7, exitcode=-9, phase="step", stderr="last words"
+        "died", worker=1, env_index=[2, 3], pid=7, exitcode=-9, phase="step", stderr="last words"
     ),
-    cartwheel.WorkerTimeoutError("late", rows=[3, 4], workers=[1]),
+    cartwheel.WorkerTimeoutError("late", env_index=[3, 4], workers=[1]),
     EnvBusyError("send", [0, 2]),
     EnvCheckError("spaces", "CartPole-v1", "nothing was seen", "fix it"),
     Stopped(),
@@ -94,7 +94,7 @@ class OwnDeath(cartwheel.WorkerDiedError):
     """An exception of a user, with a constructor of another form."""
 
     def __init__(self, job):
-        super().__init__("died", worker=0, rows=[0], pid=1, exitcode=None, phase="step")
+        super().__init__("died", worker=0, env_index=[0], pid=1, exitcode=None, phase="step")
         self.job = job
 
 
@@ -179,7 +179,7 @@ import concurrent.futures, multiprocessing, cartwheel
 
 def job():
     raise cartwheel.WorkerDiedError(
-        "died", worker=0, rows=[2], pid=1, exitcode=-9, phase="step"
+        "died", worker=0, env_index=[2], pid=1, exitcode=-9, phase="step"
     )
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class WorkerDiedError(CartwheelError, RuntimeError):
         message: str,
         *,
         worker: int,
-        rows: list[int],
+        env_index: list[int],
         pid: int,
         exitcode: int | None,
         phase: str,
@@ -86,7 +86,7 @@ class WorkerDiedError(CartwheelError, RuntimeError):
         """Sets the message and the attributes."""
         super().__init__(message)
         self.worker = worker
-        self.env_index = rows
+        self.env_index = env_index
         self.pid = pid
         self.exitcode = exitcode
         self.phase = phase
@@ -108,21 +108,21 @@ class WorkerTimeoutError(CartwheelError, multiprocessing.TimeoutError, TimeoutEr
 
     __reduce__ = as_pickled
 
-    def __init__(self, message: str, *, rows: list[int], workers: list[int]) -> None:
+    def __init__(self, message: str, *, env_index: list[int], workers: list[int]) -> None:
         """Sets the message and the attributes."""
         super().__init__(message)
-        self.env_index = rows
+        self.env_index = env_index
         self.workers = workers
 
     @classmethod
     def from_call(
-        cls, call: str, seconds: float, rows: list[int], workers: list[int]
+        cls, call: str, seconds: float, env_index: list[int], workers: list[int]
     ) -> WorkerTimeoutError:
         """Makes the error of a call that has timed out, with Gymnasium's wording and the rows."""
         return cls(
-            f"The call to `{call}` has timed out after {seconds:g} second(s). Rows {rows} "
+            f"The call to `{call}` has timed out after {seconds:g} second(s). Rows {env_index} "
             "have not answered; nothing is lost: wait again, reset or close.",
-            rows=rows,
+            env_index=env_index,
             workers=workers,
         )
 

@@ -240,7 +240,7 @@ def test_what_is_pending_after_a_timeout_is_named_with_the_ways_out(build_proces
 
 
 def test_a_timeout_error_is_pythons_and_multiprocessings_and_can_be_pickled():
-    error = cartwheel.WorkerTimeoutError("late", rows=[3, 4], workers=[1])
+    error = cartwheel.WorkerTimeoutError("late", env_index=[3, 4], workers=[1])
     for made in (error, pickle.loads(pickle.dumps(error))):
         assert isinstance(made, TimeoutError)
         assert isinstance(made, multiprocessing.TimeoutError)

@@ -124,7 +124,7 @@ class WorkerGroup:
             raise WorkerTimeoutError(
                 f"the construction has timed out after {deadline.seconds} second(s): the workers "
                 f"of rows {late} have not answered",
-                rows=late,
+                env_index=late,
                 workers=self.workers_of(late),
             )
         return list(messages.values())
@@ -199,7 +199,7 @@ class WorkerGroup:
             return WorkerDiedError(
                 f"{self._name(worker)}, a thread, ended during {phase}",
                 worker=worker,
-                rows=rows,
+                env_index=rows,
                 pid=os.getpid(),
                 exitcode=None,
                 phase=phase,
@@ -215,7 +215,7 @@ class WorkerGroup:
         return WorkerDiedError(
             message + quoted(stderr),
             worker=worker,
-            rows=rows,
+            env_index=rows,
             pid=process.pid,
             exitcode=process.exitcode,
             phase=phase,
@@ -228,7 +228,7 @@ class WorkerGroup:
         return WorkerTimeoutError(
             f"{self._name(worker)}, pid {pid}, made no progress in `{phase}` for "
             f"{self.restart_policy.timeout:g} second(s) and was killed",
-            rows=list(range(*self.shards[worker])),
+            env_index=list(range(*self.shards[worker])),
             workers=[worker],
         )
 
@@ -353,7 +353,7 @@ class WorkerGroup:
             raise WorkerTimeoutError(
                 f"the construction of rows {rows}, whose worker process had died, has timed out "
                 f"after {deadline.seconds} second(s)",
-                rows=rows,
+                env_index=rows,
                 workers=[worker],
             ) from None
         self._check(worker, message)
