@@ -1211,6 +1211,9 @@ class RowKinds:
     def reset(self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /) -> NDArray[np.uint8]:
         """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
 
+    def ahead(self, rows: NDArray[np.int64] | None, /) -> NDArray[np.uint8]:
+        """Returns what the next step of these rows (``None``: all) will do; changes nothing."""
+
     def send_reset(self, rows: ArrayLike, /) -> None:
         """Records that resets of these rows were sent, for :meth:`step`, which receives them."""
 

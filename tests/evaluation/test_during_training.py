@@ -153,9 +153,9 @@ def test_an_evaluation_reports_its_episodes_in_the_infos(build_with):
     shown = []
 
     class Watching(cartwheel.wrappers.TransformReward):
-        def _transform(self, batch):
+        def transform(self, batch):
             shown.extend(batch.infos.get("episode", {}).get("l", []))
-            super()._transform(batch)
+            super().transform(batch)
 
     cartwheel.evaluate(Watching(envs, lambda rewards: rewards), lean, episodes_per_env=2)
     assert shown.count(7) == 4

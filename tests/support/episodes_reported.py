@@ -73,7 +73,7 @@ class Kinds(VectorWrapper):
 
     kinds = None
 
-    def _transform(self, batch):
+    def transform(self, batch):
         self.kinds = batch.kinds.tolist()
 
 

@@ -13,11 +13,11 @@ CLOSE = {"rtol": 2e-7, "atol": 1e-9}
 class Witness(VectorWrapper):
     """Keeps copies of the last batch, before other wrappers see it."""
 
-    def _transform(self, batch):
+    def transform(self, batch):
         finals = batch.finals(self.single_observation_space)
         copies = ("kinds", "observations", "rewards", "terminations", "truncations")
         self.batch = {name: np.copy(getattr(batch, name)) for name in copies}
-        self.batch["rows"] = np.arange(self.num_envs) if batch.rows is None else batch.rows.copy()
+        self.batch["rows"] = batch.rows.copy()
         self.batch["finals"] = {}
         if finals is not None:
             pairs = zip(finals.places.tolist(), finals.observations.copy(), strict=True)

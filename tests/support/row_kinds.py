@@ -39,6 +39,13 @@ class RowKinds:
             return np.where(mask, RESET, SHOWN).astype(np.uint8)
         return np.full(len(self._over) if rows is None else len(rows), RESET, np.uint8)
 
+    def ahead(self, rows: NDArray[np.int64] | None) -> Any:
+        """Returns what the next step of these rows (``None``: all) will do."""
+        rows = slice(None) if rows is None else rows
+        ended = {AutoresetMode.NEXT_STEP: RESET, AutoresetMode.SAME_STEP: TRANSITION}
+        after = np.where(self._over[rows], ended.get(self._mode, SHOWN), TRANSITION)
+        return np.where(self._resetting[rows], RESET, after).astype(np.uint8)
+
     def send_reset(self, rows: Any) -> None:
         """Resets of these rows were sent; :meth:`step` finds them when they are received."""
         self._resetting[rows] = True

@@ -38,7 +38,7 @@ class Watching(VectorWrapper):
         super().__init__(envs)
         self.batches = 0
 
-    def _transform(self, batch):
+    def transform(self, batch):
         del batch
         self.batches += 1
 

@@ -49,7 +49,7 @@ class Raising(VectorWrapper):
         self.random = np.random.default_rng(seed)
         self.begun = False
 
-    def _transform(self, _batch):
+    def transform(self, _batch):
         if self.random.random() < 0.08 and self.begun:
             raise ValueError("chosen to fail in a wrapper")
         self.begun = True

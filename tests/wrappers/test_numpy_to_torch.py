@@ -86,7 +86,7 @@ def test_results_are_those_without_the_wrapper_as_tensors(environment):
 @pytest.mark.torch
 def test_tensors_have_the_memory_of_the_arrays_and_may_be_written():
     class Keeping(cartwheel.wrappers.base.VectorWrapper):
-        def _transform(self, batch):
+        def transform(self, batch):
             self.batch = batch.observations, batch.rewards, batch.terminations
 
     for mode in MODES:
@@ -178,7 +178,7 @@ def test_rollouts_are_arrays_that_share_memory_with_the_steps():
 @pytest.mark.torch
 def test_read_only_and_reversed_arrays_are_copied():
     class Odd(cartwheel.wrappers.base.VectorWrapper):
-        def _transform(self, batch):
+        def transform(self, batch):
             batch.observations = batch.observations[:, ::-1]
             if batch.rewards is not None:
                 rewards = batch.rewards.copy()
@@ -289,13 +289,13 @@ def test_a_reset_of_a_collector_returns_tensors():
 @pytest.mark.torch
 def test_evaluations_and_collectors_refuse_what_they_would_leave_out():
     class Changing(NumpyToTorch):
-        def _transform(self, batch):
-            super()._transform(batch)
+        def transform(self, batch):
+            super().transform(batch)
 
     envs = build("inline", "pole", S)
     for wrapped, message in (
         (RecordMetrics(NumpyToTorch(envs)), "NumpyToTorch must be the outermost wrapper"),
-        (Changing(envs), "Changing overrides _transform"),
+        (Changing(envs), "Changing overrides transform"),
     ):
         with pytest.raises(TypeError, match=message):
             cartwheel.evaluate(wrapped, leaning)

@@ -24,8 +24,8 @@ class Begun(VectorWrapper):
         super().__init__(envs)
         self.begun = []
 
-    def _transform(self, batch):
-        rows = range(self.num_envs) if batch.rows is None else batch.rows.tolist()
+    def transform(self, batch):
+        rows = batch.rows.tolist()
         begins = batch.kinds == RESET
         if self._source.autoreset_mode == S and batch.rewards is not None:
             begins |= batch.terminations | batch.truncations

@@ -20,6 +20,8 @@ def test_kinds_are_those_of_numpy_after_any_sequence_of_calls(mode, num_envs):
     seen = set()
     for call in rng.choice(["step", "part", "reset", "mask", "some", "send", "lose"], 300).tolist():
         rows = rng.permutation(num_envs)[: rng.integers(1, num_envs + 1)].astype(np.int64)
+        for at in (None, rows):
+            np.testing.assert_array_equal(ours.ahead(at), oracle.ahead(at))
         if call in ("step", "part"):
             at = None if call == "step" else rows
             count = num_envs if at is None else len(rows)
@@ -67,6 +69,8 @@ def test_wrong_arguments_are_refused_and_change_nothing():
             kinds.step(np.array([0, row]), ~none[:2], none[:2], None)
         with pytest.raises(IndexError, match=f"row {row} at position 0"):
             kinds.send_reset([row])
+        with pytest.raises(IndexError, match=f"row {row} at position 0"):
+            kinds.ahead(np.array([row]))
     with pytest.raises(ValueError, match="`truncations` must have 3 entries, got 2"):
         kinds.step(None, ~none, none[:2], None)
     with pytest.raises(ValueError, match=r"got an array of shape \[3, 1\]"):

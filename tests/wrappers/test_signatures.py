@@ -21,7 +21,7 @@ COUNTERPARTS["FrameStack"] = single.FrameStackObservation
 NOT_FOR_VECTORS = {"AtariPreprocessing": {"noop_max", "terminal_on_life_loss"}}
 OURS_ALONE = {
     *("AutoresetAdapter", "CachedReset", "FlattenAction", "RecordEpisode", "RecordMetrics"),
-    "TrajectoryDataset",
+    *("TrajectoryDataset", "VectorWrapper"),
 }
 
 

@@ -47,7 +47,7 @@ def test_lives_with_failures_are_those_of_single_environments(wrap):
 class Overwriting(VectorWrapper):
     """Breaks every promise of wrappers."""
 
-    def _transform(self, batch):
+    def transform(self, batch):
         batch.observations *= np.float32(2)
         if batch.rewards is not None:
             batch.observations[:] = self.last

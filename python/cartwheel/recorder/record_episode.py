@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from cartwheel._internal.arguments import ResetOptions
     from cartwheel.wrappers.base import Reset
-    from cartwheel.wrappers.batch import Batch
+    from cartwheel.wrappers.batch import ActionBatch, Batch
 
     Mask = NDArray[np.bool_]
     Rows = NDArray[np.int64]
@@ -276,14 +276,16 @@ class RecordEpisode(VectorWrapper):
             super().close(**kwargs)
         self._writer.check()
 
-    def _act(self, actions: Any, rows: Any) -> Any:
+    def act(self, actions: Any, batch: ActionBatch) -> Any:
+        """Keeps the actions until their results come."""
         self._writer.check()
         busy = self._source.envs.in_flight if self._source.steps_rows else ()
-        self._trajectories.act(actions, rows, busy)
+        self._trajectories.act(actions, batch.env_index, busy)
         return actions
 
-    def _transform(self, batch: Batch) -> None:
-        rows = self._rows if batch.rows is None else np.asarray(batch.rows, np.int64)
+    def transform(self, batch: Batch) -> None:
+        """Records a batch, which stays as it is."""
+        rows = self._rows if batch.env_index is None else np.asarray(batch.env_index, np.int64)
         kinds = batch.kinds
         steps, begins = kinds == TRANSITION, kinds == RESET
         if not steps.all():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cartwheel.wrappers.actions import ClipAction, FlattenAction, RescaleAction, TransformAction
 from cartwheel.wrappers.atari import AtariPreprocessing
 from cartwheel.wrappers.autoreset_adapter import AutoresetAdapter
+from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.cached_reset import CachedReset
 from cartwheel.wrappers.frame_stack import FrameStack
 from cartwheel.wrappers.normalize import NormalizeObservation, NormalizeReward
@@ -53,6 +54,7 @@ __all__ = [
     "TransformAction",
     "TransformObservation",
     "TransformReward",
+    "VectorWrapper",
 ]
 
 #: Names of a package that itself is made of wrappers; they are loaded when they are first used.

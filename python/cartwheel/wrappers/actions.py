@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.wrappers.batch import ActionBatch
+
 
 class ActionWrapper(VectorWrapper):
     """Replaces actions by a function of them; the results get the dtypes of their space.
@@ -47,8 +49,9 @@ class ActionWrapper(VectorWrapper):
         self.single_action_space = single
         self.action_space = batch_space(single, rows_of_batch(self.env))
 
-    def _act(self, actions: Any, rows: Any) -> Any:
-        del rows
+    def act(self, actions: Any, batch: ActionBatch) -> Any:
+        """Returns the actions that the wrapped environment gets."""
+        del batch
         return as_space(self._space_after, self._convert(actions))
 
 
@@ -86,10 +89,11 @@ class TransformAction(ActionWrapper):
         self._set_action_space(single_space("action_space", *spaces, rows_of_batch(env)))
         self._fit = Fit("actions", self._space_after)
 
-    def _act(self, actions: Any, rows: Any) -> Any:
-        result = super()._act(actions, rows)
+    def act(self, actions: Any, batch: ActionBatch) -> Any:
+        """Applies the function, and checks its result."""
+        result = super().act(actions, batch)
         # A batch for all rows has all of them, those of a batch of some rows as many as it names.
-        wanted = self.num_envs if rows is None else np.size(rows)
+        wanted = self.num_envs if batch.env_index is None else np.size(batch.env_index)
         self._fit.check(result, wanted)
         return result
 

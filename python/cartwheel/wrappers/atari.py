@@ -71,7 +71,7 @@ class SkippedFrames(KeepsState, WholeBatches):
     def _as_reset(self, batch: Batch) -> Reset:
         """The images of a reset, one frame each."""
         images = self._image(batch.observations)
-        self._show(batch.rows, batch.kinds, images)
+        self._show(batch.env_index, batch.kinds, images)
         batch.observations = images
         return batch.as_reset()
 
@@ -127,7 +127,7 @@ class SkippedFrames(KeepsState, WholeBatches):
             for _, frame in frames:  # the wrappers inside have seen these
                 self._source.lose(frame, len(self._inner_transforms))
             raise
-        self._show(batch.rows, batch.kinds, batch.observations)
+        self._show(batch.env_index, batch.kinds, batch.observations)
         step = batch.as_step()
         if self._recording is not None:
             self._record(step)
@@ -223,7 +223,7 @@ class _Step:
         else:
             images, kinds, flags, infos = self._assembled(parts)
         rewards[kinds == FAILED] = 0.0
-        batch = Batch(first.rows, kinds, images, rewards, *flags, infos)
+        batch = Batch(first.env_index, kinds, images, rewards, *flags, infos)
         if self._form is not None:
             batch.set_finals(self._form.like(*self._all_finals()))
         return batch
@@ -268,7 +268,7 @@ class _Step:
         return there, batch, chosen, images
 
     def _shown(self, places: NDArray[np.intp]) -> Any:
-        rows = self._first.rows
+        rows = self._first.env_index
         return self._wrapper.last_shown(places if rows is None else rows[places])
 
     def _all_finals(self) -> tuple[Any, Any]:
@@ -290,8 +290,8 @@ class _Step:
             infos = {key: value for key, value in batch.infos.items() if key != "env_index"}
             by_row.append((there, take_infos(infos, chosen)))
         infos = merged_infos(size, by_row)
-        if self._first.rows is not None:
-            infos["env_index"] = self._first.rows
+        if self._first.env_index is not None:
+            infos["env_index"] = self._first.env_index
         return images, kinds, (flags[0], flags[1]), infos
 
 

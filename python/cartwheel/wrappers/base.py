@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cartwheel._internal.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
-    from cartwheel.wrappers.batch import Batch
+    from cartwheel.wrappers.batch import ActionBatch, Batch
 
     Reset = tuple[Any, dict[str, Any]]
     Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
@@ -48,14 +48,29 @@ def rows_of_batch(envs: Any) -> int:
 class VectorWrapper(AnyVectorWrapper):
     """Changes the actions or the results of a vector environment, batch by batch.
 
-    A subclass overrides :meth:`_transform`, :meth:`_act` or both. Every way to step goes through
-    these two: ``step``, ``step`` of some rows, ``send`` and ``recv``, ``step_async``, resets of all
-    or some rows, rollouts. All other public names are those of the wrapped environment: ``call``,
-    ``get_attr``, ``set_attr``, ``stats``, ``in_flight``, ``batch_size``, ``get_state`` and so on.
+    A wrapper of your own is a subclass that overrides :meth:`act`, :meth:`transform` or both. Every
+    way to step goes through these two: ``step``, ``step`` of some rows, ``send`` and ``recv``,
+    ``step_async``, resets of all or some rows, rollouts. All other public names are those of the
+    wrapped environment: ``call``, ``get_attr``, ``set_attr``, ``stats``, ``in_flight``,
+    ``batch_size``, ``get_state`` and so on.
 
-    Wrappers around wrappers share one :class:`~cartwheel.wrappers.source.Source`: a call is made
-    once, the kind of each row is determined once, and then the wrappers transform the batch one
-    after the other, from the innermost to the outermost.
+    Wrappers around wrappers share one source: a call is made once, the kind of each row is
+    determined once, and then the wrappers transform the batch one after the other, from the
+    innermost to the outermost.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import VectorWrapper
+        >>> from cartwheel.wrappers.batch import TRANSITION
+        >>> class StepCost(VectorWrapper):
+        ...     def transform(self, batch):
+        ...         if batch.rewards is not None:  # a reset has none
+        ...             batch.rewards = batch.rewards - 0.1 * (batch.kinds == TRANSITION)
+        >>> envs = StepCost(cartwheel.NativeVectorEnv("CartPole-v1", 2))
+        >>> observations, infos = envs.reset(seed=1)
+        >>> envs.step(envs.action_space.sample())[1]
+        array([0.9, 0.9])
+        >>> envs.close()
 
     Args:
         env: A vector environment: of cartwheel or Gymnasium, wrapped or not.
@@ -83,13 +98,15 @@ class VectorWrapper(AnyVectorWrapper):
         #: From the innermost to the outermost.
         self._inner_transforms: tuple[Callable[[Batch], None], ...] = ()
         #: From the outermost to the innermost.
-        self._inner_acts: tuple[Callable[[Any, Any], Any], ...] = ()
+        self._inner_acts: tuple[Callable[[Any, ActionBatch], Any], ...] = ()
         if inner is not None:
             kind = type(inner)
-            transforms = () if kind._transform is VectorWrapper._transform else (inner._transform,)
-            acts = () if kind._act is VectorWrapper._act else (inner._act,)
+            transforms = () if kind.transform is VectorWrapper.transform else (inner.transform,)
+            acts = () if kind.act is VectorWrapper.act else (inner.act,)
             self._inner_transforms = (*inner._inner_transforms, *transforms)
             self._inner_acts = (*acts, *inner._inner_acts)
+        #: Whether any wrapper changes actions, or looks at them.
+        self._acts = bool(self._inner_acts) or type(self).act is not VectorWrapper.act
         self._recording: StepRecording | None = None
 
     def _set_observation_space(self, single: Space[Any]) -> None:
@@ -99,13 +116,36 @@ class VectorWrapper(AnyVectorWrapper):
 
     # What subclasses override
 
-    def _transform(self, batch: Batch) -> None:
-        """Replaces parts of a batch; the batch of a reset has no rewards and flags."""
+    def act(self, actions: Any, batch: ActionBatch) -> Any:
+        """Returns the actions for the wrapped environment. Override it to change them.
 
-    def _act(self, actions: Any, rows: Any) -> Any:
-        """Returns the actions for the wrapped environment; ``rows`` are ``None`` for all rows."""
-        del rows
+        It is called before a call that steps rows, from the outermost wrapper to the innermost. The
+        call may then be refused: what belongs to a step is kept in :meth:`transform`, with its
+        result.
+
+        Args:
+            actions: One action for each of ``batch.rows``, as the caller or the wrapper outside
+                gave them; they are not written into.
+            batch: The rows that are about to be stepped: ``rows``, and what each is about to do,
+                ``kinds``.
+
+        Returns:
+            As many actions.
+        """
+        del batch
         return actions
+
+    def transform(self, batch: Batch) -> None:
+        """Replaces arrays of the results of a call. Override it to change them.
+
+        It is called with each batch that the caller gets, from the innermost wrapper to the
+        outermost. An array is replaced, never written into: it may belong to others.
+
+        Args:
+            batch: The rows, their kinds, observations, rewards, flags and infos. The batch of a
+                reset has no rewards and flags: they are ``None``. In ``SAME_STEP`` final
+                observations are in :meth:`~cartwheel.wrappers.batch.Batch.finals`.
+        """
 
     def _as_reset(self, batch: Batch) -> Reset:
         """Returns the result of a reset, or of states that were restored."""
@@ -176,9 +216,8 @@ class VectorWrapper(AnyVectorWrapper):
         """
         if self._recording is not None:
             self._recording.check_step(env_index)
-        actions = self._act(actions, env_index)
-        for act in self._inner_acts:
-            actions = act(actions, env_index)
+        if self._acts:
+            actions = self._acted(actions, env_index)
         seen_by = 0
         try:  # as `_called`, without the cost of another call
             batch = self._source.step(actions, env_index)
@@ -189,7 +228,7 @@ class VectorWrapper(AnyVectorWrapper):
                 seen_by += 1
             if batch.late is not None:
                 batch.catch_up(seen_by)
-            self._transform(batch)
+            self.transform(batch)
             self._source.on_its_way = None
         except BaseException as error:
             self._source.lose_batch(error, seen_by)
@@ -305,10 +344,11 @@ class VectorWrapper(AnyVectorWrapper):
             return self._changes_steps
         return inner._changes_rollouts()
 
-    def _acted(self, actions: Any, rows: Any) -> Any:
-        actions = self._act(actions, rows)
+    def _acted(self, actions: Any, env_index: Any) -> Any:
+        batch = self._source.ahead(env_index)
+        actions = self.act(actions, batch)
         for act in self._inner_acts:
-            actions = act(actions, rows)
+            actions = act(actions, batch)
         return actions
 
     def _called(self, call: Callable[..., Batch], *arguments: Any) -> Batch:
@@ -323,7 +363,7 @@ class VectorWrapper(AnyVectorWrapper):
                 seen_by += 1
             if batch.late is not None:
                 batch.catch_up(seen_by)
-            self._transform(batch)
+            self.transform(batch)
             self._source.on_its_way = None
         except BaseException as error:
             self._source.lose_batch(error, seen_by)
@@ -480,7 +520,8 @@ class ObservationWrapper(VectorWrapper):
         """Returns the new observations of a batch; never writes into the old ones."""
         raise NotImplementedError
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Replaces observations, and final observations of ``SAME_STEP``."""
         finals = batch.finals(self._space_before)
         batch.observations = self._observe(batch.observations)
         if finals is not None:

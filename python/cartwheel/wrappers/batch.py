@@ -1,4 +1,4 @@
-"""A batch on its way through wrappers: its final observations, its statistics of episodes."""
+"""Batches on their way through wrappers: kinds of rows, actions, results, final observations."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList
 
 from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_integers, as_rows
 from cartwheel.vector.infos import is_dense
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
+    from cartwheel._cartwheel import RowKinds
+
     Ended = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: The kinds of rows, as :attr:`Batch.kinds` has them.
-#: The environment was stepped.
+# The kinds of rows, in :attr:`Batch.kinds`. The first three are those of :attr:`ActionBatch.kinds`.
+#: The environment was stepped; before a step, it is about to be.
 TRANSITION: Final = 0
 #: The row shows the first observation of an episode: an explicit reset, or the autoreset step of
-#: ``NEXT_STEP``. Reward 0, no flags.
+#: ``NEXT_STEP``. Reward 0, no flags. Before a step: the row will only be reset.
 RESET: Final = 1
 #: The row was left alone and shows its last observation again: a row outside of a ``reset_mask``,
-#: or a finished one (``on_done="freeze"``).
+#: or a finished one (``on_done="freeze"``). Before a step: the row is finished and will rest.
 SHOWN: Final = 2
 #: The environment failed and was replaced; the episode was truncated by that. The observation is
 #: not a new one.
@@ -55,6 +58,55 @@ class Late(NamedTuple):
     seen_by: NDArray[np.intp]
 
 
+class ActionBatch:
+    """The rows that a call is about to step.
+
+    It describes them until the call is made. Rows and kinds are computed when they are first read.
+
+    Attributes:
+        env_index: The row numbers as the caller gave them; ``None`` for all rows.
+    """
+
+    __slots__ = ("_kinds", "_num_envs", "_row_kinds", "_rows", "env_index")
+
+    def __init__(self, row_kinds: RowKinds, num_envs: int, env_index: Any) -> None:
+        """Computes nothing."""
+        self._row_kinds, self._num_envs, self.env_index = row_kinds, num_envs, env_index
+        self._rows: NDArray[np.int64] | None = None
+        self._kinds: NDArray[np.uint8] | None = None
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The environment of each action, ``int64`` ``[K]``.
+
+        Raises:
+            TypeError: The row numbers are not a one-dimensional collection of integers.
+            ValueError: There are none, or one does not exist.
+        """
+        if self._rows is None:
+            num_envs = self._num_envs
+            if self.env_index is None:
+                self._rows = np.arange(num_envs)
+            else:
+                rows = as_integers("env_index", self.env_index)
+                if not len(rows) or rows.min() < 0 or rows.max() >= num_envs:
+                    as_rows(self.env_index, num_envs)  # raises the error that names the row
+                self._rows = rows.astype(np.int64)
+        return self._rows
+
+    @property
+    def kinds(self) -> NDArray[np.uint8]:
+        """What each row is about to do, ``uint8`` ``[K]``.
+
+        :data:`TRANSITION`: a step. :data:`RESET`: only the automatic reset of ``NEXT_STEP``, so the
+        action is ignored. :data:`SHOWN`: nothing, because the row is finished and ``DISABLED``.
+        """
+        if self._kinds is None:
+            rows = None if self.env_index is None else self.rows
+            self._kinds = self._row_kinds.ahead(rows)
+        return self._kinds
+
+
 @dataclasses.dataclass(eq=False, repr=False)
 class Batch:
     """The results of one call, on their way from the environments to the caller.
@@ -63,8 +115,8 @@ class Batch:
     views of rollouts, or belong to others.
 
     Attributes:
-        rows: The environment of each place of the batch, ``int64`` ``[K]``; ``None`` if the batch
-            has all environments in their order.
+        env_index: The environment of each place of the batch, ``int64`` ``[K]``; ``None`` if the
+            batch has all environments in their order. :attr:`rows` is always an array.
         kinds: The kind of each place, ``uint8`` ``[K]``: :data:`TRANSITION`, :data:`RESET`,
             :data:`SHOWN`, :data:`FAILED` or :data:`INCOMPLETE`.
         observations: In the form of the batched observation space, with ``K`` rows.
@@ -87,7 +139,7 @@ class Batch:
             :attr:`Late.skipped`, ``int64`` ``[K]``; ``None`` if it missed none.
     """
 
-    rows: NDArray[np.int64] | None
+    env_index: NDArray[np.int64] | None
     kinds: NDArray[np.uint8]
     observations: Any
     rewards: Any
@@ -103,6 +155,11 @@ class Batch:
     skipped: NDArray[np.int64] | None = dataclasses.field(default=None, init=False)
     _kinds_of_others: NDArray[np.uint8] | None = dataclasses.field(default=None, init=False)
     _finals: Finals | None = dataclasses.field(default=None, init=False)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The environment of each place of the batch, ``int64`` ``[K]``."""
+        return np.arange(len(self.kinds)) if self.env_index is None else self.env_index
 
     def finals(self, space: Space[Any]) -> Finals | None:
         """Takes the final observations of a step in ``SAME_STEP`` out of the infos.

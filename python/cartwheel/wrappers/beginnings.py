@@ -83,14 +83,14 @@ class Beginnings:
     def attach_to(self, batch: Batch) -> None:
         """Adds to a batch the seeds and options of the resets that it shows."""
         if self._seeds is not None:
-            at: Any = slice(None) if batch.rows is None else batch.rows
+            at: Any = slice(None) if batch.env_index is None else batch.env_index
             seeds = self._seeds[at].copy()
             self._seeds[at] = -1
             batch.seeds = seeds if (seeds >= 0).any() else None
             if not (self._seeds >= 0).any():
                 self._seeds = None
         if self._options:
-            numbers = range(self._num_envs) if batch.rows is None else batch.rows.tolist()
+            numbers = range(self._num_envs) if batch.env_index is None else batch.rows.tolist()
             sent = self._options
             batch.options = {row: sent.pop(row) for row in numbers if row in sent} or None
         self._count()

@@ -18,7 +18,7 @@ from cartwheel.wrappers.batch import SHOWN
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
-    from cartwheel.wrappers.batch import Batch
+    from cartwheel.wrappers.batch import ActionBatch, Batch
 
 
 class CachedReset(VectorWrapper):
@@ -99,21 +99,22 @@ class CachedReset(VectorWrapper):
         #: The rows that the caller has not reset yet.
         self._fresh = set(range(self.num_envs))
 
-    def _act(self, actions: Any, rows: Any) -> Any:
+    def act(self, actions: Any, batch: ActionBatch) -> Any:
+        """Refuses steps of rows that the caller has not reset yet."""
         if self._fresh:
             self._inner._pool.check("step", idle=False)
-            stepped = range(self.num_envs) if rows is None else np.ravel(rows).tolist()
-            if fresh := sorted(self._fresh.intersection(stepped)):
+            if fresh := sorted(self._fresh.intersection(batch.rows.tolist())):
                 raise add_note(
                     ResetNeeded("Cannot call env.step() before calling env.reset()"),
                     f"rows {fresh} were never reset",
                 )
         return actions
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Notes which rows the caller has reset."""
         if self._fresh:
             begun = np.flatnonzero(batch.kinds != SHOWN)
-            self._fresh -= set((begun if batch.rows is None else batch.rows[begun]).tolist())
+            self._fresh -= set(batch.rows[begun].tolist())
 
     def _sample(self, seeds: list[int]) -> list[bytes]:
         states: list[bytes] = []

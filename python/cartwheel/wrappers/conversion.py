@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: Methods that a subclass overrides to change more than the kind of arrays.
 _STEPPING = (
-    *("_act", "_transform", "step", "step_async", "step_wait", "send", "recv"),
+    *("act", "transform", "step", "step_async", "step_wait", "send", "recv"),
     *("reset", "reset_async", "reset_wait", "send_reset", "set_state"),
 )
 

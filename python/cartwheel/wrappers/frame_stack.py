@@ -101,7 +101,8 @@ class FrameStack(KeepsState, VectorWrapper):
     def _named_stacks(self) -> list[tuple[str, Any]]:
         return list(nested.named(self._stacks, "observations"))
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Adds each new observation to the stack of its environment."""
         ends, finals = batch.ended(self._space_before, self._source.autoreset_mode)
 
         kinds = batch.kinds
@@ -110,7 +111,7 @@ class FrameStack(KeepsState, VectorWrapper):
 
         def advance(stack: Stack, frames: Any, last: Any) -> _Pair:
             ended = ends and (*ends, frames[:0] if finals is None else last)
-            return _Pair(*stack.advance(batch.rows, kinds, frames, ended))
+            return _Pair(*stack.advance(batch.env_index, kinds, frames, ended))
 
         last = batch.observations if finals is None else finals.observations
         if isinstance(self._stacks, Stack):  # walks of a tree would take as long as the copies

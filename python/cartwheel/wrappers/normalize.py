@@ -127,11 +127,12 @@ class NormalizeObservation(Normalizer):
         mean, var, count, _ = self._normalizer.state()
         return RunningMoments(mean, var, count)
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Counts new observations, and normalizes all."""
         ends, finals = batch.ended(self._space_before, self._source.autoreset_mode)
         last = batch.observations[:0] if finals is None else finals.observations
         batch.observations, last = self._normalizer.normalize(
-            batch.rows, batch.kinds, batch.observations, ends and (*ends, last)
+            batch.env_index, batch.kinds, batch.observations, ends and (*ends, last)
         )
         if finals is not None:
             finals.observations = last
@@ -186,12 +187,13 @@ class NormalizeReward(Normalizer):
         mean, var, count, _ = self._normalizer.state()
         return RunningMoments(np.array(mean), np.array(var), count)
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Counts the returns of transitions, and divides their rewards."""
         if batch.rewards is None:
-            self._normalizer.reset(batch.rows, batch.kinds)
+            self._normalizer.reset(batch.env_index, batch.kinds)
             return
         batch.rewards = self._normalizer.normalize(
-            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
+            (batch.env_index, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
 
 

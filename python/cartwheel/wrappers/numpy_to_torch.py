@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrappers.base import Reset
-    from cartwheel.wrappers.batch import Batch
+    from cartwheel.wrappers.batch import ActionBatch, Batch
 
     #: The result of a step: rewards and flags are tensors.
     Tensors = tuple[Any, Any, Any, Any, dict[str, Any]]
@@ -118,11 +118,13 @@ class NumpyToTorch(ConvertsArrays):
             )
         return super().rollout(num_steps)
 
-    def _act(self, actions: Any, rows: Any) -> Any:
-        del rows
+    def act(self, actions: Any, batch: ActionBatch) -> Any:
+        """Returns actions as arrays."""
+        del batch
         return self._as_arrays(actions)
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Returns results as tensors."""
         batch.put_finals_back()
         batch.observations = self._shown(batch.observations)
         if batch.rewards is not None:

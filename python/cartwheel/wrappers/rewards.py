@@ -75,7 +75,8 @@ class TransformReward(VectorWrapper):
             )
         return result.astype(np.float64, copy=False)
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Applies the function to the rewards of transitions."""
         if batch.rewards is None:
             return
         if not np.count_nonzero(batch.kinds):  # all are transitions
@@ -130,13 +131,14 @@ class ClipReward(TransformReward):
         # Not a method of this wrapper, which would keep itself until a garbage collection.
         super().__init__(env, functools.partial(_clipped, low, high))
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Clips the rewards of transitions."""
         if batch.rewards is None:
             return
         if self._keeps_zero:  # then rows that are not transitions need no mask
             batch.rewards = self.func(batch.rewards)
         else:
-            super()._transform(batch)
+            super().transform(batch)
 
 
 def _clipped(low: Any, high: Any, rewards: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
 from cartwheel.vector.rollout_arrays import RolloutArrays
-from cartwheel.wrappers.batch import RESET, SHOWN, Batch
+from cartwheel.wrappers.batch import RESET, SHOWN, ActionBatch, Batch
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
@@ -100,6 +100,10 @@ class Source:
             self._pool = innermost._pool
             self._read_dropped(ignores=True)
             innermost._sources.add(self)
+
+    def ahead(self, env_index: Any) -> ActionBatch:
+        """Returns the rows that are about to be stepped, for wrappers that change actions."""
+        return ActionBatch(self._kinds, self.envs.num_envs, env_index)
 
     # Each method makes one call.
 
@@ -258,13 +262,13 @@ class Source:
             batch = self.on_its_way
             self.lose(batch, seen_by)
             if not isinstance(error, Exception):  # Ctrl-C, perhaps just after a wrapper had seen it
-                rows = np.arange(self.envs.num_envs) if batch.rows is None else batch.rows
+                rows = batch.rows
                 self._unseen.mark_uncertain(rows)
 
     def lose(self, batch: Batch, seen_by: int) -> None:
         """The caller gets no results of a batch, which so many wrappers have seen."""
         self.on_its_way = None
-        rows = np.arange(len(batch.kinds)) if batch.rows is None else batch.rows
+        rows = batch.rows
         kinds = batch.kinds if batch.late is None else batch.late.kinds
         new = kinds != SHOWN
         begun, over = kinds == RESET, np.zeros(len(rows), np.bool_)
@@ -465,7 +469,7 @@ class Source:
 
     def _attach_beginnings(self, batch: Batch) -> None:
         """Adds seeds and options of resets to a step, of automatic ones too."""
-        rows = np.arange(len(batch.kinds)) if batch.rows is None else batch.rows
+        rows = batch.rows
         if RESTARTED in batch.infos:  # the worker that had received it died
             self._beginnings.forget_next(rows[batch.infos[RESTARTED]].tolist())
         begun = batch.kinds == RESET
@@ -476,7 +480,7 @@ class Source:
 
     def _show_stepped(self, batch: Batch) -> None:
         """Rows of a step, or of a reset, whose last results were lost."""
-        batch.late, begun = self._unseen.step(batch.rows, batch.kinds)
+        batch.late, begun = self._unseen.step(batch.env_index, batch.kinds)
         if batch.seeds is not None:  # of an episode that was not shown from its beginning on
             batch.seeds = np.where(begun, -1, batch.seeds)
 

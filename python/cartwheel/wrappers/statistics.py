@@ -181,14 +181,15 @@ class RecordMetrics(_ReportsEpisodes):
             self._episodes.set_state({**self._episodes.state(), **ended})
             self._reported = reported
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Counts transitions, and adds statistics to the infos."""
         infos = batch.infos
         reports = self._read(batch) if infos else _UNREPORTED
         if batch.rewards is None:
-            self._episodes.begin(batch.rows, batch.kinds, batch.seeds)
+            self._episodes.begin(batch.env_index, batch.kinds, batch.seeds)
             return
         values, mask, finals = self._episodes.step(
-            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations),
+            (batch.env_index, batch.kinds, batch.rewards, batch.terminations, batch.truncations),
             reports,
             batch.seeds,
             self._reported,
@@ -356,14 +357,15 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         lengths: NDArray[np.int64] = self._episodes.running()[1]
         return lengths
 
-    def _transform(self, batch: Batch) -> None:
+    def transform(self, batch: Batch) -> None:
+        """Counts transitions, and adds the statistics of ended episodes to the infos."""
         if batch.infos:
             refuse_taken(batch.infos, self._stats_key, self._mask_key)
         if batch.rewards is None:
-            self._episodes.begin(batch.rows, batch.kinds)
+            self._episodes.begin(batch.env_index, batch.kinds)
             return
         complete, dropped, report = self._episodes.step(
-            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
+            (batch.env_index, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
         if dropped and not self._is_frozen:
             self.failed_count += dropped

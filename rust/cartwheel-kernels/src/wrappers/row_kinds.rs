@@ -70,6 +70,41 @@ impl RowKinds {
         self.change(rows, |notes| notes | RESETTING)
     }
 
+    /// Writes what the next step of each row will do: a transition, only a reset, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// A row does not exist.
+    ///
+    /// # Panics
+    ///
+    /// When `kinds` does not have an entry for each of the rows, of which `None` is all.
+    pub fn ahead(&self, rows: Option<&[i64]>, kinds: &mut [u8]) -> Result<(), NoSuchRow> {
+        let after_an_end = match self.mode {
+            AutoresetMode::NextStep => RESET,
+            AutoresetMode::SameStep => TRANSITION,
+            AutoresetMode::Disabled => SHOWN,
+        };
+        let kind_of = |note: u8| match note {
+            _ if note & RESETTING != 0 => RESET,
+            _ if note & OVER != 0 => after_an_end,
+            _ => TRANSITION,
+        };
+        let Some(rows) = rows else {
+            assert_eq!(kinds.len(), self.notes.len(), "places");
+            for (&note, kind) in self.notes.iter().zip(kinds) {
+                *kind = kind_of(note);
+            }
+            return Ok(());
+        };
+        check_rows(rows, self.notes.len())?;
+        assert_eq!(kinds.len(), rows.len(), "places");
+        for (&row, kind) in rows.iter().zip(kinds) {
+            *kind = kind_of(self.notes[index(row)]);
+        }
+        Ok(())
+    }
+
     /// The results of these rows were lost, because the call raised; `None` for all rows. `is_known`:
     /// [`step`](Self::step) was told which episodes ended; otherwise none may be over.
     ///
@@ -215,6 +250,25 @@ mod tests {
         );
         assert_eq!(kinds(AutoresetMode::SameStep, &end), [TRANSITION; 4]);
         assert_eq!(kinds(AutoresetMode::Disabled, &end), [TRANSITION, TRANSITION, SHOWN, SHOWN]);
+    }
+
+    #[test]
+    fn what_a_step_will_do_is_known_before_it() {
+        let cases = [
+            (AutoresetMode::NextStep, RESET),
+            (AutoresetMode::SameStep, TRANSITION),
+            (AutoresetMode::Disabled, SHOWN),
+        ];
+        for (mode, after_an_end) in cases {
+            let mut rows = RowKinds::new(3, mode);
+            rows.step(None, &[0, 1, 1], &[0; 3], None, &mut [9; 3]).expect("all rows");
+            rows.send_reset(&[2]).expect("exists");
+            let (mut kinds, mut chosen) = ([9; 3], [9; 2]);
+            rows.ahead(None, &mut kinds).expect("all rows");
+            rows.ahead(Some(&[2, 1]), &mut chosen).expect("exist");
+            assert_eq!((kinds, chosen), ([0, after_an_end, RESET], [RESET, after_an_end]));
+            assert!(rows.ahead(Some(&[3]), &mut [9]).is_err());
+        }
     }
 
     #[test]

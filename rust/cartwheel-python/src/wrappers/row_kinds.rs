@@ -63,6 +63,22 @@ impl PyRowKinds {
     }
 
     #[pyo3(signature = (rows, /))]
+    fn ahead<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let rows = rows.map(numbers).transpose()?;
+        let count = rows.as_ref().map_or(self.num_envs, Vec::len);
+        let mut known = Ok(());
+        let kinds = filled(py, DType::U8, Some(count), &[], |kinds| {
+            known = self.state.lock(py).rows.ahead(rows.as_deref(), kinds);
+        })?;
+        known.map_err(no_such_row)?;
+        Ok(kinds)
+    }
+
+    #[pyo3(signature = (rows, /))]
     fn send_reset(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = numbers(rows)?;
         self.state.lock(py).rows.send_reset(&rows).map_err(no_such_row)
