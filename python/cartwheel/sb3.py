@@ -412,27 +412,26 @@ class PythonRows:
     def has(self, name: str, rows: list[int]) -> bool:
         """Whether all of these environments have an attribute."""
         has = operator.methodcaller("has_wrapper_attr", name)
-        return all(self._envs._apply("has_attr", name, rows, has))
+        return all(self._envs._applied("has_attr", name, rows, has))
 
     def get(self, name: str, rows: list[int]) -> list[Any]:
         """Reads an attribute, without calling it."""
-        return self._envs._apply(
-            "get_attr", name, rows, operator.methodcaller("get_wrapper_attr", name)
-        )
+        read = operator.methodcaller("get_wrapper_attr", name)
+        return list(self._envs._applied("get_attr", name, rows, read))
 
     def set(self, name: str, value: Any, rows: list[int]) -> None:
         """Sets an attribute of the outermost wrappers."""
-        self._envs._apply("set_attr", name, rows, setattr, name, value)
+        self._envs._applied("set_attr", name, rows, setattr, name, value)
 
     def call(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], rows: list[int]
     ) -> list[Any]:
         """Calls a method."""
-        return self._envs._apply("env_method", name, rows, called, name, args, kwargs)
+        return list(self._envs._applied("env_method", name, rows, called, name, args, kwargs))
 
     def are_wrapped(self, wrapper: type[Any], rows: list[int]) -> list[bool]:
         """Whether environments have a wrapper of this class."""
-        found = self._envs._apply("env_is_wrapped", "", rows, wrapper_names)
+        found = self._envs._applied("env_is_wrapped", "", rows, wrapper_names)
         return [name_of(wrapper) in names for names in found]
 
 

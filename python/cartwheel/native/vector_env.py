@@ -6,7 +6,7 @@ This file is above 500 lines because it has the documentation of every argument.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import gymnasium as gym
 import numpy as np
@@ -475,6 +475,18 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self._check_call(name, args, kwargs)
         rows = self._named(env_index)
         self._pool.call_async(self._packed(name, rows), rows, "call_async")
+
+    def apply(self, function: Any, *args: Any, env_index: Any = None, **kwargs: Any) -> NoReturn:
+        """Not possible: native environments are not objects of Python.
+
+        Raises:
+            TypeError: Always.
+        """
+        del function, args, env_index, kwargs
+        raise TypeError(
+            f"`apply` calls a function with environments in Python, and those of {self._shown_id} "
+            "are native: use `get_attr` and `set_attr`, whose names are in `parameters`."
+        )
 
     @staticmethod
     def _check_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ from cartwheel._internal.arguments import (
 from cartwheel._internal.literals import OnDone, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.spaces import Batching
-from cartwheel._internal.suggestions import checks_keywords
+from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.vector.base import LAST_GRACE, ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
@@ -420,7 +420,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         """Calls a method of environments, or reads an attribute that is not callable.
 
         Args:
-            name: The method or attribute, which may belong to a wrapper.
+            name: The method or attribute, which may belong to a wrapper. A name with dots, such as
+                ``"sim.forward"``, is one of an attribute.
             *args: Arguments of the method.
             env_index: Row numbers, in any order: only these environments are called. By default all
                 rows. It is not passed on: a parameter of this name, which a method may have itself,
@@ -431,7 +432,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             One result for each of these rows, in this order.
 
         Raises:
-            AttributeError: An environment has no such attribute.
+            AttributeError: An environment has no such attribute. For a name with dots, the error
+                names the part that is missing.
             ValueError: ``name`` is ``reset``, ``step`` or ``close``; or ``env_index`` is empty, or
                 a row does not exist or is named twice.
             TypeError: ``env_index`` is not a one-dimensional collection of integers.
@@ -450,7 +452,53 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         prepared = self._prepared_call(calling, name, env_index, args, kwargs or {})
         return self._pool.call(*prepared, calling, self._callbacks.timeout)
 
-    def _apply(
+    def apply(
+        self, function: Callable[..., Any], *args: Any, env_index: Any = None, **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """Calls a function with each environment, where the environment is.
+
+        The function gets what the row's function in ``env_fns`` returned: the environment with its
+        wrappers. It may read and change everything except the progress of the episode: a step or a
+        reset that it makes is not seen by the vector environment. Of ``"thread"``, several
+        environments may be in the function at the same time.
+
+        Example:
+            >>> import gymnasium as gym, cartwheel
+            >>> envs = cartwheel.VectorEnv([lambda: gym.make("CartPole-v1")] * 3)
+            >>> def heavier(env, factor):
+            ...     env.unwrapped.masspole *= factor
+            ...     return round(env.unwrapped.masspole, 3)
+            >>> envs.apply(heavier, 2, env_index=[2, 0])
+            (0.2, 0.2)
+            >>> envs.close()
+
+        Args:
+            function: Called with the environment, ``args`` and ``kwargs``. For worker processes,
+                function, arguments and results are pickled; lambdas and functions within functions
+                are sent with the variables that they use.
+            *args: Further arguments.
+            env_index: Row numbers, in any order; by default all rows.
+            **kwargs: Keywords of the function.
+
+        Returns:
+            One result for each of these rows, in this order.
+
+        Raises:
+            TypeError: ``function`` is not callable, or it or an argument cannot be pickled for the
+                worker processes; or ``env_index`` is not a one-dimensional collection of integers.
+            ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
+            Exception: The function raised it for the lowest row; a note names the row. The function
+                was called for the other rows, too.
+        """
+        self._pool.check("apply", idle=True)
+        if not callable(function):
+            raise TypeError(
+                "`apply` needs a function that is called with each environment, got "
+                f"{shown(function)}."
+            )
+        return self._applied("apply", "", self._numbers(env_index), function, *args, **kwargs)
+
+    def _applied(
         self,
         calling: str,
         name: str,
@@ -458,23 +506,27 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         function: Callable[..., Any],
         *args: Any,
         **kwargs: Any,
-    ) -> list[Any]:
-        """Applies a function to environments, in their workers.
+    ) -> tuple[Any, ...]:
+        """Calls a function with environments, for the method ``calling``, which errors name.
 
         Args:
-            calling: The method that errors name.
-            name: What the function calls or reads.
+            calling: The method.
+            name: The attribute that the function calls or reads, if it is known.
             rows: Row numbers, in any order.
-            function: Gets the environment, ``args`` and ``kwargs``. It is pickled for a process.
+            function: As for :meth:`apply`.
             *args: Further arguments.
             **kwargs: Keywords.
-
-        Returns:
-            One result for each of these rows, in this order.
         """
         self._pool.check(calling, idle=True)
-        messages = self._packed("apply", name, rows, [(function, args, kwargs)] * len(rows))
-        return list(self._pool.call(messages, rows, calling, self._callbacks.timeout))
+        try:
+            messages = self._packed("apply", name, rows, [(function, args, kwargs)] * len(rows))
+        except Exception as error:
+            called = getattr(function, "__name__", shown(function))
+            raise TypeError(
+                f"the function of `{calling}`, {called}, or one of its arguments cannot be "
+                f"sent to the worker processes: {error}."
+            ) from error
+        return self._pool.call(messages, rows, calling, self._callbacks.timeout)
 
     def call_async(self, name: str, /, *args: Any, env_index: Any = None, **kwargs: Any) -> None:
         """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""
@@ -508,14 +560,14 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         """Reads an attribute of environments; like Gymnasium, calls it if it is callable.
 
         Args:
-            name: The attribute, which may belong to a wrapper.
+            name: The attribute, which may belong to a wrapper; with dots as for :meth:`call`.
             env_index: As for :meth:`call`.
 
         Returns:
             One value for each of these rows, in this order.
 
         Raises:
-            AttributeError: An environment has no such attribute.
+            AttributeError: As for :meth:`call`.
             ValueError: As for :meth:`call`.
             TypeError: As for :meth:`call`.
         """
@@ -525,13 +577,16 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         """Sets an attribute of environments, on the wrapper that has it.
 
         Args:
-            name: The attribute.
+            name: The attribute. A name with dots, such as ``"sim.dt"``, is one that an attribute
+                has already; other names may be new.
             values: A list or tuple with one value for each of the rows; any other value is set on
                 each of these environments.
             env_index: Row numbers, in any order: only these environments change. By default all
                 rows.
 
         Raises:
+            AttributeError: A part of a name with dots does not exist, or the attribute cannot be
+                set.
             ValueError: A list or tuple of the wrong length; or as for :meth:`call`.
             TypeError: As for :meth:`call`.
         """

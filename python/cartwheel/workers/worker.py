@@ -26,6 +26,8 @@ from gymnasium.wrappers import TimeLimit
 from cartwheel._cartwheel import Descriptor, Memory, Shard, serve, watch_parent
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.process import name_this_thread
+from cartwheel.errors import add_note
+from cartwheel.workers import attributes
 from cartwheel.workers.channels import ProcessWorkerChannel, pickled
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.inheritance import change_environment, free_inherited
@@ -41,9 +43,6 @@ if TYPE_CHECKING:
 
     from cartwheel._internal.arguments import EnvFn
     from cartwheel.workers.channels import LocalWorkerChannel, WorkerEnd
-
-#: Methods that ``call`` refuses, as ``AsyncVectorEnv.call`` does.
-_RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")
 
 
 class Worker:
@@ -385,27 +384,23 @@ class Worker:
             return Fault.from_exception(row, error, is_remote=self.is_remote)
 
     def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
+        own = env.env if isinstance(env, CachedEnv) else env
         if task == "set_attr":
             (value,) = part
-            return env.set_wrapper_attr(name, value)
+            return attributes.write(own, name, value)
         if task == "sample":
             return sampled(env, row, part)
         if task == "cache":
-            inner = env.env if isinstance(env, CachedEnv) else env
-            self.envs[row - self.first_row] = CachedEnv(inner, row, *part)
+            self.envs[row - self.first_row] = CachedEnv(own, row, *part)
             return None
         if task == "draws":
             return env.draw
         if task == "apply":
             function, args, kwargs = part
             with self._guard(name):
-                return function(env, *args, **kwargs)
-        if self.reserve and name in _RESERVED:
-            raise ValueError(
-                f"Trying to call function `{name}` with `call`, use `{name}` directly instead."
-            )
+                return function(own, *args, **kwargs)
         args, kwargs = part
-        attribute = env.get_wrapper_attr(name)
+        attribute = attributes.read(own, name, reserve=self.reserve)
         if not callable(attribute):
             return attribute
         with self._guard(name):
@@ -413,7 +408,8 @@ class Worker:
 
     def _guard(self, name: str) -> AbstractContextManager[object]:
         """Returns a context for a call of the method ``name``."""
-        return self._drawing if name == "render" else contextlib.nullcontext()
+        draws = isinstance(name, str) and name.rpartition(".")[2] == "render"
+        return self._drawing if draws else contextlib.nullcontext()
 
     def answer_failed(self, error: BaseException) -> None:
         """Answers the present control call with an error that no environment raised."""
@@ -429,6 +425,8 @@ class Worker:
                 try:
                     self.channel.pack(answer)
                 except Exception as error:  # noqa: PERF203
+                    kind = type(answer).__name__
+                    add_note(error, f"the result, of type {kind}, cannot leave the worker process")
                     answers[at] = Fault.from_exception(
                         self.first_row + at, error, is_remote=self.is_remote
                     )
