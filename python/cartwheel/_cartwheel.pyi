@@ -1272,6 +1272,9 @@ class TimedEpisodes:
 class EpisodeMetrics:
     """Metrics of the running episodes of vector environments, and episodes that have ended."""
 
+    #: Whether episodes that end are kept for :meth:`finished` and :meth:`mean`.
+    updates: bool
+
     def __new__(
         cls, num_envs: int, is_same_step: bool, window: int, max_waiting: int
     ) -> EpisodeMetrics: ...

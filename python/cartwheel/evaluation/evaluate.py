@@ -15,11 +15,11 @@ from cartwheel._internal.policy import actions_and_extras, as_function
 from cartwheel._internal.progress import Progress
 from cartwheel._internal.suggestions import shown
 from cartwheel.evaluation.episode_counter import EpisodeCounter
-from cartwheel.evaluation.frozen import frozen
 from cartwheel.evaluation.stepping import stepping
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.episode_rules import whole_episodes
 from cartwheel.wrappers.conversion import without_conversion
+from cartwheel.wrappers.freezing import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -37,13 +37,16 @@ from cartwheel._internal.literals import RecvOrder, check_choice
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.versions import keep_open
 from cartwheel.errors import add_note
+from cartwheel.vector.idle import nothing_in_flight
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.states import restored, saved
 from cartwheel.vector.stats import Stats
 from cartwheel.workers.inheritance import free_in_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from typing_extensions import Self
 
     from cartwheel._cartwheel import Pool
     from cartwheel._internal.arguments import ResetOptions, Seeds
@@ -606,6 +609,20 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.AlreadyPendingCallError: Another thread is in a call.
         """
         self._pool.stop_recording()
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[Self]:
+        """Keeps statistics of wrappers as they are; a vector environment itself has none.
+
+        See :meth:`cartwheel.wrappers.VectorWrapper.frozen`, so that a loop works with wrappers and
+        without.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight, at the
+                beginning or at the end.
+        """
+        with nothing_in_flight(self, "frozen"):
+            yield self
 
     def stats(self) -> Stats:
         """Returns steps, resets and times of each row and worker, waits and memory, so far.

@@ -5,7 +5,6 @@ This file is above 500 lines because it has every method that wrappers inherit.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -17,10 +16,11 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer, as_rows, names_rows
 from cartwheel._internal.suggestions import shown
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
+from cartwheel.wrappers.freezing import Freezes
 from cartwheel.wrappers.source import Source, StepRecording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from gymnasium.spaces import Space
     from gymnasium.vector import AutoresetMode, VectorEnv
@@ -45,7 +45,7 @@ def rows_of_batch(envs: Any) -> int:
     return int(getattr(envs, "batch_size", envs.num_envs))
 
 
-class VectorWrapper(AnyVectorWrapper):
+class VectorWrapper(Freezes, AnyVectorWrapper):
     """Changes the actions or the results of a vector environment, batch by batch.
 
     A wrapper of your own is a subclass that overrides :meth:`act`, :meth:`transform` or both. Every
@@ -154,11 +154,6 @@ class VectorWrapper(AnyVectorWrapper):
     def _present(self) -> Any:
         """Returns the present observations of all rows."""
         return self._called(self._source.present).observations
-
-    @contextlib.contextmanager
-    def _frozen(self) -> Iterator[None]:
-        """Keeps statistics of the training as they are, while an evaluation plays."""
-        yield
 
     @classmethod
     def _makes_calls(cls) -> bool:

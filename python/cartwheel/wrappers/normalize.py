@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,8 +13,6 @@ from cartwheel._internal.arguments import as_fraction, as_positive
 from cartwheel.wrappers.base import KeepsState, VectorWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
@@ -29,27 +26,19 @@ class Normalizer(KeepsState, VectorWrapper):
     #: The key of the normalizer's values of each environment in the wrapper's state.
     _of_rows: ClassVar[str]
     _updates = True
-    _is_frozen = False
 
     @property
     def update_running_mean(self) -> bool:
-        """Whether batches change the moments; in :func:`~cartwheel.evaluate` they do not."""
+        """Whether batches change the moments; in :meth:`frozen` and ``evaluate`` none does."""
         return self._updates
 
     @update_running_mean.setter
     def update_running_mean(self, setting: bool) -> None:
         self._updates = bool(setting)
-        self._normalizer.updates = self._updates and not self._is_frozen
+        self._set_frozen(is_frozen=self.is_frozen)
 
-    @contextlib.contextmanager
-    def _frozen(self) -> Iterator[None]:
-        before, self._is_frozen = self._is_frozen, True
-        self._normalizer.updates = False
-        try:
-            yield
-        finally:
-            self._is_frozen = before
-            self.update_running_mean = self._updates
+    def _set_frozen(self, *, is_frozen: bool) -> None:
+        self._normalizer.updates = self._updates and not is_frozen
 
     def get_wrapper_state(self) -> dict[str, Any]:
         """The state: ``"mean"``, ``"var"`` and ``"count"``, and ``"update_running_mean"``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
 from collections import deque
@@ -18,15 +17,11 @@ from cartwheel.wrappers.base import KeepsState, VectorWrapper
 from cartwheel.wrappers.batch import check_stats_key, refuse_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
     from cartwheel.wrappers.batch import Batch
 
-#: The entries of the state that concern ended episodes.
-_ENDED = ("window", "finished", "episode_count", "dropped")
 #: The names of the reported values.
 _SUCCESSES = ("success_once", "success_at_end")
 _FAILURES = ("fail_once", "fail_at_end")
@@ -128,7 +123,7 @@ class RecordMetrics(_ReportsEpisodes):
             self.num_envs, self._is_same_step, self._buffer_length, self._MAX_WAITING
         )
         #: Whether success was reported, and failure.
-        self._reported = (False, False)
+        self._reported = self._reported_before = (False, False)
 
     def finished(self) -> dict[str, NDArray[Any]]:
         """The complete episodes that have ended since the last call, in the order of their ends.
@@ -171,15 +166,12 @@ class RecordMetrics(_ReportsEpisodes):
         success, fail = self._reported
         return success if name in _SUCCESSES else fail if name in _FAILURES else True
 
-    @contextlib.contextmanager
-    def _frozen(self) -> Iterator[None]:
-        before, reported = self._episodes.state(), self._reported
-        try:
-            yield
-        finally:
-            ended = {name: before[name] for name in _ENDED}
-            self._episodes.set_state({**self._episodes.state(), **ended})
-            self._reported = reported
+    def _set_frozen(self, *, is_frozen: bool) -> None:
+        self._episodes.updates = not is_frozen
+        if is_frozen:
+            self._reported_before = self._reported
+        else:
+            self._reported = self._reported_before
 
     def transform(self, batch: Batch) -> None:
         """Counts transitions, and adds statistics to the infos."""
@@ -310,7 +302,6 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         )
         self.episode_count = 0
         self.failed_count = 0
-        self._is_frozen = False
 
     @property
     def return_queue(self) -> deque[float]:
@@ -331,19 +322,13 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         # Not in every step: hundreds of episodes may end in one, and most queues are seldom read.
         queues: tuple[deque[Any], ...] = self._queues
         for queue, values in zip(queues, self._episodes.take_recent(), strict=True):
-            if not self._is_frozen:
+            if not self.is_frozen:
                 queue.extend(values)
         return self._queues
 
-    @contextlib.contextmanager
-    def _frozen(self) -> Iterator[None]:
-        self._filled_queues()
-        before, self._is_frozen = self._is_frozen, True
-        try:
-            yield
-        finally:
-            self._filled_queues()  # forgets the episodes of the evaluation
-            self._is_frozen = before
+    def _set_frozen(self, *, is_frozen: bool) -> None:
+        del is_frozen
+        self._filled_queues()  # with the episodes before the context; or forgets those within it
 
     @property
     def episode_returns(self) -> NDArray[np.float64]:
@@ -367,12 +352,12 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         complete, dropped, report = self._episodes.step(
             (batch.env_index, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
-        if dropped and not self._is_frozen:
+        if dropped and not self.is_frozen:
             self.failed_count += dropped
         if report is not None:
             values, mask = report
             batch.infos = {**batch.infos, self._stats_key: values, self._mask_key: mask}
-            if not self._is_frozen:
+            if not self.is_frozen:
                 self.episode_count += complete
 
     def get_wrapper_state(self) -> dict[str, Any]:

@@ -91,6 +91,8 @@ pub struct EpisodeMetrics {
     pub seeds: Vec<i64>,
     /// Episodes that have ended.
     pub archive: Archive,
+    /// Whether episodes that end are added to the archive.
+    pub updates: bool,
 }
 
 impl EpisodeMetrics {
@@ -101,6 +103,7 @@ impl EpisodeMetrics {
             reports: [Reports::new(num_envs), Reports::new(num_envs)],
             seeds: vec![-1; num_envs],
             archive,
+            updates: true,
         }
     }
 
@@ -137,7 +140,8 @@ impl EpisodeMetrics {
         }
         let [success, fail] = &self.reports;
         let flags = [&success.once, &success.at_end, &fail.once, &fail.at_end];
-        for &At { place, row } in &self.running.ended {
+        let added = if self.updates { &self.running.ended[..] } else { &[] };
+        for &At { place, row } in added {
             self.archive.add(Finished {
                 total: self.running.returns()[row],
                 length: self.running.lengths()[row],

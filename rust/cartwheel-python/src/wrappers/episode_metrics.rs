@@ -49,6 +49,16 @@ impl PyEpisodeMetrics {
         Self { num_envs, is_same_step, counted: Locked::new(counted) }
     }
 
+    #[getter]
+    fn updates(&self, py: Python<'_>) -> bool {
+        self.counted.lock(py).metrics.updates
+    }
+
+    #[setter]
+    fn set_updates(&self, py: Python<'_>, updates: bool) {
+        self.counted.lock(py).metrics.updates = updates;
+    }
+
     #[pyo3(signature = (rows, kinds, seeds, /))]
     fn begin(
         &self,
