@@ -460,6 +460,9 @@ class NativeEnvs:
     def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts the details of the next automatic reset of a row, which is not in flight."""
 
+    def next_reset_rows(self) -> list[int]:
+        """Returns the rows whose next automatic reset has details that were not used yet."""
+
     def begun(self) -> list[int]:
         """Returns the rows that were ever reset, in ascending order."""
 
@@ -802,6 +805,9 @@ class Pool:
         The callbacks' ``pack_next_resets`` makes the messages. ``None`` removes kept ones.
         """
 
+    def next_reset_rows(self) -> list[int]:
+        """Returns the rows that get details of their next automatic reset with their next step."""
+
     def send(self, actions: Any, rows: Any = None) -> None:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
@@ -859,6 +865,16 @@ class Pool:
 
     def without_episode(self) -> list[int]:
         """Returns rows that were never reset, or whose last result was lost to an exception."""
+
+    def episodes(self) -> tuple[list[int], list[bool], list[bool]] | None:
+        """Returns steps, ends and lack of each row's episode; ``None`` if they are not counted."""
+
+    def set_episodes(self, elapsed: list[int], ended: list[bool], fresh: list[bool]) -> None:
+        """Continues to count the episodes of :meth:`episodes`.
+
+        Raises:
+            ValueError: Episodes are not counted, or there are more or fewer rows.
+        """
 
     def begin_episodes(self, rows: Any) -> None:
         """Marks rows as reset by :meth:`reset_async`."""
@@ -1213,6 +1229,16 @@ class RowKinds:
 
     def ahead(self, rows: NDArray[np.int64] | None, /) -> NDArray[np.uint8]:
         """Returns what the next step of these rows (``None``: all) will do; changes nothing."""
+
+    def state(self) -> NDArray[np.uint8]:
+        """Returns what is known of each row, for :meth:`set_state`."""
+
+    def set_state(self, state: NDArray[np.uint8], /) -> None:
+        """Continues with a state of as many rows.
+
+        Raises:
+            ValueError: The state has another length, or values that no row has.
+        """
 
     def send_reset(self, rows: ArrayLike, /) -> None:
         """Records that resets of these rows were sent, for :meth:`step`, which receives them."""

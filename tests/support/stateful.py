@@ -6,8 +6,8 @@ from gymnasium.spaces import Box, Dict, Discrete, Text
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 
-class WalkEnv(gym.Env):
-    """A random walk that ends at random; its state can be saved, random numbers included."""
+class PlainWalkEnv(gym.Env):
+    """A random walk that ends at random, without methods that save it."""
 
     action_space = Discrete(3)
     observation_space: gym.Space = Box(-np.inf, np.inf, (2,), np.float64)
@@ -30,6 +30,10 @@ class WalkEnv(gym.Env):
 
     def observe(self):
         return self.walk.copy()
+
+
+class WalkEnv(PlainWalkEnv):
+    """Its state can be saved, random numbers included."""
 
     def get_state(self):
         return self.walk.copy(), self.steps, self.np_random.bit_generator.state

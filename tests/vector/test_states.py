@@ -1,10 +1,12 @@
 """Rows that are restored from saved states go on as the saved rows did, in every executor."""
 
+import threading
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils import EzPickle
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import (
     Autoreset,
@@ -31,6 +33,7 @@ from tests.support.stateful import (
     EndlessWalkEnv,
     NestedWalkEnv,
     OneArgument,
+    PlainWalkEnv,
     TouchyWalkEnv,
     WalkEnv,
     walk,
@@ -214,15 +217,6 @@ def test_all_rows_change_or_none(executor):
         each.close()
 
 
-class WithoutMethods(gym.Wrapper):
-    """Hides the methods of a walk."""
-
-    def get_wrapper_attr(self, name):
-        if name in ("get_state", "set_state"):
-            raise AttributeError(name)
-        return super().get_wrapper_attr(name)
-
-
 class TwoArguments(WalkEnv):
     def set_state(self, qpos, qvel):  # as the environments of `gymnasium.envs.mujoco`
         pass
@@ -233,15 +227,9 @@ class Unpicklable(WalkEnv):
         return (number for number in range(3))
 
 
-class HalfMethods(gym.Env):
-    observation_space, action_space = WalkEnv.observation_space, WalkEnv.action_space
-
+class HalfMethods(PlainWalkEnv):
     def get_state(self):
         return 1
-
-
-def _hidden():
-    return WithoutMethods(WalkEnv())
 
 
 def _wrapped():
@@ -252,7 +240,11 @@ def _wrapped():
 @pytest.mark.parametrize(
     ("env_fn", "error", "words"),
     [
-        (_hidden, ValueError, r"row 1, .*WalkEnv, cannot be saved: .* no method `get_state`. Give"),
+        (
+            PlainWalkEnv,
+            ValueError,
+            r"row 1, .*PlainWalkEnv, .* no method `get_state`. Give",
+        ),
         (HalfMethods, ValueError, r"row 1, .*HalfMethods, .* no method `set_state`. Give it"),
         (
             TwoArguments,
@@ -264,6 +256,7 @@ def _wrapped():
 )
 def test_environments_that_cannot_be_saved_are_named(executor, env_fn, error, words):
     envs = executor([WalkEnv, env_fn, WalkEnv])
+    envs.reset(seed=1)
     states = envs.get_state([0, 2])
     with pytest.raises(error, match=words) as caught:
         envs.get_state()
@@ -274,56 +267,136 @@ def test_environments_that_cannot_be_saved_are_named(executor, env_fn, error, wo
     envs.close()
 
 
-#: Gymnasium's wrappers that resume with other values, and what the error advises.
+#: Gymnasium's wrappers with values of their own.
 STATEFUL = {
-    "FrameStackObservation": (partial(FrameStackObservation, stack_size=2), "wrappers.FrameStack "),
-    "DelayObservation": (partial(DelayObservation, delay=1), "To save it, put a wrapper around it"),
-    "TimeAwareObservation": (TimeAwareObservation, "To save it, put a wrapper around it"),
-    "MaxAndSkipObservation": (partial(MaxAndSkipObservation, skip=2), "put a wrapper around it"),
-    "NormalizeObservation": (NormalizeObservation, "cartwheel.wrappers.NormalizeObservation"),
-    "NormalizeReward": (NormalizeReward, "cartwheel.wrappers.NormalizeReward around the vector"),
-    "RecordEpisodeStatistics": (RecordEpisodeStatistics, "wrappers.RecordEpisodeStatistics"),
-    "StickyAction": (partial(StickyAction, repeat_action_probability=0.5), "`get_state\\(\\)`"),
-    "Autoreset": (Autoreset, "whose `get_state"),
+    "FrameStackObservation": partial(FrameStackObservation, stack_size=2),
+    "DelayObservation": partial(DelayObservation, delay=1),
+    "TimeAwareObservation": TimeAwareObservation,
+    "MaxAndSkipObservation": partial(MaxAndSkipObservation, skip=2),
+    "NormalizeObservation": NormalizeObservation,
+    "NormalizeReward": NormalizeReward,
+    "RecordEpisodeStatistics": RecordEpisodeStatistics,
+    "StickyAction": partial(StickyAction, repeat_action_probability=0.5),
+    "Autoreset": Autoreset,
 }
 
 
 def _stateful(name):
-    return STATEFUL[name][0](TimeLimit(OrderEnforcing(WalkEnv()), 9))
+    return STATEFUL[name](TimeLimit(OrderEnforcing(WalkEnv()), 9))
+
+
+def without_durations(results):
+    for *_, infos in results:
+        infos.get("final_info", {}).get("episode", {}).pop("t", None)
+    return results
 
 
 @pytest.mark.parametrize("executor", [INLINE, PROCESS], ids=str)
 @pytest.mark.parametrize("name", STATEFUL)
-def test_wrappers_of_gymnasium_that_would_resume_with_other_values_are_refused(name, executor):
-    """By their names, in every executor, and nothing changes."""
-    words = rf"row 1, .*WalkEnv, cannot be saved: Gymnasium's wrapper {name} .*{STATEFUL[name][1]}"
-    env_fns = [partial(_stateful, name)] * 2
-    envs, plain = executor(env_fns), executor(env_fns)
-    for each in (envs, plain):
-        each.reset(seed=1)
-    actions = actions_of(20, 2)
-    with pytest.raises(ValueError, match=words):
-        envs.get_state([1])
-    # Infos may have durations.
-    played = [[step[:4] for step in play(each, actions)] for each in (envs, plain)]
-    assert_identical(*played)
-    with pytest.raises(ValueError, match=f"wrapper {name} around it"):
+def test_values_of_wrappers_of_gymnasium_are_saved(name, executor):
+    envs = executor([partial(_stateful, name)] * 2, autoreset_mode=S)
+    envs.reset(seed=1)
+    play(envs, actions_of(5, 2, seed=4))
+    state, actions = envs.state_dict(), actions_of(20, 2)
+    expected = without_durations(play(envs, actions))
+    envs.load_state_dict(state)
+    assert_identical(without_durations(play(envs, actions)), expected)
+    envs.close()
+    fresh = INLINE([partial(_stateful, name)] * 2, autoreset_mode=S)
+    fresh.load_state_dict(state)
+    assert_identical(without_durations(play(fresh, actions)), expected)
+    fresh.close()
+
+
+@pytest.mark.parametrize("name", ["NormalizeObservation", "NormalizeReward"])
+def test_cached_resets_do_not_turn_moments_back(name):
+    envs = INLINE([partial(_stateful, name)] * 2)
+    with pytest.raises(ValueError, match=rf"row 0 .*{name} .*Use cartwheel.wrappers.{name}"):
         CachedReset(envs, 2)
-    for each in (envs, plain):
-        each.close()
+    envs.close()
 
 
-def test_a_state_is_not_restored_into_a_row_with_such_a_wrapper():
+def test_a_state_is_not_restored_into_a_row_with_other_wrappers():
     envs = INLINE([WalkEnv, lambda: RecordEpisodeStatistics(WalkEnv()), WalkEnv])
     envs.reset(seed=1)
     (state,) = envs.get_state([0])
     shown = envs.step(np.zeros(3, int))
-    with pytest.raises(ValueError, match=r"row 1, .* wrapper RecordEpisodeStatistics around it"):
+    with pytest.raises(ValueError, match=r"wrappers \[\], .* of row 1 has .*Statistics"):
         envs.set_state([2, 1], [state, state])
     envs.set_state([0], [state])
     again = envs.step(np.zeros(3, int))
     assert_identical(again[0][0], shown[0][0])
     assert not np.array_equal(again[0][2], shown[0][2]), "row 2 has gone on"
+    envs.close()
+
+
+class HoldsALock(gym.Wrapper):
+    def __init__(self, env):
+        super().__init__(env)
+        self.guard = threading.Lock()
+
+
+@KINDS
+def test_attributes_of_wrappers_that_cannot_be_pickled_are_named(executor):
+    envs = executor([walk, lambda: HoldsALock(walk())])
+    before = envs.state_dict()  # an environment that was never reset has no values
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match=r"row 1, .*: `guard` of the wrapper HoldsALock .* cannot"):
+        envs.state_dict()
+    with pytest.raises(ValueError, match="`guard` of the wrapper HoldsALock"):
+        envs.load_state_dict(before)
+    envs.close()
+
+
+class RefersToItsChain(gym.Wrapper):
+    """Its attributes are members of the chain, and functions."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.inner, self.twice = env.unwrapped, lambda number: 2 * number
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, self.twice(float(self.inner.steps)), *rest
+
+
+@KINDS
+def test_references_within_the_chain_are_restored_as_references(executor):
+    def chain():
+        return RefersToItsChain(walk(PlainWalkEnv))
+
+    envs = executor([chain] * 2, autoreset_mode=S, states="pickle")
+    envs.reset(seed=1)
+    play(envs, actions_of(4, 2, seed=4))
+    state, actions = envs.state_dict(), actions_of(20, 2)
+    expected = play(envs, actions)
+    envs.close()
+    fresh = INLINE([chain] * 2, autoreset_mode=S, states="pickle")
+    fresh.load_state_dict(state)
+    assert fresh.envs[0].inner is fresh.envs[0].unwrapped
+    assert_identical(play(fresh, actions), expected)
+    fresh.close()
+
+
+class Rebuilt(PlainWalkEnv, EzPickle):
+    def __init__(self):
+        EzPickle.__init__(self)
+        PlainWalkEnv.__init__(self)
+
+
+class Reduced(PlainWalkEnv):
+    def __reduce__(self):
+        return type(self), ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [(Rebuilt, "EzPickle"), (Reduced, "`__reduce__` of its own")]
+)
+def test_environments_whose_pickle_leaves_parts_out_are_refused(kind, words):
+    envs = INLINE([partial(walk, kind)], states="pickle")
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match=f"row 0, .*{kind.__name__}, cannot be saved .*{words}"):
+        envs.state_dict()
     envs.close()
 
 

@@ -18,6 +18,13 @@ from cartwheel.envpool.players import Players, without_step
 from cartwheel.envpool.registry import info_dtypes
 from cartwheel.envpool.spec import EnvSpec
 from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.vector.state_dict import (
+    check_array,
+    check_header,
+    check_keys,
+    check_list,
+    new_state,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -362,6 +369,74 @@ class EnvPool:
             observations = without_step(observations)
         rewards = np.zeros(self.num_envs, np.float32)
         return self._formed(Batch(observations, rewards, flags[0], flags[1], infos))
+
+    # States
+
+    def state_dict(self) -> dict[str, Any]:
+        """Saves the pool, as :meth:`cartwheel.VectorEnv.state_dict` does.
+
+        Raises:
+            ValueError: An environment cannot be saved.
+            gymnasium.error.AlreadyPendingCallError: Results are outstanding.
+        """
+        elapsed, ended, fresh = self._episodes()
+        episodes = {
+            "elapsed": np.array(elapsed, np.int32),
+            "ended": np.array(ended, np.bool_),
+            "fresh": np.array(fresh, np.bool_),
+        }
+        players = None if self._players is None else self._players.present()
+        return new_state(
+            "envpool",
+            episodes=episodes,
+            seeds=list(self._seeds),
+            players=players,
+            envs=self._envs.state_dict(),
+        )
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any:
+        """Continues from a state of :meth:`state_dict`, as in :meth:`cartwheel.VectorEnv`.
+
+        Returns:
+            What the environments last showed, with a row for each environment or present player.
+
+        Raises:
+            TypeError: ``state`` is not a dictionary.
+            ValueError: It is of another version or of another pool. Nothing has changed.
+            gymnasium.error.AlreadyPendingCallError: Results are outstanding.
+        """
+        check_header(state, "envpool", ("episodes", "seeds", "players", "envs"))
+        episodes, num_envs = state["episodes"], self.num_envs
+        check_keys("state['episodes']", episodes, ("elapsed", "ended", "fresh"))
+        for name, dtype in (("elapsed", np.int32), ("ended", np.bool_), ("fresh", np.bool_)):
+            check_array(f"state['episodes'][{name!r}]", episodes[name], (num_envs,), dtype)
+        seeds: list[int | None] = state["seeds"]
+        check_list("state['seeds']", seeds, num_envs)
+        if not all(isinstance(seed, int | None) for seed in seeds):
+            raise ValueError(f"`state['seeds']` must be integers or None, got {seeds}")
+        if self._players is not None:
+            shape = num_envs, self._players.places
+            check_array("state['players']", state["players"], shape, np.bool_)
+        before = self._episodes()
+        try:
+            observations: Any = self._envs.load_state_dict(state["envs"])
+        except BaseException:
+            with contextlib.suppress(Exception):  # closed or broken
+                self._pool.set_episodes(*before)
+            raise
+        columns = (episodes[name].tolist() for name in ("elapsed", "ended", "fresh"))
+        self._pool.set_episodes(*columns)
+        self._seeds = list(seeds)
+        if self._players is not None:
+            flags = np.zeros(num_envs, np.bool_)
+            observations, _, _ = self._players.rows(self._rows, observations, flags)
+            self._players.set_present(state["players"])
+        return observations if self._convert is None else self._convert(observations)
+
+    def _episodes(self) -> tuple[list[int], list[bool], list[bool]]:
+        episodes = self._pool.episodes()
+        assert episodes is not None, "counted from the beginning"
+        return episodes
 
     # Other methods
 

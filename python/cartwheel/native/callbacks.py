@@ -154,6 +154,10 @@ class NativeCallbacks:
         """Raises unless this is the state of a row of such an environment."""
         self.envs.check_state(state)
 
+    def next_reset_rows(self, _: Pool, __: str) -> list[int]:
+        """Returns the rows whose next automatic reset has details that were not used yet."""
+        return self.envs.next_reset_rows()
+
     def pack_sample(self, seeds: list[int | None]) -> list[Any]:
         """Makes the messages that reset rows for states to cache; ``None`` for other rows."""
         rows = [

@@ -48,6 +48,7 @@ from cartwheel.native.spaces import as_space, vector_spec
 from cartwheel.vector.base import ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.memory_plan import plan_memory, require_native_rows, spins
+from cartwheel.vector.state_dict import check_list
 from cartwheel.workers.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
@@ -517,6 +518,24 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         mujoco = self._mujoco
         if mujoco is not None and mujoco.simulation.rows.model_per_row:
             mujoco.check_states(rows, self._ask(calling, "simulation", rows))
+
+    def _models(self) -> list[dict[str, Any]]:
+        mujoco = self._mujoco
+        if mujoco is None or not mujoco.simulation.rows.model_per_row:
+            return []
+        return mujoco.model_changes(self._ask("state_dict", "simulation", None))
+
+    def _set_models(self, models: Any) -> None:
+        mujoco = self._mujoco
+        if mujoco is None or not mujoco.simulation.rows.model_per_row:
+            if models:
+                raise ValueError(
+                    "the state is of rows with models of their own: make the vector environment "
+                    "with `model_per_row=True`."
+                )
+            return
+        check_list("state['envs']['models']", models, self.num_envs)
+        mujoco.set_model_changes(self._ask("load_state_dict", "simulation", None), models)
 
     def _streams(self, calling: str) -> tuple[Stream, ...]:
         """Returns every row's random number stream: seed, and ``state`` of its ``PCG64``."""

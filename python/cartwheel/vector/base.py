@@ -27,8 +27,10 @@ from cartwheel._internal.arguments import (
     as_rows,
     as_seeds,
     as_timeout,
+    by_row,
     check_options,
     check_row_options,
+    copied,
     names_rows,
     row_options_in,
     without_rows,
@@ -39,8 +41,18 @@ from cartwheel._internal.versions import keep_open
 from cartwheel.errors import add_note
 from cartwheel.vector.idle import nothing_in_flight
 from cartwheel.vector.rollout_arrays import RolloutArrays
-from cartwheel.vector.states import restored, saved
+from cartwheel.vector.state_dict import (
+    as_entries,
+    check_equal,
+    check_header,
+    check_keys,
+    check_list,
+    from_entries,
+    new_state,
+)
+from cartwheel.vector.states import loaded, restored, saved
 from cartwheel.vector.stats import Stats
+from cartwheel.workers.channels import pickled
 from cartwheel.workers.inheritance import free_in_workers
 
 if TYPE_CHECKING:
@@ -51,6 +63,7 @@ if TYPE_CHECKING:
     from cartwheel._cartwheel import Pool
     from cartwheel._internal.arguments import ResetOptions, Seeds
     from cartwheel._internal.literals import Executor, FinalObs
+    from cartwheel.vector.state_dict import NextReset
 
 #: Observations: an array, unless the space is nested: ``VectorEnv[dict[str, NDArray[Any]]]``.
 ObsType = TypeVar("ObsType", default=NDArray[Any])
@@ -94,6 +107,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     _caches_resets = False
     #: The sources of wrappers, which get the arguments of :meth:`next_reset`.
     _sources: weakref.WeakSet[Any]
+    #: What :meth:`next_reset` gave rows last; the workers know for which of them it is pending.
+    _next_resets: dict[int, NextReset]
     _pool: Pool
     _finalizer: Finalizer
     __del__ = keep_open
@@ -110,6 +125,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """
         free_in_workers(self._pool)
         self._sources = weakref.WeakSet()
+        self._next_resets = {}
         self._finalizer = Finalizer(self, _end, shut_down, self._pool, args)
 
     def __repr__(self) -> str:
@@ -293,9 +309,32 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         seeds = as_seeds(seed, rows, self.num_envs)
         how = "pass row numbers as `env_index` of `next_reset`"
         check_row_options(options, len(rows), self.num_envs, how)
-        self._callbacks.keep_next_resets(self._pool, rows, seeds, options)
+        self._keep_next_resets(
+            dict(zip(rows, zip(seeds, by_row(options, len(rows)), strict=True), strict=True))
+        )
         for source in self._sources:
             source.keep_next_resets(rows, seeds, options)
+
+    def _keep_next_resets(self, given: dict[int, NextReset]) -> None:
+        """Gives seeds and options to the next automatic resets of rows."""
+        if given:
+            seeds = [seed for seed, _ in given.values()]
+            options = [own for _, own in given.values()]
+            self._callbacks.keep_next_resets(self._pool, list(given), seeds, options)
+            self._next_resets.update(
+                {row: (seed, copied(own)) for row, (seed, own) in given.items()}
+            )
+
+    def _pending_next_resets(self, calling: str) -> dict[int, NextReset]:
+        """Returns seeds and options that :meth:`next_reset` gave rows and that were not used."""
+        if not self._next_resets:
+            return {}
+        pending = set(self._callbacks.next_reset_rows(self._pool, calling))
+        known = self._next_resets
+        self._next_resets = {
+            row: known[row] for row in pending.intersection(known) if known[row] != (None, None)
+        }
+        return dict(self._next_resets)
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
         """Waits for a reset.
@@ -642,14 +681,13 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Saves rows: environments, progress of their episodes, and the observations of the rows.
 
         A native environment's state includes its random numbers, and is valid for the environment's
-        id and keywords. A Python environment can be saved if it, or a wrapper around it, has
-        methods ``get_state()``, which returns anything that can be pickled, and
-        ``set_state(state)``, which restores everything that later steps depend on, including random
-        numbers. The steps that Gymnasium's ``TimeLimit`` has counted are saved, and whether
-        ``OrderEnforcing`` has seen a reset. Gymnasium's other stateful wrappers, such as
-        ``FrameStackObservation``, are refused, unless a wrapper around them has the two methods;
-        other wrappers must save their state in their own methods. Rows of MuJoCo whose own model
-        was changed by ``set_attr`` are refused, too.
+        id and keywords. A Python environment can be saved if it has methods ``get_state()``, which
+        returns anything that can be pickled, and ``set_state(state)``, which restores everything
+        that later steps depend on, including random numbers; or if the vector environment was made
+        with ``states="pickle"``. Wrappers around it, Gymnasium's and others, are saved by their
+        attributes, except spaces and functions. A wrapper with the two methods saves itself and
+        everything inside it. Rows of MuJoCo whose own model was changed by ``set_attr`` are
+        refused here; :meth:`state_dict` saves them.
 
         A state outlives the process. The autoreset mode, the step limit and the number of
         environments may differ where it is restored. States of Python environments are pickles: do
@@ -708,6 +746,115 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._check_states("set_state", numbers)
         space = self.single_observation_space
         return restored(self._pool, self._callbacks, numbers, list(states), space)
+
+    def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
+        """Saves the vector environment, to continue it here or in another process.
+
+        The state has all that the next steps depend on: the rows (see :meth:`get_state`), where
+        they are in their episodes, whether their reset is pending, and what :meth:`next_reset` gave
+        them. Rows that were never reset are saved as such. The docs have a page about it,
+        "Checkpoints and resuming".
+
+        Args:
+            envs: Whether to save the environments, too. If not, the state has the wrappers around
+                them alone, and of these the numbers that are about all rows, such as moments.
+
+        Returns:
+            Dictionaries with text as keys, lists, arrays, numbers, text and bytes, for ``pickle``
+            or ``torch.save``.
+
+        Raises:
+            ValueError: An environment cannot be saved; the error names the row, the reason and the
+                remedy.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it.
+        """
+        self._pool.check("state_dict", idle=True)
+        return new_state(
+            "vector_env", **self._description(), wrappers=[], envs=self._rows(envs=envs)
+        )
+
+    def load_state_dict(self, state: dict[str, Any]) -> ObsType | None:
+        """Continues from a state of :meth:`state_dict`.
+
+        The next calls return what they would have returned there, bit for bit. The executor, the
+        number of workers and the sizes of queues may differ; the number of environments, the
+        environments and the autoreset mode may not. If any part of the state is refused, nothing
+        changes. A :meth:`rollout` ends.
+
+        Args:
+            state: The state. It has pickles: do not load states that you do not trust.
+
+        Returns:
+            What the rows last showed, all of them in their order; zeros for rows that were never
+            reset. ``None`` for a state without environments.
+
+        Raises:
+            TypeError: ``state`` is not a dictionary.
+            ValueError: It is of another version or of another vector environment.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it.
+        """
+        self._pool.check("load_state_dict", idle=True)
+        check_header(state, "vector_env", (*self._description(), "wrappers", "envs"))
+        check_list("state['wrappers']", state["wrappers"], 0)
+        return self._load_rows(state)
+
+    def _description(self) -> dict[str, Any]:
+        """Returns what must be equal where a state is loaded."""
+        return {"num_envs": self.num_envs, "autoreset_mode": self.autoreset_mode.name.lower()}
+
+    def _rows(self, *, envs: bool) -> dict[str, Any] | None:
+        """Returns the part of a state that has the rows."""
+        if not envs:
+            return None
+        next_resets = self._pending_next_resets("state_dict")
+        return {
+            "states": saved(self._pool, self._callbacks, list(range(self.num_envs)), "state_dict"),
+            "next_resets": as_entries(next_resets, pickled),
+            "models": self._models(),
+        }
+
+    def _load_rows(self, state: dict[str, Any]) -> ObsType | None:
+        """Checks and loads the rows of a state, all of them or none; returns what they show."""
+        rows = state["envs"]
+        if rows is None:
+            return None
+        for name, present in self._description().items():
+            check_equal(name, state[name], present)
+        check_keys("state['envs']", rows, {"states", "next_resets", "models"})
+        check_list("state['envs']['states']", rows["states"], self.num_envs)
+        for row_state in rows["states"]:
+            self._callbacks.check_state(row_state)
+        coming = from_entries(rows["next_resets"], self.num_envs)
+        before, models = self._pending_next_resets("load_state_dict"), self._models()
+        self._keep_next_resets(coming)  # refuses them before anything changes
+        try:
+            self._set_models(rows["models"])
+            self._pool.stop_recording()
+            space = self.single_observation_space
+            observations: ObsType = loaded(
+                self._pool, self._callbacks, rows["states"], space, "load_state_dict"
+            )
+        except BaseException:
+            with contextlib.suppress(Exception):  # closed, or broken
+                self._set_models(models)
+                self._keep_next_resets({**dict.fromkeys(coming, (None, None)), **before})
+            raise
+        self._keep_next_resets(coming)  # loading discards them
+        return observations
+
+    def _models(self) -> list[dict[str, Any]]:
+        """Returns what was set in the model of each row, if rows have models of their own."""
+        return []
+
+    def _set_models(self, models: Any) -> None:
+        """Sets all of that, and sets back what was set otherwise.
+
+        Raises:
+            ValueError: Rows have no models of their own, or a value does not fit.
+        """
+        check_list("state['envs']['models']", models, 0)
 
     def _check_states(self, calling: str, rows: list[int]) -> None:
         """Raises ``ValueError`` if states of a row would be incomplete."""

@@ -11,8 +11,12 @@ from cartwheel.errors import add_note, is_raised_by_env
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
+    from numpy.typing import NDArray
 
     from cartwheel._cartwheel import Pool
+
+    #: Observations and infos of some rows.
+    Received = tuple[Any, dict[str, Any]]
 
 
 def saved(pool: Pool, callbacks: Any, rows: list[int], calling: str = "get_state") -> list[bytes]:
@@ -39,6 +43,29 @@ def restored(
         Exception: The error of a row whose state was refused; no row has changed then.
     """
     before = saved(pool, callbacks, rows, "set_state")
+    return _joined(rows, _restored(pool, callbacks, rows, states, before), space)
+
+
+def loaded(pool: Pool, callbacks: Any, states: list[bytes], space: Space[Any], calling: str) -> Any:
+    """Restores all rows from checked states for the method ``calling``; returns what they show.
+
+    Raises:
+        Exception: As for :func:`restored`; no row has changed then.
+    """
+    rows = list(range(len(states)))
+    before = saved(pool, callbacks, rows, calling)
+    batches = _restored(pool, callbacks, rows, states, before)
+    return _in_order(rows, batches, space)[0]
+
+
+def _restored(
+    pool: Pool, callbacks: Any, rows: list[int], states: list[bytes], before: list[bytes]
+) -> list[Received]:
+    """Restores rows; if one is refused, all of them go back to the states ``before``.
+
+    Raises:
+        Exception: The error of a row whose state was refused.
+    """
     batches, refused = _received(pool, callbacks, rows, states)
     if refused:
         # Frames of the tracebacks refer to both lists, so each exception would refer to itself.
@@ -50,14 +77,15 @@ def restored(
             raise refused[0]
         finally:
             refused.clear()
-    return _joined(rows, batches, space)
+    return batches
 
 
 def _received(
     pool: Pool, callbacks: Any, rows: list[int], states: list[bytes]
-) -> tuple[list[tuple[Any, dict[str, Any]]], list[Exception]]:
+) -> tuple[list[Received], list[Exception]]:
     """Restores rows; returns batches of all of them, and the errors of states that were refused."""
-    batches, refused = [], []
+    batches: list[Received] = []
+    refused: list[Exception] = []
     messages = callbacks.pack_row_states(rows, states)
     try:
         pool.send_reset(rows, messages, False, "set_state")
@@ -76,23 +104,39 @@ def _received(
 
 
 def _joined(
-    rows: list[int], batches: list[tuple[Any, dict[str, Any]]], space: Space[Any]
+    rows: list[int], batches: list[Received], space: Space[Any]
 ) -> tuple[Any, dict[str, Any]]:
     """Joins batches of some rows, in any order, to one in the order of ``rows``."""
-    if len(batches) == 1 and batches[0][1]["env_index"].tolist() == rows:
+    observations, order = _in_order(rows, batches, space)
+    if order is None:
         return batches[0]
-    arrived = np.concatenate([infos["env_index"] for _, infos in batches])
-    place = {int(row): at for at, row in enumerate(arrived)}
-    order = np.array([place[row] for row in rows], np.intp)
-    observations = nested.join(space, [observations for observations, _ in batches])
     joined = {}
     for key in dict.fromkeys(key for _, infos in batches for key in infos):
         values = next(infos[key] for _, infos in batches if key in infos)
         parts = [
-            infos.get(key, np.zeros(len(infos["env_index"]), values.dtype)) for _, infos in batches
+            infos.get(key, np.zeros(len(_rows_of(infos)), values.dtype)) for _, infos in batches
         ]
         joined[key] = np.concatenate(parts)[order]
-    return nested.take(space, observations, order), joined
+    return observations, joined
+
+
+def _in_order(
+    rows: list[int], batches: list[Received], space: Space[Any]
+) -> tuple[Any, NDArray[np.intp] | None]:
+    """Returns observations in the order of ``rows``, and their places; ``None`` in this order."""
+    arrived = np.concatenate([_rows_of(infos) for _, infos in batches])
+    if len(batches) == 1 and arrived.tolist() == rows:
+        return batches[0][0], None
+    place = {int(row): at for at, row in enumerate(arrived)}
+    order = np.array([place[row] for row in rows], np.intp)
+    observations = nested.join(space, [observations for observations, _ in batches])
+    return nested.take(space, observations, order), order
+
+
+def _rows_of(infos: dict[str, Any]) -> NDArray[Any]:
+    """Returns the rows of a batch, which the infos of EnvPool have under another name."""
+    rows: NDArray[Any] = infos["env_index" if "env_index" in infos else "env_id"]
+    return rows
 
 
 def sample_states(pool: Pool, callbacks: Any, seeds: list[int | None]) -> list[bytes]:

@@ -28,7 +28,7 @@ from cartwheel._internal.arguments import (
     check_finals,
     check_max_batches,
 )
-from cartwheel._internal.literals import OnDone, check_choice
+from cartwheel._internal.literals import OnDone, States, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.spaces import Batching
 from cartwheel._internal.suggestions import checks_keywords, shown
@@ -203,6 +203,10 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         full_batch: Whether a reset with row numbers (``options={"env_index": rows}`` or
             ``"env_idx"``) returns the full batch of all rows, as in ManiSkill. Other rows
             repeat their last observation, as with a ``"reset_mask"``.
+        states: How :meth:`state_dict` and :meth:`get_state` save environments. ``"methods"``: by
+            their ``get_state()`` and ``set_state(state)``; others are refused. ``"pickle"``: those
+            without these methods by their attributes, as ``pickle`` saves an object. That is right
+            if everything that later steps depend on is in the attributes and can be pickled.
 
     Raises:
         IndexError: ``env_fns`` is empty.
@@ -255,6 +259,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         final_obs: FinalObs = "object",
         final_names: FinalNames = "gymnasium",
         full_batch: bool = False,
+        states: States = "methods",
     ) -> None:
         """Starts the workers and makes the environments."""
         timeout = as_timeout(timeout)
@@ -287,6 +292,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         Batching.check_mode(observation_mode)
         as_context(context)
         check_max_batches(max_batches)
+        check_choice("states", states, States)
+        self.states: States = states
         self.shared_memory = shared_memory
         self.copy = copy
         self.context = context
@@ -384,7 +391,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         }
         memory, own_shard = launch.set_up(self._group, plan, shard)
         callbacks: _WorkerCallbacks = WorkerCallbacks(
-            self, self._group, self.action_space, self.restart_policy.call_timeout
+            self, self._group, self.action_space, self.restart_policy.call_timeout, self.states
         )
         self._callbacks = callbacks
         self._pool = Pool(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import Pool, RolloutSlab
     from cartwheel._internal.arguments import ResetOptions
+    from cartwheel._internal.literals import States
     from cartwheel.workers.channels import CallerEnd
     from cartwheel.workers.group import WorkerGroup
 
@@ -48,12 +49,14 @@ class WorkerCallbacks:
         group: WorkerGroup,
         action_space: Space[Any],
         timeout: float | None,
+        states: States,
     ) -> None:
         """Keeps a weak reference to ``owner``."""
         self._owner = weakref.ref(owner)
         self._num_envs = owner.num_envs
         self._group = group
         self._action_space = action_space
+        self._states = states
         #: The phase in which each worker process died, by worker and process id.
         self._phases: dict[tuple[int, int], str] = {}
         self.row_resets: dict[int, Any] = {}
@@ -108,6 +111,14 @@ class WorkerCallbacks:
         ]
         pool.keep_next_resets(rows, packed, "next_reset")
 
+    def next_reset_rows(self, pool: Pool, calling: str) -> list[int]:
+        """Returns the rows whose next automatic reset has details that were not used yet."""
+        asked = self.pack(
+            [("has_next_reset", "", own) for own in self.split([()] * self._num_envs)]
+        )
+        held = pool.call(asked, None, calling, self.timeout)
+        return sorted({*pool.next_reset_rows(), *(row for row, has in enumerate(held) if has)})
+
     def pack_next_resets(self, rows: list[int], packed: list[Any]) -> list[RowMessage]:
         """Makes the messages that go with a step of these rows; ``None`` where nothing was kept."""
         return self._pack_rows("next", rows, packed)
@@ -121,7 +132,7 @@ class WorkerCallbacks:
         """Makes the messages that ask for the states of rows."""
         asked = set(rows)
         parts = self.split([row in asked for row in range(self._num_envs)])
-        return self.pack([("save", "", part) for part in parts])
+        return self.pack([("save", self._states, part) for part in parts])
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[RowMessage]:
         """Makes the messages for rows that continue from states."""
@@ -129,7 +140,7 @@ class WorkerCallbacks:
 
     def pack_sample(self, seeds: list[int | None]) -> list[Any]:
         """Makes the messages that reset rows for states to cache; ``None`` for other rows."""
-        return self.pack([("sample", "", part) for part in self.split(seeds)])
+        return self.pack([("sample", self._states, part) for part in self.split(seeds)])
 
     def sampled(self, answers: tuple[Any, ...]) -> list[bytes]:
         """Returns the states from the answers, in the order of the rows."""

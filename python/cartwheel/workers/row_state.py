@@ -15,49 +15,21 @@ import dataclasses
 import hashlib
 import pickle
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 from gymnasium.utils import seeding
-from gymnasium.wrappers import (
-    AtariPreprocessing,
-    Autoreset,
-    DelayObservation,
-    FrameStackObservation,
-    MaxAndSkipObservation,
-    NormalizeObservation,
-    NormalizeReward,
-    OrderEnforcing,
-    RecordEpisodeStatistics,
-    StickyAction,
-    TimeAwareObservation,
-    TimeLimit,
-)
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
 from cartwheel._cartwheel import cache_draws, draw_cached
-from cartwheel._internal.arguments import mismatched_signature
 from cartwheel.workers.channels import pickled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from cartwheel.workers.env_chain import Chain
 
 _MAGIC = b"cartwpy\n"
 _VERSION = 1
 _HEAD = struct.Struct("<8sI16s")
-#: Gymnasium's wrappers with state, and the names of the vector wrappers of cartwheel that replace
-#: them.
-_STATEFUL: dict[type, str | None] = {
-    AtariPreprocessing: "AtariPreprocessing",
-    Autoreset: None,
-    DelayObservation: None,
-    FrameStackObservation: "FrameStack",
-    MaxAndSkipObservation: None,
-    NormalizeObservation: "NormalizeObservation",
-    NormalizeReward: "NormalizeReward",
-    RecordEpisodeStatistics: "RecordEpisodeStatistics",
-    StickyAction: None,
-    TimeAwareObservation: None,
-}
+#: Gymnasium's wrappers with values of many episodes.
+_TURNED_BACK = (NormalizeObservation, NormalizeReward, RecordEpisodeStatistics)
 
 
 def check_state(state: Any) -> None:
@@ -85,6 +57,7 @@ def saved(
     shown: list[Any],
     *,
     lost: bool = False,
+    pickles: bool = False,
     info: dict[str, Any] | None = None,
 ) -> bytes:
     """Saves an environment.
@@ -95,27 +68,36 @@ def saved(
         place: Its place in the episode, from the engine.
         shown: The observation that the row shows; empty if it was never reset.
         info: The info of the reset, for a state to cache.
+        pickles: Whether an environment without methods is pickled.
         lost: Whether the row lost its environment and has not been stepped or reset since then.
 
     Raises:
         ValueError: The environment is lost, or has no methods to save and to restore it.
-        Exception: Its ``get_state`` raised it, or its state cannot be pickled.
+        Exception: Its ``get_state`` raised it, or what that returned cannot be pickled.
     """
     if lost:
         raise ValueError(
             f"row {row} cannot be saved: it lost its environment when its worker was restarted. "
             "Step or reset it first."
         )
-    get_state, _ = _methods(env, row)
-    body = {
-        "kind": _kind(env),
+    chain = Chain(env)
+    saves = None if pickles and not chain.has_methods() else chain.methods(row)[0]
+    body: dict[str, Any] = {
+        "kind": chain.kind,
         "place": place,
         "shown": shown,
         "info": info,
-        "env": get_state(),
-        "elapsed": [limit._elapsed_steps for limit in _wrappers(env, TimeLimit)],
-        "begun": [order._has_reset for order in _wrappers(env, OrderEnforcing)],
+        "wrappers": chain.names,
+        "attributes": None,
+        "env": None,
+        "pickle": None,
     }
+    if shown:  # an environment that was never reset has no state yet
+        body["attributes"] = chain.attributes(row)
+        if saves is None:
+            body["pickle"] = chain.pickle_core(row)
+        else:
+            body["env"] = saves()
     packed = pickled(body)
     return _HEAD.pack(_MAGIC, _VERSION, _digest(packed)) + packed
 
@@ -131,92 +113,40 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
         Exception: The environment's ``set_state`` raised it, or the state cannot be unpickled.
     """
     body: dict[str, Any] = pickle.loads(memoryview(state)[_HEAD.size :])
-    if body["kind"] != (own := _kind(env)):
-        raise ValueError(f"the state is of {body['kind']}, not of {own}")
-    limits, orders = list(_wrappers(env, TimeLimit)), list(_wrappers(env, OrderEnforcing))
-    for name, own_wrappers in (("elapsed", limits), ("begun", orders)):
-        if len(body[name]) != len(own_wrappers):
-            wrapper = "TimeLimit" if name == "elapsed" else "OrderEnforcing"
-            raise ValueError(
-                f"the state is of an environment with {len(body[name])} wrappers {wrapper}, the "
-                f"environment of row {row} has {len(own_wrappers)}"
-            )
-    _, set_state = _methods(env, row)
-    set_state(body["env"])
-    for limit, elapsed in zip(limits, body["elapsed"], strict=True):
-        limit._elapsed_steps = elapsed
-    for order, begun in zip(orders, body["begun"], strict=True):
-        order._has_reset = begun
+    chain = Chain(env)
+    if body["kind"] != chain.kind:
+        raise ValueError(f"the state is of {body['kind']}, not of {chain.kind}")
+    if body["wrappers"] != chain.names:
+        raise ValueError(
+            f"the state is of an environment with the wrappers {body['wrappers']}, the environment "
+            f"of row {row} has {chain.names}"
+        )
+    if body["attributes"] is None:
+        chain.forget_reset()
+        return body
+    attributes = chain.read_attributes(body["attributes"])
+    if body["pickle"] is None:
+        chain.methods(row)[1](body["env"])
+    else:
+        chain.read_core(body["pickle"])()
+    chain.set_attributes(attributes)
     return body
 
 
-def _methods(env: Any, row: int) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
-    """Returns ``get_state`` and ``set_state`` of an environment or of one of its wrappers.
+def _check_cached(env: Any, row: int) -> None:
+    """Refuses wrappers whose values each reset from a cache would turn back.
 
     Raises:
-        ValueError: A method is missing, or takes other arguments.
+        ValueError: One of them is around the environment.
     """
-    found = []
-    for name, arguments in (("get_state", ()), ("set_state", (None,))):
-        try:
-            method = env.get_wrapper_attr(name)
-        except AttributeError:
-            method = getattr(env, name, None)
-        if not callable(method):
-            raise ValueError(  # noqa: TRY004 - as for native environments
-                f"the environment of row {row}, {_kind(env)}, cannot be saved: it has no method "
-                f"`{name}`. Give it `get_state()`, which returns anything that can be pickled, and "
-                "`set_state(state)`, which takes that."
-            )
-        signature = mismatched_signature(method, *arguments)
-        if signature is not None:
-            form = "set_state(state)" if arguments else "get_state()"
+    for wrapper in Chain(env).wrappers:
+        name = next((kind.__name__ for kind in _TURNED_BACK if isinstance(wrapper, kind)), None)
+        if name is not None:
             raise ValueError(
-                f"the environment of row {row}, {_kind(env)}, cannot be saved: its "
-                f"`{name}{signature}` must be callable as `{form}`. Give the environment, or a "
-                "wrapper around it, methods of that form."
+                f"the environment of row {row} cannot have cached resets: Gymnasium's wrapper "
+                f"{name} around it gathers values over many episodes, and each reset would turn "
+                f"them back. Use cartwheel.wrappers.{name} around the vector environment."
             )
-        found.append(method)
-    _check_wrappers(env, row)
-    return found[0], found[1]
-
-
-def _check_wrappers(env: Any, row: int) -> None:
-    """Checks that no stateful wrapper of Gymnasium is outside of the saved environment.
-
-    Raises:
-        ValueError: One of them wraps the object that has ``get_state`` and ``set_state``.
-    """
-    missing = {"get_state", "set_state"}
-    while isinstance(env, gym.Wrapper):
-        missing -= {name for name in missing if hasattr(env, name)}
-        if not missing:
-            return
-        kind = next((kind for kind in _STATEFUL if isinstance(env, kind)), None)
-        if kind is not None:
-            ours = _STATEFUL[kind]
-            instead = f"use cartwheel.wrappers.{ours} around the vector environment, or "
-            raise ValueError(
-                f"the environment of row {row}, {_kind(env)}, cannot be saved: Gymnasium's "
-                f"wrapper {type(env).__name__} around it has values of its own, which a state "
-                f"would lack. To save it, {instead if ours else ''}put a wrapper around it "
-                "whose `get_state()` and `set_state(state)` have these values, too."
-            )
-        env = env.env
-
-
-def _kind(env: Any) -> str:
-    """Returns the name of the class of an environment without its wrappers."""
-    inner = type(getattr(env, "unwrapped", env))
-    return f"{inner.__module__}.{inner.__qualname__}"
-
-
-def _wrappers(env: Any, kind: type) -> Iterator[Any]:
-    """Yields the wrappers of a kind, the outermost first."""
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, kind):
-            yield env
-        env = env.env
 
 
 def _digest(body: bytes) -> bytes:
@@ -236,15 +166,16 @@ class ResetCache:
     key: int
 
 
-def sampled(env: gym.Env[Any, Any], row: int, seed: int) -> bytes:
+def sampled(env: gym.Env[Any, Any], row: int, seed: int, *, pickles: bool) -> bytes:
     """Resets an environment and returns its state, with observation and info.
 
     Raises:
         ValueError: The environment cannot be saved, see ``get_state``.
         Exception: The environment raised it.
     """
+    _check_cached(env, row)
     observation, info = env.reset(seed=seed)
-    return saved(env, row, b"", [observation], info=info)
+    return saved(env, row, b"", [observation], pickles=pickles, info=info)
 
 
 class CachedEnv(gym.Wrapper[Any, Any, Any, Any]):

@@ -91,6 +91,8 @@ class Worker:
         self.serving = False
         self.drawn: set[int] = set()
         self._answer: list[Any] = []
+        #: Whether the present control call saves environments without methods, too.
+        self._pickles = False
         self._drawing = drawing or contextlib.nullcontext()
         #: For each row that was sent and is not yet begun: a function that unpacks its message,
         #: which has a part for each of its rows. If unpacking raises, it raises for each of them.
@@ -331,6 +333,7 @@ class Worker:
             self._answer = [self._attach_rollout(name, parts)]
             return None
         if task == "save":
+            self._pickles = name == "pickle"
             self._answer = [None] * len(self.envs)
             return [row for row, saving in enumerate(parts) if saving]
         self._answer = []
@@ -353,7 +356,9 @@ class Worker:
         """
         number = self.first_row + row
         try:
-            self._answer[row] = saved(self.envs[row], number, place, shown, lost=lost)
+            self._answer[row] = saved(
+                self.envs[row], number, place, shown, lost=lost, pickles=self._pickles
+            )
         except BaseException as error:  # every exception is reported to the caller
             self._answer[row] = Fault.from_exception(number, error, is_remote=self.is_remote)
 
@@ -389,10 +394,12 @@ class Worker:
             (value,) = part
             return attributes.write(own, name, value)
         if task == "sample":
-            return sampled(env, row, part)
+            return sampled(env, row, part, pickles=name == "pickle")
         if task == "cache":
             self.envs[row - self.first_row] = CachedEnv(own, row, *part)
             return None
+        if task == "has_next_reset":
+            return row - self.first_row in self.next_resets
         if task == "draws":
             return env.draw
         if task == "apply":

@@ -64,6 +64,32 @@ impl Episodes {
         (0..self.fresh.len()).filter(|&row| self.fresh[row]).collect()
     }
 
+    /// For each row, 1 where the last received step was the last of its episode.
+    pub fn ended(&self) -> &[u8] {
+        &self.ended
+    }
+
+    /// For each row, whether it has no episode.
+    pub fn fresh(&self) -> &[bool] {
+        &self.fresh
+    }
+
+    /// Continues with the episodes of as many rows, while no row is in flight; `false`, and no change,
+    /// if there are more or fewer.
+    #[must_use]
+    pub fn restore(&mut self, elapsed: &[i32], ended: &[bool], fresh: &[bool]) -> bool {
+        let rows = self.elapsed.len();
+        let fits = [elapsed.len(), ended.len(), fresh.len()] == [rows; 3];
+        if fits {
+            self.elapsed.copy_from_slice(elapsed);
+            self.ended = ended.iter().map(|&ended| u8::from(ended)).collect();
+            self.fresh.copy_from_slice(fresh);
+            self.any_fresh = fresh.contains(&true);
+            self.resetting.fill(false);
+        }
+        fits
+    }
+
     /// Checks whether each of these rows has an episode, and can be stepped as far as that is concerned. Rows
     /// that do not exist are left to the pool.
     ///

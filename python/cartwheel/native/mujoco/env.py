@@ -176,6 +176,27 @@ class MujocoBackend:
             write(row, name, value)
         return {_TIMESTEP: converted} if name == _TIMESTEP_OF_MODEL else {}
 
+    def model_changes(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        """Returns for each row the fields of its own model that were set, with their values."""
+        rows = map(self.row, numbers)
+        return [{name: read(row, name) for name in changed(row)} for row in rows]
+
+    def set_model_changes(self, numbers: Sequence[int], models: Sequence[dict[str, Any]]) -> None:
+        """Sets fields of the rows' own models, and sets back all others: in all rows or in none.
+
+        Raises:
+            AttributeError: A field does not exist.
+            ValueError: A value does not fit.
+        """
+        rows = [self.row(number) for number in numbers]
+        coming = [
+            {name: convert(row, name, value) for name, value in {**row.original, **own}.items()}
+            for row, own in zip(rows, models, strict=True)
+        ]
+        for row, own in zip(rows, coming, strict=True):
+            for name, value in own.items():
+                write(row, name, value)
+
     def check_states(self, rows: Sequence[int], numbers: Sequence[int]) -> None:
         """Refuses states of rows whose models differ: a state does not have the model.
 

@@ -192,6 +192,12 @@ impl Mailbox {
         self.has_next_resets.store(true, Ordering::Relaxed); // published with the row's next step
     }
 
+    /// The rows, counted from the first row of the pool, for whose next automatic reset something was
+    /// left and not used.
+    pub fn next_reset_rows(&self) -> Vec<usize> {
+        self.contents().next_resets.keys().copied().collect()
+    }
+
     /// Leaves a control call, for the next [`crate::wake::Op::Call`].
     pub fn post_request(&self, request: Request) {
         self.contents().request = Some(request);

@@ -33,6 +33,22 @@ impl RowKinds {
         self.notes.len()
     }
 
+    /// What is known of each row, one byte each, for [`RowKinds::restore`].
+    pub fn notes(&self) -> &[u8] {
+        &self.notes
+    }
+
+    /// Continues with the notes of as many rows; `false`, and no change, for any others.
+    #[must_use]
+    pub fn restore(&mut self, notes: &[u8]) -> bool {
+        let fits = notes.len() == self.notes.len()
+            && notes.iter().all(|&note| note & !(OVER | RESETTING | LOST) == 0);
+        if fits {
+            self.notes.copy_from_slice(notes);
+        }
+        fits
+    }
+
     /// All rows were reset.
     pub fn reset_all(&mut self) {
         self.notes.fill(0);

@@ -153,6 +153,15 @@ impl PyNativeEnvs {
         Ok(())
     }
 
+    /// The rows with details of their next automatic reset that were not used yet.
+    fn next_reset_rows(&self) -> PyResult<Vec<usize>> {
+        let mut rows = Vec::new();
+        for shard in 0..self.rows.len() {
+            rows.extend(self.mailbox(shard)?.next_reset_rows());
+        }
+        Ok(rows)
+    }
+
     /// The rows that were ever reset.
     fn begun(&self) -> Vec<usize> {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);

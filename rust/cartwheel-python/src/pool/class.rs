@@ -39,6 +39,9 @@ use crate::space::Tree;
 /// A number; rows, whether each was reset, and whether its episode ended.
 type Dropped = (u64, Vec<usize>, Vec<bool>, Vec<bool>);
 
+/// Steps of each row's episode, whether it ended, and whether there is none.
+type EpisodeColumns = (Vec<i32>, Vec<bool>, Vec<bool>);
+
 /// Documented in the stub.
 #[pyclass(frozen, weakref, name = "Pool", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
@@ -341,6 +344,13 @@ impl PyPool {
         })
     }
 
+    /// The rows that get something kept for their next automatic reset with their next step.
+    fn next_reset_rows(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        self.exclusive.with_pool(py, Call::Call, "next_reset", |state| {
+            Ok(state.next_resets.keys().copied().collect())
+        })
+    }
+
     /// Sends actions to rows; `None` means all of them.
     #[pyo3(signature = (actions, rows = None))]
     fn send(
@@ -457,6 +467,34 @@ impl PyPool {
     fn without_episode(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
         self.exclusive.with_pool(py, Call::Call, "without_episode", |state| {
             Ok(state.episodes.as_ref().map_or_else(Vec::new, Episodes::without_episode))
+        })
+    }
+
+    /// Steps, ends and lack of the episode of each row, for `set_episodes`; `None` if episodes are not
+    /// counted.
+    fn episodes(&self, py: Python<'_>) -> PyResult<Option<EpisodeColumns>> {
+        self.exclusive.with_pool(py, Call::Call, "episodes", |state| {
+            Ok(state.episodes.as_ref().map(|counted| {
+                let ended = counted.ended().iter().map(|&ended| ended != 0).collect();
+                (counted.elapsed().to_vec(), ended, counted.fresh().to_vec())
+            }))
+        })
+    }
+
+    /// Continues to count the episodes of `episodes`.
+    fn set_episodes(
+        &self,
+        py: Python<'_>,
+        elapsed: Vec<i32>,
+        ended: Vec<bool>,
+        fresh: Vec<bool>,
+    ) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Call, "set_episodes", |state| {
+            let counted = state.episodes.as_mut();
+            if counted.is_some_and(|counted| counted.restore(&elapsed, &ended, &fresh)) {
+                return Ok(());
+            }
+            Err(PyValueError::new_err(format!("episodes of {} rows are needed", state.rows)))
         })
     }
 

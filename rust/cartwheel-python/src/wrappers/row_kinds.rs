@@ -2,6 +2,7 @@
 
 use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::{RESET, RowKinds};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::column::{Column, no_such_row, numbers};
@@ -93,6 +94,23 @@ impl PyRowKinds {
     ) -> PyResult<()> {
         let rows = rows.map(numbers).transpose()?;
         self.state.lock(py).rows.lose(rows.as_deref(), is_known).map_err(no_such_row)
+    }
+
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        filled(py, DType::U8, Some(self.num_envs), &[], |notes| {
+            notes.copy_from_slice(self.state.lock(py).rows.notes());
+        })
+    }
+
+    #[pyo3(signature = (state, /))]
+    fn set_state(&self, py: Python<'_>, state: Vec<u8>) -> PyResult<()> {
+        if self.state.lock(py).rows.restore(&state) {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!(
+            "the state of the rows must have {} entries from 0 to 7",
+            self.num_envs
+        )))
     }
 
     #[pyo3(signature = (rows, terminations, truncations, failed, /))]
