@@ -83,7 +83,7 @@ def known(wrappers):
     """The statistics of wrappers, without those of running episodes."""
     running = ("returns", "lengths", "stale", "seconds", "seeds", "shown")
     flags = ("success_once", "success_at_end", "fail_once", "fail_at_end")
-    states = [wrapper.get_wrapper_state() for wrapper in wrappers]
+    states = [wrapper.get_own_state() for wrapper in wrappers]
     return [
         {name: part for name, part in state.items() if name not in (*running, *flags)}
         for state in states

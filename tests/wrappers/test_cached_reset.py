@@ -209,18 +209,18 @@ def test_draws_are_saved_and_restored(executor, env_fn):
     envs.reset()
     for _ in range(7):
         envs.step(np.ones(3, int))
-    saved, states = pickle.loads(pickle.dumps(envs.get_wrapper_state())), envs.get_state()
+    saved, states = pickle.loads(pickle.dumps(envs.get_own_state())), envs.get_state()
     random = np.random.default_rng(0)
     actions = random.integers(2, size=(20, 3))
     expected = [envs.step(action) for action in actions]
     other = CachedReset(executor([env_fn] * 3, autoreset_mode=S), 2, seed=99)
     other.reset()
     for restored in (envs, other):
-        restored.set_wrapper_state(saved)
+        restored.set_own_state(saved)
         restored.set_state(None, states)
         assert restored.num_states == STATES
         assert_identical([restored.step(action) for action in actions], expected)
-    before = envs.get_wrapper_state()
+    before = envs.get_own_state()
     for change, words in [
         ({"states": []}, "is empty"),
         ({"states": [b"?"]}, "state"),
@@ -230,8 +230,8 @@ def test_draws_are_saved_and_restored(executor, env_fn):
         ({"more": 1}, "must be a dict with the keys"),
     ]:
         with pytest.raises(ValueError, match=words):
-            envs.set_wrapper_state({**saved, **change})
-        assert_identical(envs.get_wrapper_state(), before)
+            envs.set_own_state({**saved, **change})
+        assert_identical(envs.get_own_state(), before)
     envs.close()
     other.close()
 
@@ -332,7 +332,7 @@ def test_wrong_arguments_are_refused_before_anything_is_reset():
     cached.reset()
     cached.send(np.zeros(1, int), [1])
     with pytest.raises(gym.error.AlreadyPendingCallError):
-        cached.get_wrapper_state()
+        cached.get_own_state()
     cached.close()
     plain = INLINE([functools.partial(gym.make, "CartPole-v1")])
     with pytest.raises(ValueError, match=r"row 0, .*CartPoleEnv, cannot be saved"):

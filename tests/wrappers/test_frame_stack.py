@@ -137,14 +137,14 @@ def test_a_state_continues_stacks():
         envs.reset(seed=1)
     for _ in range(6):
         shown = first.step(np.ones(3, int))[0]
-    state = first.get_wrapper_state()
+    state = first.get_own_state()
     np.testing.assert_array_equal(state["stacks"]["observations"], shown)
-    second.set_wrapper_state(state)
+    second.set_own_state(state)
     mask = {"reset_mask": np.array([False, True, False])}
     again = second.reset(seed=5, options=mask)[0]
     assert_identical(again[[0, 2]], shown[[0, 2]], "stacks that were set")
     text = re.escape("`state['stacks']['observations']` must be an array float32 (3, 4, 4)")
     with pytest.raises(ValueError, match=text):
-        second.set_wrapper_state({"stacks": {"observations": shown[:, :3]}})
+        second.set_own_state({"stacks": {"observations": shown[:, :3]}})
     first.close()
     second.close()

@@ -46,7 +46,7 @@ class Stack:
 
     def known(self):
         """What is known of the training; taking nothing."""
-        metrics = self.metrics.get_wrapper_state()
+        metrics = self.metrics.get_own_state()
         moments = [
             (rms.mean, rms.var, rms.count)
             for rms in (self.observations.obs_rms, self.rewards.return_rms)
@@ -81,7 +81,7 @@ def test_a_loop_in_the_context_changes_nothing_that_is_known_of_the_training(mod
 def test_finished_episodes_can_be_taken_within_the_context():
     stack = Stack(S)
     stack.play()
-    count = stack.metrics.get_wrapper_state()["episode_count"]
+    count = stack.metrics.get_own_state()["episode_count"]
     with stack.envs.frozen():
         stack.play()
         assert len(stack.metrics.finished()["seed"]) == count

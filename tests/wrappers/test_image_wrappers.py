@@ -296,16 +296,16 @@ def test_a_state_of_the_wrapper_goes_on_elsewhere():
         envs.reset(seed=3)
     for _ in range(4):
         shown = wrapped[0].step(np.array([0, 1, 2]))[0]
-    state = wrapped[0].get_wrapper_state()
-    wrapped[1].set_wrapper_state(state)
-    assert_identical(wrapped[1].get_wrapper_state(), state, "the state")
+    state = wrapped[0].get_own_state()
+    wrapped[1].set_own_state(state)
+    assert_identical(wrapped[1].get_own_state(), state, "the state")
     again, _ = wrapped[1].reset(options={"reset_mask": np.array([True, False, False])})
     assert_identical(again[1:], shown[1:], "rows that were left alone")
     bad = {"stack": state["stack"], "frames": {"images": state["frames"]["images"][:2]}}
     with pytest.raises(ValueError, match=r"\(3, 6, 6\), got uint8 \(2, 6, 6\)"):
-        wrapped[1].set_wrapper_state(bad)
-    assert_identical(wrapped[1].get_wrapper_state()["stack"], wrapped[1]._parts["stack"]
-                     .get_wrapper_state(), "the stacks")  # fmt: skip
+        wrapped[1].set_own_state(bad)
+    assert_identical(wrapped[1].get_own_state()["stack"], wrapped[1]._parts["stack"]
+                     .get_own_state(), "the stacks")  # fmt: skip
     for envs in wrapped:
         envs.close()
 

@@ -93,7 +93,7 @@ def test_same_step_is_disabled_with_masked_resets_to_the_bit(kind, name, num_env
             true, _ = disabled.reset(options={"reset_mask": over})
         assert shown.tobytes() == true.tobytes()
     assert ended > 1
-    states = [pickle.dumps(part.get_wrapper_state()) for part in (same, disabled)]
+    states = [pickle.dumps(part.get_own_state()) for part in (same, disabled)]
     assert states[0] == states[1]
     same.close()
     disabled.close()
@@ -134,8 +134,8 @@ def test_numbers_far_from_zero_keep_their_variance(mode):
     inner = envs.env.env
     envs.reset()
     zeros, ones = np.zeros(4, int), np.ones(4, int)
-    state = inner.get_wrapper_state()
-    inner.set_wrapper_state({**state, "mean": np.array([1e9]), "var": np.zeros(1), "count": 4.0})
+    state = inner.get_own_state()
+    inner.set_own_state({**state, "mean": np.array([1e9]), "var": np.zeros(1), "count": 4.0})
     for _ in range(50):
         envs.step(zeros)
         envs.step(ones)
@@ -149,13 +149,13 @@ def test_evaluations_do_not_change_the_moments():
     parts = [envs, envs.env.env]
     envs.reset(seed=0)
     envs.step(np.ones(3, int))
-    states = [part.get_wrapper_state() for part in parts]
+    states = [part.get_own_state() for part in parts]
     for part in parts:
         assert part.update_running_mean
         part.update_running_mean = False
     envs.step(np.ones(3, int))
     for part, before in zip(parts, states, strict=True):
-        after = part.get_wrapper_state()
+        after = part.get_own_state()
         assert not after["update_running_mean"]
         for name in ("mean", "var", "count"):
             np.testing.assert_array_equal(before[name], after[name])
@@ -181,14 +181,14 @@ def test_a_state_continues_a_run_to_the_bit():
     actions = [first.action_space.sample() for _ in range(40)]
     for action in actions[:20]:
         first.step(action)
-    states = pickle.loads(pickle.dumps([part.get_wrapper_state() for part in parts(first)]))
+    states = pickle.loads(pickle.dumps([part.get_own_state() for part in parts(first)]))
     second.reset(seed=0)
     for action in actions[:20]:
         second.step(action)
     for part in parts(second):  # to something else
-        part.set_wrapper_state(zeros(part.get_wrapper_state()))
+        part.set_own_state(zeros(part.get_own_state()))
     for part, state in zip(parts(second), states, strict=True):
-        part.set_wrapper_state(state)
+        part.set_own_state(state)
     mask = {"reset_mask": np.array([True, False, False, False])}
     shown = [envs.reset(seed=1, options=mask)[0] for envs in (first, second)]
     assert shown[0].tobytes() == shown[1].tobytes()
@@ -204,14 +204,14 @@ def test_a_state_of_another_wrapper_is_refused_and_changes_nothing():
     envs = wrapped(cartwheel.NativeVectorEnv("CartPole-v1", 2))
     envs.reset(seed=0)
     for part in (envs, envs.env, envs.env.env):
-        state = part.get_wrapper_state()
+        state = part.get_own_state()
         with pytest.raises(ValueError, match="`state` must be a dict with the keys"):
-            part.set_wrapper_state({})
+            part.set_own_state({})
         for name, value in state.items():
             if isinstance(value, np.ndarray):
                 with pytest.raises(ValueError, match=f"'{name}'.*must be an array"):
-                    part.set_wrapper_state({**state, name: np.zeros(9)})
-        assert pickle.dumps(part.get_wrapper_state()) == pickle.dumps(state)
+                    part.set_own_state({**state, name: np.zeros(9)})
+        assert pickle.dumps(part.get_own_state()) == pickle.dumps(state)
     envs.close()
 
 

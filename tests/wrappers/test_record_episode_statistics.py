@@ -212,15 +212,15 @@ def test_reports_are_gymnasiums_where_gymnasium_is_right(mode, kind):
 def test_time_is_counted_from_the_beginning_of_the_episode():
     envs = RecordEpisodeStatistics(INLINE(transcripts(2, 3)))
     envs.reset()
-    before = envs.get_wrapper_state()["seconds"]
+    before = envs.get_own_state()["seconds"]
     envs.step([0, 0])
     infos = envs.step([0, 0])[4]
-    state = envs.get_wrapper_state()["seconds"]
+    state = envs.get_own_state()["seconds"]
     assert (state > before).all()
     assert 0 < infos["episode"]["t"][0] <= state[0] + 1e-6
     assert infos["episode"]["t"][1] == 0.0
     envs.step([0, 0])  # resets row 0
-    assert envs.get_wrapper_state()["seconds"][0] < envs.get_wrapper_state()["seconds"][1]
+    assert envs.get_own_state()["seconds"][0] < envs.get_own_state()["seconds"][1]
     envs.close()
 
 
@@ -246,17 +246,17 @@ def test_a_state_goes_on_in_another_wrapper(mode):
     first.reset()
     for _ in range(4):
         first.step([1, 2, 3])
-    state = pickle.loads(pickle.dumps(first.get_wrapper_state()))
+    state = pickle.loads(pickle.dumps(first.get_own_state()))
     state["returns"] += 10
     second = RecordEpisodeStatistics(INLINE(transcripts(2, 3, 5)), buffer_length=2)
-    second.set_wrapper_state(state)
-    for name, value in second.get_wrapper_state().items():
+    second.set_own_state(state)
+    for name, value in second.get_own_state().items():
         if name != "seconds":
             assert np.array_equal(value, state[name]), name
-    assert (second.get_wrapper_state()["seconds"] >= state["seconds"]).all()
-    first.get_wrapper_state()["returns"][:] = 99
-    assert 99 not in first.get_wrapper_state()["returns"]
-    first.set_wrapper_state(state)
+    assert (second.get_own_state()["seconds"] >= state["seconds"]).all()
+    first.get_own_state()["returns"][:] = 99
+    assert 99 not in first.get_own_state()["returns"]
+    first.set_own_state(state)
     report = first.step([1, 2, 3])[4]
     assert report["episode"]["r"][2] == 10 + 5 * 3
     assert list(first.return_queue)[-1] == 25.0
@@ -268,7 +268,7 @@ def test_a_state_of_another_form_is_refused_and_changes_nothing():
     envs = RecordEpisodeStatistics(INLINE(transcripts(2, 3)))
     envs.reset()
     envs.step([1, 1])
-    state = envs.get_wrapper_state()
+    state = envs.get_own_state()
     wrong = [
         ({**state, "returns": np.zeros(3)}, r"\['returns'\].*float64 \(2,\), got float64 \(3,\)"),
         ({**state, "lengths": np.zeros(2)}, r"\['lengths'\].*int64"),
@@ -278,8 +278,8 @@ def test_a_state_of_another_form_is_refused_and_changes_nothing():
     ]
     for given, match in wrong:
         with pytest.raises(ValueError, match=match):
-            envs.set_wrapper_state(given)
-    for name, value in envs.get_wrapper_state().items():
+            envs.set_own_state(given)
+    for name, value in envs.get_own_state().items():
         assert name == "seconds" or np.array_equal(value, state[name])
     envs.close()
 

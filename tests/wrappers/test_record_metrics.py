@@ -128,8 +128,8 @@ def test_every_step_and_every_episode_is_that_of_a_count_by_hand(environment, sc
             kinds = Kinds(build(kind, environment, mode, **keywords, **settings))
             envs = RecordMetrics(kinds, buffer_length=5)
             if reported:  # from the first step on
-                envs.set_wrapper_state(
-                    envs.get_wrapper_state() | {"reports_success": True, "reports_fail": True}
+                envs.set_own_state(
+                    envs.get_own_state() | {"reports_success": True, "reports_fail": True}
                 )
             watched = Watched(kinds, reported)
             traces = drive(envs, script, way, check=watched, close=False)
@@ -140,7 +140,7 @@ def test_every_step_and_every_episode_is_that_of_a_count_by_hand(environment, sc
 def check_finished(envs, watched, expected, reported):
     """Episodes that ended are those that were shown, and those of single environments."""
     count = watched.count
-    means, window = envs.mean(), envs.get_wrapper_state()["window"]
+    means, window = envs.mean(), envs.get_own_state()["window"]
     columns = envs.finished()
     assert {name: column.dtype for name, column in columns.items()} == VALUES | dict.fromkeys(
         reported, np.bool_
@@ -357,20 +357,20 @@ def test_a_state_goes_on_in_another_wrapper(mode):
     first.reset(seed=3)
     for _ in range(9):
         first.step([1, 1, 1])
-    state = pickle.loads(pickle.dumps(first.get_wrapper_state()))
+    state = pickle.loads(pickle.dumps(first.get_own_state()))
     other = INLINE([GoalEnv] * 3, autoreset_mode=mode, **rests)
     second = RecordMetrics(other, buffer_length=4)
     second.reset()
-    second.set_wrapper_state(state)
-    assert pickle.dumps(second.get_wrapper_state()) == pickle.dumps(first.get_wrapper_state())
+    second.set_own_state(state)
+    assert pickle.dumps(second.get_own_state()) == pickle.dumps(first.get_own_state())
     assert second.mean() == first.mean()
     taken = second.finished()
     assert taken["seed"].tolist() == first.finished()["seed"].tolist()
     state["returns"][:] = 99  # a copy was taken
-    assert 99 not in second.get_wrapper_state()["returns"]
+    assert 99 not in second.get_own_state()["returns"]
     third = RecordMetrics(INLINE([GoalEnv] * 3), buffer_length=2)
-    third.set_wrapper_state(state)
-    assert third.get_wrapper_state()["window"]["return"].tolist() == (
+    third.set_own_state(state)
+    assert third.get_own_state()["window"]["return"].tolist() == (
         state["window"]["return"][-2:].tolist()
     )
     for envs in (first, second, third):
@@ -394,10 +394,10 @@ def test_a_state_goes_on_whatever_byte_its_flags_have(byte):
             for key, value in state.items()
         }
 
-    state = envs.get_wrapper_state()
+    state = envs.get_own_state()
     assert state["finished"]["terminated"].any() or state["finished"]["truncated"].any()
-    envs.set_wrapper_state(changed(state))
-    assert pickle.dumps(envs.get_wrapper_state()) == pickle.dumps(state)
+    envs.set_own_state(changed(state))
+    assert pickle.dumps(envs.get_own_state()) == pickle.dumps(state)
     envs.close()
 
 
@@ -405,7 +405,7 @@ def test_a_state_of_another_form_is_refused_and_changes_nothing():
     envs = RecordMetrics(INLINE(transcripts(1, 3)))
     envs.reset()
     envs.step([1, 1])
-    state = envs.get_wrapper_state()
+    state = envs.get_own_state()
     columns = state["finished"]
     wrong = [
         ({**state, "seeds": np.zeros(3, np.int64)}, r"\['seeds'\].*int64 \(2,\), got int64 \(3,\)"),
@@ -416,8 +416,8 @@ def test_a_state_of_another_form_is_refused_and_changes_nothing():
     ]
     for given, match in wrong:
         with pytest.raises(ValueError, match=match):
-            envs.set_wrapper_state(given)
-    assert pickle.dumps(envs.get_wrapper_state()) == pickle.dumps(state)
+            envs.set_own_state(given)
+    assert pickle.dumps(envs.get_own_state()) == pickle.dumps(state)
     envs.close()
 
 

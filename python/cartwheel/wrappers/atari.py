@@ -191,7 +191,7 @@ class SkippedFrames(KeepsState, WholeBatches):
 
     # The state of the wrapper
 
-    def get_wrapper_state(self) -> dict[str, Any]:
+    def get_own_state(self) -> dict[str, Any]:
         """The state: ``"images"``, what each environment last showed."""
         return {"images": self._shown.copy()}
 
@@ -391,17 +391,17 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
             self._parts["stack"] = inner = FrameStack(inner, stack_size)
         super().__init__(inner)
 
-    def get_wrapper_state(self) -> dict[str, Any]:
+    def get_own_state(self) -> dict[str, Any]:
         """The states of the parts, by name.
 
         ``"frames"``: what each environment last showed, if ``frame_skip`` is above 1; ``"stack"``:
         that of the :class:`~cartwheel.wrappers.FrameStack`, if there is one.
         """
-        return {name: part.get_wrapper_state() for name, part in self._parts.items()}
+        return {name: part.get_own_state() for name, part in self._parts.items()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         for name, part in self._parts.items():
-            part.set_wrapper_state(state[name])
+            part.set_own_state(state[name])
 
 
 class _EveryFrame(ObservationWrapper):

@@ -80,6 +80,9 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
         ValueError: The metadata of ``env`` has no autoreset mode.
     """
 
+    #: The entries of :meth:`get_own_state` that are about single rows. A state without environments
+    #: does not have them, so that it can be loaded with any number of rows.
+    row_entries: ClassVar[tuple[str, ...]] = ()
     #: Whether observations of ``rollout`` differ from those of the wrapped environment, or rewards,
     #: terminations or truncations do. Then the arrays of a rollout are copies.
     _changes_steps = True
@@ -145,6 +148,28 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
             batch: The rows, their kinds, observations, rewards, flags and infos. The batch of a
                 reset has no rewards and flags: they are ``None``. In ``SAME_STEP`` final
                 observations are in :meth:`~cartwheel.wrappers.batch.Batch.finals`.
+        """
+
+    def get_own_state(self) -> dict[str, Any]:
+        """Returns what this wrapper alone keeps from one call to the next. Override it.
+
+        Wrappers around it, and it itself, get what they keep back in :meth:`set_own_state`. Neither
+        method is about the wrapped environment.
+
+        Returns:
+            Plain data, of which nothing changes later: dictionaries with text as keys, lists,
+            arrays, numbers, text, bytes and ``None``.
+        """
+        return {}
+
+    def set_own_state(self, state: dict[str, Any]) -> None:
+        """Continues with a state of :meth:`get_own_state`. Override both, or neither.
+
+        It is called after the environments were restored, and begins no episode. If it raises, it
+        must have changed nothing.
+
+        Args:
+            state: A state of a wrapper of this class, for as many rows.
         """
 
     def _as_reset(self, batch: Batch) -> Reset:
@@ -423,7 +448,7 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
         """Refuses to be pickled or copied, because environments cannot be."""
         raise TypeError(
             f"{type(self).__name__} cannot be pickled or copied: make it anew, and give it the "
-            "states of `get_wrapper_state()` of each wrapper and of `get_state()`."
+            "states of `state_dict()`."
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -437,7 +462,7 @@ def check_state(given: Any, like: dict[str, Any], lists: tuple[str, ...] = ()) -
     """Checks that a state is one of this wrapper.
 
     Args:
-        given: The argument of ``set_wrapper_state``.
+        given: The argument of ``set_own_state``.
         like: The present state: dictionaries, arrays and numbers by name.
         lists: Names of entries in which the arrays may have any length.
 
@@ -477,12 +502,12 @@ class KeepsState:
     #: Entries of the state in which arrays may have any length.
     _any_length: ClassVar[tuple[str, ...]] = ()
 
-    def get_wrapper_state(self) -> dict[str, Any]:
-        """Returns the state for :meth:`set_wrapper_state`: copies, which can be pickled."""
+    def get_own_state(self) -> dict[str, Any]:
+        """Returns the state for :meth:`set_own_state`: copies, which can be pickled."""
         raise NotImplementedError
 
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Continues with a state of :meth:`get_wrapper_state`, of as many environments.
+    def set_own_state(self, state: dict[str, Any]) -> None:
+        """Continues with a state of :meth:`get_own_state`, of as many environments.
 
         Restore the environments first: a reset and ``set_state`` begin episodes, which changes the
         state of the wrapper.
@@ -490,7 +515,7 @@ class KeepsState:
         Raises:
             ValueError: The state is not one of this wrapper. Nothing was changed.
         """
-        check_state(state, self.get_wrapper_state(), self._any_length)
+        check_state(state, self.get_own_state(), self._any_length)
         self._restore(state)
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -134,8 +134,8 @@ class CachedReset(VectorWrapper):
         """The number of initial states."""
         return len(self._states)
 
-    def get_wrapper_state(self) -> dict[str, Any]:
-        """Returns the state for :meth:`set_wrapper_state`: copies, which can be pickled.
+    def get_own_state(self) -> dict[str, Any]:
+        """Returns the state for :meth:`set_own_state`: copies, which can be pickled.
 
         Returns:
             ``"states"``: the initial states, ``bytes``. ``"key"``: a part of every draw that a seed
@@ -146,7 +146,7 @@ class CachedReset(VectorWrapper):
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         """
         inner = self._inner
-        inner._pool.check("get_wrapper_state", idle=True)
+        inner._pool.check("get_own_state", idle=True)
         draws = np.array(cache_draws(inner._pool, inner._callbacks), np.uint64)
         return {
             "states": list(self._states),
@@ -155,10 +155,10 @@ class CachedReset(VectorWrapper):
             "draw_counts": draws[:, 1].copy(),
         }
 
-    def set_wrapper_state(self, state: dict[str, Any]) -> None:
-        """Continues with a state of :meth:`get_wrapper_state`, of as many environments.
+    def set_own_state(self, state: dict[str, Any]) -> None:
+        """Continues with a state of :meth:`get_own_state`, of as many environments.
 
-        The following resets load what those after :meth:`get_wrapper_state` loaded. Random numbers
+        The following resets load what those after :meth:`get_own_state` loaded. Random numbers
         are the environments', which ``set_state`` restores.
 
         Raises:
@@ -167,8 +167,8 @@ class CachedReset(VectorWrapper):
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         """
         inner = self._inner
-        inner._pool.check("set_wrapper_state", idle=True)
-        check_state(state, self.get_wrapper_state())
+        inner._pool.check("set_own_state", idle=True)
+        check_state(state, self.get_own_state())
         if not state["states"]:
             raise ValueError("`state['states']` is empty: there must be at least one initial state")
         if not 0 <= state["key"] < 2**64:

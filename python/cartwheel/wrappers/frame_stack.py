@@ -90,7 +90,7 @@ class FrameStack(KeepsState, VectorWrapper):
     def _stack(self, num_envs: int, zeros: Any) -> Stack:
         return Stack(num_envs, self.stack_size, zeros, repeats=self.padding_type == "reset")
 
-    def get_wrapper_state(self) -> dict[str, Any]:
+    def get_own_state(self) -> dict[str, Any]:
         """The state: ``"stacks"``, those of all environments, by the path of their leaf."""
         return {"stacks": {path: stack.state() for path, stack in self._named_stacks()}}
 

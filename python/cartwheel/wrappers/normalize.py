@@ -40,7 +40,7 @@ class Normalizer(KeepsState, VectorWrapper):
     def _set_frozen(self, *, is_frozen: bool) -> None:
         self._normalizer.updates = self._updates and not is_frozen
 
-    def get_wrapper_state(self) -> dict[str, Any]:
+    def get_own_state(self) -> dict[str, Any]:
         """The state: ``"mean"``, ``"var"`` and ``"count"``, and ``"update_running_mean"``.
 
         Also, of each environment, what it last showed (``"shown"``, of observations) or its

@@ -217,7 +217,7 @@ class RecordMetrics(_ReportsEpisodes):
             None if failures is None else failures.flags,
         )
 
-    def get_wrapper_state(self) -> dict[str, Any]:
+    def get_own_state(self) -> dict[str, Any]:
         """The state: values and seeds of each environment's present episode by name, and more.
 
         ``"stale"``: whether they are those of an episode before the present one; ``"window"`` and
@@ -360,7 +360,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
             if not self.is_frozen:
                 self.episode_count += complete
 
-    def get_wrapper_state(self) -> dict[str, Any]:
+    def get_own_state(self) -> dict[str, Any]:
         """The state: of each environment's present episode, the queues as arrays, the counts.
 
         The first are ``"returns"``, ``"lengths"``, ``"seconds"`` and ``"stale"`` (whether they are
