@@ -181,15 +181,13 @@ $(VENV)/.maturin: pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet '$(MATURIN)'
 	@touch $@
 
-# The packages of $(VENV), where cartwheel is found in python/, with its metadata.
+# The packages of $(VENV), where cartwheel is found in python/.
 $(VENV)/.packages: $(VENV)/.maturin pyproject.toml constraints.txt
 	@echo '==> packages in $(VENV)'
 	@$(BIN)/python -c 'from pip._vendor import tomli; \
 		project = tomli.load(open("pyproject.toml", "rb"))["project"]; extras = project["optional-dependencies"]; \
 		print(*project["dependencies"], *extras["test"], *extras["bench"], sep="\n")' > $(VENV)/requirements.txt
 	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt
-	@rm -rf $(SITE)/cartwheel-*.dist-info
-	@$(BIN)/maturin pep517 write-dist-info --metadata-directory $(SITE) --interpreter "$(PYO3_PYTHON)" >/dev/null
 	@echo '$(CURDIR)/python' > $(SITE)/cartwheel.pth
 	@touch $@
 
@@ -198,6 +196,8 @@ $(VENV)/.developed: $(VENV)/.packages $(RUST_SOURCES) $(shell find tests/native/
 	@cargo build --locked --quiet -p cartwheel-python -p test-plugin
 	@rm -f python/cartwheel/_cartwheel*.so # one of another ABI would be imported instead
 	@cp target/debug/lib_cartwheel.so python/cartwheel/_cartwheel.abi3.so
+	@rm -rf $(SITE)/cartwheel-*.dist-info
+	@$(BIN)/maturin pep517 write-dist-info --metadata-directory $(SITE) --interpreter "$(PYO3_PYTHON)" >/dev/null
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.packages $(RUST_SOURCES)

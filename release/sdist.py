@@ -24,7 +24,7 @@ NEEDED = ("cargo", "rustc", "cc", "ld")
 #: Files of the root that belong to the package.
 FILES = {
     *("Cargo.lock", "Cargo.toml", "pyproject.toml", "README.md", "CHANGELOG.md"),
-    *("LICENSE-MIT", "LICENSE-APACHE"),
+    *("LICENSE-MIT", "LICENSE-APACHE", "release/description.md"),
 }
 #: Not tracked by git: maturin writes it.
 METADATA = "PKG-INFO"

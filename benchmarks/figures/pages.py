@@ -110,4 +110,5 @@ def fill(text: str, machine: Mapping[str, Any], figures: Mapping[str, Figure]) -
 
 def pages() -> list[Path]:
     """Every page that may have figures."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    first = [ROOT / "README.md", ROOT / "release/description.md"]
+    return [*first, *sorted((ROOT / "docs").glob("*.md"))]

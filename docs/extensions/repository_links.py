@@ -21,6 +21,7 @@ PAGES = {
     "CHANGELOG.md": "project/changelog.md",
     ".github/CODE_OF_CONDUCT.md": "project/code-of-conduct.md",
     "CONTRIBUTING.md": "project/contributing.md",
+    "RELEASING.md": "project/releasing.md",
     "README.md": "index.md",
     ".github/SECURITY.md": "project/security.md",
     ".github/SUPPORT.md": "project/support.md",

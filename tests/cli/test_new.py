@@ -47,6 +47,11 @@ def test_every_file_has_the_names_of_the_new_crate(crate):
     assert '"wind_walk/WindWalk-v0" => WindWalk' in files["src/lib.rs"].read_text("utf-8")
 
 
+def test_no_file_of_the_template_is_hidden_from_the_tool_that_packs_wheels():
+    template = Path(new.__file__).with_name("template")
+    assert [file for file in template.rglob(".*") if file.is_file()] == []
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_new_crate_is_formatted_and_passes_its_tests_and_the_lints(crate):

@@ -107,6 +107,7 @@ def render(name: str, source: str) -> dict[str, str]:
         "my_env": module,
         "MyEnv": "".join(part.capitalize() for part in module.split("_")),
         "@source@": source,
+        "dot-gitignore": ".gitignore",  # maturin leaves hidden files out of packages
     }
     placeholder = re.compile("|".join(map(re.escape, names)))
 
