@@ -19,7 +19,7 @@ MAKEFILES = "".join(
 OTHERS = {
     *("help", "help-all", "setup", "build", "demo", "fmt", "docs", "docs-serve"),
     *("bench", "bench-trainers", "compare", "charts", "figures", "faults", "wheel", "wheels"),
-    *("sdist", "reproduce", "linkcheck", "check-macos", "test"),
+    *("crates", "sdist", "reproduce", "linkcheck", "check-macos", "test"),
 }
 
 
