@@ -41,10 +41,10 @@ class RowKinds:
 
     def ahead(self, rows: NDArray[np.int64] | None) -> Any:
         """Returns what the next step of these rows (``None``: all) will do."""
-        rows = slice(None) if rows is None else rows
+        at: Any = slice(None) if rows is None else rows
         ended = {AutoresetMode.NEXT_STEP: RESET, AutoresetMode.SAME_STEP: TRANSITION}
-        after = np.where(self._over[rows], ended.get(self._mode, SHOWN), TRANSITION)
-        return np.where(self._resetting[rows], RESET, after).astype(np.uint8)
+        after = np.where(self._over[at], ended.get(self._mode, SHOWN), TRANSITION)
+        return np.where(self._resetting[at], RESET, after).astype(np.uint8)
 
     def send_reset(self, rows: Any) -> None:
         """Resets of these rows were sent; :meth:`step` finds them when they are received."""

@@ -409,8 +409,5 @@ class _EveryFrame(ObservationWrapper):
 
     def __init__(self, env: VectorEnv[Any, Any, Any], images: Images) -> None:
         super().__init__(env)
-        self._images = images
+        self._observe = images
         self._set_observation_space(images.space)
-
-    def _observe(self, observations: Any) -> Any:
-        return self._images(observations)

@@ -15,9 +15,10 @@ from cartwheel._internal.literals import check_choice
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers.base import KeepsState, VectorWrapper
 from cartwheel.wrappers.batch import RESET
+from cartwheel.wrappers.keys import Parts, advised
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gymnasium.spaces import Space
     from gymnasium.vector import VectorEnv
@@ -58,10 +59,13 @@ class FrameStack(KeepsState, VectorWrapper):
         padding_type: Fills a stack before the first observation of an episode: ``"reset"`` by
             this observation, ``"zero"`` by zeros (or the bound nearest to zero, where zero is
             outside of the space).
+        keys: The parts of nested observations that are stacked, such as ``["camera"]`` or
+            ``["state.joints"]``; the others pass unchanged. By default every leaf.
 
     Raises:
         TypeError: A leaf of the observation space has no fixed shape, or there is no leaf.
-        ValueError: ``stack_size`` is below 1, or ``padding_type`` is unknown.
+        ValueError: ``stack_size`` is below 1, ``padding_type`` is unknown, or ``keys`` do not fit
+            the space.
     """
 
     @checks_keywords
@@ -71,6 +75,7 @@ class FrameStack(KeepsState, VectorWrapper):
         stack_size: int,
         *,
         padding_type: Padding = "reset",
+        keys: Sequence[str] | None = None,
     ) -> None:
         """Checks the arguments; steps nothing."""
         self.stack_size = as_integer("stack_size", stack_size, 1, limit=65536)
@@ -78,11 +83,22 @@ class FrameStack(KeepsState, VectorWrapper):
         self.padding_type = padding_type
         super().__init__(env)
         space: Space[Any] = env.single_observation_space
-        frame = _zero(space, "observations")
-        if next(nested.named(frame, "observations"), None) is None:
-            raise TypeError(f"the observations {space} have no array that could be stacked.")
         self._space_before = space
-        self._set_observation_space(batch_space(space, self.stack_size))
+        #: The parts that are stacked; ``None`` for all.
+        self._parts = None if keys is None else Parts(space, keys)
+        if self._parts is None:
+            try:
+                frame = _zero(space, "observations")
+            except TypeError as error:
+                raise advised(error, space, lambda part: _zero(part, "part")) from None
+            if next(nested.named(frame, "observations"), None) is None:
+                raise TypeError(f"the observations {space} have no array that could be stacked.")
+            self._set_observation_space(batch_space(space, self.stack_size))
+        else:
+            spaces = self._parts.spaces
+            frame = {key: _zero(part, f"observations/{key}") for key, part in spaces.items()}
+            stacked = {key: batch_space(part, self.stack_size) for key, part in spaces.items()}
+            self._set_observation_space(self._parts.space_with(stacked))
         self._zeros = frame
         #: One for each leaf, nested like observations.
         self._stacks: Any = nested.apply(lambda zeros: self._stack(env.num_envs, zeros), frame)
@@ -113,20 +129,28 @@ class FrameStack(KeepsState, VectorWrapper):
             ended = ends and (*ends, frames[:0] if finals is None else last)
             return _Pair(*stack.advance(batch.env_index, kinds, frames, ended))
 
-        last = batch.observations if finals is None else finals.observations
+        frames = batch.observations
+        last = frames if finals is None else finals.observations
+        if self._parts is not None:
+            frames, last = self._parts.of(frames), self._parts.of(last)
+        final_frames = last
         if isinstance(self._stacks, Stack):  # walks of a tree would take as long as the copies
-            pair = advance(self._stacks, batch.observations, last)
+            pair = advance(self._stacks, frames, last)
             shown, last = pair.shown, pair.last
         else:
-            pairs = nested.apply(advance, self._stacks, batch.observations, last)
+            pairs = nested.apply(advance, self._stacks, frames, last)
             shown = nested.apply(lambda pair: pair.shown, pairs)
             last = nested.apply(lambda pair: pair.last, pairs)
+        if finals is not None and batch.gaps is not None:
+            at = np.flatnonzero(batch.gaps[finals.places])
+            last = nested.apply(self._filled(at), self._zeros, final_frames, last)
+        if self._parts is not None:
+            shown = self._parts.replaced(batch.observations, shown)
+            if finals is not None:
+                last = self._parts.replaced(finals.observations, last)
         batch.observations = shown
         if finals is not None:
-            if batch.gaps is not None:
-                at = np.flatnonzero(batch.gaps[finals.places])
-                last = nested.apply(self._filled(at), self._zeros, finals.observations, last)
-            finals.observations = last
+            finals.observations, finals.space = last, self.single_observation_space
 
     def _filled(self, places: NDArray[np.intp]) -> Callable[..., Any]:
         """Fills some of the final stacks of a leaf by the final frames."""

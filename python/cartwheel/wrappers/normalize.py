@@ -11,18 +11,23 @@ from gymnasium.spaces import Box
 from cartwheel._cartwheel import ObservationNormalizer, RewardNormalizer
 from cartwheel._internal.arguments import as_fraction, as_positive
 from cartwheel.wrappers.base import KeepsState, VectorWrapper
+from cartwheel.wrappers.keys import Parts, advised, flattens
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gymnasium.spaces import Space
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel.wrappers.batch import Batch
+    from cartwheel.wrappers.batch import Batch, Ended, Finals
 
 
 class Normalizer(KeepsState, VectorWrapper):
-    """Shows and keeps the running moments of :attr:`_normalizer`, which a subclass sets."""
+    """Shows and keeps the running moments of its normalizers, which a subclass sets."""
 
-    _normalizer: ObservationNormalizer | RewardNormalizer
+    #: By the key of the part of the observations; ``""`` where there are no parts.
+    _normalizers: dict[str, Any]
     #: The key of the normalizer's values of each environment in the wrapper's state.
     _of_rows: ClassVar[str]
     _updates = True
@@ -38,23 +43,50 @@ class Normalizer(KeepsState, VectorWrapper):
         self._set_frozen(is_frozen=self.is_frozen)
 
     def _set_frozen(self, *, is_frozen: bool) -> None:
-        self._normalizer.updates = self._updates and not is_frozen
+        for normalizer in self._normalizers.values():
+            normalizer.updates = self._updates and not is_frozen
 
     def get_own_state(self) -> dict[str, Any]:
         """The state: ``"mean"``, ``"var"`` and ``"count"``, and ``"update_running_mean"``.
 
         Also, of each environment, what it last showed (``"shown"``, of observations) or its
-        discounted return (``"returns"``, of rewards).
+        discounted return (``"returns"``, of rewards). With ``keys`` each of them but
+        ``"update_running_mean"`` is a dictionary by key.
         """
-        names = ("mean", "var", "count", self._of_rows)
-        state = dict(zip(names, self._normalizer.state(), strict=True))
+        state: dict[str, Any] = {name: {} for name in self._names}
+        for key, normalizer in self._normalizers.items():
+            for name, value in zip(self._names, normalizer.state(), strict=True):
+                state[name][key] = value
+        if self._is_whole:
+            state = {name: by_key[""] for name, by_key in state.items()}
         return {**state, "update_running_mean": self.update_running_mean}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._normalizer.set_state(
-            state["mean"], state["var"], state["count"], state[self._of_rows]
-        )
+        for key, normalizer in self._normalizers.items():
+            values = [state[name] for name in self._names]
+            normalizer.set_state(*(values if self._is_whole else [each[key] for each in values]))
         self.update_running_mean = state["update_running_mean"]
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The entries of the state that a normalizer has, in its order."""
+        return ("mean", "var", "count", self._of_rows)
+
+    @property
+    def _is_whole(self) -> bool:
+        return "" in self._normalizers
+
+    def _moments(self) -> Any:
+        """The moments, or a dictionary of them by key."""
+        moments = {}
+        for key, normalizer in self._normalizers.items():
+            mean, var, count, _ = normalizer.state()
+            moments[key] = RunningMoments(np.array(mean), np.array(var), count)
+        return moments[""] if self._is_whole else moments
+
+
+def _as_clip(clip: Any) -> np.float32 | None:
+    return None if clip is None else np.float32(as_positive("clip", clip))
 
 
 class NormalizeObservation(Normalizer):
@@ -83,48 +115,117 @@ class NormalizeObservation(Normalizer):
     in ``NEXT_STEP`` only.
 
     Args:
-        env: A vector environment whose observations are one array of numbers.
+        env: A vector environment whose observations, or the parts of ``keys``, are one array of
+            numbers.
         epsilon: A number above 0, added to the variance.
+        clip: Normalized observations are clipped to ``-clip`` and ``clip``, in ``float32``, and the
+            space has these bounds; moments are those of all values. ``None``: no limit.
+        keys: The parts of nested observations that are normalized, each by moments of its own, such
+            as ``["state.joints"]``; the others pass unchanged. By default the whole observation.
 
     Raises:
-        TypeError: The observation space is not a ``Box``.
-        ValueError: ``epsilon`` is not above 0.
+        TypeError: The observation space, or that of a part, is not a ``Box``; or ``keys`` are not
+            strings.
+        ValueError: ``epsilon`` or ``clip`` is not above 0, or ``keys`` do not fit the space.
     """
 
-    _normalizer: ObservationNormalizer
+    _normalizers: dict[str, ObservationNormalizer]
     _of_rows = "shown"
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], epsilon: float = 1e-8) -> None:
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        epsilon: float = 1e-8,
+        *,
+        clip: float | None = None,
+        keys: Sequence[str] | None = None,
+    ) -> None:
         """Checks the space; steps nothing."""
         self.epsilon = as_positive("epsilon", epsilon)
+        bound = _as_clip(clip)
         super().__init__(env)
-        space = env.single_observation_space
-        if not isinstance(space, Box):
-            raise TypeError(
-                f"only a Box of numbers can be normalized, got the observation space {space}: "
-                "choose with FilterObservation, or flatten with FlattenObservation."
-            )
-        self._space_before = space
-        self._set_observation_space(Box(-np.inf, np.inf, space.shape, np.float32))
-        self._normalizer = ObservationNormalizer(
-            env.num_envs, space.shape, self.epsilon, self._source.autoreset_mode.value
-        )
+        self.clip = clip
+        self._bounds = None if bound is None else (-bound, bound)
+        self._space_before: Space[Any] = env.single_observation_space
+        self._parts = None if keys is None else Parts(self._space_before, keys)
+        spaces = {"": self._space_before} if self._parts is None else self._parts.spaces
+        try:
+            boxes = {key: _box(space) for key, space in spaces.items()}
+        except TypeError as error:
+            raise advised(error, self._space_before, _box) from None
+        high = np.float32(np.inf) if bound is None else bound
+        new: dict[str, Space[Any]] = {
+            key: Box(-high, high, box.shape, np.float32) for key, box in boxes.items()
+        }
+        self._set_observation_space(new[""] if self._parts is None else self._parts.space_with(new))
+        mode = self._source.autoreset_mode.value
+        self._normalizers = {
+            key: ObservationNormalizer(env.num_envs, box.shape, self.epsilon, mode)
+            for key, box in boxes.items()
+        }
 
     @property
-    def obs_rms(self) -> RunningMoments:
-        """Mean, variance and count of the observations so far, as copies."""
-        mean, var, count, _ = self._normalizer.state()
-        return RunningMoments(mean, var, count)
+    def obs_rms(self) -> Any:
+        """Mean, variance and count of the observations so far, as copies: :class:`RunningMoments`.
+
+        With ``keys`` it is a dictionary of them by key.
+        """
+        return self._moments()
 
     def transform(self, batch: Batch) -> None:
         """Counts new observations, and normalizes all."""
         ends, finals = batch.ended(self._space_before, self._source.autoreset_mode)
+        if self._parts is not None:
+            self._transform_parts(self._parts, batch, ends, finals)
+            return
         last = batch.observations[:0] if finals is None else finals.observations
-        batch.observations, last = self._normalizer.normalize(
+        batch.observations, last = self._normalizers[""].normalize(
             batch.env_index, batch.kinds, batch.observations, ends and (*ends, last)
         )
+        if self._bounds is not None:
+            self._clip(batch.observations)
+            if finals is not None:
+                self._clip(last)
         if finals is not None:
             finals.observations = last
+
+    def _transform_parts(
+        self, parts: Parts, batch: Batch, ends: Ended | None, finals: Finals | None
+    ) -> None:
+        found = parts.of(batch.observations)
+        last = {} if finals is None else parts.of(finals.observations)
+        for key, normalizer in self._normalizers.items():
+            ended = ends and (*ends, last.get(key, found[key][:0]))
+            found[key], last[key] = normalizer.normalize(
+                batch.env_index, batch.kinds, found[key], ended
+            )
+        if self._bounds is not None:
+            for array in (*found.values(), *(() if finals is None else last.values())):
+                self._clip(array)
+        batch.observations = parts.replaced(batch.observations, found)
+        if finals is not None:
+            finals.observations = parts.replaced(finals.observations, last)
+            finals.space = self.single_observation_space
+
+    def _clip(self, normalized: NDArray[np.float32] | None) -> None:
+        """Clips a new array where it is."""
+        assert self._bounds is not None
+        assert normalized is not None
+        np.clip(normalized, *self._bounds, out=normalized)
+
+
+def _box(space: Space[Any]) -> Box:
+    """The space, if it is one that can be normalized.
+
+    Raises:
+        TypeError: It is not.
+    """
+    if not isinstance(space, Box):
+        advice = ": flatten it with FlattenObservation" if flattens(space) else ""
+        raise TypeError(
+            f"only a Box of numbers can be normalized, got the observation space {space}{advice}."
+        )
+    return space
 
 
 class NormalizeReward(Normalizer):
@@ -153,28 +254,38 @@ class NormalizeReward(Normalizer):
         env: A vector environment.
         gamma: The discount, from 0 to 1.
         epsilon: A number above 0, added to the variance.
+        clip: Normalized rewards are clipped to ``-clip`` and ``clip``. ``None``: no limit.
 
     Raises:
-        ValueError: ``gamma`` is not from 0 to 1, or ``epsilon`` is not above 0.
+        ValueError: ``gamma`` is not from 0 to 1, or ``epsilon`` or ``clip`` is not above 0.
     """
 
-    _normalizer: RewardNormalizer
+    _normalizers: dict[str, RewardNormalizer]
     _of_rows = "returns"
 
     def __init__(
-        self, env: VectorEnv[Any, Any, Any], gamma: float = 0.99, epsilon: float = 1e-8
+        self,
+        env: VectorEnv[Any, Any, Any],
+        gamma: float = 0.99,
+        epsilon: float = 1e-8,
+        *,
+        clip: float | None = None,
     ) -> None:
         """Checks the arguments; steps nothing."""
         self.gamma = as_fraction("gamma", gamma)
         self.epsilon = as_positive("epsilon", epsilon)
+        bound = None if clip is None else as_positive("clip", clip)
         super().__init__(env)
+        self.clip = clip
+        self._bounds = None if bound is None else (-bound, bound)
         self._normalizer = RewardNormalizer(env.num_envs, self.gamma, self.epsilon)
+        self._normalizers = {"": self._normalizer}
 
     @property
     def return_rms(self) -> RunningMoments:
         """Mean, variance and count of the discounted returns so far, as copies."""
-        mean, var, count, _ = self._normalizer.state()
-        return RunningMoments(np.array(mean), np.array(var), count)
+        moments: RunningMoments = self._moments()
+        return moments
 
     def transform(self, batch: Batch) -> None:
         """Counts the returns of transitions, and divides their rewards."""
@@ -184,6 +295,8 @@ class NormalizeReward(Normalizer):
         batch.rewards = self._normalizer.normalize(
             (batch.env_index, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
+        if self._bounds is not None:
+            np.clip(batch.rewards, *self._bounds, out=batch.rewards)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

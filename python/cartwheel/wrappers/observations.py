@@ -19,6 +19,7 @@ from cartwheel._internal.versions import dict_like
 from cartwheel.wrappers._rows import Fit, single_space
 from cartwheel.wrappers.base import ObservationWrapper, rows_of_batch
 from cartwheel.wrappers.images import Images, as_size
+from cartwheel.wrappers.keys import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,10 +51,15 @@ class TransformObservation(ObservationWrapper):
         observation_space: The new space of a batch.
         single_observation_space: The new space of one environment. By default it is found from
             ``observation_space``; with neither, the space does not change.
+        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
+            ``["state.joints"]``; the others pass unchanged. ``func`` is called with one part at a
+            time, and the two spaces are those of a part: one for all, or a dictionary of them by
+            key.
 
     Raises:
-        ValueError: The spaces contradict each other. From ``reset`` on: the result does not fit the
-            space in nesting, dtype, shape or number of rows. (Bounds are not checked.)
+        ValueError: ``keys`` do not fit the space, or the spaces contradict each other. From
+            ``reset`` on: the result does not fit the space in nesting, dtype, shape or number of
+            rows. (Bounds are not checked.)
     """
 
     def __init__(
@@ -62,36 +68,77 @@ class TransformObservation(ObservationWrapper):
         func: Callable[[Any], Any],
         observation_space: Space[Any] | None = None,
         single_observation_space: Space[Any] | None = None,
+        *,
+        keys: Sequence[str] | None = None,
     ) -> None:
         """Checks the spaces; calls nothing."""
         super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of observations, got {type(func)}.")
         self.func = func
-        spaces = observation_space, single_observation_space, self._space_before
-        single = single_space("observation_space", *spaces, rows_of_batch(env))
-        self._set_observation_space(single)
-        self._fit = Fit("observations", single)
+        rows = rows_of_batch(env)
+        given = observation_space, single_observation_space
+        if keys is None:
+            self._convert_parts(None, lambda space: _checked(func, *given, space, rows))
+            return
+        parts = list(Parts(self._space_before, keys).spaces)
+        names = "observation_space", "single_observation_space"
+        pairs = zip(names, given, strict=True)
+        by_part = zip(*(_of_parts(*each, parts) for each in pairs), strict=True)
 
-    def _observe(self, observations: Any) -> Any:
-        result = self.func(observations)
-        self._fit.check(result, nested.count(self._space_before, observations))
+        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
+            batched, single = next(by_part)
+            return _checked(func, batched, single, space, rows)
+
+        self._convert_parts(keys, convert)
+
+
+def _of_parts(name: str, spaces: Any, keys: list[str]) -> list[Any]:
+    """The space of each part, from one for all of them or from a dictionary.
+
+    Raises:
+        ValueError: The dictionary has another key.
+    """
+    if not isinstance(spaces, dict):
+        return [spaces] * len(keys)
+    if not spaces.keys() <= set(keys):
+        raise ValueError(f"`{name}` has the keys {list(spaces)}, but `keys` are {keys}.")
+    return [spaces.get(key) for key in keys]
+
+
+def _checked(
+    func: Callable[[Any], Any], batched: Any, single: Any, before: Space[Any], rows: int
+) -> tuple[Space[Any], Callable[[Any], Any]]:
+    """The new space, and the function with a check of its results."""
+    after = single_space("observation_space", batched, single, before, rows)
+    fit = Fit("observations", after)
+
+    def observe(observations: Any) -> Any:
+        result = func(observations)
+        fit.check(result, nested.count(before, observations))
         return result
+
+    return after, observe
 
 
 class DtypeObservation(ObservationWrapper):
     """Converts observations to another dtype, as NumPy's ``astype`` does.
 
     Args:
-        env: A vector environment whose observations are one array.
+        env: A vector environment whose observations, or the parts of ``keys``, are one array.
         dtype: A dtype of NumPy.
+        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
+            ``["state.joints"]``; the others pass unchanged. By default the whole observation.
 
     Raises:
         TypeError: Observations are not of a ``Box``, ``Discrete``, ``MultiDiscrete`` or
             ``MultiBinary`` space, or ``dtype`` is not a dtype of numbers.
+        ValueError: ``keys`` do not fit the space.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], dtype: Any) -> None:
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], dtype: Any, *, keys: Sequence[str] | None = None
+    ) -> None:
         """Checks the arguments."""
         try:
             given = None if dtype is None else np.dtype(dtype)
@@ -100,32 +147,39 @@ class DtypeObservation(ObservationWrapper):
         if given is None or given.kind not in "biuf":
             raise TypeError(f"`dtype` must be a dtype of numbers, got {dtype!r}.")
         super().__init__(env)
-        space = self._space_before
         self.dtype = dtype
-        converted: Space[Any]
-        if isinstance(space, Box):
-            low, high = space.low, space.high
-            if np.issubdtype(dtype, np.floating):  # the Box would warn of lower precision
-                with np.errstate(over="ignore"):
-                    low, high = low.astype(dtype), high.astype(dtype)
-            converted = Box(low, high, shape=space.shape, dtype=dtype)
-        elif isinstance(space, Discrete):
-            last = space.start + space.n - 1
-            converted = Box(int(space.start), int(last), shape=(), dtype=dtype)
-        elif isinstance(space, MultiDiscrete):
-            converted = MultiDiscrete(space.nvec, dtype=dtype, start=space.start)
-        elif isinstance(space, MultiBinary):
-            converted = Box(0, 1, shape=space.shape, dtype=dtype)
-        else:
-            raise TypeError(
-                "DtypeObservation needs observations of a Box, Discrete, MultiDiscrete or "
-                f"MultiBinary space, got {space}."
-            )
-        self._set_observation_space(converted)
-        self._dtype = converted.dtype
 
-    def _observe(self, observations: Any) -> Any:
-        return observations.astype(self._dtype, copy=False)
+        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
+            converted = _of_dtype(space, dtype)
+            numbers = converted.dtype
+            return converted, lambda observations: observations.astype(numbers, copy=False)
+
+        self._convert_parts(keys, convert)
+
+
+def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
+    """The space with another dtype.
+
+    Raises:
+        TypeError: It is not one of arrays.
+    """
+    if isinstance(space, Box):
+        low, high = space.low, space.high
+        if np.issubdtype(dtype, np.floating):  # the Box would warn of lower precision
+            with np.errstate(over="ignore"):
+                low, high = low.astype(dtype), high.astype(dtype)
+        return Box(low, high, shape=space.shape, dtype=dtype)
+    if isinstance(space, Discrete):
+        last = space.start + space.n - 1
+        return Box(int(space.start), int(last), shape=(), dtype=dtype)
+    if isinstance(space, MultiDiscrete):
+        return MultiDiscrete(space.nvec, dtype=dtype, start=space.start)
+    if isinstance(space, MultiBinary):
+        return Box(0, 1, shape=space.shape, dtype=dtype)
+    raise TypeError(
+        "DtypeObservation needs observations of a Box, Discrete, MultiDiscrete or MultiBinary "
+        f"space, got {space}."
+    )
 
 
 class FilterObservation(ObservationWrapper):
@@ -280,25 +334,35 @@ class RescaleObservation(ObservationWrapper):
         env: A vector environment whose observations are of a ``Box`` space.
         min_obs: The new lower bounds: a number, or an array of the shape of one observation.
         max_obs: The new upper bounds.
+        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
+            ``["state.joints"]``; the others pass unchanged. By default the whole observation.
 
     Raises:
         TypeError: The space is not a ``Box``, or a bound is neither a number nor an array.
-        ValueError: Bounds have the wrong shape, ``min_obs`` is above ``max_obs``, or a bound is
-            infinite where the old one is finite, or vice versa.
+        ValueError: ``keys`` do not fit the space. Bounds have the wrong shape, ``min_obs`` is above
+            ``max_obs``, or a bound is infinite where the old one is finite, or vice versa.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], min_obs: Any, max_obs: Any) -> None:
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        min_obs: Any,
+        max_obs: Any,
+        *,
+        keys: Sequence[str] | None = None,
+    ) -> None:
         """Computes the rescaling."""
         super().__init__(env)
-        space = self._space_before
-        if not isinstance(space, Box):
-            raise TypeError(f"RescaleObservation needs observations of a Box space, got {space}.")
-        bounds = (min_obs, max_obs)
-        self._affine = Affine(space, ("min_obs", "max_obs"), bounds, env.num_envs)
-        self._set_observation_space(self._affine.box)
 
-    def _observe(self, observations: Any) -> Any:
-        return self._affine.forward(observations)
+        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
+            if not isinstance(space, Box):
+                raise TypeError(
+                    f"RescaleObservation needs observations of a Box space, got {space}."
+                )
+            affine = Affine(space, ("min_obs", "max_obs"), (min_obs, max_obs), env.num_envs)
+            return affine.box, affine.forward
+
+        self._convert_parts(keys, convert)
 
 
 class ReshapeObservation(ObservationWrapper):
@@ -307,39 +371,44 @@ class ReshapeObservation(ObservationWrapper):
     Args:
         env: A vector environment whose observations are of a ``Box`` space.
         shape: The new shape of one observation, of as many numbers.
+        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
+            ``["state.joints"]``; the others pass unchanged. By default the whole observation.
 
     Raises:
         TypeError: The space is not a ``Box``, or ``shape`` is not a tuple of integers.
-        ValueError: The new shape has another number of elements.
+        ValueError: ``keys`` do not fit the space, or the new shape has another number of elements.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], shape: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        shape: tuple[int, ...],
+        *,
+        keys: Sequence[str] | None = None,
+    ) -> None:
         """Checks the shape."""
         super().__init__(env)
-        space = self._space_before
-        if not isinstance(space, Box):
-            raise TypeError(f"ReshapeObservation needs observations of a Box space, got {space}.")
         if not isinstance(shape, tuple) or not all(
             isinstance(size, int | np.integer) for size in shape
         ):
             raise TypeError(f"`shape` must be a tuple of integers, got {shape!r}.")
-        if any(size < 1 for size in shape) or math.prod(shape) != math.prod(space.shape):
-            raise ValueError(
-                f"`shape` must have as many elements as observations of shape {space.shape}, got "
-                f"{shape}."
-            )
-        self.shape = tuple(map(int, shape))
-        self._set_observation_space(
-            Box(
-                space.low.reshape(shape),
-                space.high.reshape(shape),
-                shape=self.shape,
-                dtype=space.dtype.type,
-            )
-        )
+        new = self.shape = tuple(map(int, shape))
 
-    def _observe(self, observations: Any) -> Any:
-        return observations.reshape((len(observations), *self.shape))
+        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
+            if not isinstance(space, Box):
+                raise TypeError(
+                    f"ReshapeObservation needs observations of a Box space, got {space}."
+                )
+            if any(size < 1 for size in new) or math.prod(new) != math.prod(space.shape):
+                raise ValueError(
+                    f"`shape` must have as many elements as observations of shape {space.shape}, "
+                    f"got {new}."
+                )
+            low, high = space.low.reshape(new), space.high.reshape(new)
+            box = Box(low, high, shape=new, dtype=space.dtype.type)
+            return box, lambda observations: observations.reshape((len(observations), *new))
+
+        self._convert_parts(keys, convert)
 
 
 class ResizeObservation(ObservationWrapper):
@@ -359,11 +428,13 @@ class ResizeObservation(ObservationWrapper):
             ``[H, W]``.
         shape: The new height and width.
         channel_first: Channels are the first axis of an image, ``[C, H, W]``.
+        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
+            ``["state.joints"]``; the others pass unchanged. By default the whole observation.
 
     Raises:
         TypeError: The observation space is not a ``Box``, or ``shape`` is not a tuple.
-        ValueError: They are not such images, ``shape`` is not two sides of at least 1, or
-            ``channel_first`` for images without channels.
+        ValueError: ``keys`` do not fit the space. They are not such images, ``shape`` is not two
+            sides of at least 1, or ``channel_first`` for images without channels.
     """
 
     def __init__(
@@ -371,20 +442,18 @@ class ResizeObservation(ObservationWrapper):
         env: VectorEnv[Any, Any, Any],
         shape: tuple[int, int],
         channel_first: bool = False,  # noqa: FBT001 - after Gymnasium's arguments
+        *,
+        keys: Sequence[str] | None = None,
     ) -> None:
         """Checks the arguments; steps nothing."""
         super().__init__(env)
-        self.shape = as_size("shape", shape)
-        self._images = Images(
-            "ResizeObservation",
-            self._space_before,
-            size=self.shape,
-            channel_first=channel_first,
-        )
-        self._set_observation_space(self._images.space)
+        size = self.shape = as_size("shape", shape)
 
-    def _observe(self, observations: Any) -> Any:
-        return self._images(observations)
+        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
+            images = Images("ResizeObservation", space, size=size, channel_first=channel_first)
+            return images.space, images
+
+        self._convert_parts(keys, convert)
 
 
 class GrayscaleObservation(ObservationWrapper):
@@ -402,10 +471,13 @@ class GrayscaleObservation(ObservationWrapper):
         env: A vector environment whose observations are images ``[H, W, 3]`` ``uint8``.
         keep_dim: Images keep an axis for their one channel, ``[H, W, 1]``.
         channel_first: This axis is the first one, ``[1, H, W]``; needs ``keep_dim``.
+        keys: The parts of nested observations that are changed, such as ``["camera"]`` or
+            ``["state.joints"]``; the others pass unchanged. By default the whole observation.
 
     Raises:
         TypeError: The observation space is not a ``Box``.
-        ValueError: They are not such images, or ``channel_first`` without ``keep_dim``.
+        ValueError: ``keys`` do not fit the space. They are not such images, or ``channel_first``
+            without ``keep_dim``.
     """
 
     def __init__(
@@ -413,20 +485,23 @@ class GrayscaleObservation(ObservationWrapper):
         env: VectorEnv[Any, Any, Any],
         keep_dim: bool = False,  # noqa: FBT001 - Gymnasium's argument
         channel_first: bool = False,  # noqa: FBT001 - as `keep_dim`
+        *,
+        keys: Sequence[str] | None = None,
     ) -> None:
         """Checks the arguments; steps nothing."""
         super().__init__(env)
-        self._images = Images(
-            "GrayscaleObservation",
-            self._space_before,
-            is_gray=True,
-            keep_dim=keep_dim,
-            channel_first=channel_first,
-        )
-        self._set_observation_space(self._images.space)
 
-    def _observe(self, observations: Any) -> Any:
-        return self._images(observations)
+        def convert(space: Space[Any]) -> tuple[Space[Any], Callable[[Any], Any]]:
+            images = Images(
+                "GrayscaleObservation",
+                space,
+                is_gray=True,
+                keep_dim=keep_dim,
+                channel_first=channel_first,
+            )
+            return images.space, images
+
+        self._convert_parts(keys, convert)
 
 
 #: The widest floating point of the platform: differences of bounds do not overflow in it.
