@@ -257,6 +257,13 @@ def test_an_unknown_task_points_to_the_list(call):
         call("CartPale-v1")
 
 
+def test_an_atari_game_of_envpool_is_named_as_it_is_here():
+    with pytest.raises(gym.error.UnregisteredEnv, match=r"'ALE/Pong-v5', and needs ale-py"):
+        envpool.make("Pong-v5", "gymnasium")
+    with pytest.raises(gym.error.UnregisteredEnv, match=r"HalfCheetah[^A]*$"):
+        envpool.make("HalfCheeta-v5", "gymnasium")
+
+
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
 def test_calls_of_a_closed_pool_raise(make, task_id):
     envs = make(task_id, num_envs=2)

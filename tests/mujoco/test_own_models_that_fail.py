@@ -24,6 +24,14 @@ def _raise(*_):
     raise Wrong("no reward")
 
 
+def test_an_array_that_is_not_observed_is_named_with_those_that_are(make):
+    envs = make(reward=lambda _, __, after: after["act"][:, 0])
+    envs.reset(seed=1)
+    with pytest.raises(KeyError, match="act") as caught:
+        envs.step(np.zeros((ROWS, 2)))
+    assert "have what `observation` names: [" in caught.value.__notes__[-1]
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 @pytest.mark.parametrize(
     ("name", "function", "error", "text"),

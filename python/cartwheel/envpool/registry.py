@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -173,8 +174,10 @@ def find_task(task_id: str) -> Task:
                 return Task(known, None, None, max_episode_steps=limit, reward_threshold=threshold)
         spec = gym.spec(name)
     except (gym.error.Error, ImportError) as error:
+        may_be_atari = re.fullmatch(r"[A-Z]\w*-v5", task_id) and "Did you mean" not in str(error)
         raise gym.error.UnregisteredEnv(
             f"there is no task {task_id!r} ({error}); cartwheel.envpool.list_all_envs() lists all"
+            + (f"; an Atari game is 'ALE/{task_id}', and needs ale-py" if may_be_atari else "")
         ) from error
     entry_point = spec.entry_point
     if entry_point is None:

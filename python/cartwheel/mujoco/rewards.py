@@ -103,6 +103,9 @@ class ExternalRewards:
             result = np.asarray(function(*given))
         except Exception as error:
             add_note(error, f"in the function `{name}` of cartwheel.mujoco.make")
+            named = list(self._fields.shapes)
+            if isinstance(error, KeyError) and error.args and error.args[0] not in named:
+                add_note(error, f"`before` and `after` have what `observation` names: {named}")
             raise
         if result.shape != self._shape:
             raise ValueError(

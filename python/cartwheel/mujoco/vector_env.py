@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel._internal.arguments import as_bool, as_integer
-from cartwheel._internal.suggestions import shown
+from cartwheel._internal.suggestions import check_keywords, keywords_of, shown
 from cartwheel.mujoco.rewards import ExternalRewards, Fields
 from cartwheel.native.mujoco.env import MujocoBackend
 from cartwheel.native.mujoco.library import load_mujoco, logged_warnings
@@ -88,8 +88,8 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
         self.env_id = self._shown_id
 
     def _known_id(self, env_id: Any, options: dict[str, Any]) -> str:
-        for name in options:
-            raise TypeError(f"`{name}` is not a keyword of cartwheel.mujoco.make.")
+        known = keywords_of(SimulationVectorEnv) | keywords_of(NativeVectorEnv) - {"env_id"}
+        check_keywords("cartwheel.mujoco.make", options, known)
         return str(env_id)
 
     def _mujoco_backend(self, options: dict[str, Any]) -> MujocoBackend:  # noqa: ARG002 - the hook's signature
