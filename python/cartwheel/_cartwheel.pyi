@@ -264,6 +264,7 @@ class Memory:
         max_batches: int,
         info_bytes: int,
         dense_finals: bool = False,
+        reward_width: int | None = None,
         worker: int | None = None,
         descriptors: Sequence[Descriptor] | None = None,
         shared: bool = False,
@@ -282,6 +283,7 @@ class Memory:
                 can be filled at the same time.
             info_bytes: Bytes for the infos of each worker.
             dense_finals: Whether each batch has the true next observation of every row.
+            reward_width: The length of rewards that are arrays; ``None`` for numbers.
             worker: The index of the worker that this process serves.
             descriptors: Four descriptors, with ``worker``.
             shared: Whether workers are processes.
@@ -315,6 +317,7 @@ class Shard:
         freeze: bool,
         rules: Mapping[str, Any] | None = None,
         dense_finals: bool = False,
+        reward_width: int | None = None,
         objects: Sequence[list[Any]] | None = None,
         over: Sequence[bool] | None = None,
     ) -> Shard:
@@ -329,6 +332,7 @@ class Shard:
             rules: ``max_episode_steps``, ``ignore_terminations``, ``action_repeat`` and
                 ``staggered_reset``, as for ``VectorEnv``; ``None`` for their defaults.
             dense_finals: As for :class:`Memory`.
+            reward_width: As for :class:`Memory`.
             objects: A list for each row, for the objects that its infos refer to; ``None`` to
                 pickle these objects.
             over: In a restarted worker, which rows were over; each row reports the restart once.
@@ -659,6 +663,7 @@ class Pool:
         affinity_offset: int | None = None,
         maniskill_names: bool = False,
         external_rewards: _RewardFunction | None = None,
+        reward_width: int | None = None,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -696,6 +701,7 @@ class Pool:
                 now, which are not the arrays that the step returns.
                 Their time limits and automatic resets come after it. If it raises, the step
                 does, and the rows that were stepped need a reset.
+            reward_width: As for :class:`Memory`.
         """
 
     def step(self, actions: Any, rows: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

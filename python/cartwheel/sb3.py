@@ -34,6 +34,7 @@ from cartwheel._internal.arguments import (
     as_rows,
     as_seeds,
 )
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.make import make_vec
@@ -118,6 +119,8 @@ class CartwheelVecEnv(VecEnv):
         self._is_monitored = as_bool("monitor", monitor)
         #: The vector environment that steps them.
         self.vector_env = as_vector_env(envs, num_envs, keywords)
+        own = self.vector_env is not envs
+        check_rewards_are_numbers(self.vector_env, "Stable-Baselines3", closes=own)
         self._rows: NativeRows | PythonRows
         if isinstance(self.vector_env, NativeVectorEnv):
             self._rows = NativeRows(self.vector_env)

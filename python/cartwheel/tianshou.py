@@ -20,6 +20,7 @@ from tianshou.env import BaseVectorEnv
 from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given, check_mode, check_names
 from cartwheel._internal.arguments import as_autoreset_mode, as_env_fns, as_integer
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.native.vector_env import NativeVectorEnv
@@ -88,8 +89,9 @@ class CartwheelVectorEnv(BaseVectorEnv):
         else:
             vector = _made(envs, wait_num, keywords)
         try:
+            check_rewards_are_numbers(vector, "CartwheelVectorEnv")
             _check_observations(vector)
-        except TypeError:
+        except (TypeError, ValueError):
             if vector is not envs:
                 vector.close()
             raise

@@ -46,6 +46,7 @@ from torchrl.envs import GymLikeEnv, GymWrapper
 from cartwheel._internal import nested
 from cartwheel._internal.adapters import check_given, check_mode, check_names, check_whole_batches
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.vector.base import PoolVectorEnv
@@ -136,6 +137,7 @@ class CartwheelEnv(GymLikeEnv):
         is_vector = isinstance(envs, GymnasiumVectorEnv)
         vector = _checked(envs, keywords) if is_vector else _made(envs, keywords)
         try:
+            check_rewards_are_numbers(vector, "CartwheelEnv")
             check_space("observation", vector.single_observation_space)
             check_space("action", vector.single_action_space)
             super().__init__(env=vector, device=device, batch_size=[vector.num_envs])

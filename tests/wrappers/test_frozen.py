@@ -45,7 +45,7 @@ class Stack:
         return reports
 
     def known(self):
-        """The statistics of the training; takes nothing."""
+        """What is known of the training; taking nothing."""
         metrics = self.metrics.get_own_state()
         moments = [
             (rms.mean, rms.var, rms.count)

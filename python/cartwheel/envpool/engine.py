@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.wrappers import TimeLimit
 
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel.envpool.players import PlayersEnv
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
@@ -46,6 +47,7 @@ def start(task: Task, config: Config) -> NativeVectorEnv[Any, Any] | VectorEnv[A
 
     executor: Executor = config.executor or "process"
     envs = VectorEnv([make_env] * config.num_envs, executor=executor, **shared)
+    check_rewards_are_numbers(envs, "cartwheel.envpool", closes=True)
     if offset >= 0:
         threads = [thread.native_id for thread in envs._group.threads]
         pin([process.pid for process in envs.processes] + threads, offset)

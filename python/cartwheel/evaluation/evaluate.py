@@ -13,6 +13,7 @@ from cartwheel._internal.arguments import as_integer, check_progress, row_option
 from cartwheel._internal.literals import EvaluateOrder, check_choice
 from cartwheel._internal.policy import actions_and_extras, as_function
 from cartwheel._internal.progress import Progress
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import shown
 from cartwheel.evaluation.episode_counter import EpisodeCounter
 from cartwheel.evaluation.stepping import stepping
@@ -176,6 +177,7 @@ def evaluate(
 def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, progress: Any) -> None:
     if not isinstance(envs, gym.vector.VectorEnv):
         raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
+    check_rewards_are_numbers(envs, "`evaluate`")
     check_progress(progress)
     as_integer("episodes_per_env", episodes_per_env, 1, limit=1 << 32)
     if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal.arguments import as_bool, as_integer, as_positive, as_rows
 from cartwheel._internal.literals import check_choice
 from cartwheel._internal.process import Finalizer
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.recorder.buffer import Episode
 from cartwheel.recorder.frames import FrameSource, why_no_video
@@ -143,6 +144,7 @@ class RecordEpisode(VectorWrapper):
         queue_mb: float = 256,
     ) -> None:
         """Makes the files."""
+        check_rewards_are_numbers(env, "RecordEpisode")
         super().__init__(env)
         del clean_on_close, avoid_overwriting_video  # there is nothing to clean or to overwrite
         check_choice("format", format, Format)

@@ -14,6 +14,7 @@ from ray.tune.registry import register_env
 from cartwheel._internal.adapters import check_mode
 from cartwheel._internal.arguments import as_autoreset_mode, mismatched_signature
 from cartwheel._internal.literals import Executor, check_choice
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import check_keywords, keywords_of, shown
 from cartwheel.make import make_vec
 from cartwheel.native.plugins import without_module
@@ -132,6 +133,7 @@ def _of_spec(
     keywords = keywords | env_config
     _check(keywords)
     envs: VectorEnv | NativeVectorEnv = make_vec(spec, num_envs, **keywords)
+    check_rewards_are_numbers(envs, "RLlib", closes=True)
     return envs
 
 
@@ -141,4 +143,6 @@ def _of_function(
     keywords: dict[str, Any],
     env_config: dict[str, Any],
 ) -> VectorEnv:
-    return VectorEnv([functools.partial(env, env_config)] * num_envs, **keywords)
+    envs = VectorEnv([functools.partial(env, env_config)] * num_envs, **keywords)
+    check_rewards_are_numbers(envs, "RLlib", closes=True)
+    return envs

@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, check_progress, mode_of
 from cartwheel._internal.process import Finalizer
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
 from cartwheel.rollouts.collecting.policy_calls import Actor
@@ -214,6 +215,7 @@ class Collector:
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
         self.autoreset_mode = _mode_of(envs)
+        check_rewards_are_numbers(envs, "Collector")
         self.envs, self.recurrent = envs, recurrent
         envs, self._conversion = without_conversion(envs)
         if self._conversion is not None:

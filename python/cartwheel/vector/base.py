@@ -58,6 +58,7 @@ from cartwheel.workers.inheritance import free_in_workers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gymnasium.spaces import Box
     from typing_extensions import Self
 
     from cartwheel._cartwheel import Pool
@@ -99,6 +100,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     full_batch: bool = False
     #: The form of final observations.
     final_obs: FinalObs
+    #: The space of the rewards of one environment, if they are arrays, as in MO-Gymnasium: a
+    #: ``Box`` of shape ``(k,)``. Rewards are then ``float64`` of shape ``(num_envs, k)``. ``None``
+    #: if rewards are numbers. Rewards of native environments are numbers.
+    reward_space: Box | None = None
     #: A ``WorkerCallbacks`` or a ``NativeCallbacks``.
     _callbacks: Any
     #: Whether no reset staggers rows, see :func:`cartwheel.vector.episode_rules.whole_episodes`.

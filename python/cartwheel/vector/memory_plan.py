@@ -60,6 +60,7 @@ def plan_memory(
         "max_batches": max_batches + 2 * filled - 1,
         "info_bytes": min(max(info_bytes, _MIN_INFO_BYTES), _MAX_INFO_BYTES),
         "dense_finals": dense_finals,
+        "reward_width": None if envs.reward_space is None else envs.reward_space.shape[0],
     }
 
 

@@ -24,7 +24,8 @@ class RolloutArrays(Generic[ObsType]):
         observations: Nested like the space, each array of shape ``(num_steps + 1, num_envs,
             *shape)``: entry ``t`` is the policy's input for step ``t``, and entry ``num_steps`` is
             the observation that the last step returned.
-        rewards: ``float64``, shape ``(num_steps, num_envs)``.
+        rewards: ``float64``, shape ``(num_steps, num_envs)``; with a ``reward_space`` of shape
+            ``(k,)``, ``(num_steps, num_envs, k)``.
         terminated: ``bool``, shape ``(num_steps, num_envs)``.
         truncated: ``bool``, shape ``(num_steps, num_envs)``.
     """
@@ -36,7 +37,7 @@ class RolloutArrays(Generic[ObsType]):
 
     def __repr__(self) -> str:
         """The size, in one line."""
-        num_steps, num_envs = self.rewards.shape
+        num_steps, num_envs = self.terminated.shape
         return f"RolloutArrays({num_steps} steps × {num_envs} envs)"
 
     @property

@@ -30,6 +30,7 @@ from cartwheel._internal.arguments import (
 )
 from cartwheel._internal.literals import OnDone, States, check_choice
 from cartwheel._internal.logging import LOGGER, reminder_s
+from cartwheel._internal.rewards import common_reward_space
 from cartwheel._internal.spaces import Batching
 from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.vector.base import LAST_GRACE, ActType, ObsType, PoolVectorEnv
@@ -84,11 +85,13 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     tuple is its own. A batch of some rows names its environments in ``infos["env_index"]``.
 
     Arrays. Observations have the shape ``(num_envs, *shape)`` and the dtype of their space. Rewards
-    are ``float64`` and flags are ``bool``, both of shape ``(num_envs,)``. All arrays are writable,
-    and never overwritten: an array keeps its values for as long as it, or a view of it, is
-    referenced, also after :meth:`close`. Large observations are views of shared memory
-    (``flags.owndata`` is false, and ``resize`` in place is refused). A row that is kept keeps its
-    whole batch; copy the row to keep only the row.
+    are ``float64`` and flags are ``bool``, both of shape ``(num_envs,)``. Where environments have a
+    ``reward_space``, a ``Box`` of shape ``(k,)``, a reward is an array, and rewards have the shape
+    ``(num_envs, k)``, with zeros in rows that are only reset. All arrays are writable, and never
+    overwritten: an array keeps its values for as long as it, or a view of it, is referenced, also
+    after :meth:`close`. Large observations are views of shared memory (``flags.owndata`` is false,
+    and ``resize`` in place is refused). A row that is kept keeps its whole batch; copy the row to
+    keep only the row.
 
     Failures. By default the exception of an environment is raised here, with the worker's traceback
     and the row; ``reset`` recovers. The death of a worker is a :class:`~cartwheel.WorkerDiedError`.
@@ -215,8 +218,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             such as ``full_batch`` is not a ``bool``.
         ValueError: An argument has an unsupported value, a step limit is needed and missing, or two
             functions return the same environment.
-        RuntimeError: Spaces differ where they must be equal; or this process cannot start worker
-            processes, because it is daemonic or its main module has no
+        RuntimeError: Spaces, or shapes of rewards, differ where they must be equal; or this process
+            cannot start worker processes, because it is daemonic or its main module has no
             ``if __name__ == "__main__":``.
         OSError: The hard limit does not let this process open as many files as the worker processes
             need. (The soft limit is raised.)
@@ -376,6 +379,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self.observation_space = batching.observation_space
         self.single_action_space = batching.single_action_space
         self.action_space = batching.action_space
+        self.reward_space = common_reward_space(
+            [space for found in descriptions for space in found["reward_spaces"]]
+        )
         if self.batch_size < self.num_envs:
             self.observation_space = batch_space(self.single_observation_space, self.batch_size)
             self.action_space = batch_space(self.single_action_space, self.batch_size)
@@ -388,6 +394,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             "freeze": self.on_done == "freeze",
             "rules": self._rules.as_dict(),
             "dense_finals": plan["dense_finals"],
+            "reward_width": plan["reward_width"],
         }
         memory, own_shard = launch.set_up(self._group, plan, shard)
         callbacks: _WorkerCallbacks = WorkerCallbacks(
@@ -412,6 +419,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             hang_limit=self.restart_policy.hang_limit,
             reminder=reminder,
             maniskill_names=self.final_names == "maniskill",
+            reward_width=plan["reward_width"],
         )
         try:
             self._group.wait_until_ready(deadline)

@@ -26,6 +26,7 @@ from gymnasium.wrappers import TimeLimit
 from cartwheel._cartwheel import Descriptor, Memory, Shard, serve, watch_parent
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.process import name_this_thread
+from cartwheel._internal.rewards import check_reward_space, reward_space_of
 from cartwheel.errors import add_note
 from cartwheel.workers import attributes
 from cartwheel.workers.channels import ProcessWorkerChannel, pickled
@@ -110,13 +111,15 @@ class Worker:
             ``fault`` alone when an environment could not be made or described; all environments are
             closed then. Otherwise ``metadata`` and ``render_mode`` of the first environment, and
             the ``spaces`` of each: a pair of observation and action space, or ``None`` when the
-            pair equals the first one; ``limits``: whether each truncates its episodes itself; and
-            ``same``: the identities of the environments, for ``check_distinct``.
+            pair equals the first one; ``reward_spaces``: that of each, ``None`` for numbers;
+            ``limits``: whether each truncates its episodes itself; and ``same``: the identities of
+            the environments, for ``check_distinct``.
         """
         row = self.first_row
         try:
             self._env_fns = pickle.loads(env_fns) if isinstance(env_fns, bytes) else list(env_fns)
             pairs: list[tuple[Any, Any] | None] = []
+            reward_spaces: list[Any] = []
             known = EnvIdentities(self.first_row, is_remote=self.is_remote)
             for row, env_fn in enumerate(self._env_fns, self.first_row):
                 known.begin(env_fn)
@@ -130,6 +133,8 @@ class Worker:
                 except ValueError:  # an earlier row has it, and closes it
                     self.envs.pop()
                     raise
+                check_reward_space(reward_space := reward_space_of(env))
+                reward_spaces.append(reward_space)
                 pair = (env.observation_space, env.action_space)
                 pairs.append(None if pairs and pair == pairs[0] else pair)
             row, first = self.first_row, self.envs[0]
@@ -137,6 +142,7 @@ class Worker:
                 "metadata": dict(getattr(first, "metadata", None) or {}),
                 "render_mode": getattr(first, "render_mode", None),
                 "spaces": pairs,
+                "reward_spaces": reward_spaces,
                 "limits": [truncates(env) for env in self.envs],
                 "same": known.same,
             }

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords
 from cartwheel.wrappers._rows import chosen_actions, merged_infos, take_infos
 from cartwheel.wrappers.base import KeepsState, ObservationWrapper, VectorWrapper, WholeBatches
@@ -373,6 +374,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
             side = as_integer("screen_size", screen_size, 1, 65536)
             size = side, side
         bare = VectorWrapper(env)  # refuses environments that no wrapper takes
+        check_rewards_are_numbers(env, "AtariPreprocessing")
         images = Images(
             "AtariPreprocessing",
             bare.single_observation_space,

@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_autoreset_mode, as_reset_rows, as_rows
+from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, put, take_infos
 from cartwheel.wrappers.base import WholeBatches
@@ -356,7 +357,9 @@ class AutoresetAdapter(WholeBatches):
         due, going, whole = np.flatnonzero(waited), np.flatnonzero(~waited), len(numbers)
         parts = [(due, reset_infos)]
         observations = shown
-        rewards, flags = np.zeros(whole), np.zeros((2, whole), np.bool_)
+        space = reward_space_of(self)
+        rewards = np.zeros((whole, *(() if space is None else space.shape)))
+        flags = np.zeros((2, whole), np.bool_)
         if step is not None:
             order = np.argsort(np.concatenate([going, due]), kind="stable")
             observations = joined(self.single_observation_space, step[0], shown, order)

@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer, as_rows, names_rows
+from cartwheel._internal.rewards import reward_space_of
 from cartwheel._internal.suggestions import shown
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers.freezing import Freezes
@@ -352,7 +353,9 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
             return arrays
         num_steps = as_integer("num_steps", num_steps, 1, 65534)
         space = self.single_observation_space
-        self._recording = StepRecording(space, self._present(), num_steps, self.num_envs)
+        reward_space = reward_space_of(self)
+        present = self._present()
+        self._recording = StepRecording(space, reward_space, present, num_steps, self.num_envs)
         return self._recording.arrays
 
     def end_rollout(self) -> None:

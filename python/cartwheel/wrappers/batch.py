@@ -96,7 +96,7 @@ class ActionBatch:
 
     @property
     def kinds(self) -> NDArray[np.uint8]:
-        """The kind of step of each row, ``uint8`` ``[K]``.
+        """What each row is about to do, ``uint8`` ``[K]``.
 
         :data:`TRANSITION`: a step. :data:`RESET`: only the automatic reset of ``NEXT_STEP``, so the
         action is ignored. :data:`SHOWN`: nothing, because the row is finished and ``DISABLED``.
@@ -120,7 +120,8 @@ class Batch:
         kinds: The kind of each place, ``uint8`` ``[K]``: :data:`TRANSITION`, :data:`RESET`,
             :data:`SHOWN`, :data:`FAILED` or :data:`INCOMPLETE`.
         observations: In the form of the batched observation space, with ``K`` rows.
-        rewards: ``float64`` ``[K]``; ``None`` for the result of ``reset``.
+        rewards: ``float64`` ``[K]``, or ``[K, k]`` with a ``reward_space`` of shape ``(k,)``;
+            ``None`` for the result of ``reset``.
         terminations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
         truncations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
         infos: As returned by the environments; without final observations once a wrapper has taken

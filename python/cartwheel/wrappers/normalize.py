@@ -10,6 +10,7 @@ from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import ObservationNormalizer, RewardNormalizer
 from cartwheel._internal.arguments import as_fraction, as_positive
+from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel.wrappers.base import KeepsState, VectorWrapper
 from cartwheel.wrappers.keys import Parts, advised, flattens
 
@@ -272,6 +273,7 @@ class NormalizeReward(Normalizer):
         clip: float | None = None,
     ) -> None:
         """Checks the arguments; steps nothing."""
+        check_rewards_are_numbers(env, "NormalizeReward")
         self.gamma = as_fraction("gamma", gamma)
         self.epsilon = as_positive("epsilon", epsilon)
         bound = None if clip is None else as_positive("clip", clip)

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.error import InvalidBound
 
+from cartwheel._internal.rewards import (
+    check_reward_space,
+    check_rewards_are_numbers,
+    reward_space_of,
+)
 from cartwheel.wrappers.base import VectorWrapper
 from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gymnasium.spaces import Box
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
@@ -25,6 +31,10 @@ class TransformReward(VectorWrapper):
 
     Rows that are not transitions keep the reward 0: autoreset steps, rows that rest, and rows whose
     environment failed.
+
+    Rewards of several objectives, of environments that have a ``reward_space`` of shape ``(k,)``,
+    become numbers: ``TransformReward(envs, lambda rewards: rewards @ weights)``. With a
+    ``reward_space`` of its own, the wrapper returns arrays.
 
     Example:
         >>> import cartwheel
@@ -39,27 +49,37 @@ class TransformReward(VectorWrapper):
 
     Args:
         env: A vector environment.
-        func: Called with rewards, ``float64`` ``[K]``, of **any number of transitions**, which it
-            does not write into; returns as many numbers. It is called once with two zeros when the
-            wrapper is made, and not at all where a batch has no transition.
+        func: Called with rewards, ``float64`` ``[K]`` or ``[K, k]``, of **any number of
+            transitions**, which it does not write into; returns as many numbers, or as many rows of
+            numbers. It is called once with two rewards of zeros when the wrapper is made, and not
+            at all where a batch has no transition.
+        reward_space: The space of the rewards that ``func`` returns, a ``Box`` of shape ``(k,)``,
+            if they are arrays; ``None`` for numbers.
 
     Raises:
         TypeError: ``func`` cannot be called, or returns no numbers.
-        ValueError: ``func`` returns another number of rewards.
+        ValueError: ``func`` returns another number of rewards, or ``reward_space`` is another one.
     """
+
+    reward_space: Box | None = None
 
     def __init__(
         self,
         env: VectorEnv[Any, Any, Any],
         func: Callable[[NDArray[np.float64]], Any],
+        reward_space: Box | None = None,
     ) -> None:
         """Tries the function."""
         super().__init__(env)
         if not callable(func):
             raise TypeError(f"`func` must be a function of rewards, got {type(func)}.")
+        check_reward_space(reward_space)
         self.func = func
+        self.reward_space = reward_space
+        self._shape = () if reward_space is None else reward_space.shape
+        inner = reward_space_of(env)
         with np.errstate(all="ignore"):
-            self._apply(np.zeros(2))
+            self._apply(np.zeros((2, *(() if inner is None else inner.shape))))
 
     def _apply(self, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
         result = np.asarray(self.func(rewards))
@@ -68,10 +88,14 @@ class TransformReward(VectorWrapper):
                 f"`func` must return rewards as numbers, got {result.dtype} for {len(rewards)} "
                 "rewards."
             )
-        if result.shape != rewards.shape:
+        shape = (len(rewards), *self._shape)
+        if result.shape != shape:
+            advice = ""
+            if result.shape == rewards.shape:
+                advice = " Give `reward_space` if the new rewards are arrays, too."
             raise ValueError(
                 f"`func` must return one reward for each of the {len(rewards)} transitions, as an "
-                f"array {rewards.shape}; got {result.shape}."
+                f"array {shape}; got {result.shape}.{advice}"
             )
         return result.astype(np.float64, copy=False)
 
@@ -83,9 +107,9 @@ class TransformReward(VectorWrapper):
             batch.rewards = self._apply(batch.rewards)
             return
         steps = is_transition(batch.kinds)
-        rewards = batch.rewards.copy()
+        rewards = np.zeros((len(steps), *self._shape))
         if np.count_nonzero(steps):
-            rewards[steps] = self._apply(rewards[steps])
+            rewards[steps] = self._apply(batch.rewards[steps])
         batch.rewards = rewards
 
 
@@ -120,6 +144,7 @@ class ClipReward(TransformReward):
         max_reward: float | None = None,
     ) -> None:
         """Checks the limits."""
+        check_rewards_are_numbers(env, "ClipReward")
         low, high = _limit("min_reward", min_reward), _limit("max_reward", max_reward)
         if low is None and high is None:
             raise InvalidBound("give `min_reward`, `max_reward` or both: both are None.")

@@ -36,7 +36,7 @@ from cartwheel.wrappers.unseen import Unseen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gymnasium.spaces import Space
+    from gymnasium.spaces import Box, Space
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import Pool
@@ -585,11 +585,19 @@ class StepRecording:
         arrays: The arrays, which are the caller's.
     """
 
-    def __init__(self, space: Space[Any], present: Any, num_steps: int, num_envs: int) -> None:
+    def __init__(
+        self,
+        space: Space[Any],
+        reward_space: Box | None,
+        present: Any,
+        num_steps: int,
+        num_envs: int,
+    ) -> None:
         """Begins at the present observations.
 
         Args:
             space: The observation space of one environment.
+            reward_space: The space of its rewards, if they are arrays.
             present: Observations of all rows.
             num_steps: The number of steps.
             num_envs: The number of rows.
@@ -599,8 +607,9 @@ class StepRecording:
         """
         observations = nested.empty(batch_space(space, num_envs), num_steps + 1, "observations")
         shape = (num_steps, num_envs)
+        rewards = np.zeros((*shape, *(() if reward_space is None else reward_space.shape)))
         self.arrays: RolloutArrays[Any] = RolloutArrays(
-            observations, np.zeros(shape), np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+            observations, rewards, np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         )
         nested.assign(observations, 0, present)
         self._steps = 0

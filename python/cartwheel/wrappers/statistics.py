@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import EpisodeMetrics, TimedEpisodes
 from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.rewards import check_rewards_are_numbers, reward_space_of
 from cartwheel.vector.infos import FAIL, SUCCESS, has_outcomes, step_outcomes
 from cartwheel.wrappers.base import KeepsState, VectorWrapper
 from cartwheel.wrappers.batch import check_stats_key, refuse_taken
@@ -118,6 +119,7 @@ class RecordMetrics(_ReportsEpisodes):
         self, env: VectorEnv[Any, Any, Any], buffer_length: int = 100, stats_key: str = "episode"
     ) -> None:
         """Checks the arguments; steps nothing."""
+        check_rewards_are_numbers(env, "RecordMetrics")
         super().__init__(env, buffer_length, stats_key)
         self._episodes = EpisodeMetrics(
             self.num_envs, self._is_same_step, self._buffer_length, self._MAX_WAITING
@@ -232,13 +234,58 @@ class RecordMetrics(_ReportsEpisodes):
         self._reported = state["reports_success"], state["reports_fail"]
 
 
+class _EpisodesOfObjectives:
+    """Counts as ``TimedEpisodes``, where rewards are arrays: one of these for each objective."""
+
+    def __init__(self, num_objectives: int, *arguments: Any) -> None:
+        self._each = [TimedEpisodes(*arguments) for _ in range(num_objectives)]
+
+    def begin(self, rows: Any, kinds: Any) -> None:
+        for episodes in self._each:
+            episodes.begin(rows, kinds)
+
+    def step(self, arrays: Any) -> tuple[int, int, Any]:
+        rows, kinds, rewards, *flags = arrays
+        columns = np.ascontiguousarray(np.asarray(rewards).T)
+        steps: list[Any] = [
+            episodes.step((rows, kinds, column, *flags))
+            for episodes, column in zip(self._each, columns, strict=True)
+        ]
+        complete, dropped, report = steps[0]
+        if report is not None:
+            values, mask = report
+            returns = np.stack([of_one[0]["r"] for *_, of_one in steps], axis=-1)
+            report = {**values, "r": returns}, mask
+        return complete, dropped, report
+
+    def take_recent(self) -> tuple[list[Any], list[int], list[float]]:
+        recent = [episodes.take_recent() for episodes in self._each]
+        returns = np.array([returns for returns, _, _ in recent], np.float64).T.copy()
+        _, lengths, seconds = recent[0]
+        return list(returns), lengths, seconds
+
+    def running(self) -> tuple[Any, Any]:
+        running = [episodes.running() for episodes in self._each]
+        return np.stack([returns for returns, _ in running], axis=-1), running[0][1]
+
+    def state(self) -> dict[str, Any]:
+        states = [episodes.state() for episodes in self._each]
+        return {**states[0], "returns": np.stack([state["returns"] for state in states], axis=-1)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        columns = np.ascontiguousarray(state["returns"].T)
+        for episodes, returns in zip(self._each, columns, strict=True):
+            episodes.set_state({**state, "returns": returns})
+
+
 class RecordEpisodeStatistics(_ReportsEpisodes):
     """Reports the return, the length and the duration of each episode, in the step that ends it.
 
     Infos of a step that ends complete episodes get ``"episode"``, a dictionary of arrays with one
     entry for each row of the batch (zeros where no episode ended), and the mask ``"_episode"``:
 
-    * ``"r"``: the sum of the rewards, ``float64``;
+    * ``"r"``: the sum of the rewards, ``float64``; with a ``reward_space`` of shape ``(k,)``, an
+      array of shape ``(k,)`` for each row;
     * ``"l"``: the number of steps, ``int64``;
     * ``"t"``: seconds since the episode began, ``float64``, rounded to microseconds.
 
@@ -294,8 +341,17 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         """Checks the arguments; steps nothing."""
         super().__init__(env, buffer_length, stats_key)
         size = self._buffer_length
-        self._episodes = TimedEpisodes(self.num_envs, self._is_same_step, size)
-        self._queues: tuple[deque[float], deque[int], deque[float]] = (
+        space = reward_space_of(env)
+        #: The shape of a reward.
+        self._shape: tuple[int, ...] = () if space is None else space.shape
+        self._episodes: TimedEpisodes | _EpisodesOfObjectives
+        if space is None:
+            self._episodes = TimedEpisodes(self.num_envs, self._is_same_step, size)
+        else:
+            self._episodes = _EpisodesOfObjectives(
+                space.shape[0], self.num_envs, self._is_same_step, size
+            )
+        self._queues: tuple[deque[Any], deque[int], deque[float]] = (
             deque(maxlen=size),
             deque(maxlen=size),
             deque(maxlen=size),
@@ -304,8 +360,8 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         self.failed_count = 0
 
     @property
-    def return_queue(self) -> deque[float]:
-        """The returns of the last ``buffer_length`` complete episodes."""
+    def return_queue(self) -> deque[Any]:
+        """The returns of the last ``buffer_length`` complete episodes: numbers, or arrays."""
         return self._filled_queues()[0]
 
     @property
@@ -318,7 +374,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         """The durations of the last ``buffer_length`` complete episodes, seconds."""
         return self._filled_queues()[2]
 
-    def _filled_queues(self) -> tuple[deque[float], deque[int], deque[float]]:
+    def _filled_queues(self) -> tuple[deque[Any], deque[int], deque[float]]:
         # Not in every step: hundreds of episodes may end in one, and most queues are seldom read.
         queues: tuple[deque[Any], ...] = self._queues
         for queue, values in zip(queues, self._episodes.take_recent(), strict=True):
@@ -332,7 +388,10 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
 
     @property
     def episode_returns(self) -> NDArray[np.float64]:
-        """The sum of rewards of each environment's present episode so far, ``[num_envs]``."""
+        """The sum of rewards of each environment's present episode so far, ``[num_envs]``.
+
+        With a ``reward_space`` of shape ``(k,)`` the sums are ``[num_envs, k]``.
+        """
         returns: NDArray[np.float64] = self._episodes.running()[0]
         return returns
 
@@ -369,7 +428,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         """
         return {
             **self._episodes.state(),
-            "return_queue": np.array(self.return_queue, np.float64),
+            "return_queue": np.array(self.return_queue, np.float64).reshape(-1, *self._shape),
             "length_queue": np.array(self.length_queue, np.int64),
             "time_queue": np.array(self.time_queue, np.float64),
             "episode_count": self.episode_count,
@@ -381,5 +440,6 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         queues: tuple[deque[Any], ...] = self._filled_queues()
         for name, queue in zip(self._any_length, queues, strict=True):
             queue.clear()
-            queue.extend(state[name].tolist())
+            values = state[name]
+            queue.extend(values.tolist() if values.ndim == 1 else values.copy())
         self.episode_count, self.failed_count = state["episode_count"], state["failed_count"]

@@ -46,7 +46,7 @@ pub enum Error {
     /// The operating system refused memory, a descriptor or a signal.
     #[error("{doing}: {source}")]
     Os {
-        /// The operation that failed, in words.
+        /// What was being done, in words.
         doing: String,
         /// The operating system's answer.
         source: io::Error,
@@ -57,7 +57,7 @@ pub enum Error {
          observations, fewer batches at once or shorter rollouts, or allow more memory"
     )]
     OutOfMemory {
-        /// The purpose of the memory.
+        /// What the memory is for.
         what: &'static str,
         /// Number of bytes that were requested.
         bytes: usize,
@@ -72,7 +72,7 @@ pub enum Error {
     Mismatch {
         /// The quantity that differs.
         what: &'static str,
-        /// The value that this side computed.
+        /// What this side computed.
         expected: usize,
         /// The value in the memory.
         got: usize,
@@ -119,7 +119,7 @@ pub enum Error {
         "every one of {slabs} slabs is held: drop the lease of a batch that must be copied before the next call"
     )]
     SlabsHeld {
-        /// Number of slabs.
+        /// How many slabs there are.
         slabs: usize,
     },
     /// Rows that do not exist, or are named twice.
@@ -233,7 +233,7 @@ pub enum Error {
         plugin: String,
         /// The environment.
         id: String,
-        /// The breach.
+        /// What it did.
         what: String,
     },
     /// The state of a row that cannot be restored.
@@ -255,7 +255,7 @@ pub enum Error {
         /// The message of the panic.
         message: String,
     },
-    /// A fault of an environment, its spaces or its infos.
+    /// What an environment, its spaces or its infos are not.
     #[error(transparent)]
     Env(#[from] cartwheel_core::Error),
 }

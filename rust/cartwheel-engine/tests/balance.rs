@@ -61,6 +61,7 @@ fn while_one_thread_is_busy_with_a_row_the_other_takes_all_other_rows() {
         max_slabs: 2,
         info_bytes: 64,
         dense_finals: false,
+        reward_width: 1,
     };
     assert_eq!(plan.shards.len(), ROWS, "a shard for each row");
     let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();

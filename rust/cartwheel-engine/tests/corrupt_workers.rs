@@ -58,6 +58,7 @@ impl Fixture {
             max_slabs: MAX_SLABS,
             info_bytes: 64,
             dense_finals: false,
+            reward_width: 1,
         };
         let (memory, tokens) = Memory::new(plan, Scope::Shared).unwrap();
         // SAFETY: the test writes numbers and words, for which any bits are valid, as a corrupt

@@ -74,6 +74,7 @@ fn plan_of(batch_size: usize) -> Plan {
         max_slabs: 32,
         info_bytes: 64,
         dense_finals: false,
+        reward_width: 1,
     }
 }
 
@@ -317,7 +318,7 @@ fn a_worker_that_dies_before_it_counts_itself_has_done_its_step_and_is_reported_
     }
 }
 
-/// The fate of a pool whose worker may die.
+/// What happened to a pool whose worker may die.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Lived,

@@ -22,7 +22,7 @@ fn are_apart(layout: BatchLayout<'_>, arrays: usize) -> Result<(), TestCaseError
         .map(|leaf| (layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes() * rows))
         .collect();
     places.extend(layout.ended_offset().map(|offset| (offset, rows)));
-    places.push((layout.rewards_offset(), 8 * rows));
+    places.push((layout.rewards_offset(), layout.reward_bytes() * rows));
     places.push((layout.terminations_offset(), rows));
     places.push((layout.truncations_offset(), rows));
     places.push((layout.phases_offset(), rows));
@@ -40,10 +40,13 @@ fn are_apart(layout: BatchLayout<'_>, arrays: usize) -> Result<(), TestCaseError
 
 proptest! {
     #[test]
-    fn places_are_aligned_disjoint_and_inside(leaves in leaves(), rows in 1_usize..70) {
+    fn places_are_aligned_disjoint_and_inside(
+        leaves in leaves(), rows in 1_usize..70, width in 1_usize..5
+    ) {
         for finals in [false, true] {
-            let layout = Layout::with_finals(&leaves, rows, finals).expect("small");
+            let layout = Layout::with_finals(&leaves, rows, finals, width).expect("small");
             let layout = layout.batch();
+            prop_assert_eq!(layout.reward_bytes(), 8 * width);
             prop_assert_eq!(layout.num_leaves(), leaves.len());
             prop_assert_eq!((layout.has_finals(), layout.ended_offset().is_some()), (finals, finals));
             are_apart(layout, leaves.len() * (1 + usize::from(finals)))?;
@@ -52,10 +55,10 @@ proptest! {
 
     #[test]
     fn batches_of_a_rollout_have_places_of_their_own_except_for_finals(
-        leaves in leaves(), rows in 1_usize..20, steps in 1_usize..5
+        leaves in leaves(), rows in 1_usize..20, steps in 1_usize..5, width in 1_usize..4
     ) {
-        let plain = RolloutLayout::new(&leaves, rows, steps, false).expect("small");
-        let rollout = RolloutLayout::new(&leaves, rows, steps, true).expect("small");
+        let plain = RolloutLayout::new(&leaves, rows, steps, false, width).expect("small");
+        let rollout = RolloutLayout::new(&leaves, rows, steps, true, width).expect("small");
         let first = rollout.batch(0);
         let mut places = Vec::new();
         for number in 0..=steps {
@@ -78,7 +81,11 @@ proptest! {
                     places.push((batch.leaf_offset(last), bytes));
                 }
             }
-            places.push((batch.rewards_offset(), 8 * rows));
+            places.push((batch.rewards_offset(), 8 * width * rows));
+            if number > 1 {
+                let before = rollout.batch(number - 1).rewards_offset();
+                prop_assert_eq!(batch.rewards_offset(), before + 8 * width * rows);
+            }
             places.push((batch.terminations_offset(), rows));
             places.push((batch.truncations_offset(), rows));
         }
@@ -109,7 +116,7 @@ proptest! {
 #[test]
 fn the_layout_of_a_rollout_is_as_small_as_that_of_few_steps() {
     let leaves = [leaf(&[3]), leaf(&[])];
-    let of = |steps| RolloutLayout::new(&leaves, 8, steps, true).expect("it fits");
+    let of = |steps| RolloutLayout::new(&leaves, 8, steps, true, 1).expect("it fits");
     let longest = of(MAX_STEPS);
     assert!(format!("{longest:?}").len() < format!("{:?}", of(1)).len() + 100);
     let (first, last) = (longest.batch(1), longest.batch(MAX_STEPS));
@@ -150,6 +157,7 @@ fn plan(rows: usize, batch_size: usize) -> Plan {
         max_slabs: rows.div_ceil(batch_size).saturating_add(1),
         info_bytes: 64,
         dense_finals: false,
+        reward_width: 1,
     }
 }
 
@@ -182,6 +190,10 @@ fn a_plan_whose_sizes_wrap_is_refused_with_its_values() {
         let infos = refused(Plan { info_bytes, ..plan(1, 1) });
         assert!(infos.contains(&info_bytes.to_string()), "{infos}");
     }
+    let rewards = refused(Plan { reward_width: 1 << 60, ..plan(1, 1) });
+    assert!(rewards.contains("a batch"), "{rewards}");
+    let none = refused(Plan { reward_width: 0, ..plan(1, 1) });
+    assert!(none.contains("a reward has at least one number"), "{none}");
     for max_slabs in [usize::MAX, 1 << 32, (1 << 31) + 1] {
         let slabs = refused(Plan { max_slabs, ..plan(1, 1) });
         assert!(slabs.contains(&max_slabs.to_string()), "{slabs}");

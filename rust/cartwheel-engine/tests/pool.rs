@@ -83,6 +83,7 @@ impl Fixture {
             max_slabs,
             info_bytes: 64,
             dense_finals: false,
+            reward_width: 1,
         };
         let (memory, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
         let (mut threads, mut open, mut entered) = (Vec::new(), Vec::new(), Vec::new());
@@ -115,6 +116,7 @@ impl Fixture {
             max_slabs: 4,
             info_bytes: 64,
             dense_finals: false,
+            reward_width: 1,
         };
         let (memory, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let shard = |rows: &std::ops::Range<usize>| -> Box<dyn Shard> {
@@ -307,6 +309,7 @@ fn rows_that_are_over_are_refused_before_anything_is_published() {
         max_slabs: 2,
         info_bytes: 64,
         dense_finals: false,
+        reward_width: 1,
     };
     let (_, mut tokens) = Memory::new(plan, Scope::Private).unwrap();
     let policy = Policy {
@@ -381,6 +384,7 @@ fn shared_memory_is_attached_only_with_its_own_plan() {
         max_slabs: 2,
         info_bytes: 64,
         dense_finals: false,
+        reward_width: 1,
     };
     let (memory, _) = Memory::new(plan(600), Scope::Shared).unwrap();
     let attached = |plan| {
@@ -424,6 +428,7 @@ fn tokens_of_a_thread_pool() -> Tokens {
         max_slabs: 2,
         info_bytes: 64,
         dense_finals: false,
+        reward_width: 1,
     };
     Memory::new(plan, Scope::Private).unwrap().1
 }
@@ -525,6 +530,7 @@ fn a_panic_fails_its_rows_and_hangs_no_call_with_any_kind_of_workers() {
             max_slabs: 2,
             info_bytes: 64,
             dense_finals: false,
+            reward_width: 1,
         };
         let (_, tokens) = Memory::new(plan, Scope::Private).unwrap();
         let mut serving = Vec::new();

@@ -45,6 +45,7 @@ fn pool(scope: Scope) -> Pool {
         max_slabs: 4,
         info_bytes: 64,
         dense_finals: false,
+        reward_width: 1,
     };
     let policy = Policy {
         refuse_over: false,

@@ -52,6 +52,7 @@ fn plan(workers: usize) -> Plan {
         max_slabs: 3,
         info_bytes: 64,
         dense_finals: false,
+        reward_width: 1,
     }
 }
 

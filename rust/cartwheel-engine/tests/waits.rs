@@ -56,6 +56,7 @@ fn plan(num_shards: usize, batch_size: usize) -> Plan {
         max_slabs: 2 + ROWS,
         info_bytes: 64,
         dense_finals: false,
+        reward_width: 1,
     }
 }
 

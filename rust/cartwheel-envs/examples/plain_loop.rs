@@ -1,5 +1,4 @@
-//! The speed of an environment on one core: a plain loop over its rows, and the same through its
-//! table.
+//! How fast an environment is on one core: a plain loop over its rows, and the same through its table.
 //!
 //! ```text
 //! cargo run --release -p cartwheel-envs --example plain_loop [id] [seconds a measurement]

@@ -20,7 +20,7 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// The info.
     type Info: RobotInfo;
 
-    /// Number of first positions that an observation leaves out.
+    /// How many of the first positions an observation is without.
     fn hidden(options: &Self::Options) -> usize {
         let _ = options;
         0
@@ -96,7 +96,7 @@ pub trait Robot: Debug + Sized + Send + 'static {
     }
 }
 
-/// Results of a step, apart from the observation.
+/// What a step gives, besides the observation.
 #[derive(Debug)]
 pub struct Step<I> {
     /// The reward.
@@ -222,7 +222,7 @@ macro_rules! info {
             #[derive(Default)]
             pub struct $info {
                 $($(#[$key_meta])* $key: Option<$type>,)*
-                /// MuJoCo's warning.
+                /// What MuJoCo warned of.
                 mujoco_warning: Option<String>,
             }
         }

@@ -48,7 +48,7 @@ options! {
 }
 
 impl Options {
-    /// The parts of an observation.
+    /// What an observation has.
     fn parts(&self) -> Parts {
         Parts {
             positions: !*self.exclude_current_positions_from_observation,

@@ -4,7 +4,7 @@ use std::ops::{Add, Mul};
 
 /// `float32` or `float64`.
 pub(crate) trait Float: Copy + Add<Output = Self> + Mul<Output = Self> {
-    /// The start of a sum.
+    /// What a sum begins with.
     const ZERO: Self;
 }
 

@@ -29,8 +29,7 @@ impl Parameter for Coordinates {
     }
 }
 
-/// The drawn arrays: as a parameter one array, those of [`Model::scene`](crate::Model::scene) one
-/// after the other.
+/// What is drawn: as a parameter one array, those of [`Model::scene`](crate::Model::scene) one after the other.
 #[derive(Debug)]
 pub(crate) struct Scene(pub(crate) Vec<Field>);
 

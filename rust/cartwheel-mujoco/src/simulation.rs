@@ -22,12 +22,12 @@ options! {
     /// Whether the noise of velocities is normal.
     _normal_velocities = normal_velocities: bool = false,
     ;
-    /// The observed fields.
+    /// What is observed.
     fields: Vec<Observed>,
 }
 
 info! {
-    /// Infos of MuJoCo.
+    /// What MuJoCo says.
     SimulationInfo {}
 }
 

@@ -67,7 +67,7 @@ impl PyMemory {
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         observations, actions, shards, *, batch_size, max_batches, info_bytes, dense_finals = false,
-        worker = None, descriptors = None, shared = false
+        reward_width = None, worker = None, descriptors = None, shared = false
     ))]
     fn new(
         observations: &Bound<'_, PyAny>,
@@ -77,6 +77,7 @@ impl PyMemory {
         max_batches: usize,
         info_bytes: usize,
         dense_finals: bool,
+        reward_width: Option<usize>,
         worker: Option<usize>,
         descriptors: Option<Vec<Bound<'_, PyDescriptor>>>,
         shared: bool,
@@ -90,6 +91,7 @@ impl PyMemory {
             max_slabs: max_batches,
             info_bytes,
             dense_finals,
+            reward_width: reward_width.unwrap_or(1),
         };
         if let (Some(worker), Some(descriptors)) = (worker, descriptors) {
             let own = descriptors.iter().map(|descriptor| descriptor.get().try_clone());

@@ -1,5 +1,4 @@
-//! Faults of a bad environment stay in its row: failures, panics anywhere, destructors, blocks,
-//! stops.
+//! What a bad environment does stays in its row: failures, panics anywhere, destructors, blocks, stops.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 #![expect(clippy::float_cmp, reason = "rewards are the same bits")]
 
@@ -77,7 +76,7 @@ fn panic_in(place: Place) -> ! {
     panic!("panic in {place:?}");
 }
 
-/// The host's text of a panic: its message, file and line.
+/// What the host gets of a panic: its message, file and line.
 fn panicked(place: &str) -> String {
     format!("panic in {place} ({}:{PANIC_LINE})", file!())
 }

@@ -83,9 +83,9 @@ pub(super) unsafe fn columns<'a>(
         // SAFETY: one byte for each row, in ranges that are disjoint (invariant 2).
         unsafe { std::slice::from_raw_parts_mut(place(offset, 1), count) }
     };
-    let rewards = place(layout.rewards_offset(), size_of::<f64>()).cast();
+    let rewards = place(layout.rewards_offset(), layout.reward_bytes()).cast();
     let outcomes = Outcomes {
-        // SAFETY: one aligned `f64` for each row (invariants 2 and 3).
+        // SAFETY: at least one aligned `f64` for each row (invariants 2 and 3). Native rows have one.
         rewards: unsafe { std::slice::from_raw_parts_mut(rewards, count) },
         terminations: bytes(layout.terminations_offset()),
         truncations: bytes(layout.truncations_offset()),

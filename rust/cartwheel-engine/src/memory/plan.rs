@@ -23,6 +23,8 @@ pub struct Plan {
     pub info_bytes: usize,
     /// Whether each batch has the true next observation of every row, in addition to the observations.
     pub dense_finals: bool,
+    /// How many numbers a reward has, at least one.
+    pub reward_width: usize,
 }
 
 impl Plan {
@@ -81,5 +83,9 @@ pub(crate) fn check(plan: &Plan) -> Result<Layout, Error> {
         let (got, max) = (plan.info_bytes, MAX_INFO_BYTES);
         return Err(Error::BadPlan(format!("info_bytes is {got}, at most {max} possible")));
     }
-    Ok(Layout::with_finals(&plan.observations, plan.batch_size, plan.dense_finals)?)
+    if plan.reward_width == 0 {
+        return Err(Error::BadPlan("a reward has at least one number".to_owned()));
+    }
+    let Plan { observations, batch_size, dense_finals, reward_width, .. } = plan;
+    Ok(Layout::with_finals(observations, *batch_size, *dense_finals, *reward_width)?)
 }

@@ -129,7 +129,7 @@ impl FreeRollouts {
         Some(free.remove(at))
     }
 
-    /// Number of free rollouts.
+    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -309,7 +309,7 @@ mod tests {
 
     fn lease(free: &Arc<FreeRollouts>) -> RolloutLease {
         let (mapping, backing) = Mapping::new("cartwheel-test", 1, Scope::Private).expect("a page");
-        let layout = RolloutLayout::new(&[], 1, 1, false).expect("a small rollout");
+        let layout = RolloutLayout::new(&[], 1, 1, false, 1).expect("a small rollout");
         let memory = Arc::new(RolloutMemory::new(mapping, layout, Some(backing)));
         RolloutLease::new((0, memory), Arc::clone(free))
     }

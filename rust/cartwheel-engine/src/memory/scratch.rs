@@ -41,7 +41,7 @@ impl Scratch {
     ///
     /// As [`Scratch::new`].
     pub fn with_finals(leaves: &[Leaf], rows: usize, finals: bool) -> Result<Self, Error> {
-        let layout = Layout::with_finals(leaves, rows, finals)?;
+        let layout = Layout::with_finals(leaves, rows, finals, 1)?;
         let lines = vec![Line([0; LEAF_ALIGN]); layout.bytes() / LEAF_ALIGN];
         Ok(Self { layout, lines, room: Addresses::default() })
     }

@@ -196,9 +196,11 @@ impl SlabRows<'_> {
     /// Marks every row as failed: zeros, no reward, no flags.
     pub(crate) fn write_failed(&mut self) {
         let leaves = self.layout().num_arrays();
+        let no_reward = vec![0.0; self.layout().reward_bytes() / size_of::<f64>()];
         for row in self.rows() {
             (0..leaves).for_each(|leaf| self.write_zeros(leaf, row));
             self.write_transition(row, &Transition::RESET, PhaseTag::Failed);
+            self.write_rewards(row, &no_reward);
         }
     }
 
@@ -251,7 +253,7 @@ impl SlabRows<'_> {
         let leaves = (0..layout.num_leaves())
             .map(|leaf| (layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes()));
         let columns = [
-            (layout.rewards_offset(), size_of::<f64>()),
+            (layout.rewards_offset(), layout.reward_bytes()),
             (layout.terminations_offset(), 1),
             (layout.truncations_offset(), 1),
             (layout.phases_offset(), 1),
@@ -265,6 +267,23 @@ impl SlabRows<'_> {
         }
     }
 
+    /// Writes all numbers of the reward of row `row`, of which [`SlabRows::write_transition`] writes
+    /// the first.
+    ///
+    /// # Panics
+    ///
+    /// When the row is not in this shard, or a reward has another number of numbers.
+    pub fn write_rewards(&mut self, row: usize, rewards: &[f64]) {
+        assert!(self.rows.contains(&row), "row {row} is not in this shard");
+        let (start, layout) = (self.start, self.layout());
+        assert_eq!(size_of_val(rewards), layout.reward_bytes(), "a reward");
+        let first = start + layout.rewards_offset() + layout.reward_bytes() * row;
+        for (at, reward) in rewards.iter().enumerate() {
+            // SAFETY: only this shard accesses the row while the slab is filling (invariant 4).
+            unsafe { self.mapping().write(first + at * size_of::<f64>(), &reward.to_ne_bytes()) }
+        }
+    }
+
     /// Writes reward, flags and phase of row `row`.
     ///
     /// # Panics
@@ -274,7 +293,10 @@ impl SlabRows<'_> {
         assert!(self.rows.contains(&row), "row {row} is not in this shard");
         let (start, layout) = (self.start, self.layout());
         for (offset, bytes) in [
-            (layout.rewards_offset() + 8 * row, &transition.reward.to_ne_bytes()[..]),
+            (
+                layout.rewards_offset() + layout.reward_bytes() * row,
+                &transition.reward.to_ne_bytes()[..],
+            ),
             (layout.terminations_offset() + row, &[u8::from(transition.terminated)]),
             (layout.truncations_offset() + row, &[u8::from(transition.truncated)]),
             (layout.phases_offset() + row, &[phase as u8]),

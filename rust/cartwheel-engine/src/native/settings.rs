@@ -7,12 +7,12 @@ use crate::autoreset::{AutoresetMode, OnDone, Rules};
 pub struct ShardSettings {
     /// When finished rows restart.
     pub autoreset: AutoresetMode,
-    /// The effect of stepping a row that is over.
+    /// What stepping an over row does.
     pub on_done: OnDone,
     /// When episodes are cut, and how often a step repeats its action.
     pub rules: Rules,
-    /// Times that the environment of a row is replaced after a failure or a panic, which truncates
-    /// its episode; the next one fails the row.
+    /// How often the environment of a row is replaced after a failure or a panic, which truncates its
+    /// episode; the next one fails the row.
     pub replacements: u32,
     /// Whether the pool's batches have final observations, see
     /// [`Plan::dense_finals`](crate::memory::Plan::dense_finals); then infos have none.

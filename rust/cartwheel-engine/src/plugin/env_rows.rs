@@ -56,7 +56,7 @@ pub(crate) struct BatchCall<'c, 'a, 'o> {
     pub(crate) options: Option<&'c ResetOptions>,
 }
 
-/// The end of a call.
+/// How a call ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// Every row was carried out.

@@ -17,7 +17,7 @@ const DEEPEST: usize = 32;
 ///
 /// # Errors
 ///
-/// A fault of the space.
+/// What is wrong with the space.
 ///
 /// # Safety
 ///

@@ -144,7 +144,7 @@ impl Pool {
         self.pending.is_none() && self.broken.is_none() && !self.closed
     }
 
-    /// The shards' reports on the call that finished last: the places of their first rows where
+    /// What the shards report on the call that finished last: the places of their first rows where
     /// they have infos or an answer, and where rows failed.
     fn announced(&self) -> (Vec<(usize, InfosAt)>, Vec<usize>) {
         let (mut infos, mut failed) = (Vec::new(), Vec::new());
@@ -201,6 +201,7 @@ mod tests {
             max_slabs: 4,
             info_bytes: 8,
             dense_finals: false,
+            reward_width: 1,
         };
         let (refuse_over, refuse_unstarted, spin, has_external_rewards) =
             (false, false, false, false);

@@ -7,7 +7,7 @@ use crate::protocol::{Memory, WorkerToken};
 use crate::wake::TaskWord;
 use crate::worker::{ProcessHandle, Shard, ThreadPool, close};
 
-/// The workers that step the rows of a pool.
+/// What steps the rows of a pool.
 #[derive(Debug)]
 pub enum Workers {
     /// The calling thread.
@@ -94,6 +94,7 @@ mod tests {
             max_slabs: 2,
             info_bytes: 64,
             dense_finals: false,
+            reward_width: 1,
         };
         let (memory, tokens) = Memory::new(plan, Scope::Private).expect("a little memory");
         let shards = memory.plan().shards.len();

@@ -259,8 +259,9 @@ impl Memory {
             let max = MAX_STEPS;
             return Err(Error::BadPlan(format!("a rollout has 1 to {max} steps, not {steps}")));
         }
-        let plan = &self.plan;
-        Ok(RolloutLayout::new(&plan.observations, plan.rows(), steps, plan.dense_finals)?)
+        let Plan { observations, dense_finals, reward_width, .. } = &*self.plan;
+        let rows = self.plan.rows();
+        Ok(RolloutLayout::new(observations, rows, steps, *dense_finals, *reward_width)?)
     }
 
     /// The memory behind the slabs; `None` in workers, which make no slabs.

@@ -1,4 +1,4 @@
-//! Communication of pool and workers in shared memory.
+//! How pool and workers communicate in shared memory.
 //!
 //! | noun | what it is |
 //! |---|---|

@@ -21,6 +21,8 @@ pub struct Layout {
     ended: Option<usize>,
     rows: usize,
     rewards: usize,
+    /// Bytes of the reward of a row: one `f64`, or several.
+    reward_bytes: usize,
     terminations: usize,
     truncations: usize,
     phases: usize,
@@ -30,7 +32,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Lays out `rows` rows of `leaves`, then rewards (`f64`), the two flags and the phases (one
+    /// Lays out `rows` rows of `leaves`, then rewards (one `f64` each), the two flags and the phases (one
     /// byte each), and, for rows that were sent on their own, their numbers and info lengths
     /// (`u32`).
     ///
@@ -41,21 +43,32 @@ impl Layout {
     ///
     /// [`TooLarge`] when the batch does not fit into the address space.
     pub fn new(leaves: &[Leaf], rows: usize) -> Result<Self, TooLarge> {
-        Self::with_finals(leaves, rows, false)
+        Self::with_finals(leaves, rows, false, 1)
     }
 
     /// The same; `finals` adds each leaf a second time, after the others, for the true next
-    /// observation of each row, and a byte for each row that says whether its episode ended.
+    /// observation of each row, and a byte for each row that says whether its episode ended. A
+    /// reward has `reward_width` numbers.
     ///
     /// # Errors
     ///
     /// As [`Layout::new`].
-    pub fn with_finals(leaves: &[Leaf], rows: usize, finals: bool) -> Result<Self, TooLarge> {
-        let layout = Self::checked(leaves, finals.then_some(leaves), rows);
+    pub fn with_finals(
+        leaves: &[Leaf],
+        rows: usize,
+        finals: bool,
+        reward_width: usize,
+    ) -> Result<Self, TooLarge> {
+        let layout = Self::checked(leaves, finals.then_some(leaves), rows, reward_width);
         layout.ok_or_else(|| TooLarge::new("a batch", rows, leaves))
     }
 
-    fn checked(leaves: &[Leaf], finals: Option<&[Leaf]>, rows: usize) -> Option<Self> {
+    fn checked(
+        leaves: &[Leaf],
+        finals: Option<&[Leaf]>,
+        rows: usize,
+        reward_width: usize,
+    ) -> Option<Self> {
         let mut extent = Extent::default();
         let mut place = |row_bytes| extent.take(rows, row_bytes, LEAF_ALIGN);
         let mut placed = Vec::with_capacity(leaves.len() * 2);
@@ -64,7 +77,8 @@ impl Layout {
             placed.push((leaf.clone(), place(row_bytes)?));
         }
         let ended = if finals.is_some() { Some(place(1)?) } else { None };
-        let rewards = place(size_of::<f64>())?;
+        let reward_bytes = reward_width.checked_mul(size_of::<f64>())?;
+        let rewards = place(reward_bytes)?;
         let [terminations, truncations, phases] = [place(1)?, place(1)?, place(1)?];
         let [row_numbers, info_lengths] = [place(size_of::<u32>())?, place(size_of::<u32>())?];
         let bytes = extent.bytes(PAGE);
@@ -73,6 +87,7 @@ impl Layout {
             ended,
             rows,
             rewards,
+            reward_bytes,
             terminations,
             truncations,
             phases,
@@ -99,7 +114,8 @@ impl Layout {
 }
 
 /// The offsets of everything in a rollout: a first batch and the batches of some steps, so that each leaf
-/// is one array `[steps + 1, rows, *shape]`, and rewards and flags are `[steps, rows]` each. Every batch
+/// is one array `[steps + 1, rows, *shape]`, flags are `[steps, rows]` each, and rewards are
+/// `[steps, rows]`, or `[steps, rows, reward_width]`. Every batch
 /// has the bytes of the whole rollout.
 ///
 /// The offsets of two batches are kept, whatever the number of steps: those of the others follow.
@@ -118,13 +134,21 @@ impl RolloutLayout {
     /// # Errors
     ///
     /// [`TooLarge`] when it does not fit into the address space.
-    pub fn new(leaves: &[Leaf], rows: usize, steps: usize, finals: bool) -> Result<Self, TooLarge> {
+    pub fn new(
+        leaves: &[Leaf],
+        rows: usize,
+        steps: usize,
+        finals: bool,
+        reward_width: usize,
+    ) -> Result<Self, TooLarge> {
         // Laid out as one batch of all rows of all steps, and another batch of one step for the
         // parts that have no place in the first one and are not read later.
         let too_large = || TooLarge::new(&format!("a rollout of {steps} steps"), rows, leaves);
         let all = steps.checked_add(1).and_then(|frames| frames.checked_mul(rows));
-        let whole = all.and_then(|all| Layout::checked(leaves, None, all)).ok_or_else(too_large)?;
-        let rest = Layout::checked(&[], finals.then_some(leaves), rows).ok_or_else(too_large)?;
+        let whole = all.and_then(|all| Layout::checked(leaves, None, all, reward_width));
+        let whole = whole.ok_or_else(too_large)?;
+        let rest = Layout::checked(&[], finals.then_some(leaves), rows, reward_width);
+        let rest = rest.ok_or_else(too_large)?;
         let (rest_start, bytes) = (whole.bytes, whole.bytes + rest.bytes);
         let frame = |number: usize| {
             // Rewards and flags of a step are one step further to the front than its observation.
@@ -141,6 +165,7 @@ impl RolloutLayout {
                 ended: rest.ended.map(|at| rest_start + at),
                 rows,
                 rewards: outcome(whole.rewards, rest.rewards),
+                reward_bytes: whole.reward_bytes,
                 terminations: outcome(whole.terminations, rest.terminations),
                 truncations: outcome(whole.truncations, rest.truncations),
                 phases: rest_start + rest.phases,
@@ -180,7 +205,7 @@ impl RolloutLayout {
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLayout<'a> {
     first: &'a Layout,
-    /// Steps of a rollout between the batch with this layout and this one.
+    /// How many steps of a rollout are between the batch with this layout and this one.
     steps: usize,
 }
 
@@ -210,7 +235,7 @@ impl<'a> BatchLayout<'a> {
         let flags = flags.into_iter().chain(self.ended_offset()).map(|start| (start, 1));
         let numbers = [self.row_numbers_offset(), self.info_lengths_offset()];
         let numbers = numbers.map(|start| (start, size_of::<u32>()));
-        let rewards = (self.rewards_offset(), size_of::<f64>());
+        let rewards = (self.rewards_offset(), self.reward_bytes());
         let mut arrays = leaves.chain(flags).chain(numbers).chain([rewards]);
         arrays.any(|(start, row_bytes)| {
             let own = start + places.start * row_bytes..start + places.end * row_bytes;
@@ -262,9 +287,14 @@ impl<'a> BatchLayout<'a> {
         start + if leaf < self.num_leaves() { self.moved(kind.row_bytes()) } else { 0 }
     }
 
-    /// Offset of the rewards, `[rows]` `f64`.
+    /// Offset of the rewards, `[rows]` or `[rows, reward_width]` `f64`.
     pub fn rewards_offset(self) -> usize {
-        self.first.rewards + self.moved(size_of::<f64>())
+        self.first.rewards + self.moved(self.first.reward_bytes)
+    }
+
+    /// Bytes of the reward of a row.
+    pub fn reward_bytes(self) -> usize {
+        self.first.reward_bytes
     }
 
     /// Offset of the terminations, `[rows]`, one byte each.

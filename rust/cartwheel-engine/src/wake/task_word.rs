@@ -2,7 +2,7 @@
 
 const OP_BITS: u32 = 3;
 
-/// A worker's operation.
+/// What a worker should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Op {
@@ -26,7 +26,7 @@ pub enum Op {
 /// acknowledgement of an earlier task recognizable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskWord {
-    /// The operation.
+    /// What to do.
     pub op: Op,
     /// Number of the task, `1 ..= TaskWord::LAST`.
     pub task: u32,

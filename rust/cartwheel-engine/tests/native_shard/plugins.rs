@@ -37,7 +37,7 @@ fn kept(plugin: Plugin) -> &'static Plugin {
     plugin
 }
 
-/// The error of registering a table.
+/// What registering a table says.
 fn refused(plugin: Plugin) -> String {
     register_table(kept(plugin), "hostile.so").unwrap_err().to_string()
 }

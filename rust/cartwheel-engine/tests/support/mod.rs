@@ -114,6 +114,7 @@ impl Envs {
             max_slabs,
             info_bytes: 1 << 12,
             dense_finals: settings.dense_finals,
+            reward_width: 1,
         };
         let made: Vec<_> =
             plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();
@@ -155,6 +156,7 @@ impl Envs {
             max_slabs: 8 + rows,
             info_bytes: 1 << 12,
             dense_finals: settings.dense_finals,
+            reward_width: 1,
         };
         let (mut mailboxes, mut own): (_, Vec<Box<dyn Shard>>) = (Vec::new(), Vec::new());
         for shard in &plan.shards {

@@ -53,12 +53,29 @@ impl<'py> Outputs<'py> {
     }
 }
 
+/// The form of the rewards of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RewardForm {
+    /// One number for each row.
+    Numbers,
+    /// The same in `float32`, as in `EnvPool`.
+    Narrow,
+    /// That many numbers for each row.
+    Vectors(usize),
+}
+
+impl From<Option<usize>> for RewardForm {
+    /// `None` for rewards that are numbers.
+    fn from(width: Option<usize>) -> Self {
+        width.map_or(Self::Numbers, Self::Vectors)
+    }
+}
+
 /// Makes batches for Python.
 #[derive(Debug)]
 pub(crate) struct Batches {
     pub(crate) observations: Tree,
-    /// Whether rewards are `float32`, as in `EnvPool`.
-    pub(crate) narrow_rewards: bool,
+    pub(crate) rewards: RewardForm,
     /// The form of final observations in infos.
     form: FinalsForm,
     /// The largest number of batches that are kept as views.
@@ -68,9 +85,14 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    pub(crate) fn new(observations: Tree, form: FinalsForm, max_views: usize) -> Self {
+    pub(crate) fn new(
+        observations: Tree,
+        rewards: RewardForm,
+        form: FinalsForm,
+        max_views: usize,
+    ) -> Self {
         let warned = AtomicBool::new(false);
-        Self { observations, narrow_rewards: false, form, max_views, warned }
+        Self { observations, rewards, form, max_views, warned }
     }
 
     /// Makes Python's results of a filled slab whose infos were [loaded](load), and takes its lease.
@@ -85,10 +107,12 @@ impl Batches {
         let lease = taken(filled)?;
         let (layout, rows) = (lease.layout(), infos.rows);
         let outcomes = [
-            if self.narrow_rewards {
-                narrow_rewards(py, &lease, rows)?
-            } else {
-                outcome(py, &lease, rows, layout.rewards_offset(), DType::F64)?
+            match self.rewards {
+                RewardForm::Numbers => {
+                    outcome(py, &lease, rows, layout.rewards_offset(), DType::F64)?
+                }
+                RewardForm::Narrow => narrow_rewards(py, &lease, rows)?,
+                RewardForm::Vectors(width) => vector_rewards(py, &lease, rows, width)?,
             },
             outcome(py, &lease, rows, layout.terminations_offset(), DType::Bool)?,
             outcome(py, &lease, rows, layout.truncations_offset(), DType::Bool)?,
@@ -263,6 +287,18 @@ fn outcome<'py>(
         }
         elements
     })
+}
+
+/// A copy of rewards of several numbers each.
+fn vector_rewards<'py>(
+    py: Python<'py>,
+    lease: &Lease,
+    rows: usize,
+    width: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let layout = lease.layout();
+    let offset = layout.rewards_offset() + lease.first() * layout.reward_bytes();
+    copied(py, DType::F64, rows, &[width], |buffer| lease.read_new(offset, buffer))
 }
 
 /// A copy of rewards in `float32`, rounded to the nearest.

@@ -23,6 +23,7 @@ use crate::error::{in_flight, to_py_err};
 use crate::interpreter::enter;
 use crate::memory::PyMemory;
 use crate::pool::batch::Batches;
+use crate::pool::batch::RewardForm;
 use crate::pool::by_row::{ByRow, RecordedEpisodes};
 use crate::pool::callbacks::Callbacks;
 use crate::pool::exclusive::{Closing, Exclusive};
@@ -59,7 +60,7 @@ impl PyPool {
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, channels, callbacks, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
-        affinity_offset = None, maniskill_names = false, external_rewards = None
+        affinity_offset = None, maniskill_names = false, external_rewards = None, reward_width = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -88,6 +89,7 @@ impl PyPool {
         affinity_offset: Option<usize>,
         maniskill_names: bool,
         external_rewards: Option<Py<PyAny>>,
+        reward_width: Option<usize>,
     ) -> PyResult<Self> {
         enter();
         let made = memory.get();
@@ -120,7 +122,7 @@ impl PyPool {
             rows,
             actions: Tree::new(actions)?,
             gil: GilPolicy::new(inline, native.is_some(), num_threads),
-            batches: Batches::new(Tree::new(observations)?, form, max_views),
+            batches: Batches::new(Tree::new(observations)?, reward_width.into(), form, max_views),
             infos: Infos::new(objects, columnar, native.is_some()),
             by_row: ByRow::new(rows),
             native,
@@ -451,7 +453,7 @@ impl PyPool {
         let mode = to_autoreset_mode(autoreset_mode)?;
         self.exclusive.with_pool(py, Call::Call, "count_episodes", |state| {
             state.episodes = Some(Episodes::new(mode, state.rows));
-            state.batches.narrow_rewards = true;
+            state.batches.rewards = RewardForm::Narrow;
             Ok(())
         })
     }

@@ -11,6 +11,7 @@ use pyo3::types::PyTuple;
 use crate::array::{PyRolloutSlab, rollout_view};
 use crate::error::to_py_err;
 use crate::pool::State;
+use crate::pool::batch::RewardForm;
 use crate::space::End;
 
 impl State {
@@ -45,8 +46,14 @@ impl State {
         // The observations begin with the batch before the first step, the outcomes with that of
         // the first step.
         let (before, first) = (lease.layout(0), lease.layout(1));
-        let outcome =
-            |dtype, start| rollout_view(rollout, dtype, lease.steps(), &[self.rows], start);
+        let outcome = |dtype, shape: &[usize], start| {
+            rollout_view(rollout, dtype, lease.steps(), shape, start)
+        };
+        let rows = self.rows;
+        let rewards = match self.batches.rewards {
+            RewardForm::Vectors(width) => &[rows, width][..],
+            RewardForm::Numbers | RewardForm::Narrow => &[rows],
+        };
         let observations = &self.batches.observations;
         let leaf = |end: End<'_>| {
             let End::Leaf(leaf) = end else { unreachable!("refused before a rollout is taken") };
@@ -57,9 +64,9 @@ impl State {
         };
         let parts = [
             observations.root.assemble(rollout.py(), &leaf)?,
-            outcome(DType::F64, first.rewards_offset())?,
-            outcome(DType::Bool, first.terminations_offset())?,
-            outcome(DType::Bool, first.truncations_offset())?,
+            outcome(DType::F64, rewards, first.rewards_offset())?,
+            outcome(DType::Bool, &[rows], first.terminations_offset())?,
+            outcome(DType::Bool, &[rows], first.truncations_offset())?,
         ];
         PyTuple::new(rollout.py(), parts)
     }

@@ -93,6 +93,7 @@ impl<'py> PyRows<'_, '_, 'py> {
                 Called::Returned(transition, retry) => (transition, self.publish(row), retry),
                 Called::Left(transition) => (transition, self.repeat(row), Retry::Never),
                 Called::Failed(failure) => {
+                    self.forget_rewards(row);
                     self.write_transition(row, &self.autoreset.last_transition(row));
                     return Some(failure);
                 }
@@ -237,6 +238,7 @@ impl<'py> PyRows<'_, '_, 'py> {
             Retry::Never => Err(failure),
             Retry::Step => {
                 self.replace(row, failure)?;
+                self.forget_rewards(row);
                 self.end_step(row, Transition::CUT, Retry::Never)
             }
             Retry::Reset(keywords) => {

@@ -1,10 +1,12 @@
 //! Unpacks what an environment returned.
 
+use cartwheel_engine::space::DType;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyList, PyTuple};
 
+use crate::array::{as_array, as_contiguous, copy_numbers};
 use crate::known::intern;
 
 /// The parts of what `method` returned.
@@ -49,6 +51,24 @@ pub(super) fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
         return array.call_method0(intern!(reward.py(), "item"))?.extract();
     }
     reward.extract()
+}
+
+/// A reward of several objectives: an array, or a list, of as many numbers as `into` has.
+pub(super) fn numbers(reward: &Bound<'_, PyAny>, into: &mut Vec<f64>) -> PyResult<()> {
+    let array = as_array(reward)?;
+    if array.shape() != [into.len()] {
+        let (shape, width) = (PyTuple::new(reward.py(), array.shape())?, into.len());
+        let advice = if array.ndim() == 0 {
+            ": if a wrapper makes numbers of the rewards, give it the attribute `reward_space = None`"
+        } else {
+            ""
+        };
+        return Err(PyValueError::new_err(format!(
+            "a reward must have the shape ({width},) of `reward_space`, got {shape}{advice}"
+        )));
+    }
+    copy_numbers(&as_contiguous(array.as_any(), DType::F64)?, into);
+    Ok(())
 }
 
 /// Whether an episode ended: any value with a truth value in Python.

@@ -17,7 +17,7 @@ use crate::space::{Node, Tree};
 use crate::value::{Encoder, Foreign, has_text_keys};
 use crate::worker::actions::Actions;
 use crate::worker::observation::{ObservationBytes, ObservationWriter};
-use crate::worker::returned::{flag, number, unpack};
+use crate::worker::returned::{flag, number, numbers, unpack};
 use crate::worker::stable_abi::call_method;
 
 /// The last results of a row's environment.
@@ -35,9 +35,16 @@ pub(crate) struct LastResult {
     /// The observation that ended an episode in `SAME_STEP`, as the bytes of its leaves, where batches
     /// have final observations. The environment was reset since.
     last: Option<Vec<u8>>,
+    /// Where rewards are arrays: the reward of the task, zeros unless the environment was stepped.
+    rewards: Vec<f64>,
 }
 
 impl LastResult {
+    /// No results; `reward_width` is the length of rewards that are arrays.
+    pub(super) fn new(reward_width: Option<usize>) -> Self {
+        Self { rewards: vec![0.0; reward_width.unwrap_or_default()], ..Self::default() }
+    }
+
     /// Tells Python's garbage collector which objects the row keeps.
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         [&self.shown, &self.fresh, &self.info].into_iter().try_for_each(|object| visit.call(object))
@@ -63,6 +70,8 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) tree: &'a Tree,
     /// Whether batches have final observations.
     pub(crate) dense_finals: bool,
+    /// The length of rewards that are arrays; transitions have no reward then.
+    pub(crate) reward_width: Option<usize>,
     pub(crate) held: &'a mut [LastResult],
     pub(crate) infos: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
@@ -92,16 +101,27 @@ impl<'py> PyRows<'_, '_, 'py> {
         }
         let copied = imported!(self.py, "copy", "deepcopy");
         let mut sum = 0.0;
+        let mut sums = vec![0.0; self.held[row].rewards.len()];
         for _ in 1..repeats {
             // An environment that writes into its action must not change the next one.
             let last = self.call_step(row, copied.call1((&action,))?)?;
             sum += last.reward;
+            self.sum_rewards(row, &mut sums);
             if !self.autoreset.settle_repeated_row(row, &last) {
                 return Ok(Transition { reward: sum, ..last });
             }
         }
         let last = self.call_step(row, action)?;
+        self.sum_rewards(row, &mut sums);
         Ok(Transition { reward: sum + last.reward, ..last })
+    }
+
+    /// Adds a reward that is an array to those of the repetitions before, and keeps the sum.
+    fn sum_rewards(&mut self, row: usize, sums: &mut [f64]) {
+        for (sum, reward) in sums.iter_mut().zip(&mut self.held[row].rewards) {
+            *sum += *reward;
+            *reward = *sum;
+        }
     }
 
     fn call_step(&mut self, row: usize, action: Bound<'py, PyAny>) -> PyResult<Transition> {
@@ -112,7 +132,12 @@ impl<'py> PyRows<'_, '_, 'py> {
         let names = ["observation", "reward", "terminated", "truncated", "info"];
         let [observation, reward, terminated, truncated, info] = unpack(&result, "step", names)?;
         let transition = Transition {
-            reward: number(&reward)?,
+            reward: if self.reward_width.is_some() {
+                numbers(&reward, &mut self.held[row].rewards)?;
+                0.0
+            } else {
+                number(&reward)?
+            },
             terminated: flag(&terminated)?,
             truncated: flag(&truncated)?,
         };
@@ -164,6 +189,7 @@ impl<'py> PyRows<'_, '_, 'py> {
             fresh: observations.into_iter().next().map(Bound::unbind),
             resets: self.held[row].resets,
             replacements: self.held[row].replacements,
+            rewards: std::mem::take(&mut self.held[row].rewards),
             ..LastResult::default()
         };
         Ok(saved)
@@ -220,6 +246,9 @@ impl<'py> PyRows<'_, '_, 'py> {
         let (place, phase) = (self.place(row), self.autoreset.phase(row));
         let slab = self.slab.as_mut().expect("rows are written when they have places");
         slab.write_transition(place, transition, phase);
+        if self.reward_width.is_some() {
+            slab.write_rewards(place, &self.held[row].rewards);
+        }
     }
 
     /// Tells the caller that the row lost its environment, if it did and the caller does not know.
@@ -342,6 +371,14 @@ impl<'py> PyRows<'_, '_, 'py> {
     /// No episode of the row has ended in this task.
     pub(super) fn forget_final(&mut self, row: usize) {
         self.held[row].last = None;
+        self.forget_rewards(row);
+    }
+
+    /// Where rewards are arrays, the row has no reward until its environment is stepped.
+    pub(super) fn forget_rewards(&mut self, row: usize) {
+        if self.reward_width.is_some() {
+            self.held[row].rewards.fill(0.0);
+        }
     }
 
     /// Writes the true next observation of a row that was written, where batches have final ones.

@@ -27,6 +27,7 @@ pub(crate) struct PyShardParts {
     on_done: OnDone,
     rules: Rules,
     dense_finals: bool,
+    reward_width: Option<usize>,
     /// Objects that are passed by reference, a list for each row; `None` to pickle them.
     objects: Option<Vec<Py<PyList>>>,
     /// For a replacement of a worker that died: which rows were over.
@@ -38,7 +39,7 @@ impl PyShardParts {
     #[new]
     #[pyo3(signature = (
         worker, observations, actions, *, autoreset_mode, freeze, rules = None,
-        dense_finals = false, objects = None, over = None
+        dense_finals = false, reward_width = None, objects = None, over = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     fn new(
@@ -49,6 +50,7 @@ impl PyShardParts {
         freeze: bool,
         rules: Option<GivenRules>,
         dense_finals: bool,
+        reward_width: Option<usize>,
         objects: Option<Vec<Py<PyList>>>,
         over: Option<Vec<bool>>,
     ) -> PyResult<Self> {
@@ -63,6 +65,7 @@ impl PyShardParts {
             on_done,
             rules,
             dense_finals,
+            reward_width,
             objects,
             over,
         })
@@ -100,7 +103,8 @@ impl PyShardParts {
         let (observations, actions) = (self.observations.bind(py), self.actions.bind(py));
         let (observations, actions) = (Tree::new(observations)?, Tree::new(actions)?);
         let lost = self.over.is_some();
-        PyShard::new(worker, observations, actions, autoreset, foreign, self.dense_finals, lost)
+        let form = (self.dense_finals, self.reward_width);
+        PyShard::new(worker, observations, actions, autoreset, foreign, form, lost)
     }
 
     /// Whether over rows are refused.

@@ -44,6 +44,8 @@ pub(crate) struct PyShard {
     autoreset: Autoreset,
     /// Whether batches have final observations.
     dense_finals: bool,
+    /// The length of rewards that are arrays.
+    reward_width: Option<usize>,
     held: Vec<LastResult>,
     writer: InfoWriter,
     foreign: Foreign,
@@ -69,7 +71,7 @@ impl PyShard {
         actions: Tree,
         autoreset: Autoreset,
         foreign: Foreign,
-        dense_finals: bool,
+        (dense_finals, reward_width): (bool, Option<usize>),
         lost: bool,
     ) -> PyResult<Self> {
         Ok(Self {
@@ -79,7 +81,8 @@ impl PyShard {
             observations,
             actions,
             dense_finals,
-            held: (0..autoreset.len()).map(|_| LastResult::default()).collect(),
+            reward_width,
+            held: (0..autoreset.len()).map(|_| LastResult::new(reward_width)).collect(),
             lost: vec![lost; autoreset.len()],
             autoreset,
             writer: InfoWriter::new(),
@@ -174,6 +177,7 @@ impl PyShard {
             lost: &mut self.lost,
             tree: &self.observations,
             dense_finals: self.dense_finals,
+            reward_width: self.reward_width,
             held: &mut self.held,
             infos: &mut self.writer,
             foreign: &self.foreign,

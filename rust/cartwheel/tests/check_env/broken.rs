@@ -9,7 +9,7 @@ use cartwheel::{
     NoOptions, OptionDoc, Rng, Shared, Space, Spaces, Transition,
 };
 
-/// A defect.
+/// What is wrong.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 pub(crate) enum Defect {
     #[default]
@@ -55,7 +55,7 @@ impl EnvOptions for Options {
 }
 
 cartwheel::view! {
-    /// The observation.
+    /// What it shows.
     pub(crate) struct Sight, SightMut, SightRef {
         /// Pixels.
         pixels: [u8; 6],
@@ -65,7 +65,7 @@ cartwheel::view! {
 }
 
 cartwheel::info! {
-    /// The info.
+    /// What it reports.
     pub(crate) struct Report {
         /// A value that may be malformed.
         luck: Luck,
@@ -89,7 +89,7 @@ impl InfoValue for Luck {
     }
 }
 
-/// Shared by the rows: its references count them.
+/// What rows share: its references count the rows.
 pub(crate) struct Counter;
 
 impl Shared<Options> for Counter {

@@ -40,7 +40,7 @@ impl Sink {
         self.sink.len = 0;
     }
 
-    /// Takes the written bytes.
+    /// What was written, which it forgets.
     pub fn take(&mut self) -> Vec<u8> {
         let len = std::mem::take(&mut self.sink.len);
         self.bytes[..len].to_vec()

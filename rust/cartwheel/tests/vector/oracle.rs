@@ -6,7 +6,7 @@ use cartwheel::{AutoresetMode, Batch, Env, Rng, Transition};
 
 use crate::walk::{Options, Report, Sight, Start, Walk};
 
-/// Results of a row: observation, bits of the reward, flags and info.
+/// What a row shows: observation, bits of the reward, flags, and what it reports.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shown {
     pub(crate) sight: Sight,
@@ -72,7 +72,7 @@ impl Row {
         self.over
     }
 
-    /// The observation of the row when it is left alone in a reset.
+    /// What the row shows when it is left alone in a reset.
     pub(crate) fn left(&self) -> Sight {
         sight(&self.env)
     }
@@ -95,7 +95,7 @@ impl Row {
     }
 }
 
-/// Results of a batch, by place.
+/// What a batch shows, by place.
 pub(crate) fn shown(batch: &Batch<Walk>) -> Vec<Shown> {
     let (infos, finals) = (batch.infos().unwrap(), batch.finals().unwrap());
     let luck = infos.column::<f64>("luck").unwrap();

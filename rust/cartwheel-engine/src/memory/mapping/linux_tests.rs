@@ -1,4 +1,4 @@
-//! Properties that only memfds have, and the kernel's view of mappings.
+//! What only memfds have, and what the kernel says of mappings.
 
 use rustix::fs::SealFlags;
 use rustix::io::{Errno, FdFlags};

@@ -6,8 +6,7 @@ use cartwheel::{DType, Env, Error, Failure, NoOptions, Rng, Space, Spaces, Trans
 
 cartwheel::options! {
     pub(crate) struct Options {
-        /// The part that is not written: "nothing", "leaf", "element", "at step 9" or "after a
-        /// reset".
+        /// What is not written: "nothing", "leaf", "element", "at step 9" or "after a reset".
         leaves: String = "nothing".to_owned(),
     }
 }
