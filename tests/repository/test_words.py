@@ -62,8 +62,8 @@ INTERNALS = {
 NAMES = re.compile(r"GoToRedBallGrey|NORMALISE|available_parallelism")
 #: "There is no", "is no longer" and comparisons are English; "is no list" is "is not a list".
 IS_NO = re.compile(r"\b(?:is|are|was|were) no (?!longer|more|less|other|\w+er\b)\w+")
-#: A docstring begins with a noun or a verb: "Results of …", not "What … found".
-CLAUSE = re.compile(r'"""(?:What|How|Who) ')
+#: A docstring or comment begins with a noun or a verb: "Results of …", not "What … found".
+CLAUSE = re.compile(r'(?:"""|^ *//[/!]? )(?:What|How|Who) ', re.MULTILINE)
 #: A text without any of these needs no search by patterns, which take a hundred times as long.
 SIGNS = [
     *SPELLINGS,
@@ -75,6 +75,12 @@ SIGNS = [
     '"""what',
     '"""how',
     '"""who',
+    "/ what",
+    "/ how",
+    "/ who",
+    "! what",
+    "! how",
+    "! who",
 ]
 THERE = re.compile(r"\bthere\W*$", re.IGNORECASE)
 #: Pages about the inside, or for those who change it.
@@ -141,6 +147,8 @@ def faults(name, text):
         "keeps it for ever",
         "this is no list",
         '"""What a run found out."""',
+        "    /// What a run found out.",
+        "//! How a run ends.",
     ],
 )
 def test_the_check_finds_wrong_words(text):

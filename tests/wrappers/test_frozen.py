@@ -45,7 +45,7 @@ class Stack:
         return reports
 
     def known(self):
-        """What is known of the training; taking nothing."""
+        """The statistics of the training; takes nothing."""
         metrics = self.metrics.get_own_state()
         moments = [
             (rms.mean, rms.var, rms.count)

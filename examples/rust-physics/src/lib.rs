@@ -221,7 +221,7 @@ cartwheel::plugin! { _my_physics {
 mod tests {
     use super::*;
 
-    /// What the robot and the parcel do in an episode of 50 steps.
+    /// Plays an episode of 50 steps with the robot and the parcel.
     fn play(seed: u64) -> Result<Vec<[f32; 12]>, Failure> {
         let options = Options { pillars: 5 };
         let room = Arc::new(Room::prepare(&options)?);

@@ -96,7 +96,7 @@ class ActionBatch:
 
     @property
     def kinds(self) -> NDArray[np.uint8]:
-        """What each row is about to do, ``uint8`` ``[K]``.
+        """The kind of step of each row, ``uint8`` ``[K]``.
 
         :data:`TRANSITION`: a step. :data:`RESET`: only the automatic reset of ``NEXT_STEP``, so the
         action is ignored. :data:`SHOWN`: nothing, because the row is finished and ``DISABLED``.

@@ -142,7 +142,7 @@ struct cartwheel_space {
     const void *high;
 };
 
-// What a kind is. Valid until the kind is freed.
+// The description of a kind. Valid until the kind is freed.
 struct cartwheel_description {
     // `sizeof` of this struct in the host's version; the host sets it.
     size_t struct_size;
@@ -185,7 +185,7 @@ struct cartwheel_batch {
     // and shows of single rows in between. So a plugin that steps rows in blocks may keep the rest
     // of a block from one call to the next.
     size_t next;
-    // What each row does: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
+    // The command of each row: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     const uint8_t *commands;
     // One pointer for each leaf of the action space; only rows that step have actions. Null where
     // no row steps.
@@ -215,7 +215,7 @@ struct cartwheel_batch {
     const uint32_t *action_dtypes;
 };
 
-// What a frame is.
+// The properties of a frame.
 struct cartwheel_frame {
     // `sizeof` of this struct in the host's version.
     size_t struct_size;

@@ -149,7 +149,7 @@ pub struct Space {
     pub high: *const c_void,
 }
 
-/// What a kind is. Valid until the kind is freed.
+/// The description of a kind. Valid until the kind is freed.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Description {
@@ -196,7 +196,7 @@ pub struct Batch {
     /// and shows of single rows in between. So a plugin that steps rows in blocks may keep the rest
     /// of a block from one call to the next.
     pub next: usize,
-    /// What each row does: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
+    /// The command of each row: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     pub commands: *const u8,
     /// One pointer for each leaf of the action space; only rows that step have actions. Null where
     /// no row steps.
@@ -226,7 +226,7 @@ pub struct Batch {
     pub action_dtypes: *const u32,
 }
 
-/// What a frame is.
+/// The properties of a frame.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Frame {

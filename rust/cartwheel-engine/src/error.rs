@@ -46,7 +46,7 @@ pub enum Error {
     /// The operating system refused memory, a descriptor or a signal.
     #[error("{doing}: {source}")]
     Os {
-        /// What was being done, in words.
+        /// The operation that failed, in words.
         doing: String,
         /// The operating system's answer.
         source: io::Error,
@@ -57,7 +57,7 @@ pub enum Error {
          observations, fewer batches at once or shorter rollouts, or allow more memory"
     )]
     OutOfMemory {
-        /// What the memory is for.
+        /// The purpose of the memory.
         what: &'static str,
         /// Number of bytes that were requested.
         bytes: usize,
@@ -72,7 +72,7 @@ pub enum Error {
     Mismatch {
         /// The quantity that differs.
         what: &'static str,
-        /// What this side computed.
+        /// The value that this side computed.
         expected: usize,
         /// The value in the memory.
         got: usize,
@@ -119,7 +119,7 @@ pub enum Error {
         "every one of {slabs} slabs is held: drop the lease of a batch that must be copied before the next call"
     )]
     SlabsHeld {
-        /// How many slabs there are.
+        /// Number of slabs.
         slabs: usize,
     },
     /// Rows that do not exist, or are named twice.
@@ -233,7 +233,7 @@ pub enum Error {
         plugin: String,
         /// The environment.
         id: String,
-        /// What it did.
+        /// The breach.
         what: String,
     },
     /// The state of a row that cannot be restored.
@@ -255,7 +255,7 @@ pub enum Error {
         /// The message of the panic.
         message: String,
     },
-    /// What an environment, its spaces or its infos are not.
+    /// A fault of an environment, its spaces or its infos.
     #[error(transparent)]
     Env(#[from] cartwheel_core::Error),
 }

@@ -318,7 +318,7 @@ fn a_worker_that_dies_before_it_counts_itself_has_done_its_step_and_is_reported_
     }
 }
 
-/// What happened to a pool whose worker may die.
+/// The fate of a pool whose worker may die.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Lived,

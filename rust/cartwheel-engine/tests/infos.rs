@@ -292,7 +292,7 @@ fn the_first_number_decides_the_dtype_and_later_ones_are_cast_as_numpy_does() {
             other => panic!("{other:?}"),
         }
     };
-    // What `array[1] = second` leaves there.
+    // The bytes that `array[1] = second` leaves there.
     for (given, held) in [(1.0 / 3.0, 0), (-2.7, -2), (-(2.0_f64.powi(63)), i64::MIN)] {
         let held = (DType::I64, held.to_le_bytes().to_vec());
         assert_eq!(bytes(&Owned::Int(1), &float(given)), held, "{given}");

@@ -1,4 +1,5 @@
-//! How fast an environment is on one core: a plain loop over its rows, and the same through its table.
+//! The speed of an environment on one core: a plain loop over its rows, and the same through its
+//! table.
 //!
 //! ```text
 //! cargo run --release -p cartwheel-envs --example plain_loop [id] [seconds a measurement]

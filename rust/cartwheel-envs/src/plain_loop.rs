@@ -16,9 +16,9 @@ use cartwheel::{Block, Env, Error, Failure, Info, Rng, Shared, Spaces, Transitio
 
 /// Batches of random actions, drawn before the time starts and replayed in turn.
 const ACTION_BATCHES: usize = 64;
-/// What a loop says when an environment fails.
+/// The panic of a loop whose environment fails.
 const FAILS: &str = "environments in a plain loop do not fail";
-/// How often a timed loop reads the clock: rarely, because that takes time too.
+/// Clock reads of a timed loop: few, because they take time too.
 const CLOCK_READS: f64 = 50.0;
 
 /// The number of loops, and how long they run.
@@ -28,7 +28,7 @@ pub struct PlainLoops {
     pub rows: usize,
     /// Number of loops that run at once, one thread each; at most one for each environment.
     pub threads: usize,
-    /// How long they run.
+    /// The time that they run.
     pub duration: Duration,
     /// Steps after which an episode is truncated.
     pub max_episode_steps: Option<NonZero<u32>>,

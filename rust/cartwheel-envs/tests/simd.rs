@@ -14,7 +14,7 @@ use support::{HostKind, HostRows, find};
 const NUMBERS: [usize; 8] = [64 + 32 + 8 + 3, 1, 3, 4, 7, 63, 64, 65];
 const STEPS: usize = 600;
 
-/// What happens to rows that are over.
+/// The treatment of rows that are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// They are reset instead of the next step.
@@ -25,7 +25,7 @@ enum Mode {
     Disabled,
 }
 
-/// What rows get in the middle of a run.
+/// Changes of rows in the middle of a run.
 struct Changes {
     id: &'static str,
     /// A constant, its standard value and another one.

@@ -20,7 +20,7 @@ pub trait Robot: Debug + Sized + Send + 'static {
     /// The info.
     type Info: RobotInfo;
 
-    /// How many of the first positions an observation is without.
+    /// Number of first positions that an observation leaves out.
     fn hidden(options: &Self::Options) -> usize {
         let _ = options;
         0
@@ -96,7 +96,7 @@ pub trait Robot: Debug + Sized + Send + 'static {
     }
 }
 
-/// What a step gives, besides the observation.
+/// Results of a step, apart from the observation.
 #[derive(Debug)]
 pub struct Step<I> {
     /// The reward.
@@ -222,7 +222,7 @@ macro_rules! info {
             #[derive(Default)]
             pub struct $info {
                 $($(#[$key_meta])* $key: Option<$type>,)*
-                /// What MuJoCo warned of.
+                /// MuJoCo's warning.
                 mujoco_warning: Option<String>,
             }
         }

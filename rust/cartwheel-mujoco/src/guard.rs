@@ -35,7 +35,7 @@ use crate::clock::{self, IS_GUARDED};
 use crate::library::Library;
 
 thread_local! {
-    /// What MuJoCo warned of in the guarded call.
+    /// MuJoCo's warning of the guarded call.
     static WARNING: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -144,7 +144,7 @@ fn are_ours(library: &Library) -> bool {
 #[derive(Clone, Copy)]
 struct Installed {
     library: Library,
-    /// How many models need our handlers.
+    /// Number of models that need our handlers.
     models: usize,
     error_before: *mut c_void,
     warning_before: *mut c_void,

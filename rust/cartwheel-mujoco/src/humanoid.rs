@@ -54,7 +54,7 @@ options! {
 }
 
 impl Options {
-    /// What an observation has.
+    /// The parts of an observation.
     fn parts(&self) -> Parts {
         Parts {
             positions: !*self.exclude_current_positions_from_observation,

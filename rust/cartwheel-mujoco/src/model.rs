@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::guard::Handlers;
 use crate::library::Library;
 
-/// How many of everything a model has.
+/// Sizes of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "MuJoCo's names of its sizes")]
 pub struct Sizes {
@@ -94,9 +94,9 @@ pub struct Observed(pub(crate) String, pub(crate) usize);
 pub struct Model {
     /// MuJoCo.
     pub library: Library,
-    /// How many of everything it has.
+    /// Its sizes.
     pub sizes: Sizes,
-    /// How often a step of the environment calls `mj_step`.
+    /// Calls of `mj_step` in a step of the environment.
     pub frame_skip: u32,
     /// `model.opt.timestep`, in seconds.
     pub timestep: f64,

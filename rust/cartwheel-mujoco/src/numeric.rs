@@ -4,7 +4,7 @@ use std::ops::{Add, Mul};
 
 /// `float32` or `float64`.
 pub(crate) trait Float: Copy + Add<Output = Self> + Mul<Output = Self> {
-    /// What a sum begins with.
+    /// The start of a sum.
     const ZERO: Self;
 }
 

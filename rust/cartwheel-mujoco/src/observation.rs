@@ -4,7 +4,7 @@ use std::mem::take;
 
 use cartwheel_envs::numeric::clip;
 
-/// What is left of an observation.
+/// The part of an observation that is not written yet.
 #[derive(Debug)]
 pub struct Observation<'a>(pub(crate) &'a mut [f64]);
 

@@ -190,7 +190,7 @@ macro_rules! options {
                 /// states do not depend on it.
                 #[serde(rename = "_simulation")]
                 simulation: u64,
-                /// What else tells models apart, for saved states; any text.
+                /// Any text that tells models apart, for saved states.
                 model: String,
                 $($(#[$($meta)*])* $field: $type = <$type>::from($default),)+
                 $($($(#[$($other_meta)*])* $other: $other_type,)+)?

@@ -29,7 +29,8 @@ impl Parameter for Coordinates {
     }
 }
 
-/// What is drawn: as a parameter one array, those of [`Model::scene`](crate::Model::scene) one after the other.
+/// The drawn arrays: as a parameter one array, those of [`Model::scene`](crate::Model::scene) one
+/// after the other.
 #[derive(Debug)]
 pub(crate) struct Scene(pub(crate) Vec<Field>);
 

@@ -46,7 +46,7 @@ pub trait PlanarOptions: RobotOptions {
     /// The weights of the velocity and of the controls.
     fn weights(&self) -> [PythonNumber; 2];
 
-    /// How many positions an observation is without.
+    /// Number of positions that an observation leaves out.
     fn hidden(&self) -> usize;
 
     /// The scale of the noise of initial positions and velocities.

@@ -22,12 +22,12 @@ options! {
     /// Whether the noise of velocities is normal.
     _normal_velocities = normal_velocities: bool = false,
     ;
-    /// What is observed.
+    /// The observed fields.
     fields: Vec<Observed>,
 }
 
 info! {
-    /// What MuJoCo says.
+    /// Infos of MuJoCo.
     SimulationInfo {}
 }
 

@@ -45,7 +45,7 @@ pub struct Stepper {
     scene: Scene,
     /// The arrays that were asked for.
     observed: Vec<Field>,
-    /// What MuJoCo warned of in the last step or reset.
+    /// MuJoCo's warning of the last step or reset.
     warning: Option<String>,
     /// Why the simulation must be reset before it goes on.
     error: Option<String>,
@@ -260,7 +260,7 @@ impl Stepper {
         self.observed.iter().map(|field| &**field)
     }
 
-    /// What MuJoCo warned of in the last step or reset, once.
+    /// Takes MuJoCo's warning of the last step or reset.
     pub(crate) fn take_warning(&mut self) -> Option<String> {
         self.warning.take()
     }

@@ -57,7 +57,7 @@ impl Shared<Options> for Plan {
 }
 
 cartwheel::view! {
-    /// What the walker sees: the keys of a `Dict`.
+    /// The walker's observation: the keys of a `Dict`.
     struct View, ViewMut, ViewRef {
         /// 1 for a wall, 2 for the exit, row by row.
         map: Flat<u8>,

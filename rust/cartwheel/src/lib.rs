@@ -198,7 +198,7 @@ pub use table::EnvTable;
 #[cfg(feature = "engine")]
 pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorError};
 
-/// What the macros of this crate name. No other code should.
+/// Names for the macros of this crate. No other code should use them.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Store, Wanted, all_read};

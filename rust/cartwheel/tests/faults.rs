@@ -1,4 +1,5 @@
-//! What a bad environment does stays in its row: failures, panics anywhere, destructors, blocks, stops.
+//! Faults of a bad environment stay in its row: failures, panics anywhere, destructors, blocks,
+//! stops.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 #![expect(clippy::float_cmp, reason = "rewards are the same bits")]
 
@@ -76,7 +77,7 @@ fn panic_in(place: Place) -> ! {
     panic!("panic in {place:?}");
 }
 
-/// What the host gets of a panic: its message, file and line.
+/// The host's text of a panic: its message, file and line.
 fn panicked(place: &str) -> String {
     format!("panic in {place} ({}:{PANIC_LINE})", file!())
 }

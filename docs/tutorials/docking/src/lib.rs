@@ -7,7 +7,7 @@ use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
 cartwheel::options! {
     /// Keywords of `make_vec`.
     pub struct Options {
-        /// How hard the wind blows, in newtons.
+        /// The force of the wind, in newtons.
         wind: f32 = 0.3,
     }
 }

@@ -10,7 +10,7 @@ pub struct Rules {
     /// Whether an episode is over only when it is truncated: a termination is not reported, and the
     /// environment is stepped on.
     pub ignore_terminations: bool,
-    /// How many times a step steps the environment with its action; it stops at the end of the
+    /// Times that a step steps the environment with its action; it stops at the end of the
     /// episode.
     pub action_repeat: NonZero<u32>,
     /// Whether rows begin at [different places](super::Autoreset::stagger) in their episodes after

@@ -162,8 +162,8 @@ impl Autoreset {
         self.mode == AutoresetMode::Disabled && self.on_done == OnDone::Raise
     }
 
-    /// What a step does to each of `rows`: writes one [`RowCommand`] for each. A row to which the step
-    /// [is refused](Self::refusals) is left or shown.
+    /// Decides the effect of a step on each of `rows`: writes one [`RowCommand`] for each. A row to
+    /// which the step [is refused](Self::refusals) is left or shown.
     ///
     /// In `SAME_STEP` a row is over only between [`Autoreset::settle`] and
     /// [`Autoreset::settle_resets`], or after it was restored so; a step resets it then.

@@ -129,7 +129,7 @@ impl FreeRollouts {
         Some(free.remove(at))
     }
 
-    /// How many there are.
+    /// Number of free rollouts.
     pub(super) fn len(&self) -> usize {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

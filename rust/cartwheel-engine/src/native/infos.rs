@@ -16,7 +16,7 @@ use crate::plugin::{Bytes, entries_of};
 /// The infos of a task; keeps its buffers.
 #[derive(Debug)]
 pub(super) struct RowInfos {
-    /// What the plugin wrote, with the records of replaced rows.
+    /// The plugin's records, with those of replaced rows.
     plugin: Bytes,
     /// The records of the first round of a step in `SAME_STEP`.
     first: InfoWriter,
@@ -122,7 +122,7 @@ impl RowInfos {
     ///
     /// # Errors
     ///
-    /// What is wrong with a record.
+    /// A fault of a record.
     pub(super) fn keep_finals(&mut self, finals: Finals<'_>) -> Result<(), String> {
         let Finals { ended, number, space, leaves, replaced, state } = finals;
         let Self { plugin, first: made, .. } = self;
@@ -203,7 +203,7 @@ pub(super) struct Finals<'a> {
     /// The number of that row in infos.
     pub(super) number: usize,
     pub(super) space: &'a Space,
-    /// What the rows show; `None` where their final observations need no infos.
+    /// The observations of the rows; `None` where their final observations need no infos.
     pub(super) leaves: Option<&'a LeafColumns<'a>>,
     /// As for [`RowInfos::add_errors`].
     pub(super) replaced: &'a [(usize, String)],

@@ -94,7 +94,7 @@ pub enum Request {
     Nothing,
 }
 
-/// What is kept of the terminal state of a row, before its reset in the same step: a record of the
+/// Location of the terminal state of a row, before its reset in the same step: a record of the
 /// kind [`Opaque`](crate::info::RecordKind::Opaque) with the leaf [`TERMINAL`](crate::info::TERMINAL).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerminalState {
@@ -149,7 +149,7 @@ struct Contents {
     answer: Option<Result<Answer, Error>>,
     /// Resets of rows that were sent and have not begun.
     resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
-    /// How the next automatic resets of rows begin.
+    /// Seeds and options of the next automatic resets of rows.
     next_resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
     rewards: Option<ExternalRewards>,
     faults: Vec<Fault>,

@@ -51,7 +51,7 @@ pub(super) struct NativeRows {
     pub(super) infos: RowInfos,
     /// Where resets load states, if not from the environments.
     caching: Option<Box<Caching>>,
-    /// What the owner of the pool has left for automatic resets.
+    /// Seeds and options that the owner of the pool has left for automatic resets.
     mailbox: Arc<Mailbox>,
     /// The faults of the present task.
     pub(super) faults: Vec<Fault>,
@@ -59,26 +59,26 @@ pub(super) struct NativeRows {
     pub(super) observations: Vec<Leaf>,
     actions: Vec<Leaf>,
     addresses: Addresses,
-    /// What each row of the present round does.
+    /// The command of each row in the present round.
     commands: Vec<u8>,
-    /// What each row of the second round does.
+    /// The command of each row in the second round.
     resets: Vec<u8>,
     /// The rows that the second round resets, counted from the first row of the task.
     ended: Vec<usize>,
-    /// What rows report in the second round; their rewards and flags are those of the first.
+    /// Reports of rows in the second round; their rewards and flags are those of the first.
     unused: Option<Unused>,
     /// The same, between two second rounds.
     spare: Option<Unused>,
     /// The rows whose environments were replaced in this round, and why.
     replaced: Vec<(usize, String)>,
-    /// How often each row's environment was replaced; empty before the first time.
+    /// Replacements of each row's environment; empty before the first one.
     replacements: Vec<u32>,
     max_replacements: u32,
     /// Of steps that repeat their action.
     repeats: Repeats,
     /// Whether steps have two halves.
     has_external_rewards: bool,
-    /// What each row did in the first half of a step, until the second one; else empty.
+    /// The command of each row in the first half of a step, until the second one; else empty.
     unsettled: Vec<u8>,
 }
 

@@ -7,12 +7,12 @@ use crate::autoreset::{AutoresetMode, OnDone, Rules};
 pub struct ShardSettings {
     /// When finished rows restart.
     pub autoreset: AutoresetMode,
-    /// What stepping an over row does.
+    /// The effect of stepping a row that is over.
     pub on_done: OnDone,
     /// When episodes are cut, and how often a step repeats its action.
     pub rules: Rules,
-    /// How often the environment of a row is replaced after a failure or a panic, which truncates its
-    /// episode; the next one fails the row.
+    /// Times that the environment of a row is replaced after a failure or a panic, which truncates
+    /// its episode; the next one fails the row.
     pub replacements: u32,
     /// Whether the pool's batches have final observations, see
     /// [`Plan::dense_finals`](crate::memory::Plan::dense_finals); then infos have none.

@@ -59,7 +59,7 @@ mod register {
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Mode(u32);
 
-    /// What has happened since these bits were cleared: no part of the mode.
+    /// Events since these bits were cleared; not a part of the mode.
     const EVENTS: u32 = 0x3f;
     /// Every exception masked, to the nearest, numbers close to zero kept.
     const STANDARD: u32 = 0x1f80;

@@ -19,7 +19,7 @@ pub(crate) enum Access {
     Write,
 }
 
-/// What is behind a mapping.
+/// The memory behind a mapping.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Behind<'a> {
     /// Private memory, of which the system provides a page when it is first written.

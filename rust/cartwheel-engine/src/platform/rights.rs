@@ -1,7 +1,7 @@
 //! Bytes and descriptors that travel over sockets of the Unix domain (`SCM_RIGHTS`): the same
 //! everywhere.
 //!
-//! What is sent to an end that is closed is an error, not the signal SIGPIPE: a program may have given
+//! Sending to an end that is closed is an error, not the signal SIGPIPE: a program may have given
 //! that its default action, which ends the process. Each descriptor travels with one byte. Nothing acknowledges it. macOS may lose what the sender closes before
 //! it has arrived, so the sender keeps it open, or another descriptor of it.
 

@@ -56,7 +56,7 @@ pub(crate) struct BatchCall<'c, 'a, 'o> {
     pub(crate) options: Option<&'c ResetOptions>,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// Every row was carried out.

@@ -13,7 +13,7 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// What a plugin made in this process.
+    /// Wraps an object that a plugin made in this process.
     pub(super) fn new(made: NonNull<c_void>) -> Self {
         Self { made, process: process_id() }
     }
@@ -23,7 +23,7 @@ impl Handle {
         self.process == process_id()
     }
 
-    /// What the plugin made.
+    /// The plugin's object.
     ///
     /// # Panics
     ///

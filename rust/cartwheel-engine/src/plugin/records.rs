@@ -8,7 +8,7 @@ use crate::info::{InfoReader, RecordKind};
 /// record each.///
 /// # Errors
 ///
-/// What is wrong with the stream.
+/// A fault of the stream.
 pub(super) fn check_records(stream: &[u8], from: usize, rows: Range<usize>) -> Result<(), String> {
     let (mut reader, mut next) = (InfoReader::new(stream, from), rows.start);
     loop {
@@ -34,7 +34,7 @@ pub(super) fn check_records(stream: &[u8], from: usize, rows: Range<usize>) -> R
 ///
 /// # Errors
 ///
-/// What is wrong with the body.
+/// A fault of the body.
 pub(crate) fn entries_of(stream: &[u8], body: Range<usize>) -> Result<usize, String> {
     let (mut reader, mut entries) = (InfoReader::new(stream, body.start), 0);
     while reader.at() < body.end {

@@ -16,7 +16,7 @@ pub(crate) struct Bytes {
     len: usize,
 }
 
-/// What a plugin gets; the sink comes first, so that `grow` finds the vector.
+/// The memory behind a plugin's sink; `sink` comes first, so that `grow` finds the vector.
 ///
 /// A plugin may have made a reference to the sink alone, from which nothing behind it can be reached. So
 /// the address of the whole is exposed, and `grow` takes up that one.

@@ -17,7 +17,7 @@ const DEEPEST: usize = 32;
 ///
 /// # Errors
 ///
-/// What is wrong with the space.
+/// A fault of the space.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
 //! Results that no caller sees: those of a call that was given up, or that raises.
 //!
-//! What a row does, its followers know from batches alone. So the pool notes the rows that went on
-//! without one, and what happened to them; followers ask for that after resets and errors. Nothing is
-//! noted of rows that failed: they have to be reset.
+//! The followers of a row know from batches alone what it does. So the pool notes the rows that
+//! went on without one, and what happened to them; followers ask for that after resets and errors.
+//! Nothing is noted of rows that failed: they have to be reset.
 //!
 //! Followers may be nested: an inner one can hand a batch on that an outer one never gets. So each
 //! drop has a level, and only followers above it hear of it. The pool's own level is 0.
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::{Pool, Received};
 use crate::transition::PhaseTag;
 
-/// What the last dropped result of a row was.
+/// The last dropped result of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DroppedRow {
     /// The row.
@@ -34,7 +34,7 @@ struct Drop {
 /// The dropped results of all rows: the last one of each.
 #[derive(Debug, Default)]
 pub(super) struct Dropped {
-    /// How often results were dropped.
+    /// Number of drops.
     number: u64,
     /// The last drop of each row.
     last: BTreeMap<usize, Drop>,

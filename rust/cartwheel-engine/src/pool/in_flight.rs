@@ -88,7 +88,7 @@ impl InFlight {
         self.rows[rows].iter().any(Option::is_some)
     }
 
-    /// What a row was sent for.
+    /// The call for which a row was sent.
     pub(super) fn call_of(&self, row: usize) -> Option<Call> {
         self.rows.get(row).copied().flatten()
     }

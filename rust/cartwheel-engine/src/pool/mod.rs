@@ -84,7 +84,7 @@ pub enum OnDeath {
     Resume,
 }
 
-/// How a pool treats rows and waits for workers.
+/// Settings for the rows of a pool and for waits.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "choices that do not depend on each other")]
 pub struct Policy {
@@ -93,7 +93,7 @@ pub struct Policy {
     /// Refuse to step rows that were never reset. Otherwise the environments decide what such a
     /// step does.
     pub refuse_unstarted: bool,
-    /// What the death of a worker process means.
+    /// The consequence of a worker process's death.
     pub on_death: OnDeath,
     /// Poll for a result before sleeping.
     pub spin: bool,

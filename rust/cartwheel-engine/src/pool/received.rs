@@ -1,8 +1,8 @@
-//! What a call returned: a batch, its rows, and what these announce.
+//! Results of a call: a batch, its rows, and their announcements.
 
 use crate::memory::{InfosAt, Lease};
 
-/// What a call returned. A task announces for whole shards, at the place of their first row; rows
+/// The result of a call. A task announces for whole shards, at the place of their first row; rows
 /// that were sent announce for themselves.
 #[derive(Debug)]
 pub struct Received {
@@ -56,7 +56,7 @@ impl ReceivedRows {
     }
 }
 
-/// What a received row announces besides its place in the batch.
+/// An announcement of a received row, apart from its place in the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// This row failed; after a task, rows of the shard that begins with it.
@@ -80,8 +80,8 @@ impl Received {
         Some(terminations.iter().zip(truncations).map(|(term, trunc)| term | trunc).collect())
     }
 
-    /// What the rows announce, in the order in which each worker sends it: by place, a failure
-    /// first.
+    /// The announcements of the rows, in the order in which each worker sends them: by place, a
+    /// failure first.
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
         let (mut failed, mut infos) = (self.failed.iter().peekable(), self.infos.iter().peekable());
         std::iter::from_fn(move || {

@@ -22,7 +22,7 @@ use crate::transition::PhaseTag;
 use crate::wake::{Op, TaskWord};
 use crate::worker::ProcessHandle;
 
-/// What the rows of a dead worker were doing.
+/// The work of a dead worker's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
     /// For each row, whether its episode was over.
@@ -100,8 +100,8 @@ impl Pool {
         flying.into_iter().flatten().collect()
     }
 
-    /// What the dead worker's rows lost. Afterwards its queue and its task word are empty, and
-    /// another process may [serve](crate::worker::serve) it.
+    /// Takes the lost work of the dead worker's rows. Afterwards its queue and its task word are
+    /// empty, and another process may [serve](crate::worker::serve) it.
     ///
     /// A replacement process that was started and abandoned has to end first, as
     /// [`WorkerToken::attach`](crate::protocol::WorkerToken::attach) demands.

@@ -1,4 +1,4 @@
-//! What a pool and its workers have done so far: steps, resets, and the time they took.
+//! Counts of a pool and its workers: steps, resets, and the time they took.
 //!
 //! Reading disturbs no worker: the counters are words that their writers store and this file loads,
 //! see [`crate::protocol::Counters`]. So a second thread may read while the pool waits, and sees a
@@ -19,7 +19,7 @@ pub struct RowStats {
     pub steps: u64,
     /// Resets of its environment, both explicit resets and autoresets.
     pub resets: u64,
-    /// How often its environment failed and was replaced.
+    /// Replacements of its environment after a failure.
     pub replacements: u64,
     /// Time of its steps. Where rows are not timed one by one, its share of the shard's time.
     pub stepping: Duration,
@@ -32,12 +32,12 @@ pub struct RowStats {
 pub struct ShardStats {
     /// Its rows.
     pub rows: Range<usize>,
-    /// How many of its steps took `2^k` to `2^(k + 1)` nanoseconds. All steps count; where rows are
-    /// not timed one by one, a sample of tasks counts, in which every row has the mean time.
+    /// Numbers of its steps that took `2^k` to `2^(k + 1)` nanoseconds. All steps count; where rows
+    /// are not timed one by one, a sample of tasks counts, in which every row has the mean time.
     pub step_times: [u64; BUCKETS],
     /// Time spent on its rows; where rows are not timed one by one, an estimate from that sample.
     pub working: Duration,
-    /// How often another worker process replaced a dead one.
+    /// Dead worker processes that were replaced by others.
     pub restarts: u64,
 }
 

@@ -144,7 +144,7 @@ impl Pool {
         self.pending.is_none() && self.broken.is_none() && !self.closed
     }
 
-    /// What the shards report on the call that finished last: the places of their first rows where
+    /// The shards' reports on the call that finished last: the places of their first rows where
     /// they have infos or an answer, and where rows failed.
     fn announced(&self) -> (Vec<(usize, InfosAt)>, Vec<usize>) {
         let (mut infos, mut failed) = (Vec::new(), Vec::new());

@@ -23,7 +23,7 @@ use crate::worker::{Limit, close};
 const FIRST_SLICE: Duration = Duration::from_millis(1);
 const LAST_SLICE: Duration = Duration::from_millis(50);
 
-/// What a pool waits for.
+/// The event that a pool waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Awaited {
     /// Every worker has acknowledged this task.

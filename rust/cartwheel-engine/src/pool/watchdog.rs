@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::{Pool, Workers};
 
-/// What changes whenever a worker gets work or makes progress.
+/// A mark that changes whenever a worker gets work or makes progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     task: u32,
@@ -26,7 +26,7 @@ struct Mark {
 /// The looks at all workers.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    /// How long a worker may make no progress; `None`: as long as it likes.
+    /// The time that a worker may make no progress; `None`: forever.
     limit: Option<Duration>,
     /// For each worker, its last change and the look that found it.
     seen: Vec<Option<(Mark, Instant)>>,

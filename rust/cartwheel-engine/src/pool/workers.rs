@@ -7,7 +7,7 @@ use crate::protocol::{Memory, WorkerToken};
 use crate::wake::TaskWord;
 use crate::worker::{ProcessHandle, Shard, ThreadPool, close};
 
-/// What steps the rows of a pool.
+/// The workers that step the rows of a pool.
 #[derive(Debug)]
 pub enum Workers {
     /// The calling thread.

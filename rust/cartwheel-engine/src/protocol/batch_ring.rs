@@ -186,14 +186,15 @@ impl BatchRing<'_> {
         self.committed(batch, places.clone()) == places.len()
     }
 
-    /// How many of these places of batch number `batch` are committed, up to the first that is not.
+    /// Number of these places of batch number `batch` that are committed, up to the first that is
+    /// not.
     pub(crate) fn committed(&self, batch: u64, places: Range<usize>) -> usize {
         let place_states = &self.states_of(self.ring_place(batch))[places];
         place_states.iter().take_while(|state| state.is_committed()).count()
     }
 
-    /// Who has the places of batch number `batch` from place `from` on, counted through the ring of
-    /// batches.
+    /// The holders of the places of batch number `batch` from place `from` on, counted through the
+    /// ring of batches.
     pub(crate) fn holders(
         &self,
         batch: u64,

@@ -44,7 +44,7 @@ pub(crate) struct Header {
     pub(crate) remaining: Latch,
     /// The next ticket, see [`super::arrivals`].
     tickets: Tickets,
-    /// What the pool's caller does, on a line of its own.
+    /// The state of the pool's caller, on a cache line of its own.
     pub(crate) caller: Caller,
 }
 

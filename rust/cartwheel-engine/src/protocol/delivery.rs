@@ -9,12 +9,12 @@ use super::batch_ring::{BatchRing, Places};
 use super::queue::{QueuedRows, RowQueue};
 use crate::wake::{Word, ring};
 
-/// How a worker carries out rows that were sent.
+/// The steps of a worker that carries out sent rows.
 pub(crate) trait Filling {
     /// Called when the rows were taken and have no places yet.
     fn prepare(&mut self, queued: &QueuedRows);
 
-    /// How many of these rows may get their places together, at least one.
+    /// Number of these rows that may get their places together, at least one.
     fn together(&mut self, rows: Range<usize>) -> usize;
 
     /// Carries out some of the work: `rows`, into `places`.

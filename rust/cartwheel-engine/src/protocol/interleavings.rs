@@ -31,9 +31,9 @@ pub(crate) struct Words {
     ends: [Ends; 2],
     entries: [Vec<Entry>; 2],
     doorbell: ModelWord,
-    /// What the pool writes for a row before sending it: its action.
+    /// Written by the pool for a row before it is sent: its action.
     actions: Vec<AtomicU32>,
-    /// What a worker writes to a place: the row's action.
+    /// Written by a worker to a place: the row's action.
     places: Vec<AtomicU32>,
 }
 

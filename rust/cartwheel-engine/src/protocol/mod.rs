@@ -1,4 +1,4 @@
-//! How pool and workers communicate in shared memory.
+//! Communication of pool and workers in shared memory.
 //!
 //! | noun | what it is |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Who owns the places of the open batches.
+//! Ownership of the places of the open batches.
 //!
 //! ```text
 //! free ──drawn by the worker, or dealt by the pool──▶ claimed ──row written──▶ committed
@@ -41,7 +41,7 @@ const ROW_BITS: u32 = 30;
 #[repr(transparent)]
 pub(crate) struct PlaceState(AtomicU64);
 
-/// Who has a place.
+/// The holder of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub(crate) row: usize,
@@ -80,7 +80,7 @@ impl PlaceState {
         self.0.load(Ordering::Acquire) & STATE == COMMITTED // pairs with `commit`
     }
 
-    /// Who has the place.
+    /// The holder of the place.
     pub(super) fn holder(&self) -> Option<Holder> {
         let word = self.0.load(Ordering::Acquire); // pairs with `commit`
         let state = word & STATE;

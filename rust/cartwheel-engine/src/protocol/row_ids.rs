@@ -1,4 +1,4 @@
-//! What the places of a batch of sent rows announce: which row is in each place, and where its
+//! Announcements of the places of a batch of sent rows: which row is in each place, and where its
 //! infos are.
 
 use crate::memory::{InfosAt, Lease};

@@ -205,7 +205,7 @@ impl RolloutLayout {
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLayout<'a> {
     first: &'a Layout,
-    /// How many steps of a rollout are between the batch with this layout and this one.
+    /// Steps of a rollout between the batch with this layout and this one.
     steps: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the pool's calling thread does, as far as waiting workers need to know it.
+//! The state of the pool's calling thread, as far as waiting workers need to know it.
 //!
 //! A worker that has nothing to do waits for one of two things. While the caller waits for a batch,
 //! the other workers are busy, and the next work comes soon after them. Otherwise the caller is

@@ -44,7 +44,7 @@ pub fn is_closing(word: &impl Word) -> bool {
     TaskWord::from_word(word.load()).is_some_and(|task_word| task_word.op == Op::Close)
 }
 
-/// How a [`park`] ended.
+/// The end of a [`park`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parked {
     /// There was a task word or a ring, without sleeping.

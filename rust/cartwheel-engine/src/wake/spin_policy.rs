@@ -1,4 +1,4 @@
-//! How long to poll before sleeping.
+//! Policy of polling before sleeping.
 //!
 //! Waking a sleeper on another processor takes 12 to 70 µs on virtual machines, far longer than the
 //! few cheap steps of which a task may consist. Polling the word takes 0.1 µs, as long as the other
@@ -7,13 +7,14 @@
 //! *yielding* (`sched_yield` between polls), which costs other threads nothing when processors are
 //! scarce, because the kernel runs them first.
 //!
-//! How long both stages last depends on what is waited for (`caller.rs`). Workers that are busy with
-//! a batch are waited for [`MAX_SPIN`]: no other thread needs this processor, and a waiter that sleeps
-//! begins the next batch late and with cold caches. Between its calls the caller needs processors
-//! itself: it is waited for [`MAX_SPIN_BETWEEN_CALLS`], and not at all if the last time between calls
-//! was longer. Where workers outnumber the processors, other threads do need this one, and no wait
-//! polls longer than [`OVERSUBSCRIBED_SPIN_LIMIT`]: 8 workers on 2 processors, each with 4
-//! environments of 50 µs, took 8 % longer with [`MAX_SPIN`], and an eighth more processor time.
+//! The length of both stages depends on what is waited for (`caller.rs`). Workers that are busy
+//! with a batch are waited for [`MAX_SPIN`]: no other thread needs this processor, and a waiter
+//! that sleeps begins the next batch late and with cold caches. Between its calls the caller needs
+//! processors itself: it is waited for [`MAX_SPIN_BETWEEN_CALLS`], and not at all if the last time
+//! between calls was longer. Where workers outnumber the processors, other threads do need this
+//! one, and no wait polls longer than [`OVERSUBSCRIBED_SPIN_LIMIT`]: 8 workers on 2 processors,
+//! each with 4 environments of 50 µs, took 8 % longer with [`MAX_SPIN`], and an eighth more
+//! processor time.
 //!
 //! The policy also follows experience. A wait that succeeds while it polls keeps polling on; several
 //! failures in a row end it, apart from an occasional trial, at growing intervals ([`Backoff`]). So
@@ -35,12 +36,12 @@ const MAX_FAILURES: u32 = 3;
 /// Number of polls between two readings of the clock.
 const POLLS_PER_CLOCK_READ: u32 = 64;
 
-/// How long one waiter polls.
+/// The polling of one waiter.
 #[derive(Debug)]
 pub struct SpinPolicy {
     /// Every thread has a processor: poll without yielding first.
     has_processors: bool,
-    /// How long it polls for busy workers at most.
+    /// The longest polling for busy workers.
     max_spin: Duration,
     enabled: bool,
     failures: u32,
@@ -124,8 +125,8 @@ impl SpinPolicy {
 mod tests {
     use super::*;
 
-    /// How often a waiter polls in vain while the caller waits, or is between two calls that are this
-    /// far apart.
+    /// Counts the vain polls of a waiter while the caller waits, or is between two calls that are
+    /// this far apart.
     fn looks(time_between_calls: Duration, waits: bool) -> u32 {
         let caller = Caller::default();
         caller.set_time_between_calls(time_between_calls);

@@ -2,7 +2,7 @@
 
 const OP_BITS: u32 = 3;
 
-/// What a worker should do.
+/// A worker's operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Op {
@@ -26,7 +26,7 @@ pub enum Op {
 /// acknowledgement of an earlier task recognizable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskWord {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// Number of the task, `1 ..= TaskWord::LAST`.
     pub task: u32,

@@ -1,4 +1,4 @@
-//! How threads of a thread pool hand the queue of a shard to each other.
+//! Handover of a shard's queue between the threads of a thread pool.
 //!
 //! A thread that finds a queue that is not empty locks its shard, if no other thread holds the lock, and
 //! empties the queue. A thread that leaves a shard checks its queue once more: a pusher whose thread found
@@ -57,7 +57,7 @@ mod tests {
     }
 
     impl ThreadPool {
-        /// What each thread of the thread pool does when it looks for rows.
+        /// Looks for rows, as each thread of the thread pool does.
         fn help(&self) {
             let is_empty = || self.words.queue(0).is_empty();
             let perform = |(): &mut ()| self.words.deliver(0, 1);

@@ -1,4 +1,4 @@
-//! How a worker carries out a task on all of its rows.
+//! Execution of a task on all rows of a worker.
 #![expect(unsafe_code, reason = "claims rows of mapped memory, see the invariants of the module")]
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! How a worker carries out rows that were sent.
+//! Execution of sent rows by a worker.
 #![expect(unsafe_code, reason = "claims places of mapped memory, see the invariants of the module")]
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What a worker steps: the trait of its environments.
+//! The trait of the environments that a worker steps.
 
 use std::any::Any;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use super::Task;
 use crate::memory::ActionRows;
 use crate::protocol::{Counters, QueuedRows};
 
-/// What a worker reports about a task, besides the rows that it wrote.
+/// A worker's report about a task, apart from the rows that it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
     /// Some row failed; the reasons follow through the shard's own channel.
@@ -43,9 +43,9 @@ pub trait Shard: Any + Send + std::fmt::Debug {
         1
     }
 
-    /// How many of these rows, which are prepared, get their places together, at least the first. A
-    /// row that has infos or failed gets its place alone, because the caller may receive the rows
-    /// before it and leave the others.
+    /// Number of these rows, which are prepared, that get their places together, at least the
+    /// first. A row that has infos or failed gets its place alone, because the caller may receive
+    /// the rows before it and leave the others.
     fn together(&mut self, rows: &Range<usize>) -> usize {
         rows.len()
     }

@@ -10,7 +10,7 @@ use crate::wake::Op;
 /// One task, as a shard sees it.
 #[derive(Debug)]
 pub struct Task<'a> {
-    /// What to do: [`Op::Step`], [`Op::Reset`] or [`Op::Call`].
+    /// The operation: [`Op::Step`], [`Op::Reset`] or [`Op::Call`].
     pub op: Op,
     /// The rows to do it to, counted from the first row of the pool: all rows of the shard, or some
     /// of them that were sent.

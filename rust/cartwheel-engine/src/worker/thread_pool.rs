@@ -8,7 +8,7 @@
 //! dealt evenly without communication, and a batch of heavy, uneven rows leaves no thread idle
 //! while a shard waits.
 //!
-//! How a shard is taken is explained in `share.rs`. A thread owns a shard that it took until it
+//! `share.rs` explains how a shard is taken. A thread owns a shard that it took until it
 //! stores the shard's `done`, after releasing the shard's lock. The pool begins no task before it
 //! has seen every `done` of the last one.
 //!
@@ -78,7 +78,7 @@ impl fmt::Debug for ThreadPool {
     }
 }
 
-/// How a thread pool's threads run.
+/// Settings of a thread pool's threads.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ThreadPoolSettings {
     /// Number of threads, including the caller; at most one for each shard is used.

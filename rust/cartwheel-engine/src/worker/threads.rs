@@ -26,7 +26,7 @@ pub(super) struct Line<T>(pub(super) T);
 /// A worker that a thread pool serves, with its rows.
 pub(super) type Served = (WorkerToken, Box<dyn Shard>);
 
-/// What the threads of a thread pool share, the calling thread included.
+/// State that the threads of a thread pool share, the calling thread included.
 pub(super) struct Shared {
     pub(super) memory: Memory,
     /// `None` once closed: a late thread may have taken a shard that it has not locked yet.

@@ -7,7 +7,7 @@ use cartwheel_engine::{PhaseTag, Transition};
 
 use crate::script::Scripted;
 
-/// What became of one row, besides the calls of its environment.
+/// Results of one row, apart from the calls of its environment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) transition: Transition,

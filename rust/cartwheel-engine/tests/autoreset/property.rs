@@ -12,7 +12,7 @@ use crate::columns::{Columns, Row};
 use crate::oracle::{Phase, RowByRow};
 use crate::script::{Chances, Script, Scripted};
 
-/// What happens to some rows; rows and masks are taken modulo what there is.
+/// An event of some rows; rows and masks are taken modulo what there is.
 #[derive(Debug, Clone)]
 enum Event {
     Step(usize, usize),

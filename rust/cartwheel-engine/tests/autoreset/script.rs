@@ -2,7 +2,7 @@
 
 use cartwheel_engine::Transition;
 
-/// How often something happens, of 256 times.
+/// Probabilities, of 256.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chances {
     pub(crate) terminates: u8,
@@ -11,7 +11,7 @@ pub(crate) struct Chances {
     pub(crate) reset_fails: u8,
 }
 
-/// What an environment does when it is called for the n-th time.
+/// The behavior of an environment in its n-th call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Script {
     /// It ends its episode at step `length`, fails at step `fails_at`, and fails its first resets.
@@ -24,7 +24,7 @@ pub(crate) enum Script {
 #[derive(Debug, Clone)]
 pub(crate) struct Scripted {
     pub(crate) script: Script,
-    /// How often a failed environment may be replaced by a new one.
+    /// Times that a failed environment may be replaced by a new one.
     pub(crate) replacements: u32,
     /// Steps since the last reset.
     pub(crate) now: u32,

@@ -18,7 +18,7 @@ fn with_external_rewards(settings: ShardSettings, workers: usize) -> Envs {
     Envs::new(&recipe(), ROWS, workers, ShardSettings { has_external_rewards: true, ..settings })
 }
 
-/// What a countdown says of itself: it costs half a point, and ends at zero.
+/// A countdown's own rewards: it costs half a point, and ends at zero.
 fn own_rewards(observations: &[i64]) -> ExternalRewards {
     ExternalRewards {
         rewards: vec![-0.5; observations.len()],

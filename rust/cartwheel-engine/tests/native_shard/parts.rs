@@ -18,7 +18,7 @@ const ROWS: usize = 7;
 const STEPS: usize = 30;
 const ORDERS: [RecvOrder; 2] = [RecvOrder::Sent, RecvOrder::Done];
 
-/// Who steps the rows.
+/// The threads that step the rows.
 #[derive(Debug, Clone, Copy)]
 enum By {
     Inline,

@@ -37,7 +37,7 @@ fn kept(plugin: Plugin) -> &'static Plugin {
     plugin
 }
 
-/// What registering a table says.
+/// The error of registering a table.
 fn refused(plugin: Plugin) -> String {
     register_table(kept(plugin), "hostile.so").unwrap_err().to_string()
 }

@@ -37,7 +37,7 @@ impl Simd for ContinuousMountainCar {
         let acceleration = (push - (0.0025 * cos).rounded()).rounded();
         let velocity = (velocity + acceleration).rounded();
 
-        // What is compared with the goal's velocity: a Python float if it was clipped.
+        // Compared with the goal's velocity; a Python float if it was clipped.
         let (mut compared, mut goal, mut clipped) = (velocity, goal_velocity.rounded(), velocity);
         for (speed, is_beyond) in [
             (p.max_speed, velocity.gt(narrow(p.max_speed))),

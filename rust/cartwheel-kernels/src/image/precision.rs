@@ -11,7 +11,7 @@ pub(super) trait Precision {
     /// A weight, a sum or a mean.
     type Float: Copy + Default;
 
-    /// What sums begin with: a quarter, see [`level`](Self::level).
+    /// The start of sums: a quarter, see [`level`](Self::level).
     const START: Self::Float;
 
     /// A level multiplied by a weight of the vertical axis.
@@ -24,7 +24,7 @@ pub(super) trait Precision {
     fn weight(weight: u32) -> Self::Float;
     /// `sum + weight * real`.
     fn add_weighted(sum: Self::Float, weight: Self::Float, real: Self::Float) -> Self::Float;
-    /// What [`level`](Self::level) multiplies by: the reciprocal of the weights' total.
+    /// The factor of [`level`](Self::level): the reciprocal of the weights' total.
     fn reciprocal(total: u64) -> Self::Float;
     /// The mean of a sum that began with [`START`](Self::START), rounded to the nearest level, halves
     /// up.

@@ -12,7 +12,7 @@ pub struct Reports {
     once: Vec<u8>,
     /// 1 where the present step did.
     at_end: Vec<u8>,
-    /// What the odd places had before the batch.
+    /// The values of the odd places before the batch.
     before: Vec<(u8, u8)>,
     /// Whether anything was ever reported.
     is_used: bool,
@@ -85,7 +85,7 @@ impl Reports {
 pub struct EpisodeMetrics {
     /// Returns and lengths.
     pub running: Running,
-    /// What was reported of success, and of failure.
+    /// Reports of success, and of failure.
     pub reports: [Reports; 2],
     /// The seed of the reset that began the episode of each row, or -1.
     pub seeds: Vec<i64>,

@@ -40,7 +40,7 @@ pub struct Archive {
     /// Those that were not taken yet.
     waiting: VecDeque<Finished>,
     max_waiting: usize,
-    /// How many were dropped, because too many waited.
+    /// Number of episodes that were dropped because too many waited.
     dropped: usize,
     next_id: i64,
 }

@@ -272,7 +272,7 @@ mod tests {
     use super::super::kind::{SHOWN, TRANSITION};
     use super::*;
 
-    /// What a byte is that is never written.
+    /// The value of a byte that is never written.
     const UNWRITTEN: u8 = 255;
 
     /// The byte that a frame repeats.

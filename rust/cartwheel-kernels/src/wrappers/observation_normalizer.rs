@@ -19,7 +19,7 @@ pub struct ObservationNormalizer {
     epsilon: f64,
     /// Of everything seen while `updates` was true.
     pub moments: Moments,
-    /// What each environment last showed.
+    /// The last observation of each environment.
     pub shown: Vec<f32>,
     /// Whether observations change the moments.
     pub updates: bool,

@@ -33,7 +33,7 @@ impl RowKinds {
         self.notes.len()
     }
 
-    /// What is known of each row, one byte each, for [`RowKinds::restore`].
+    /// The known facts of each row, one byte each, for [`RowKinds::restore`].
     pub fn notes(&self) -> &[u8] {
         &self.notes
     }

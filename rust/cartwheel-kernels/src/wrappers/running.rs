@@ -6,9 +6,9 @@ use super::places::{At, Places, StepResults};
 /// The effect of a step on episodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// How many complete episodes ended.
+    /// Number of complete episodes that ended.
     pub complete: usize,
-    /// How many ended by a failure, or with a step that was lost.
+    /// Number of episodes that ended by a failure, or with a step that was lost.
     pub dropped: usize,
 }
 

@@ -22,7 +22,7 @@ static OTHER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 pub(crate) type Clock = unsafe extern "C-unwind" fn() -> f64;
 
-/// What the clock says, as MuJoCo asks it; 0 without one.
+/// The time of the clock, as MuJoCo asks for it; 0 without one.
 pub(crate) fn time() -> f64 {
     // SAFETY: the variable holds a clock, or null.
     let clock = unsafe { transmute::<*mut c_void, Option<Clock>>(CLOCK.load(SeqCst)) };
@@ -179,7 +179,7 @@ pub(crate) fn library(other: bool) -> Library {
     unsafe { Library::new(&addresses(other)) }.expect("all addresses are there")
 }
 
-/// What refuses addresses without `name`.
+/// The error for addresses without `name`.
 pub(crate) fn refusal_without(name: &str) -> String {
     let mut addresses = addresses(false);
     addresses.remove(name);

@@ -228,7 +228,7 @@ impl Arrays {
         }
     }
 
-    /// What `take` takes of the arrays, for writing: the rows of a view.
+    /// Passes the arrays to `take`, for writing: it takes the rows of a view.
     pub fn rows_mut<'a, R>(&'a mut self, take: impl FnOnce(&mut LeavesMut<'_, 'a>) -> R) -> R {
         let pointers: Vec<_> =
             self.words.iter_mut().map(|words| words.as_mut_ptr().cast()).collect();
@@ -236,7 +236,7 @@ impl Arrays {
         take(&mut unsafe { LeavesMut::new(&pointers, &self.leaves, self.rows) })
     }
 
-    /// What `take` takes of the arrays, for reading: the rows of a view.
+    /// Passes the arrays to `take`, for reading: it takes the rows of a view.
     pub fn rows<'a, R>(&'a self, take: impl FnOnce(&mut Leaves<'_, 'a>) -> R) -> R {
         let pointers: Vec<_> = self.words.iter().map(|words| words.as_ptr().cast()).collect();
         // SAFETY: the arrays are as the leaves say, initialized, and borrowed (invariant 1).

@@ -102,10 +102,11 @@ pub trait Env: Sized + Send + 'static {
 
     /// One step.
     ///
-    /// Who calls a table of environments has checked the action: it is in its space, except that a
-    /// `Box` may be exceeded (Gymnasium's environments clip), by anything but NaN. Rust code that
-    /// calls `step` directly checks with [`Space::check_actions`](crate::Space::check_actions). A
-    /// bad action is never undefined behavior: at worst it panics, which fails the row.
+    /// The caller of a table of environments has checked the action: it is in its space, except
+    /// that a `Box` may be exceeded (Gymnasium's environments clip), by anything but NaN. Rust code
+    /// that calls `step` directly checks with
+    /// [`Space::check_actions`](crate::Space::check_actions). A bad action is never undefined
+    /// behavior: at worst it panics, which fails the row.
     ///
     /// # Errors
     ///

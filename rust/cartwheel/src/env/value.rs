@@ -68,8 +68,8 @@ impl ParameterArray {
         &self.elements
     }
 
-    /// What the array has along its first dimension: numbers, or arrays; the number itself if there
-    /// is not a dimension.
+    /// The items along the first dimension of the array: numbers, or arrays; the number itself if
+    /// there is not a dimension.
     fn parts(&self) -> Vec<ParameterValue> {
         let Some((count, inner)) = self.shape.split_first() else {
             return vec![number(self.dtype, &self.elements)];

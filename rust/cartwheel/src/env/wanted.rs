@@ -49,7 +49,7 @@ impl Wanted {
         }
     }
 
-    /// How to fix a type that does not fit `space`, for the usual mistakes.
+    /// The remedy for a type that does not fit `space`, for the usual mistakes.
     pub(super) fn remedy(&self, space: &Space) -> Option<String> {
         match (self, space) {
             (Self::Dict(wanted), Space::Dict(parts)) => {

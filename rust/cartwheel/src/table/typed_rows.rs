@@ -32,7 +32,7 @@ struct Ahead {
     rows: Range<usize>,
 }
 
-/// How far a call came. A panic leaves it as it was when it happened.
+/// Progress of a call. A panic leaves it as it was when it happened.
 #[derive(Debug)]
 pub(super) struct Progress {
     /// The row that is being stepped, counted from the first of the call.

@@ -154,7 +154,7 @@ impl<'s, E: Env> Single<'s, E> {
         self.screen.observed(&self.env, pattern)
     }
 
-    /// What it shows after a transition.
+    /// Returns the event after a transition.
     fn event(&mut self, is_reset: bool, transition: Transition) -> Result<Event, Finding> {
         let info = info_of(&self.env.info()).or_else(|what| {
             fail(

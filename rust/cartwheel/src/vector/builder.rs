@@ -114,9 +114,9 @@ impl<E: Env> Builder<E> {
         self
     }
 
-    /// How many times each step repeats its action; 1 by default. It stops at the end of the episode.
-    /// Rewards are summed, the last observation and the last info are reported, and
-    /// [`max_episode_steps`](Builder::max_episode_steps) counts every repetition.
+    /// Sets the number of times that each step repeats its action; 1 by default. It stops at the
+    /// end of the episode. Rewards are summed, the last observation and the last info are reported,
+    /// and [`max_episode_steps`](Builder::max_episode_steps) counts every repetition.
     #[must_use]
     pub fn action_repeat(mut self, times: NonZero<u32>) -> Self {
         self.settings.rules.action_repeat = times;
@@ -132,9 +132,9 @@ impl<E: Env> Builder<E> {
         self
     }
 
-    /// How often the environment of a row is replaced by a new one after a failure or a panic, which
-    /// truncates its episode; 0 by default. Only the next failure is an error. The info of the
-    /// step has the text under `env_error`.
+    /// Sets the times that the environment of a row is replaced by a new one after a failure or a
+    /// panic, which truncates its episode; 0 by default. Only the next failure is an error. The
+    /// info of the step has the text under `env_error`.
     #[must_use]
     pub fn replacements(mut self, replacements: u32) -> Self {
         self.settings.replacements = replacements;
@@ -149,8 +149,8 @@ impl<E: Env> Builder<E> {
         self
     }
 
-    /// How long a call waits for other threads before it gives [`VectorError::Timeout`]; forever by
-    /// default.
+    /// Sets the time that a call waits for other threads before it gives [`VectorError::Timeout`];
+    /// forever by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);

@@ -19,7 +19,7 @@ use super::ffi::{self, BatchMemory};
 use super::reset::Reset;
 use crate::env::{Env, View};
 
-/// How long a drop waits for environments that are being stepped.
+/// Time that a drop waits for environments that are being stepped.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Many environments of type `E`, stepped together.

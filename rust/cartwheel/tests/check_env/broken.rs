@@ -9,7 +9,7 @@ use cartwheel::{
     NoOptions, OptionDoc, Rng, Shared, Space, Spaces, Transition,
 };
 
-/// What is wrong.
+/// A defect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 pub(crate) enum Defect {
     #[default]
@@ -55,7 +55,7 @@ impl EnvOptions for Options {
 }
 
 cartwheel::view! {
-    /// What it shows.
+    /// The observation.
     pub(crate) struct Sight, SightMut, SightRef {
         /// Pixels.
         pixels: [u8; 6],
@@ -65,7 +65,7 @@ cartwheel::view! {
 }
 
 cartwheel::info! {
-    /// What it reports.
+    /// The info.
     pub(crate) struct Report {
         /// A value that may be malformed.
         luck: Luck,
@@ -89,7 +89,7 @@ impl InfoValue for Luck {
     }
 }
 
-/// What rows share: its references count the rows.
+/// Shared by the rows: its references count them.
 pub(crate) struct Counter;
 
 impl Shared<Options> for Counter {

@@ -40,7 +40,7 @@ impl Sink {
         self.sink.len = 0;
     }
 
-    /// What was written, which it forgets.
+    /// Takes the written bytes.
     pub fn take(&mut self) -> Vec<u8> {
         let len = std::mem::take(&mut self.sink.len);
         self.bytes[..len].to_vec()

@@ -6,7 +6,7 @@ use cartwheel::{AutoresetMode, Batch, Env, Rng, Transition};
 
 use crate::walk::{Options, Report, Sight, Start, Walk};
 
-/// What a row shows: observation, bits of the reward, flags, and what it reports.
+/// Results of a row: observation, bits of the reward, flags and info.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shown {
     pub(crate) sight: Sight,
@@ -72,7 +72,7 @@ impl Row {
         self.over
     }
 
-    /// What the row shows when it is left alone in a reset.
+    /// The observation of the row when it is left alone in a reset.
     pub(crate) fn left(&self) -> Sight {
         sight(&self.env)
     }
@@ -95,7 +95,7 @@ impl Row {
     }
 }
 
-/// What a batch shows, by place.
+/// Results of a batch, by place.
 pub(crate) fn shown(batch: &Batch<Walk>) -> Vec<Shown> {
     let (infos, finals) = (batch.infos().unwrap(), batch.finals().unwrap());
     let luck = infos.column::<f64>("luck").unwrap();

@@ -11,7 +11,7 @@ pub(crate) const FAIL: i64 = 3;
 pub(crate) const PANIC: i64 = 4;
 
 cartwheel::view! {
-    /// What a walker sees.
+    /// A walker's observation.
     pub(crate) struct Sight, SightMut, SightRef {
         /// Whether the last step went forward, and whether it was lucky.
         last: [bool; 2],
@@ -23,7 +23,7 @@ cartwheel::view! {
 }
 
 cartwheel::info! {
-    /// What a walker reports.
+    /// A walker's info.
     pub(crate) struct Report {
         /// Absent after a reset.
         luck: Option<f64>,

@@ -1,4 +1,4 @@
-//! What only memfds have, and what the kernel says of mappings.
+//! Properties that only memfds have, and the kernel's view of mappings.
 
 use rustix::fs::SealFlags;
 use rustix::io::{Errno, FdFlags};

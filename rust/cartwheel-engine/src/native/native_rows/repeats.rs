@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::memory::ActionColumns;
 use crate::plugin::ResetOptions;
 
-/// What the rounds of a step need besides those of a single round; kept for the next step.
+/// Columns for the rounds of a step, apart from those of a single round; kept for the next step.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    /// What each row does in the whole step.
+    /// The command of each row in the whole step.
     commands: Vec<u8>,
     /// The rewards of each row before its last round.
     sums: Vec<f64>,

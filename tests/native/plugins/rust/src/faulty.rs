@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use cartwheel::{Env, Error, Failure, Frame, RenderMode, Rng, Shared, Space, Spaces, Transition};
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Fault {
@@ -33,7 +33,7 @@ const ACTIONS: [Fault; 4] = [Fault::None, Fault::Fail, Fault::Panic, Fault::None
 pub(crate) struct Options {
     prepare: Fault,
     new: Fault,
-    /// How many environments are made before `new` goes wrong.
+    /// Number of environments that are made before `new` fails.
     new_after: u32,
     observe: Fault,
     render: Fault,

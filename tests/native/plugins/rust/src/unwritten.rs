@@ -6,7 +6,8 @@ use cartwheel::{DType, Env, Error, Failure, NoOptions, Rng, Space, Spaces, Trans
 
 cartwheel::options! {
     pub(crate) struct Options {
-        /// What is not written: "nothing", "leaf", "element", "at step 9" or "after a reset".
+        /// The part that is not written: "nothing", "leaf", "element", "at step 9" or "after a
+        /// reset".
         leaves: String = "nothing".to_owned(),
     }
 }
