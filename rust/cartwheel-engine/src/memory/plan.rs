@@ -23,7 +23,7 @@ pub struct Plan {
     pub info_bytes: usize,
     /// Whether each batch has the true next observation of every row, in addition to the observations.
     pub dense_finals: bool,
-    /// How many numbers a reward has, at least one.
+    /// Length of a reward, at least one: rewards are numbers, or arrays of this length.
     pub reward_width: usize,
 }
 
