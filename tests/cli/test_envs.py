@@ -83,6 +83,7 @@ def test_a_page_has_every_keyword_parameter_and_option(env_id):
         ("cartpole", "did you mean cartwheel/CartPole-v1 or cartwheel/CartPole-v0?"),
         ("Taxi-v3", "did you mean cartwheel/Taxi-v4?"),
         ("LunarLander-v3", "cartwheel.make_vec('LunarLander-v3', num_envs) steps it in Python"),
+        ("my_game/Maze-v0", "`python -m cartwheel envs my_game:my_game/Maze-v0`"),
         ("Nothing", "`python -m cartwheel envs` lists them"),
     ],
 )

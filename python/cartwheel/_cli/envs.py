@@ -91,6 +91,9 @@ def unknown(env_id: str) -> str:
         hint = f"did you mean {' or '.join(near)}?"
     elif env_id in gym.registry:
         hint = f"it is Gymnasium's, and cartwheel.make_vec({env_id!r}, num_envs) steps it in Python"
+    elif "/" in env_id and ":" not in env_id:
+        namespace = env_id.partition("/")[0]
+        hint = f"name the package that has it: `python -m cartwheel envs {namespace}:{env_id}`"
     else:
         hint = "`python -m cartwheel envs` lists them"
     return f"there is no native environment {env_id!r}; {hint}"
