@@ -29,8 +29,8 @@ class Plain:
     def __init__(self, subject, mode):
         self.mode = mode
         self.observe_place, _ = FORMS[subject.form]
-        #: For files.
-        self.folder = None
+        #: For files; and the model.
+        self.folder = self.model = None
 
     def actions(self, moves):
         """The actions that the caller gives for these moves, a batch."""
@@ -39,6 +39,11 @@ class Plain:
     def move(self, move):
         """The move that the environment makes then."""
         return move
+
+    def move_after(self, now, move):
+        """The same for a row whose last moment is ``now``."""
+        del now
+        return self.move(move)
 
     def see(self, batch):
         """A batch is shown; called before the others, with a list of ``Told``."""
@@ -111,6 +116,65 @@ class FlatActions(Plain):
 
     def move(self, move):
         return float(np.clip(move, -2, 2)) + 4
+
+
+class SmoothMoves(Plain):
+    """Half of the move, and half of the one that was made before in the episode."""
+
+    def move_after(self, now, move):
+        return move if now.before is None else (now.made + move) / 2
+
+
+def delayed(delay, fill):
+    """The move that was given some steps ago in the episode."""
+
+    class Delayed(Plain):
+        def move_after(self, now, move):
+            given = [*(one.given for one in now.episode[1:]), move]
+            return given[-1 - delay] if len(given) > delay else fill
+
+    return Delayed
+
+
+class StickyMoves(Plain):
+    """The move before, with a probability; a row has random numbers of its own, of SplitMix64."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        #: The state of each row, and the first moment with the seed that it began with.
+        self.states, self.seeded = {}, {}
+        self.key = int(np.random.SeedSequence(STICKY_SEED).generate_state(1, np.uint64)[0])
+
+    def move_after(self, now, move):
+        if now.before is None:
+            return move
+        return now.made if self.drawn(now) < STICKY else move
+
+    def drawn(self, now):
+        """The next number of the row."""
+        row = now.row
+        if row not in self.states:
+            self.states[row] = mixed(self.key + (row + 1) * GOLDEN)
+        firsts = [one for one in self.model.rows[row].life if one.before is None and one.shown]
+        seeded = [one for one in firsts if one.origin is not None and one.origin[1] == 0]
+        if seeded and seeded[-1] is not self.seeded.get(row):
+            self.seeded[row] = seeded[-1]
+            self.states[row] = mixed(self.key + mixed(seeded[-1].origin[0] + GOLDEN))
+        self.states[row] = (self.states[row] + GOLDEN) % 2**64
+        return (mixed(self.states[row]) >> 11) / 2**53
+
+
+#: Of ``StickyAction`` in the table.
+STICKY, STICKY_SEED = 0.5, 3
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mixed(number):
+    """As in SplitMix64."""
+    number %= 2**64
+    number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    number = (number ^ (number >> 27)) * 0x94D049BB133111EB % 2**64
+    return number ^ (number >> 31)
 
 
 def flattened(observation):

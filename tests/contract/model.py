@@ -143,6 +143,8 @@ class Moment:
         terminated: Of a step.
         truncated: Of a step.
         info: Without masks.
+        given: The move that the caller gave a step.
+        made: The move that the environment made.
         shown: Whether a batch had the observation.
         told: Whether a batch had the reward.
     """
@@ -156,6 +158,8 @@ class Moment:
     terminated: bool = False
     truncated: bool = False
     info: dict[str, int] = field(default_factory=dict)
+    given: float = 0.0
+    made: float = 0.0
     shown: bool = False
     told: bool = False
 

@@ -73,7 +73,7 @@ class Play:
         self.subject, self.mode, self.executor = subject, mode, executor
         self.model = Model(mode, NUM_ENVS, changes=changes, limits=limits)
         self.plain = subject.plain(subject, mode)
-        self.plain.folder = folder
+        self.plain.folder, self.plain.model = folder, self.model
         if executor != "inline":
             keywords["num_workers"] = 2
 
@@ -299,10 +299,16 @@ class Play:
         self.pending = (rows[count:], moves[count:]) if count < len(rows) else None
         return rows[:count], moves[:count]
 
-    def _step(self, row, move):
+    def _step(self, row, move, **keywords):
         if move is AGAIN:
             return self.model.reset(row)
-        return self.model.step(row, self.plain.move(move))
+        now = self.model.rows[row].now
+        if row in self.model.over:  # it resets
+            return self.model.step(row, move, **keywords)
+        made = self.plain.move_after(now, move)
+        told = self.model.step(row, made, **keywords)
+        told.step.given, told.step.made = move, made
+        return told
 
     def _drop(self, again):
         """A reset of the rows ``again`` drops the results of what is pending."""
@@ -313,7 +319,7 @@ class Play:
                 self._step(row, move)
             elif row not in self.model.over:
                 # An adapter makes resets after the step: not those of rows that are reset anyway.
-                self.model.step(row, self.plain.move(move), resets=row not in again)
+                self._step(row, move, resets=row not in again)
 
     def _lose(self, rows, moves, failed):
         """Rows went on without being seen; one raised."""

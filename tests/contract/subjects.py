@@ -125,6 +125,29 @@ SUBJECTS = [
         E.acting(lambda move: move / 2),
     ),
     Subject("FlattenAction", W.FlattenAction, E.FlatActions, moves="nested"),
+    Subject("SmoothAction", lambda envs: W.SmoothAction(envs, 0.5), E.SmoothMoves),
+    Subject("DelayAction", lambda envs: W.DelayAction(envs, 2, [1]), E.delayed(2, 1)),
+    Subject(
+        "StickyAction",
+        lambda envs: W.StickyAction(envs, E.STICKY, E.STICKY_SEED),
+        E.StickyMoves,
+    ),
+    Subject(
+        "delayed, smooth actions in an adapter",
+        lambda envs, mode: W.DelayAction(W.AutoresetAdapter(W.SmoothAction(envs, 0.5), mode), 1),
+        type(
+            "SmoothDelay",
+            (E.SmoothMoves, E.delayed(1, 0)),
+            {
+                "move_after": lambda self, now, move: E.SmoothMoves.move_after(
+                    self, now, E.delayed(1, 0).move_after(self, now, move)
+                )
+            },
+        ),
+        modes=(NEXT, SAME),
+        inside=OFF,
+        sends=False,
+    ),
     # Episodes
     Subject("RecordEpisodeStatistics", W.RecordEpisodeStatistics, E.Statistics),
     Subject("RecordMetrics", W.RecordMetrics, E.Metrics),

@@ -14,6 +14,7 @@ COUNTERPARTS = {
     name: getattr(vector, name, None) or getattr(single, name)
     for name in wrappers.__all__
     if name != "NumpyToTorch"  # Gymnasium's needs packages that most users lack
+    if name != "StickyAction"  # Gymnasium's repeats actions for several steps, at random
     if name in (*vector.__all__, *single.__all__)
 }
 COUNTERPARTS["FrameStack"] = single.FrameStackObservation
@@ -21,7 +22,7 @@ COUNTERPARTS["FrameStack"] = single.FrameStackObservation
 NOT_FOR_VECTORS = {"AtariPreprocessing": {"noop_max", "terminal_on_life_loss"}}
 OURS_ALONE = {
     *("AutoresetAdapter", "CachedReset", "FlattenAction", "RecordEpisode", "RecordMetrics"),
-    *("TrajectoryDataset", "VectorWrapper"),
+    *("DelayAction", "SmoothAction", "StickyAction", "TrajectoryDataset", "VectorWrapper"),
 }
 
 

@@ -23,6 +23,7 @@ from cartwheel.wrappers.observations import (
     TransformObservation,
 )
 from cartwheel.wrappers.rewards import ClipReward, TransformReward
+from cartwheel.wrappers.sent_actions import DelayAction, SmoothAction, StickyAction
 from cartwheel.wrappers.statistics import RecordEpisodeStatistics, RecordMetrics
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "CachedReset",
     "ClipAction",
     "ClipReward",
+    "DelayAction",
     "DtypeObservation",
     "FilterObservation",
     "FlattenAction",
@@ -50,6 +52,8 @@ __all__ = [
     "RescaleObservation",
     "ReshapeObservation",
     "ResizeObservation",
+    "SmoothAction",
+    "StickyAction",
     "TrajectoryDataset",
     "TransformAction",
     "TransformObservation",

@@ -88,15 +88,15 @@ class FrameStack(KeepsState, VectorWrapper):
         self._parts = None if keys is None else Parts(space, keys)
         if self._parts is None:
             try:
-                frame = _zero(space, "observations")
+                frame = zero_of(space, "observations")
             except TypeError as error:
-                raise advised(error, space, lambda part: _zero(part, "part")) from None
+                raise advised(error, space, lambda part: zero_of(part, "part")) from None
             if next(nested.named(frame, "observations"), None) is None:
                 raise TypeError(f"the observations {space} have no array that could be stacked.")
             self._set_observation_space(batch_space(space, self.stack_size))
         else:
             spaces = self._parts.spaces
-            frame = {key: _zero(part, f"observations/{key}") for key, part in spaces.items()}
+            frame = {key: zero_of(part, f"observations/{key}") for key, part in spaces.items()}
             stacked = {key: batch_space(part, self.stack_size) for key, part in spaces.items()}
             self._set_observation_space(self._parts.space_with(stacked))
         self._zeros = frame
@@ -174,16 +174,16 @@ class _Pair:
         self.shown, self.last = shown, last
 
 
-def _zero(space: Space[Any], path: str) -> Any:
-    """Returns an observation of zeros, or of the bounds nearest to zero.
+def zero_of(space: Space[Any], path: str) -> Any:
+    """Returns a value of zeros, or of the bounds nearest to zero.
 
     Raises:
         TypeError: A leaf has no fixed shape.
     """
     if isinstance(space, Dict):
-        return {key: _zero(part, f"{path}/{key}") for key, part in space.spaces.items()}
+        return {key: zero_of(part, f"{path}/{key}") for key, part in space.spaces.items()}
     if isinstance(space, Tuple):
-        return tuple(_zero(part, f"{path}/{i}") for i, part in enumerate(space.spaces))
+        return tuple(zero_of(part, f"{path}/{i}") for i, part in enumerate(space.spaces))
     if isinstance(space, Box):
         return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
     if isinstance(space, Discrete | MultiDiscrete):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.async_vector_env import AsyncVectorEnv  # never patched
+from gymnasium.vector.async_vector_env import AsyncState, AsyncVectorEnv  # never patched
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -416,6 +416,18 @@ class Source:
             return set(self._pool.in_flight())
         except Exception:  # closed, broken, or of another process
             return set()
+
+    @property
+    def losses(self) -> Unseen:
+        """The rows that went on in results that were lost."""
+        return self._unseen
+
+    def in_flight(self) -> list[int]:
+        """Returns the rows in flight; all rows while a call of all rows is pending."""
+        innermost = self.envs.unwrapped
+        if isinstance(innermost, AsyncVectorEnv) and innermost._state != AsyncState.DEFAULT:
+            return list(range(self.envs.num_envs))
+        return sorted(self._flying())
 
     def rows_over(self) -> NDArray[np.int64]:
         """Returns the rows whose episode is over in the pool; none without a pool."""

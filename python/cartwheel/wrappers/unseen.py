@@ -26,9 +26,14 @@ class Unseen:
 
     Attributes:
         are_there: Whether there are any.
+        number: How many times results were lost so far.
+        last: Which of these times was the last one of each environment, 0 for none.
     """
 
-    __slots__ = ("_begun", "_is_seeded", "_is_uncounted", "_seen_by", "_what", "are_there")
+    __slots__ = (
+        *("_begun", "_is_seeded", "_is_uncounted", "_seen_by", "_what"),
+        *("are_there", "last", "number"),
+    )
 
     def __init__(self, num_envs: int) -> None:
         """Nothing was lost."""
@@ -42,6 +47,8 @@ class Unseen:
         #: Whether another number may have begun, or for some of the wrappers.
         self._is_uncounted = np.zeros(num_envs, np.bool_)
         self.are_there = False
+        self.number = 0
+        self.last = np.zeros(num_envs, np.int64)
 
     def lose(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any = False) -> None:
         """Results were lost.
@@ -62,6 +69,12 @@ class Unseen:
         self._is_seeded[rows] |= seeded
         self._begun[rows] = counts + begun
         self.are_there = bool(self._what.any())
+        self.number += 1
+        self.last[rows] = self.number
+
+    def begun(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the present observation of rows is the first of an episode, and was lost."""
+        return self._what[rows] == _BEGUN
 
     def mark_uncertain(self, rows: NDArray[np.int64], *, begins: bool = False) -> None:
         """It is not known whether the results that these rows lost were seen, or were there.
