@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -39,7 +39,7 @@ class SentActions(KeepsState, VectorWrapper):
     """
 
     _changes_steps = False
-    row_entries = ("steps",)
+    row_entries: ClassVar[tuple[str, ...]] = ("steps",)
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Checks the action space; steps nothing.
@@ -426,7 +426,8 @@ _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 def _key_of(seed: int | None) -> NDArray[np.uint64]:
     """An array of one number, which wraps around without a warning."""
-    return np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    key: NDArray[np.uint64] = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    return key
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
