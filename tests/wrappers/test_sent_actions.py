@@ -156,7 +156,7 @@ def test_another_wrapper_continues_with_the_state(wrap):
 
 
 def moves(envs, script=SCRIPT):
-    """What environments of one number made of the actions of a script."""
+    """Rewards of each row, which follow from the actions that were sent."""
     traces = drive(envs, script)
     return [[one.reward for one in trace] for trace in traces]
 

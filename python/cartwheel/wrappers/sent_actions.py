@@ -426,8 +426,7 @@ _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 def _key_of(seed: int | None) -> NDArray[np.uint64]:
     """An array of one number, which wraps around without a warning."""
-    key: NDArray[np.uint64] = np.random.SeedSequence(seed).generate_state(1, np.uint64)
-    return key
+    return np.random.SeedSequence(seed).generate_state(1, np.uint64).astype(np.uint64)
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
