@@ -43,6 +43,7 @@ from tests.support.executors import (
     THREAD,
 )
 from tests.support.gates import Gates
+from tests.support.huge_pages import use_huge_pages
 from tests.support.processes import left_behind, residue
 from tests.support.programs import served
 from tests.support.ray_sessions import actors_left
@@ -174,6 +175,7 @@ def gates(tmp_path):
 @pytest.fixture(scope="session", autouse=True)
 def _warmed_up():
     """Start what is started once per program, so that no test is blamed for it."""
+    use_huge_pages()
     for context in ("forkserver", "spawn", None):
         envs = cartwheel.VectorEnv(transcripts(3), executor="process", context=context)
         envs.reset()

@@ -41,20 +41,15 @@ def make_keyed():
     return RecordingEnv(space)
 
 
-def _register(task_id, entry_point, **keywords):
-    if task_id not in envpool.list_all_envs():
-        envpool.register(task_id, entry_point, **keywords)
-
-
-_register(TRANSCRIPT, TranscriptEnv)
-_register(NESTED, NestedEnv)
-_register(RECORDING, RecordingEnv)
-_register(FAILING, FailingEnv)
-_register(GATED, GatedEnv)
-_register(KEYED, make_keyed)
-_register(SHOWN, ShownEnv)
-_register(COUNTDOWN, CountdownEnv, parallel=True)
-_register(CURT_COUNTDOWN, CurtCountdownEnv, parallel=True)
+envpool.register(TRANSCRIPT, TranscriptEnv)
+envpool.register(NESTED, NestedEnv)
+envpool.register(RECORDING, RecordingEnv)
+envpool.register(FAILING, FailingEnv)
+envpool.register(GATED, GatedEnv)
+envpool.register(KEYED, make_keyed)
+envpool.register(SHOWN, ShownEnv)
+envpool.register(COUNTDOWN, CountdownEnv, parallel=True)
+envpool.register(CURT_COUNTDOWN, CurtCountdownEnv, parallel=True)
 
 
 def single(env_id, seed, **keywords):

@@ -14,11 +14,12 @@ def residue():
     """The processes, threads and descriptors of this program, as comparable text."""
     processes = {f"process {pid}" for pid in descendants(os.getpid())}
     threads = {f"thread {thread.name}" for thread in threading.enumerate()}
-    threads |= {f"native thread {entry.name}" for entry in Path("/proc/self/task").iterdir()}
+    threads |= {f"native thread {task}" for task in os.listdir("/proc/self/task")}  # noqa: PTH208
     descriptors = set()
-    for entry in Path("/proc/self/fd").iterdir():
+    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 - this runs twice in each test
         with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
-            descriptors.add(f"descriptor {entry.name} {entry.readlink()}")
+            target = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115
+            descriptors.add(f"descriptor {number} {target}")
     return processes | threads | descriptors
 
 
@@ -72,18 +73,20 @@ def descendants(pid):
 def _children(pid):
     children = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the process ended meanwhile
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            children += map(int, (task / "children").read_text().split())
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123
+                children += map(int, file.read().split())
     return children
 
 
 def is_alive(pid):
     """Whether the process exists and is not a zombie."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            stat = file.read()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
+    return stat.rpartition(b")")[2].split()[0] not in b"ZX"
 
 
 def wait_until_gone(pids, timeout_s):
