@@ -237,6 +237,28 @@ def set_state(play):
 
 
 @event()
+def state_dict(play):
+    """At any place of an episode, with resets that are pending and details of the next ones."""
+    play.reset()
+    for count in (1, 3, 2, 4):
+        play.steps(count)
+        play.next_reset(1, 40 + count, 3)
+        play.move()
+    play.steps(9)
+
+
+@event()
+def state_dict_after_lost_results(play):
+    play.reset()
+    for count in range(3):
+        play.steps(count)
+        play.step_that_raises(count)
+        play.reset_rows([count], by="numbers")
+        play.move(shows_all=False)
+        play.steps(3)
+
+
+@event()
 def state_of_a_row_that_is_over(play):
     play.reset()
     while 1 not in play.model.over and play.mode != SAME and play._count < 9:

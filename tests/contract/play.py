@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import os
+import pickle
 import signal
 import threading
 import warnings
@@ -81,13 +82,19 @@ class Play:
             endless = limits is not None
             return PlainEnv(subject.form, subject.moves, changes=changes, endless=endless)
 
-        inner = cartwheel.VectorEnv(
-            [make] * NUM_ENVS, executor=executor, autoreset_mode=subject.inside or mode, **keywords
-        )
-        self.inner = weakref.ref(inner)
-        known = {"mode": mode, "folder": folder}
-        given = {name: known[name] for name in known if name in _arguments(subject.wrap)}
-        self.envs = subject.wrap(inner, **given)
+        def make_envs():
+            inner = cartwheel.VectorEnv(
+                [make] * NUM_ENVS,
+                executor=executor,
+                autoreset_mode=subject.inside or mode,
+                **keywords,
+            )
+            known = {"mode": mode, "folder": folder}
+            given = {name: known[name] for name in known if name in _arguments(subject.wrap)}
+            return weakref.ref(inner), subject.wrap(inner, **given)
+
+        self._make_envs = make_envs
+        self.inner, self.envs = make_envs()
         if subject.has_one_start:
             self.model.start = self.envs.get_attr("place")[0]
         self.gate = Gate()
@@ -212,6 +219,24 @@ class Play:
         states, known = saved
         result = self.envs.set_state([row], states)
         self._shown(result, [self.model.restore(row, known)])
+
+    def move(self, *, shows_all=True):
+        """Another vector environment goes on with the state of this one.
+
+        Args:
+            shows_all: Whether the last results of all rows were shown.
+        """
+        state = pickle.loads(pickle.dumps(self.envs.state_dict()))
+        if self.subject.is_cut_by_states:
+            observations = self.envs.load_state_dict(state)
+        else:
+            self.envs.close()
+            self.inner, self.envs = self._make_envs()
+            observations = self.envs.load_state_dict(state)
+        if shows_all:
+            self._shown((observations, {}), [self.model.rest(row) for row in self.all])
+        if self.subject.is_cut_by_states:
+            self.reset_rows(self.all, [20 + row for row in self.all])
 
     # What goes wrong
 

@@ -31,6 +31,7 @@ class Subject:
         sends: Whether rows can be sent and received.
         has_one_start: Whether each reset leads to the same place, where all rows are at first.
         needs_torch: Whether PyTorch must be installed.
+        is_cut_by_states: Whether a state ends the episodes for it.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Subject:
     sends: bool = True
     has_one_start: bool = False
     needs_torch: bool = False
+    is_cut_by_states: bool = False
 
     def __str__(self):
         return self.name
@@ -155,6 +157,7 @@ SUBJECTS = [
         "RecordEpisode",
         lambda envs, folder: W.RecordEpisode(envs, folder, save_video=False),
         E.Recorded,
+        is_cut_by_states=True,
     ),
     # Resets
     Subject("CachedReset", lambda envs: W.CachedReset(envs, 1, seed=5), has_one_start=True),

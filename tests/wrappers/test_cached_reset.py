@@ -213,17 +213,16 @@ def test_draws_are_saved_and_restored(executor, env_fn):
     random = np.random.default_rng(0)
     actions = random.integers(2, size=(20, 3))
     expected = [envs.step(action) for action in actions]
-    other = CachedReset(executor([env_fn] * 3, autoreset_mode=S), 2, seed=99)
+    other = CachedReset(executor([env_fn] * 3, autoreset_mode=S), STATES, seed=99)
     other.reset()
     for restored in (envs, other):
         restored.set_own_state(saved)
         restored.set_state(None, states)
-        assert restored.num_states == STATES
         assert_identical([restored.step(action) for action in actions], expected)
     before = envs.get_own_state()
     for change, words in [
-        ({"states": []}, "is empty"),
-        ({"states": [b"?"]}, "state"),
+        ({"states": []}, "must be num_states=5 initial states, got 0"),
+        ({"states": [b"?"] * STATES}, "state"),
         ({"key": -1}, r"from 0 to 2\*\*64 - 1, got -1"),
         ({"draw_keys": np.zeros(2, np.uint64)}, r"draw_keys.* must be an array uint64 \(3,\)"),
         ({"draw_counts": np.zeros(3, np.int64)}, "draw_counts.* must be an array uint64"),

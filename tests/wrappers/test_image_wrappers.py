@@ -1,5 +1,6 @@
 """Gray, resized and preprocessed images equal those of single environments in every mode."""
 
+import copy
 import re
 from collections import deque
 
@@ -288,7 +289,9 @@ def test_other_wrappers_and_evaluations_see_steps_and_not_frames(mode):
 def test_a_state_of_the_wrapper_goes_on_elsewhere():
     wrapped = [
         AtariPreprocessing(
-            build("inline", ScreenEnv, D, on_done="freeze"), screen_size=6, stack_size=2
+            build("inline", ScreenEnv, D, on_done="freeze", states="pickle"),
+            screen_size=6,
+            stack_size=2,
         )
         for _ in range(2)
     ]
@@ -296,16 +299,17 @@ def test_a_state_of_the_wrapper_goes_on_elsewhere():
         envs.reset(seed=3)
     for _ in range(4):
         shown = wrapped[0].step(np.array([0, 1, 2]))[0]
-    state = wrapped[0].get_own_state()
-    wrapped[1].set_own_state(state)
-    assert_identical(wrapped[1].get_own_state(), state, "the state")
-    again, _ = wrapped[1].reset(options={"reset_mask": np.array([True, False, False])})
+    state = wrapped[0].state_dict()
+    assert_identical(wrapped[1].load_state_dict(state), shown)
+    assert_identical(wrapped[1].state_dict(), state, "the state")
+    mask = np.array([True, False, False])
+    again, _ = wrapped[1].reset(seed=4, options={"reset_mask": mask})
     assert_identical(again[1:], shown[1:], "rows that were left alone")
-    bad = {"stack": state["stack"], "frames": {"images": state["frames"]["images"][:2]}}
-    with pytest.raises(ValueError, match=r"\(3, 6, 6\), got uint8 \(2, 6, 6\)"):
-        wrapped[1].set_own_state(bad)
-    assert_identical(wrapped[1].get_own_state()["stack"], wrapped[1]._parts["stack"]
-                     .get_own_state(), "the stacks")  # fmt: skip
+    before, bad = wrapped[1].state_dict(), copy.deepcopy(state)
+    bad["wrappers"][0]["state"]["images"] = np.zeros((2, 6, 6), np.uint8)
+    with pytest.raises(ValueError, match=r"SkippedFrames: .*\(3, 6, 6\), got uint8 \(2, 6, 6\)"):
+        wrapped[1].load_state_dict(bad)
+    assert_identical(wrapped[1].state_dict(), before)
     for envs in wrapped:
         envs.close()
 

@@ -278,6 +278,14 @@ class RecordEpisode(VectorWrapper):
             super().close(**kwargs)
         self._writer.check()
 
+    def _loaded(self) -> None:
+        """Running episodes are cut short, as by a reset; each row's next one is recorded."""
+        super()._loaded()
+        self._cut_short(self._rows[self._open])
+        self._origins.forget(self._rows)
+        if self._videos is not None and self._save_on_reset:
+            self._videos.cut(keep=True)
+
     def act(self, actions: Any, batch: ActionBatch) -> Any:
         """Keeps the actions until their results come."""
         self._writer.check()

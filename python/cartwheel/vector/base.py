@@ -47,6 +47,7 @@ from cartwheel.vector.state_dict import (
     check_header,
     check_keys,
     check_list,
+    check_wrappers,
     from_entries,
     new_state,
 )
@@ -802,7 +803,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """
         self._pool.check("load_state_dict", idle=True)
         check_header(state, "vector_env", (*self._description(), "wrappers", "envs"))
-        check_list("state['wrappers']", state["wrappers"], 0)
+        check_wrappers(state["wrappers"], [])
         return self._load_rows(state)
 
     def _description(self) -> dict[str, Any]:
@@ -831,7 +832,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         check_list("state['envs']['states']", rows["states"], self.num_envs)
         for row_state in rows["states"]:
             self._callbacks.check_state(row_state)
-        coming = from_entries(rows["next_resets"], self.num_envs)
+        coming = from_entries(rows["next_resets"], self.num_envs, "state['envs']['next_resets']")
         before, models = self._pending_next_resets("load_state_dict"), self._models()
         self._keep_next_resets(coming)  # refuses them before anything changes
         try:

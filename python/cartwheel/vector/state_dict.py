@@ -89,6 +89,23 @@ def check_list(path: str, given: Any, length: int) -> None:
         raise ValueError(f"`{path}` must be a list of {length}, got {got}")
 
 
+def check_wrappers(entries: Any, names: list[str]) -> None:
+    """Checks that the wrappers of a state are those of these names, from the innermost on.
+
+    Raises:
+        ValueError: They are others, or in another order.
+    """
+    path = "state['wrappers']"
+    check_list(path, entries, len(entries) if isinstance(entries, list) else len(names))
+    for at, entry in enumerate(entries):
+        check_keys(f"{path}[{at}]", entry, {"class", "state", "rows"})
+    if (saved := [entry["class"] for entry in entries]) != names:
+        raise ValueError(
+            f"the state has the wrappers {saved}, from the innermost on; it cannot be loaded with "
+            f"the wrappers {names}"
+        )
+
+
 def check_array(path: str, given: Any, shape: tuple[int, ...], dtype: Any) -> None:
     """Checks that a part of a state is an array of this shape and dtype.
 
@@ -125,14 +142,13 @@ def as_entries(next_resets: dict[int, NextReset], pickled: Any) -> list[dict[str
     ]
 
 
-def from_entries(entries: Any, num_envs: int) -> dict[int, NextReset]:
-    """Returns what :func:`as_entries` saved.
+def from_entries(entries: Any, num_envs: int, path: str) -> dict[int, NextReset]:
+    """Returns what :func:`as_entries` saved; ``path`` names it in errors.
 
     Raises:
         ValueError: Entries have another form.
         Exception: Options cannot be unpickled.
     """
-    path = "state['envs']['next_resets']"
     check_list(path, entries, len(entries) if isinstance(entries, list) else 0)
     found: dict[int, NextReset] = {}
     for at, entry in enumerate(entries):

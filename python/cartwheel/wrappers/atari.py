@@ -37,6 +37,8 @@ class SkippedFrames(KeepsState, WholeBatches):
     on. A row that a call reset, or left alone, or whose episode is over, is not stepped again.
     """
 
+    row_entries = ("images",)
+
     def __init__(
         self, env: VectorEnv[Any, Any, Any], frame_skip: int, images: Images, *, max_pool: bool
     ) -> None:
@@ -199,6 +201,14 @@ class SkippedFrames(KeepsState, WholeBatches):
     def _restore(self, state: dict[str, Any]) -> None:
         self._shown = state["images"].copy()
 
+    def _show_again(self, observations: Any) -> Any:
+        del observations  # images of two frames cannot be made of one
+        return self._shown.copy()
+
+    def _loaded(self) -> None:
+        super()._loaded()
+        self._waits_for = None, None
+
 
 class _Step:
     """One step, of frames whose rows ended at different calls."""
@@ -301,7 +311,7 @@ def _rows(array: Any, places: NDArray[np.intp]) -> Any:
     return array if len(places) == len(array) else array[places]
 
 
-class AtariPreprocessing(KeepsState, VectorWrapper):
+class AtariPreprocessing(VectorWrapper):
     """Repeats actions, and shows the maximum of the last two frames, gray, smaller and stacked.
 
     A step repeats the action of each row ``frame_skip`` times, or until the episode of the row
@@ -388,22 +398,7 @@ class AtariPreprocessing(KeepsState, VectorWrapper):
             inner: VectorWrapper = _EveryFrame(env, images)
         else:
             inner = SkippedFrames(env, frame_skip, images, max_pool=max_pool)
-        self._parts: dict[str, Any] = {} if frame_skip == 1 else {"frames": inner}
-        if stack_size is not None:
-            self._parts["stack"] = inner = FrameStack(inner, stack_size)
-        super().__init__(inner)
-
-    def get_own_state(self) -> dict[str, Any]:
-        """The states of the parts, by name.
-
-        ``"frames"``: what each environment last showed, if ``frame_skip`` is above 1; ``"stack"``:
-        that of the :class:`~cartwheel.wrappers.FrameStack`, if there is one.
-        """
-        return {name: part.get_own_state() for name, part in self._parts.items()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        for name, part in self._parts.items():
-            part.set_own_state(state[name])
+        super().__init__(inner if stack_size is None else FrameStack(inner, stack_size))
 
 
 class _EveryFrame(ObservationWrapper):

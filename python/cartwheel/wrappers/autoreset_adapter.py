@@ -13,7 +13,7 @@ from cartwheel._internal.arguments import as_autoreset_mode, as_reset_rows, as_r
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers._rows import chosen_actions, joined, merged_infos, put, take_infos
-from cartwheel.wrappers.base import WholeBatches
+from cartwheel.wrappers.base import KeepsState, WholeBatches
 from cartwheel.wrappers.batch import NOWHERE
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _ALL = Shares(None, None, NOWHERE)
 _STAYING = frozenset(name.removeprefix("_") for name in FAILURES)
 
 
-class AutoresetAdapter(WholeBatches):
+class AutoresetAdapter(KeepsState, WholeBatches):
     """Gives a vector environment of the mode ``DISABLED`` another autoreset mode.
 
     So wrappers that need the end of each episode can be put inside, and code that expects an
@@ -79,6 +79,8 @@ class AutoresetAdapter(WholeBatches):
             ``num_envs``, or ``autoreset_mode`` is ``DISABLED`` or unknown.
         TypeError: The mode is ``NEXT_STEP``, and rows of ``env`` cannot be stepped apart.
     """
+
+    row_entries = ("over",)
 
     def __init__(self, env: VectorEnv[Any, Any, Any], autoreset_mode: Mode) -> None:
         """Checks the modes; steps nothing."""
@@ -159,6 +161,17 @@ class AutoresetAdapter(WholeBatches):
                     space = self.single_observation_space
                     result = put(space, result[0], dropped, shown), result[1]
         return self._begin_rollout(result)
+
+    def get_own_state(self) -> dict[str, Any]:
+        """The state: ``"over"``, which rows the next step resets."""
+        return {"over": self._over.copy()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._over[:] = state["over"]
+
+    def _loaded(self) -> None:
+        super()._loaded()
+        self._waits_for = self._unfinished = None
 
     # Steps
 

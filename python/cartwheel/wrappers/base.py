@@ -13,13 +13,14 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import as_integer, as_rows, names_rows
+from cartwheel._internal.arguments import as_bool, as_integer, as_rows, names_rows
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel._internal.suggestions import shown
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
 from cartwheel.wrappers.freezing import Freezes
 from cartwheel.wrappers.keys import Parts, advised
 from cartwheel.wrappers.source import Source, StepRecording
+from cartwheel.wrappers.stack_state import Stack, shown_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -169,12 +170,23 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
     def set_own_state(self, state: dict[str, Any]) -> None:
         """Continues with a state of :meth:`get_own_state`. Override both, or neither.
 
-        It is called after the environments were restored, and begins no episode. If it raises, it
-        must have changed nothing.
+        It is called by :meth:`load_state_dict`, before the environments are restored, and begins no
+        episode. If it raises, the states of all other wrappers are set back.
 
         Args:
             state: A state of a wrapper of this class, for as many rows.
         """
+
+    def _check_own_state(self, state: dict[str, Any]) -> None:
+        """Raises ``ValueError`` unless :meth:`set_own_state` can be given this state."""
+
+    def _loaded(self) -> None:
+        """The environments and the states of all wrappers were loaded."""
+        self._recording = None
+
+    def _show_again(self, observations: Any) -> Any:
+        """Returns what this wrapper shows of the last observations of all rows."""
+        return shown_by(self, observations)
 
     def _as_reset(self, batch: Batch) -> Reset:
         """Returns the result of a reset, or of states that were restored."""
@@ -332,6 +344,33 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
         rows = range(self.num_envs) if env_index is None else as_rows(env_index, self.num_envs)
         numbers = np.array(rows, np.int64)
         return self._as_reset(self._called(self._source.set_state, env_index, numbers, states))
+
+    def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
+        """Saves this wrapper, the wrappers inside it and the environments.
+
+        Args:
+            envs: As for :meth:`cartwheel.VectorEnv.state_dict`.
+
+        Raises:
+            TypeError: A wrapper or the vector environment is not cartwheel's.
+            Exception: As for the wrapped environment.
+        """
+        return Stack(self, "state_dict").state(with_envs=as_bool("envs", envs))
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any:
+        """Continues from a state of :meth:`state_dict`, into wrappers of the same classes.
+
+        Returns:
+            What this wrapper last showed of all rows; ``None`` for a state without environments,
+            which may be of another number of rows.
+
+        Raises:
+            TypeError: A wrapper or the vector environment is not cartwheel's.
+            ValueError: The state is of other wrappers, or the state of a wrapper does not fit it.
+                Nothing has changed.
+            Exception: As for the wrapped environment.
+        """
+        return Stack(self, "load_state_dict").load(state)
 
     def rollout(self, num_steps: int) -> RolloutArrays[Any]:
         """Records the next ``num_steps`` steps into contiguous arrays.
@@ -515,14 +554,14 @@ class KeepsState:
     def set_own_state(self, state: dict[str, Any]) -> None:
         """Continues with a state of :meth:`get_own_state`, of as many environments.
 
-        Restore the environments first: a reset and ``set_state`` begin episodes, which changes the
-        state of the wrapper.
-
         Raises:
             ValueError: The state is not one of this wrapper. Nothing was changed.
         """
-        check_state(state, self.get_own_state(), self._any_length)
+        self._check_own_state(state)
         self._restore(state)
+
+    def _check_own_state(self, state: dict[str, Any]) -> None:
+        check_state(state, self.get_own_state(), self._any_length)
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Sets a checked state."""

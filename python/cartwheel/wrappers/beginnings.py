@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel._internal.arguments import by_row, copied, without_rows
+from cartwheel.vector.state_dict import as_entries, check_keys, from_entries
+from cartwheel.workers.channels import pickled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +38,36 @@ class Beginnings:
         #: Seed and options of the next automatic reset of rows, where ``next_reset`` gave some.
         self._next: dict[int, tuple[int, dict[str, Any] | None]] = {}
         self.are_known = False
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns seeds and options of resets that were not shown yet, and of the next ones."""
+        seeds: dict[int, int | None] = dict.fromkeys(self._options)
+        if self._seeds is not None:
+            rows = np.flatnonzero(self._seeds >= 0)
+            seeds |= dict(zip(rows.tolist(), self._seeds[rows].tolist(), strict=True))
+        sent = {row: (seed, self._options.get(row)) for row, seed in seeds.items()}
+        coming = {row: (None if seed < 0 else seed, own) for row, (seed, own) in self._next.items()}
+        return {"sent": as_entries(sent, pickled), "next": as_entries(coming, pickled)}
+
+    def set_state(self, state: Any, path: str) -> None:
+        """Continues with a state of as many rows.
+
+        Raises:
+            ValueError: The state has another form; ``path`` names it. Nothing has changed.
+            Exception: Options cannot be unpickled.
+        """
+        check_keys(path, state, {"sent", "next"})
+        sent = from_entries(state["sent"], self._num_envs, f"{path}['sent']")
+        coming = from_entries(state["next"], self._num_envs, f"{path}['next']")
+        seeded = {row: seed for row, (seed, _) in sent.items() if seed is not None}
+        self._seeds = np.full(self._num_envs, -1, np.int64) if seeded else None
+        if self._seeds is not None:
+            self._seeds[list(seeded)] = list(seeded.values())
+        self._options = {row: own for row, (_, own) in sent.items() if own is not None}
+        self._next = {
+            row: (-1 if seed is None else seed, own) for row, (seed, own) in coming.items()
+        }
+        self._count()
 
     def note(
         self, rows: Sequence[int], seeds: Any, options: dict[int, dict[str, Any]] | None

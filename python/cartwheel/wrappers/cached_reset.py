@@ -12,7 +12,7 @@ from cartwheel._internal.progress import Progress
 from cartwheel.errors import add_note
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.states import cache_draws, sample_states, use_cache
-from cartwheel.wrappers.base import VectorWrapper, check_state
+from cartwheel.wrappers.base import KeepsState, VectorWrapper
 from cartwheel.wrappers.batch import SHOWN
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cartwheel.wrappers.batch import ActionBatch, Batch
 
 
-class CachedReset(VectorWrapper):
+class CachedReset(KeepsState, VectorWrapper):
     """Makes initial states once, and loads one of them in every reset. For slow resets.
 
     The construction resets the environments ``num_states`` times, each time with a seed of its own,
@@ -68,6 +68,7 @@ class CachedReset(VectorWrapper):
     """
 
     _changes_steps = False
+    row_entries = ("draw_keys", "draw_counts", "fresh")
 
     def __init__(
         self, env: VectorEnv[Any, Any, Any], num_states: int, seed: int | None = None
@@ -135,12 +136,13 @@ class CachedReset(VectorWrapper):
         return len(self._states)
 
     def get_own_state(self) -> dict[str, Any]:
-        """Returns the state for :meth:`set_own_state`: copies, which can be pickled.
+        """The state of the cache.
 
         Returns:
             ``"states"``: the initial states, ``bytes``. ``"key"``: a part of every draw that a seed
             decides. ``"draw_keys"`` and ``"draw_counts"``, ``uint64`` ``[num_envs]``: the key of
-            each row's draws, and their number so far.
+            each row's draws, and their number so far. ``"fresh"``, ``bool`` ``[num_envs]``: which
+            rows the caller has not reset yet.
 
         Raises:
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
@@ -148,31 +150,43 @@ class CachedReset(VectorWrapper):
         inner = self._inner
         inner._pool.check("get_own_state", idle=True)
         draws = np.array(cache_draws(inner._pool, inner._callbacks), np.uint64)
+        fresh = np.zeros(self.num_envs, np.bool_)
+        fresh[list(self._fresh)] = True
         return {
             "states": list(self._states),
             "key": self._key,
             "draw_keys": draws[:, 0].copy(),
             "draw_counts": draws[:, 1].copy(),
+            "fresh": fresh,
         }
+
+    def _check_own_state(self, state: dict[str, Any]) -> None:
+        super()._check_own_state(state)
+        if len(state["states"]) != self.num_states:
+            raise ValueError(
+                f"`state['states']` must be num_states={self.num_states} initial states, got "
+                f"{len(state['states'])}"
+            )
+        if not 0 <= state["key"] < 2**64:
+            raise ValueError(f"`state['key']` must be from 0 to 2**64 - 1, got {state['key']}")
 
     def set_own_state(self, state: dict[str, Any]) -> None:
         """Continues with a state of :meth:`get_own_state`, of as many environments.
 
         The following resets load what those after :meth:`get_own_state` loaded. Random numbers
-        are the environments', which ``set_state`` restores.
+        are the environments'.
 
         Raises:
             ValueError: The state is not one of this wrapper. Nothing was changed.
             TypeError: An initial state is not ``bytes``.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         """
+        self._inner._pool.check("set_own_state", idle=True)
+        super().set_own_state(state)
+
+    def _restore(self, state: dict[str, Any]) -> None:
         inner = self._inner
-        inner._pool.check("set_own_state", idle=True)
-        check_state(state, self.get_own_state())
-        if not state["states"]:
-            raise ValueError("`state['states']` is empty: there must be at least one initial state")
-        if not 0 <= state["key"] < 2**64:
-            raise ValueError(f"`state['key']` must be from 0 to 2**64 - 1, got {state['key']}")
         pairs = zip(state["draw_keys"].tolist(), state["draw_counts"].tolist(), strict=True)
         use_cache(inner._pool, inner._callbacks, state["states"], state["key"], list(pairs))
         self._states, self._key = list(state["states"]), state["key"]
+        self._fresh = set(np.flatnonzero(state["fresh"]).tolist())

@@ -68,6 +68,8 @@ class FrameStack(KeepsState, VectorWrapper):
             the space.
     """
 
+    row_entries = ("stacks",)
+
     @checks_keywords
     def __init__(
         self,

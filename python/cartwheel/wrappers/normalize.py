@@ -132,6 +132,7 @@ class NormalizeObservation(Normalizer):
 
     _normalizers: dict[str, ObservationNormalizer]
     _of_rows = "shown"
+    row_entries = ("shown",)
 
     def __init__(
         self,
@@ -263,6 +264,7 @@ class NormalizeReward(Normalizer):
 
     _normalizers: dict[str, RewardNormalizer]
     _of_rows = "returns"
+    row_entries = ("returns",)
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
 from cartwheel.vector.rollout_arrays import RolloutArrays
+from cartwheel.vector.state_dict import check_array, check_keys
 from cartwheel.wrappers.batch import RESET, SHOWN, ActionBatch, Batch
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
@@ -244,6 +245,33 @@ class Source:
         self.on_its_way = batch
         self._show(batch)
         return batch
+
+    def get_rows(self) -> dict[str, Any]:
+        """Returns what is known of the rows, for :meth:`set_rows`."""
+        self._read_dropped()
+        return {
+            "kinds": self._kinds.state(),
+            "beginnings": self._beginnings.get_state(),
+            "unseen": self._unseen.get_state(),
+        }
+
+    def check_rows(self, state: Any, path: str) -> None:
+        """Raises ``ValueError`` unless this is a state of as many rows; ``path`` names it."""
+        check_keys(path, state, {"kinds", "beginnings", "unseen"})
+        num_envs = self.envs.num_envs
+        check_array(f"{path}['kinds']", state["kinds"], (num_envs,), np.uint8)
+        RowKinds(num_envs, self.autoreset_mode.value).set_state(state["kinds"])
+        Beginnings(num_envs).set_state(state["beginnings"], f"{path}['beginnings']")
+        Unseen(num_envs).set_state(state["unseen"], f"{path}['unseen']")
+
+    def set_rows(self, state: dict[str, Any]) -> None:
+        """Continues with a checked state, once the environments have loaded theirs."""
+        self._read_dropped(ignores=True)
+        self._kinds.set_state(state["kinds"])
+        self._beginnings.set_state(state["beginnings"], "beginnings")
+        self._unseen.set_state(state["unseen"], "unseen")
+        self._waits_for, self._resets_with = None, (None, None)
+        self.on_its_way = None
 
     def keep_next_resets(self, rows: list[int], seeds: Any, options: ResetOptions) -> None:
         """``next_reset`` of the environments gave these rows a seed or ``None``, and options."""

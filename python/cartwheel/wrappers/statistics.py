@@ -112,6 +112,10 @@ class RecordMetrics(_ReportsEpisodes):
     """
 
     _any_length = ("window", "finished")
+    row_entries = (
+        *("returns", "lengths", "stale", "seeds"),
+        *("success_once", "success_at_end", "fail_once", "fail_at_end"),
+    )
     #: The maximum number of episodes that wait for :meth:`finished`.
     _MAX_WAITING = 1 << 20
 
@@ -331,6 +335,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     """
 
     _any_length = ("return_queue", "length_queue", "time_queue")
+    row_entries = ("returns", "lengths", "seconds", "stale")
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cartwheel.vector.state_dict import check_array, check_keys
 from cartwheel.wrappers.batch import INCOMPLETE, RESET, SHOWN, TRANSITION, Late
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ _BEGUN: Final = 2
 _SKIPPED: Final = 3
 #: Above every number of wrappers.
 _ALL: Final = np.iinfo(np.intp).max
+
+#: The attributes with an entry for each row, without the underscore.
+_COLUMNS: Final = ("what", "seen_by", "begun", "is_seeded", "is_uncounted")
 
 
 class Unseen:
@@ -49,6 +53,24 @@ class Unseen:
         self.are_there = False
         self.number = 0
         self.last = np.zeros(num_envs, np.int64)
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Returns what is known of each row, for :meth:`set_state`."""
+        return {name: getattr(self, f"_{name}").copy() for name in _COLUMNS}
+
+    def set_state(self, state: Any, path: str) -> None:
+        """Continues with a state of as many rows.
+
+        Raises:
+            ValueError: The state has another form; ``path`` names it. Nothing has changed.
+        """
+        check_keys(path, state, _COLUMNS)
+        for name in _COLUMNS:
+            own = getattr(self, f"_{name}")
+            check_array(f"{path}[{name!r}]", state[name], own.shape, own.dtype)
+        for name in _COLUMNS:
+            getattr(self, f"_{name}")[:] = state[name]
+        self.are_there = bool(self._what.any())
 
     def lose(self, rows: NDArray[np.int64], begun: Any, seen_by: int, seeded: Any = False) -> None:
         """Results were lost.

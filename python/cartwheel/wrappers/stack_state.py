@@ -1,0 +1,135 @@
+"""States of wrappers around a vector environment: all of them are saved and loaded together."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.vector.base import PoolVectorEnv
+from cartwheel.vector.state_dict import check_header, check_wrappers, new_state
+from cartwheel.wrappers.batch import SHOWN, Batch
+from cartwheel.wrappers.source import Source
+
+if TYPE_CHECKING:
+    from cartwheel.wrappers.base import VectorWrapper
+
+
+class Stack:
+    """Wrappers and the vector environment inside them.
+
+    Attributes:
+        envs: The vector environment.
+        wrappers: The wrappers, from the innermost to the outermost.
+    """
+
+    def __init__(self, outermost: Any, calling: str) -> None:
+        """Finds the members for the method ``calling``.
+
+        Raises:
+            TypeError: One of them has no state.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+        """
+        self.wrappers: list[VectorWrapper] = []
+        inner = outermost
+        while not isinstance(inner, PoolVectorEnv):
+            if not isinstance(vars(inner).get("_source"), Source):
+                raise TypeError(
+                    f"`{calling}` needs vector environments and wrappers of cartwheel: "
+                    f"{type(inner).__module__}.{type(inner).__qualname__} has no state."
+                )
+            self.wrappers.insert(0, inner)
+            inner = inner.env
+        self.envs: PoolVectorEnv[Any, Any] = inner
+        self.envs._pool.check(calling, idle=True)
+
+    def state(self, *, with_envs: bool) -> dict[str, Any]:
+        """Returns the state of all members; without environments, numbers of all rows only."""
+        wrappers = []
+        for wrapper in self.wrappers:
+            own = wrapper.get_own_state()
+            if not with_envs:
+                own = {name: own[name] for name in own if name not in wrapper.row_entries}
+            source = wrapper._source
+            rows = source.get_rows() if with_envs and self._begins_source(wrapper) else None
+            wrappers.append({"class": _name(wrapper), "state": own, "rows": rows})
+        envs = self.envs._rows(envs=with_envs)
+        return new_state("vector_env", **self.envs._description(), wrappers=wrappers, envs=envs)
+
+    def load(self, state: Any) -> Any:
+        """Loads a state, all of it or nothing; returns what the rows last showed.
+
+        Raises:
+            TypeError: The state is not a dictionary, or one of another wrapper.
+            ValueError: The state is of another version, or of other wrappers or environments.
+            Exception: A wrapper or an environment raised it.
+        """
+        check_header(state, "vector_env", (*self.envs._description(), "wrappers", "envs"))
+        check_wrappers(state["wrappers"], [_name(wrapper) for wrapper in self.wrappers])
+        is_whole = state["envs"] is not None
+        coming = [
+            self._checked(wrapper, entry, f"state['wrappers'][{at}]", is_whole=is_whole)
+            for at, (wrapper, entry) in enumerate(
+                zip(self.wrappers, state["wrappers"], strict=True)
+            )
+        ]
+        before = [wrapper.get_own_state() for wrapper in self.wrappers]
+        loaded = 0
+        try:
+            for wrapper, own in zip(self.wrappers, coming, strict=True):
+                loaded += 1
+                wrapper.set_own_state(own)
+            observations = self.envs._load_rows(state)
+        except BaseException:
+            for wrapper, own in zip(self.wrappers[:loaded], before, strict=False):
+                with contextlib.suppress(Exception):  # closed, or broken
+                    wrapper.set_own_state(own)
+            raise
+        if not is_whole:
+            return None
+        for wrapper, entry in zip(self.wrappers, state["wrappers"], strict=True):
+            if entry["rows"] is not None:
+                wrapper._source.set_rows(entry["rows"])
+            wrapper._loaded()
+        for wrapper in self.wrappers:
+            observations = wrapper._show_again(observations)
+        return observations
+
+    def _checked(
+        self, wrapper: VectorWrapper, entry: dict[str, Any], path: str, *, is_whole: bool
+    ) -> dict[str, Any]:
+        """Checks the state of a wrapper; returns what it is going to get."""
+        own: Any = entry["state"]
+        present = wrapper.get_own_state()
+        rows = [name for name in present if name in wrapper.row_entries]
+        if not isinstance(own, dict):
+            raise ValueError(f"`{path}['state']` must be a dictionary, got {type(own)}")  # noqa: TRY004 - a part of a state
+        if is_whole:
+            if self._begins_source(wrapper):
+                wrapper._source.check_rows(entry["rows"], f"{path}['rows']")
+            elif entry["rows"] is not None:
+                raise ValueError(f"`{path}['rows']` must be None, got {type(entry['rows'])}")
+        else:
+            own = {**own, **{name: present[name] for name in rows}}
+        try:
+            wrapper._check_own_state(own)
+        except ValueError as error:
+            raise ValueError(f"{type(wrapper).__name__}: {error}") from error
+        return own
+
+    def _begins_source(self, wrapper: VectorWrapper) -> bool:
+        """Whether a wrapper is the innermost one of its source."""
+        return vars(wrapper.env).get("_source") is not wrapper._source
+
+
+def shown_by(wrapper: VectorWrapper, observations: Any) -> Any:
+    """Returns what a wrapper shows of all rows that show their last observation again."""
+    kinds = np.full(wrapper.num_envs, SHOWN, np.uint8)
+    batch = Batch(None, kinds, observations, None, None, None, {})
+    wrapper.transform(batch)
+    return batch.observations
+
+
+def _name(wrapper: Any) -> str:
+    return f"{type(wrapper).__module__}.{type(wrapper).__qualname__}"
