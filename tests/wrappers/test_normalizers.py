@@ -5,6 +5,7 @@ import pickle
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.wrappers.utils import RunningMeanStd
 
 import cartwheel
 from cartwheel.wrappers import FrameStack, NormalizeObservation, NormalizeReward
@@ -243,3 +244,29 @@ def test_spaces_and_rollouts_have_normalized_observations():
     np.testing.assert_array_equal(arrays.observations, shown)
     np.testing.assert_allclose(arrays.observations, shown, **CLOSE)
     envs.close()
+
+
+def test_moments_can_be_set_to_others_and_to_gymnasiums():
+    envs, other = (NormalizeReward(NormalizeObservation(build("native", "pole"))) for _ in range(2))
+    envs.reset(seed=1)
+    envs.step(np.ones(3, int))
+    other.obs_rms, other.return_rms = envs.obs_rms, envs.return_rms
+    for name in ("obs_rms", "return_rms"):
+        for part in ("mean", "var", "count"):
+            given, expected = (getattr(getattr(each, name), part) for each in (other, envs))
+            np.testing.assert_array_equal(given, expected)
+    theirs = RunningMeanStd(shape=(4,))
+    theirs.update(np.arange(8.0).reshape(2, 4))
+    other.obs_rms = theirs
+    np.testing.assert_array_equal(other.obs_rms.mean, theirs.mean)
+    assert other.obs_rms.count == theirs.count
+    for bad, error, words in [
+        (RunningMeanStd(shape=(3,)), ValueError, r"must have mean and var of shape \(4,\)"),
+        (RunningMeanStd(shape=(4,), epsilon=0), ValueError, "a count above 0"),
+        (None, TypeError, "must have the attributes mean, var, count, got None"),
+    ]:
+        with pytest.raises(error, match=words):
+            other.obs_rms = bad
+        np.testing.assert_array_equal(other.obs_rms.mean, theirs.mean)
+    for each in (envs, other):
+        each.close()

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from cartwheel.wrappers.batch import Batch, Ended, Finals
 
 
+#: The attributes of moments.
+_PARTS = ("mean", "var", "count")
+
+
 class Normalizer(KeepsState, VectorWrapper):
     """Shows and keeps the running moments of its normalizers, which a subclass sets."""
 
@@ -84,6 +88,37 @@ class Normalizer(KeepsState, VectorWrapper):
             mean, var, count, _ = normalizer.state()
             moments[key] = RunningMoments(np.array(mean), np.array(var), count)
         return moments[""] if self._is_whole else moments
+
+    def _set_moments(self, name: str, given: Any) -> None:
+        """Sets the moments to ``given``, for the property of this name.
+
+        Raises:
+            ValueError: They are of other keys or shapes, or of no observations.
+            TypeError: They are not moments.
+        """
+        by_key = {"": given} if self._is_whole else given
+        if not isinstance(by_key, dict) or by_key.keys() != self._normalizers.keys():
+            keys = sorted(self._normalizers)
+            raise ValueError(f"`{name}` must be a dictionary with the keys {keys}, got {given!r}")
+        coming = []
+        for key, normalizer in self._normalizers.items():
+            mean, var, _, rows = normalizer.state()
+            try:
+                moments = [np.array(getattr(by_key[key], part), np.float64) for part in _PARTS]
+            except (AttributeError, ValueError) as error:
+                raise TypeError(
+                    f"`{name}` must have the attributes {', '.join(_PARTS)}, got {by_key[key]!r}"
+                ) from error
+            shapes = [part.shape for part in moments]
+            if shapes != [np.shape(mean), np.shape(var), ()] or moments[2] <= 0:
+                raise ValueError(
+                    f"`{name}` must have mean and var of shape {np.shape(mean)} and a count above "
+                    f"0, got the shapes {shapes} and the count {moments[2]}"
+                )
+            fits = [part if isinstance(mean, np.ndarray) else part.item() for part in moments[:2]]
+            coming.append((normalizer, (*fits, moments[2].item(), rows)))
+        for normalizer, state in coming:
+            normalizer.set_state(*state)
 
 
 def _as_clip(clip: Any) -> np.float32 | None:
@@ -170,9 +205,14 @@ class NormalizeObservation(Normalizer):
     def obs_rms(self) -> Any:
         """Mean, variance and count of the observations so far, as copies: :class:`RunningMoments`.
 
-        With ``keys`` it is a dictionary of them by key.
+        With ``keys`` it is a dictionary of them by key. It can be set: to the moments of another
+        wrapper, or to Gymnasium's ``RunningMeanStd``.
         """
         return self._moments()
+
+    @obs_rms.setter
+    def obs_rms(self, moments: Any) -> None:
+        self._set_moments("obs_rms", moments)
 
     def transform(self, batch: Batch) -> None:
         """Counts new observations, and normalizes all."""
@@ -287,9 +327,13 @@ class NormalizeReward(Normalizer):
 
     @property
     def return_rms(self) -> RunningMoments:
-        """Mean, variance and count of the discounted returns so far, as copies."""
+        """Mean, variance and count of the discounted returns so far, as copies; can be set."""
         moments: RunningMoments = self._moments()
         return moments
+
+    @return_rms.setter
+    def return_rms(self, moments: Any) -> None:
+        self._set_moments("return_rms", moments)
 
     def transform(self, batch: Batch) -> None:
         """Counts the returns of transitions, and divides their rewards."""

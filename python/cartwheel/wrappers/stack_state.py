@@ -110,13 +110,13 @@ class Stack:
                 wrapper._source.check_rows(entry["rows"], f"{path}['rows']")
             elif entry["rows"] is not None:
                 raise ValueError(f"`{path}['rows']` must be None, got {type(entry['rows'])}")
-        else:
-            own = {**own, **{name: present[name] for name in rows}}
+        kept = {} if is_whole else {name: present[name] for name in rows}
+        coming: dict[str, Any] = {**own, **kept}
         try:
-            wrapper._check_own_state(own)
+            wrapper._check_own_state(coming)
         except ValueError as error:
             raise ValueError(f"{type(wrapper).__name__}: {error}") from error
-        return own
+        return coming
 
     def _begins_source(self, wrapper: VectorWrapper) -> bool:
         """Whether a wrapper is the innermost one of its source."""
