@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.state_dict import check_header, check_wrappers, new_state
 from cartwheel.wrappers.batch import SHOWN, Batch
 from cartwheel.wrappers.source import Source
-
-if TYPE_CHECKING:
-    from cartwheel.wrappers.base import VectorWrapper
 
 
 class Stack:
@@ -31,7 +28,7 @@ class Stack:
             TypeError: One of them has no state.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         """
-        self.wrappers: list[VectorWrapper] = []
+        self.wrappers: list[Any] = []
         inner = outermost
         while not isinstance(inner, PoolVectorEnv):
             if not isinstance(vars(inner).get("_source"), Source):
@@ -97,7 +94,7 @@ class Stack:
         return observations
 
     def _checked(
-        self, wrapper: VectorWrapper, entry: dict[str, Any], path: str, *, is_whole: bool
+        self, wrapper: Any, entry: dict[str, Any], path: str, *, is_whole: bool
     ) -> dict[str, Any]:
         """Checks the state of a wrapper; returns what it is going to get."""
         own: Any = entry["state"]
@@ -118,12 +115,12 @@ class Stack:
             raise ValueError(f"{type(wrapper).__name__}: {error}") from error
         return coming
 
-    def _begins_source(self, wrapper: VectorWrapper) -> bool:
+    def _begins_source(self, wrapper: Any) -> bool:
         """Whether a wrapper is the innermost one of its source."""
         return vars(wrapper.env).get("_source") is not wrapper._source
 
 
-def shown_by(wrapper: VectorWrapper, observations: Any) -> Any:
+def shown_by(wrapper: Any, observations: Any) -> Any:
     """Returns what a wrapper shows of all rows that show their last observation again."""
     kinds = np.full(wrapper.num_envs, SHOWN, np.uint8)
     batch = Batch(None, kinds, observations, None, None, None, {})

@@ -43,6 +43,7 @@ class Auto:
     Attributes:
         name: The order of the last rollout.
         reason: Why this order.
+        is_measuring: Whether orders are still compared.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Auto:
         #: Seconds of waiting in orders before the present one, and of the present one before that.
         self._waited = self._before = 0.0
         self.name, self.reason = "lockstep", "nothing was measured yet"
+        self.is_measuring = True
         # A generator that had this object itself would be in a cycle with it, and the environments.
         self._choice = Auto._choices(weakref.proxy(self))
         #: Steps a second of the last rollout, and the seconds of a step of all rows that the policy
@@ -126,6 +128,15 @@ class Auto:
         """Continues at the observations ``shown``, after the step of ``carry``."""
         self._source.begin(carry, shown)
 
+    @property
+    def turn(self) -> int:
+        """The group that the policy gets next; 0 without groups."""
+        return self._source.turn
+
+    @turn.setter
+    def turn(self, turn: int) -> None:
+        self._source.turn = turn
+
     def rest(self) -> None:
         """Receives all rows in flight and sends nothing."""
         self._source.rest()
@@ -184,6 +195,7 @@ class Auto:
         if best_name != self.name:
             self._switch(best_name, self._pipelines.get(best_name, self._lockstep))
         seen = ", ".join(f"{name} {speed:,.0f}" for name, speed in speeds.items())
+        self.is_measuring = False
         self.reason = f"{known}; steps a second: {seen}"
         LOGGER.info("the collector chose the order %r: %s", self.name, self.reason)
 

@@ -66,6 +66,8 @@ class Pipeline(abc.ABC):
 
     #: Whether a rollout has a number of whole episodes.
     counts_episodes = False
+    #: The group that the policy gets next.
+    turn = 0
     #: The order in which the vector environment returns rows.
     _recv_order: str
 

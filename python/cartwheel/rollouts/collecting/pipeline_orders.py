@@ -94,15 +94,14 @@ class Groups(Pipeline):
         """As for the pipeline."""
         super().__init__(*where, **bounds)
         self._groups = [np.arange(group, self._num_rows, groups) for group in range(groups)]
-        self._turn = 0
 
     def begin(self, carry: Any, shown: Any) -> None:
         """Continues at the observations ``shown``, after the step of ``carry``."""
         super().begin(carry, shown)
-        self._turn = 0
+        self.turn = 0
 
     def _advance(self) -> None:
-        rows = self._groups[self._turn]
+        rows = self._groups[self.turn]
         while flying := int(np.count_nonzero(self._is_flying(rows))):
             self._receive(flying, None)
         self._settle(rows)
@@ -110,7 +109,7 @@ class Groups(Pipeline):
             return
         if self._permitted(rows[:1])[0]:  # all rows of a group are at the same step
             self._play(rows)
-        self._turn = (self._turn + 1) % len(self._groups)
+        self.turn = (self.turn + 1) % len(self._groups)
 
     def _is_flying(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         state = self._state[rows]

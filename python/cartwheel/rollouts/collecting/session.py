@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.progress import Progress
 from cartwheel.rollouts.buffers import Carry
@@ -17,6 +18,7 @@ from cartwheel.rollouts.collecting.auto import Auto
 from cartwheel.rollouts.collecting.pipeline import Pipeline
 from cartwheel.vector.episode_rules import whole_episodes
 from cartwheel.vector.infos import check_infos
+from cartwheel.vector.state_dict import check_array, check_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +32,13 @@ if TYPE_CHECKING:
 
 #: How many of the slowest rows the statistics name.
 SLOWEST = 5
+#: Counts of rollouts, attributes of :class:`Session` without the underscore.
+_COUNTS = ("rollouts", "steps", "staleness", "max_staleness")
+#: The entries of :meth:`Session.state`.
+ENTRIES = (
+    *("carry", "turn", "has_used_seed", "policy_version", "policy_calls", "policy_rows"),
+    *_COUNTS,
+)
 #: Seconds after which a rollout has a progress bar.
 LONG = 1.0
 
@@ -54,7 +63,8 @@ class Session:
         """Resets nothing yet; ``seed`` is for the first reset."""
         self.envs, self.actor, self.source, self._calls = envs, actor, source, calls
         self._order, self._standby = order, standby
-        self._seed, self._options = seed, options
+        self._seed = self._first_seed = seed
+        self._options = options
         self._rollouts = self._steps = self._staleness = self._max_staleness = 0
         self._seconds = 0.0
         self._has_told = False
@@ -91,6 +101,65 @@ class Session:
                 return self.source.collect()
         finally:
             self._seconds += time.perf_counter() - began
+
+    def state(self) -> dict[str, Any]:
+        """Returns what the next rollout depends on, apart from the environments.
+
+        Raises:
+            RuntimeError: A rollout is unfinished, or orders are still compared.
+        """
+        source, actor = self.source, self.actor
+        if isinstance(source, Auto) and source.is_measuring:
+            raise RuntimeError(
+                "`state_dict` while order='auto' measures: collect until `stats().reason` names "
+                "the chosen order, or choose one."
+            )
+        if not source.is_between_rollouts:
+            raise RuntimeError("`state_dict` with an unfinished rollout: complete it by `collect`.")
+        carry = None
+        if not source.needs_reset and not self._calls.others():
+            assert source.carry is not None
+            carry = {name: part.copy() for name, part in vars(source.carry).items()}
+        return {
+            "carry": carry,
+            "turn": source.turn,
+            "has_used_seed": self._seed is None,
+            "policy_version": actor.version,
+            "policy_calls": actor.calls,
+            "policy_rows": actor.rows,
+            **{name: getattr(self, f"_{name}") for name in _COUNTS},
+        }
+
+    def check_state(self, state: dict[str, Any]) -> None:
+        """Checks a state of :meth:`state`.
+
+        Raises:
+            ValueError: It has another form.
+        """
+        like = Carry.after_reset(self.envs.num_envs)
+        if state["carry"] is not None:
+            check_keys("state['carry']", state["carry"], vars(like))
+            for name, part in vars(like).items():
+                given = state["carry"][name]
+                check_array(f"state['carry'][{name!r}]", given, part.shape, part.dtype)
+        for name in ("turn", "policy_version", "policy_calls", "policy_rows", *_COUNTS):
+            as_integer(f"state[{name!r}]", state[name], 0)
+        as_bool("state['has_used_seed']", state["has_used_seed"])
+
+    def load(self, state: dict[str, Any], shown: Any) -> None:
+        """Continues with a checked state; the rows show these observations."""
+        self.source.drop()
+        if state["carry"] is not None:
+            self.source.begin(
+                Carry(**{name: part.copy() for name, part in state["carry"].items()}), shown
+            )
+            self.source.turn = state["turn"]
+        self._calls.note()
+        self._seed = None if state["has_used_seed"] else self._first_seed
+        self.actor.version = state["policy_version"]
+        self.actor.calls, self.actor.rows = state["policy_calls"], state["policy_rows"]
+        for name in _COUNTS:
+            setattr(self, f"_{name}", state[name])
 
     def _is_elsewhere(self) -> bool:
         """Whether another caller has stepped or reset the environments, so that a reset is due."""

@@ -60,6 +60,13 @@ class Source(Protocol):
     def begin(self, carry: Carry, shown: Any) -> None:
         """Continues at the observations ``shown``, after the step of ``carry``."""
 
+    @property
+    def turn(self) -> int:
+        """The group that the policy gets next; 0 without groups."""
+
+    @turn.setter
+    def turn(self, turn: int) -> None: ...
+
     def collect(self) -> Rollout:
         """Collects the next rollout."""
 
