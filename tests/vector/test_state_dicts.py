@@ -169,7 +169,7 @@ def test_a_bad_state_changes_nothing(executor):
         (state | {"more": 1}, "must have the keys"),
         (three.state_dict(), "saved with num_envs=3; it cannot be loaded with num_envs=2"),
         (other.state_dict(), "saved with autoreset_mode='same_step'; .*='next_step'"),
-        (changed(state, ["wrappers"], [{}]), "'wrappers'.* must be a list of 0, got a list of 1"),
+        (changed(state, ["wrappers"], [{}]), r"wrappers'\]\[0\].* must have the keys"),
         (changed(state, ["envs", "states"], 1), "must be a list of 2, got 1"),
         (changed(state, ["envs", "states", 1], b"no"), f"not a state of a {kind} environment"),
         (changed(state, ["envs", "models"], [{}]), "model"),
