@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib
 import multiprocessing
+import os
 import resource
 import signal
 import sys
@@ -84,6 +85,9 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     repetitions.full = config.getoption("full")
+    if not repetitions.full:
+        # More processes than processors test at once: a wait that spins takes time from the others.
+        os.environ["CARTWHEEL_SPIN"] = "0"
 
 
 @pytest.hookimpl(trylast=True)  # after tests were chosen by `-m` and `-k`
@@ -159,6 +163,12 @@ def build_workers(request):
 def build_processes():
     """Like ``build``, but only with processes."""
     yield from _builder(PROCESS)
+
+
+@pytest.fixture
+def spinning(monkeypatch):
+    """Waits spin before they sleep, as they do by default and with ``--full``."""
+    monkeypatch.delenv("CARTWHEEL_SPIN", raising=False)
 
 
 @pytest.fixture

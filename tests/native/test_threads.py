@@ -25,6 +25,8 @@ from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.oracle import assert_same_reset, assert_same_steps, outcome
 from tests.support.threads import in_thread
 
+pytestmark = pytest.mark.usefixtures("spinning")
+
 
 @pytest.mark.parametrize(
     "state", [[np.inf] * 4, [1e17, 0, 0, 0], [0, 0, 1e5, -1e5]], ids=["infinite", "angle", "speed"]

@@ -29,7 +29,7 @@ from tests.support.ledger import RAISE
 from tests.support.repetitions import times
 from tools.soak import MODES, Session
 
-pytestmark = ANY_MOMENT
+pytestmark = [ANY_MOMENT, pytest.mark.usefixtures("spinning")]
 
 ROWS = 3
 #: Seconds that a step takes: some are longer than a time-out.

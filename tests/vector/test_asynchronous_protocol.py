@@ -18,6 +18,8 @@ from tests.support.gates import GatedEnv
 from tests.support.in_parts import PATIENCE_S
 from tests.support.oracle import assert_same_steps, with_oracle
 
+pytestmark = pytest.mark.usefixtures("spinning")
+
 ACTIONS = [1, 0]
 STARTS = {
     "reset": lambda envs: envs.reset_async(seed=4),

@@ -15,6 +15,8 @@ from tests.support.oracle import MODE, N, S
 from tests.support.repetitions import times
 from tests.support.runs import assert_same_run, endings, play, recording
 
+pytestmark = pytest.mark.usefixtures("spinning")
+
 STEPS = times(120, with_full=250)
 
 
