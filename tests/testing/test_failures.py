@@ -10,6 +10,7 @@ import pytest
 
 import cartwheel
 from cartwheel.testing import CHECKS
+from tests.support.objectives import TreasureEnv
 from tests.testing.walk import Walk, assert_fails, assert_passes, failure, walks
 
 # Seeds
@@ -41,6 +42,30 @@ def test_a_seed_that_does_not_decide_everything_is_found():
     text = r"info\['heat'\] of row 0 in step 1 is"
     assert_fails(walks(Remembering), "same_seed", text, "ignore_infos=['heat']")
     assert_passes(walks(Remembering), "same_seed", ignore_infos=["heat"])
+
+
+class Unlucky(TreasureEnv):
+    """One of the objectives is not seeded."""
+
+    def step(self, action):
+        observation, (found, _), *rest = super().step(action)
+        return observation, [found, float.fromhex(os.urandom(8).hex())], *rest
+
+
+def test_an_objective_that_the_seed_does_not_decide_is_named():
+    envs = cartwheel.VectorEnv([Unlucky] * 3, executor="inline")
+    assert_fails(
+        envs, "same_seed", r"reward\[1\] of row 0 in step 1 is", "super().reset(seed=seed)"
+    )
+
+
+class ShortOfAnObjective(Walk):
+    reward_space = gym.spaces.Box(-1, 1, (2,))
+
+
+def test_rewards_of_another_shape_than_their_space_are_found():
+    text = r"must have the shape \(2,\) of `reward_space`.*`reward_space = None`"
+    assert_fails(walks(ShortOfAnObjective), "spaces", text, "must be accepted")
 
 
 def test_a_difference_in_a_new_object_is_found():

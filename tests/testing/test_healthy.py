@@ -1,5 +1,7 @@
 """Environments that behave pass every check, and the report says what was left out and why."""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from tests.support.cases import VARIANTS
 from tests.support.comparison import assert_identical
 from tests.support.environments import LargeNestedEnv, NestedEnv
 from tests.support.native_ids import OF_MUJOCO
+from tests.support.objectives import TreasureEnv
 from tests.support.oracle import MODE
 from tests.support.repetitions import times
 from tests.testing.walk import Walk, only, walks
@@ -69,6 +72,13 @@ def test_nested_observations_and_infos_pass(check, kind):
 @pytest.mark.parametrize("env_id", ["FrozenLake-v1", "Blackjack-v1", "CartPole-v1", "Pendulum-v1"])
 def test_environments_of_gymnasium_pass(check, env_id):
     check(cartwheel.make_vec(env_id, 2, executor="inline"), steps=32)
+
+
+@MODE
+def test_rewards_of_several_objectives_pass_in_every_mode(check, mode):
+    env_fns = [partial(TreasureEnv, 2)] * 3
+    report = check(cartwheel.VectorEnv(env_fns, autoreset_mode=mode, executor="inline"))
+    assert "frozen_rows" in report.passed
 
 
 def test_vector_environments_of_gymnasium_pass(check):

@@ -89,7 +89,8 @@ def _freeze(kit: Kit, envs: Any) -> int:
             if row in frozen:
                 _assert_frozen(kit, frozen[row], shown, row, step)
             elif player.over[row]:
-                frozen[row] = (observation, np.float64(0), result[2][row], result[3][row])
+                no_reward = np.zeros_like(result[1])[row]
+                frozen[row] = (observation, no_reward, result[2][row], result[3][row])
     if frozen:
         mask = player.over.copy()
         player.reset(mask, seed=kit.seed)

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.errors import add_note
-from cartwheel.testing.traces import Event, final_of, info_of, row_of
+from cartwheel.testing.traces import Event, final_of, info_of, reward_of, reward_shape, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -89,7 +89,8 @@ class Player:
             self.step_counts[rows] = 0
             self.seeds[rows] = seed + np.flatnonzero(rows)
         flags = np.zeros(self.envs.num_envs, np.bool_)
-        result = self.observations, flags * 0.0, flags, flags, infos
+        rewards = np.zeros((self.envs.num_envs, *reward_shape(self.envs)))
+        result = self.observations, rewards, flags, flags, infos
         for row in self.traces:
             if rows[row]:
                 if seed is not None:
@@ -162,9 +163,10 @@ class Player:
                 space = self.envs.single_observation_space
                 final = final_of(space, infos["final_obs"][place])
                 ending = bool(terminated), bool(truncated)
-                trace.append(Event(False, final, float(reward), *ending, final_info))
+                trace.append(Event(False, final, reward_of(reward), *ending, final_info))
                 observation = row_of(space, result[0], place)
-                trace.append(Event(True, observation, 0.0, False, False, info_of(infos, place)))
+                none = reward_of(np.zeros_like(reward))
+                trace.append(Event(True, observation, none, False, False, info_of(infos, place)))
             else:
                 trace.append(self._event(result, place, is_reset=bool(resetting[rows[place]])))
         self.step_counts[rows] += ~resetting[rows]
@@ -174,7 +176,7 @@ class Player:
         return Event(
             is_reset,
             row_of(self.envs.single_observation_space, observations, place),
-            float(rewards[place]),
+            reward_of(rewards[place]),
             bool(terminations[place]),
             bool(truncations[place]),
             info_of(infos, place),

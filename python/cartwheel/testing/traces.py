@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
 from cartwheel._internal import nested
+from cartwheel._internal.rewards import reward_space_of
 from cartwheel.testing.compare import first_difference
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Event:
     Attributes:
         is_reset: Whether this is a reset.
         observation: The observation after it; at the end of an episode the final observation.
-        reward: The reward.
+        reward: The reward, a number or an array.
         terminated: The flag of the step.
         truncated: The flag of the step.
         info: The row's own info.
@@ -46,7 +47,7 @@ class Event:
 
     is_reset: bool
     observation: Any
-    reward: float
+    reward: Any
     terminated: bool
     truncated: bool
     info: dict[str, Any]
@@ -58,6 +59,17 @@ class Event:
 
 
 Trace = list[Event]
+
+
+def reward_of(reward: Any) -> Any:
+    """The reward of one row: a float, or a copy of an array."""
+    return np.array(reward) if np.ndim(reward) else float(reward)
+
+
+def reward_shape(envs: Any) -> tuple[int, ...]:
+    """The shape of a reward of one environment of a vector."""
+    space = reward_space_of(envs)
+    return () if space is None else tuple(space.shape)
 
 
 def row_of(space: Space[Any], batch: Any, place: int) -> Any:

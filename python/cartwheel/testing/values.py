@@ -13,9 +13,10 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
+from cartwheel._internal.rewards import reward_space_of
 from cartwheel.testing.kit import type_of
 from cartwheel.testing.report import Unchecked
-from cartwheel.testing.traces import moment
+from cartwheel.testing.traces import moment, reward_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,8 @@ def _check_single(kit: Kit) -> None:
             result = env.step(env.action_space.sample())
             observation, reward, terminated, truncated, info = result
             where = f"in step {step}"
-            if not isinstance(reward, int | float | np.number | np.ndarray):
+            is_number = isinstance(reward, int | float | np.number | np.ndarray)
+            if not is_number and reward_space_of(env) is None:
                 kit.fail(f"the reward {where} is {reward!r}", "Return a float.")
             for name, flag in (("terminated", terminated), ("truncated", truncated)):
                 if not isinstance(flag, bool | np.bool_):
@@ -163,15 +165,17 @@ class _Inspector:
         observations, rewards, terminations, truncations, infos = result
         where = "at the reset with the seed" if call == 0 else f"in call {call} after the reset"
         self._check_observations(observations, where)
-        rows = self._envs.num_envs
-        kinds = {"rewards": "f", "terminations": "b", "truncations": "b"}
-        for (name, kind), array in zip(kinds.items(), result[1:4], strict=True):
-            if (array.dtype.kind, array.shape) != (kind, (rows,)):
+        rows = (self._envs.num_envs,)
+        shapes = {"rewards": (*rows, *reward_shape(self._envs)), "terminations": rows}
+        shapes["truncations"] = rows
+        for (name, shape), array in zip(shapes.items(), result[1:4], strict=True):
+            kind = "f" if name == "rewards" else "b"
+            if (array.dtype.kind, array.shape) != (kind, shape):
                 self._kit.fail(
                     f"{name} {where} are {array.dtype} of shape {array.shape}",
-                    f"Return {'floats' if kind == 'f' else 'bool'} of shape {(rows,)}.",
+                    f"Return {'floats' if kind == 'f' else 'bool'} of shape {shape}.",
                 )
-        wrong = np.flatnonzero(~np.isfinite(rewards))
+        wrong, *_ = np.nonzero(~np.isfinite(rewards))
         if wrong.size:
             self._kit.fail(
                 f"the reward of row {wrong[0]} {where} is {rewards[wrong[0]]}",
