@@ -219,6 +219,7 @@ def test_draws_are_saved_and_restored(executor, env_fn):
         restored.set_own_state(saved)
         restored.set_state(None, states)
         assert_identical([restored.step(action) for action in actions], expected)
+    assert len(envs.get_state([0])[0]) < 3 * len(saved["states"][0]), "without the cache"
     before = envs.get_own_state()
     for change, words in [
         ({"states": []}, "must be num_states=5 initial states, got 0"),

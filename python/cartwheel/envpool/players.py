@@ -172,14 +172,6 @@ class Players:
         self._actions = batch_space(action_space, places)
         self._present = np.zeros((num_envs, places), np.bool_)
 
-    def present(self) -> NDArray[np.bool_]:
-        """Returns which players of each environment were received last."""
-        return self._present.copy()
-
-    def set_present(self, present: NDArray[np.bool_]) -> None:
-        """Sets which players of each environment were received last."""
-        self._present[:] = present
-
     def rows(
         self, ids: NDArray[Any], batch: dict[str, Any], truncations: NDArray[np.bool_]
     ) -> tuple[Any, NDArray[np.float32], dict[str, Any]]:

@@ -376,7 +376,7 @@ class EnvPool:
         """Saves the pool, as :meth:`cartwheel.VectorEnv.state_dict` does.
 
         Raises:
-            ValueError: An environment cannot be saved.
+            ValueError: An environment cannot be saved, as those of several players.
             gymnasium.error.AlreadyPendingCallError: Results are outstanding.
         """
         elapsed, ended, fresh = self._episodes()
@@ -385,27 +385,21 @@ class EnvPool:
             "ended": np.array(ended, np.bool_),
             "fresh": np.array(fresh, np.bool_),
         }
-        players = None if self._players is None else self._players.present()
-        return new_state(
-            "envpool",
-            episodes=episodes,
-            seeds=list(self._seeds),
-            players=players,
-            envs=self._envs.state_dict(),
-        )
+        envs, seeds = self._envs.state_dict(), list(self._seeds)
+        return new_state("envpool", episodes=episodes, seeds=seeds, envs=envs)
 
     def load_state_dict(self, state: dict[str, Any]) -> Any:
         """Continues from a state of :meth:`state_dict`, as in :meth:`cartwheel.VectorEnv`.
 
         Returns:
-            What the environments last showed, with a row for each environment or present player.
+            What the environments last showed.
 
         Raises:
             TypeError: ``state`` is not a dictionary.
             ValueError: It is of another version or of another pool. Nothing has changed.
             gymnasium.error.AlreadyPendingCallError: Results are outstanding.
         """
-        check_header(state, "envpool", ("episodes", "seeds", "players", "envs"))
+        check_header(state, "envpool", ("episodes", "seeds", "envs"))
         episodes, num_envs = state["episodes"], self.num_envs
         check_keys("state['episodes']", episodes, ("elapsed", "ended", "fresh"))
         for name, dtype in (("elapsed", np.int32), ("ended", np.bool_), ("fresh", np.bool_)):
@@ -414,9 +408,6 @@ class EnvPool:
         check_list("state['seeds']", seeds, num_envs)
         if not all(isinstance(seed, int | None) for seed in seeds):
             raise ValueError(f"`state['seeds']` must be integers or None, got {seeds}")
-        if self._players is not None:
-            shape = num_envs, self._players.places
-            check_array("state['players']", state["players"], shape, np.bool_)
         before = self._episodes()
         try:
             observations: Any = self._envs.load_state_dict(state["envs"])
@@ -427,10 +418,6 @@ class EnvPool:
         columns = (episodes[name].tolist() for name in ("elapsed", "ended", "fresh"))
         self._pool.set_episodes(*columns)
         self._seeds = list(seeds)
-        if self._players is not None:
-            flags = np.zeros(num_envs, np.bool_)
-            observations, _, _ = self._players.rows(self._rows, observations, flags)
-            self._players.set_present(state["players"])
         return observations if self._convert is None else self._convert(observations)
 
     def _episodes(self) -> tuple[list[int], list[bool], list[bool]]:

@@ -61,7 +61,8 @@ class Chain:
                 core = env
             if not isinstance(env, gym.Wrapper):
                 break
-            if core is None or isinstance(env, TimeLimit | OrderEnforcing):
+            is_saved = core is None or isinstance(env, TimeLimit | OrderEnforcing)
+            if is_saved and not getattr(type(env), "is_saved_elsewhere", False):
                 self.wrappers.append(env)
             env = env.env
         self.core: Any = core

@@ -188,6 +188,9 @@ class CachedEnv(gym.Wrapper[Any, Any, Any, Any]):
         draw: The key of the row's draws, and the number of draws so far.
     """
 
+    #: It belongs to the state of ``cartwheel.wrappers.CachedReset``, not to that of a row.
+    is_saved_elsewhere = True
+
     def __init__(
         self, env: gym.Env[Any, Any], row: int, cache: ResetCache, draw: tuple[int, int]
     ) -> None:
