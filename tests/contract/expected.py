@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
 from gymnasium.spaces import flatten
 
-from tests.contract.model import FORMS, NEXT
+from tests.contract.model import FORMS, NEXT, rewards_of
 
 
 class Plain:
@@ -83,6 +84,13 @@ def mapped(function):
             return function(super().observation(moment))
 
     return Mapped
+
+
+class Objectives(Plain):
+    """Rewards of two objectives."""
+
+    def reward(self, moment):
+        return rewards_of(moment.reward)
 
 
 def rewarded(function):
@@ -334,6 +342,27 @@ class Statistics(Plain):
         assert list(envs.length_queue) == list(lengths)
         assert list(envs.return_queue) == list(returns)
         assert (envs.episode_count, envs.failed_count) == (len(self.ends), self.failed)
+
+
+class StatisticsOfObjectives(Objectives, Statistics):
+    """The same, with one return for each objective."""
+
+    def check_infos(self, infos, batch):
+        if "episode" in infos:
+            infos = {**infos, "episode": {**infos["episode"], "r": _first(infos["episode"]["r"])}}
+        super().check_infos(infos, batch)
+
+    def check(self, envs):
+        counts = {name: getattr(envs, name) for name in ("episode_count", "failed_count")}
+        returns = _first(np.array(envs.return_queue)).tolist()
+        queues = {"length_queue": envs.length_queue, "return_queue": returns}
+        super().check(SimpleNamespace(**counts, **queues))
+
+
+def _first(returns):
+    """The returns of the first objective, after a check of the second."""
+    assert np.array_equal(returns, rewards_of(returns[:, 0]).T)
+    return returns[:, 0]
 
 
 class Metrics(Statistics):

@@ -43,6 +43,11 @@ def reward_of(place, move):
     return float(place.steps + 8 * place.begun + move)
 
 
+def rewards_of(reward):
+    """The reward of an environment with two objectives, by that of one with one."""
+    return np.array([reward, -2 * reward])
+
+
 def terminates(place):
     """Whether episodes of this place end by termination; the others are truncated."""
     return (place.seed + place.begun) % 2 == 0
@@ -86,9 +91,13 @@ class PlainEnv(gym.Env):
         moves: One of :data:`MOVES`.
         changes: Whether each step has an info key of its own.
         endless: Whether only a limit ends episodes.
+        objectives: Whether rewards are arrays, see :func:`rewards_of`.
     """
 
-    def __init__(self, form="vector", moves="box", *, changes=False, endless=False):
+    def __init__(
+        self, form="vector", moves="box", *, changes=False, endless=False, objectives=False
+    ):
+        self.reward_space = Box(-np.inf, np.inf, (2,), np.float64) if objectives else None
         self.observe, self.observation_space = FORMS[form]
         self.action_space, self.move_of = MOVES[moves]
         self.changes, self.endless = changes, endless
@@ -115,7 +124,8 @@ class PlainEnv(gym.Env):
         ends = over and terminates(self.place), over and not terminates(self.place)
         self.log.append((self.place, reward, *ends))
         info = {key_of(self.place, changes=self.changes): self.place.steps}
-        return self.observe(self.place), reward, *ends, info
+        shown = reward if self.reward_space is None else rewards_of(reward)
+        return self.observe(self.place), shown, *ends, info
 
     def get_state(self):
         return self.place, self.length

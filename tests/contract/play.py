@@ -80,7 +80,9 @@ class Play:
 
         def make():
             endless = limits is not None
-            return PlainEnv(subject.form, subject.moves, changes=changes, endless=endless)
+            form = (subject.form, subject.moves)
+            objectives = subject.objectives
+            return PlainEnv(*form, changes=changes, endless=endless, objectives=objectives)
 
         def make_envs():
             inner = cartwheel.VectorEnv(

@@ -30,6 +30,7 @@ class Subject:
         inside: The mode of the environments, if it is another one.
         sends: Whether rows can be sent and received.
         has_one_start: Whether each reset leads to the same place, where all rows are at first.
+        objectives: Whether rewards of the environments are arrays.
         needs_torch: Whether PyTorch must be installed.
         is_cut_by_states: Whether a state ends the episodes for it.
     """
@@ -43,6 +44,7 @@ class Subject:
     inside: Any = None
     sends: bool = True
     has_one_start: bool = False
+    objectives: bool = False
     needs_torch: bool = False
     is_cut_by_states: bool = False
 
@@ -54,6 +56,7 @@ E, W = expected, wrappers
 SUBJECTS = [
     Subject("bare", lambda envs: envs),
     Subject("VectorWrapper", VectorWrapper),
+    Subject("two objectives", lambda envs: envs, E.Objectives, objectives=True),
     # Observations
     Subject(
         "TransformObservation",
@@ -105,6 +108,12 @@ SUBJECTS = [
         E.rewarded(lambda reward: reward - 3),
     ),
     Subject(
+        "TransformReward of two objectives",
+        lambda envs: W.TransformReward(envs, lambda rewards: rewards @ [1, 1]),
+        E.rewarded(lambda reward: -reward),
+        objectives=True,
+    ),
+    Subject(
         "ClipReward",
         lambda envs: W.ClipReward(envs, 1, 3),
         E.rewarded(lambda reward: np.clip(reward, 1, 3)),
@@ -152,6 +161,12 @@ SUBJECTS = [
     ),
     # Episodes
     Subject("RecordEpisodeStatistics", W.RecordEpisodeStatistics, E.Statistics),
+    Subject(
+        "RecordEpisodeStatistics of two objectives",
+        W.RecordEpisodeStatistics,
+        E.StatisticsOfObjectives,
+        objectives=True,
+    ),
     Subject("RecordMetrics", W.RecordMetrics, E.Metrics),
     Subject(
         "RecordEpisode",
