@@ -23,12 +23,29 @@ def covering(items):
         first = zlib.crc32(name.encode()) % len(order)
         order = order[first:] + order[:first]
         missing = set().union(*combinations.values())
+        most = len(missing)
         while missing:
-            # The first of those that have most of what is missing: values of all parameters rotate.
-            best = max(order, key=lambda item: len(combinations[item] & missing))
+            best = _first_of_most(order, combinations, missing, most)
+            most = len(combinations[best] & missing)  # later ones have no more
             chosen.add(best)
             missing -= combinations[best]
+            order.remove(best)
     return [item for item in items if item in chosen]
+
+
+def _first_of_most(order, combinations, missing, most):
+    """The first of those that have most of what is missing, so values of all parameters rotate.
+
+    None has more than ``most``, so the search ends at one that has as much.
+    """
+    best, found = None, 0
+    for item in order:
+        has = len(combinations[item] & missing)
+        if has > found:
+            best, found = item, has
+            if has == most:
+                break
+    return best
 
 
 def _values(item):
