@@ -1,6 +1,6 @@
-//! When rows restart: the modes that the engine carries out, and of which kernels know the rows.
+//! Restarts of rows: the modes that the engine carries out, and of which kernels know the rows.
 
-/// When a finished row restarts. The names are Gymnasium's `AutoresetMode`.
+/// Restart of a finished row. The names are those of Gymnasium's `AutoresetMode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutoresetMode {
     /// The step after the last one resets the row and ignores its action.

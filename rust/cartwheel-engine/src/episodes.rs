@@ -1,4 +1,4 @@
-//! Where each row is in its episode, as seen by the caller that receives its results.
+//! Positions of rows in their episodes, as seen by the caller that receives the results.
 //!
 //! Workers know that too, but they are ahead of what has been received. [`Episodes`] gets the rows that
 //! are reset and every batch that a [`Pool`](crate::pool::Pool) returns; the pool does not need it.

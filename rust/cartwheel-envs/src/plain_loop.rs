@@ -127,7 +127,7 @@ struct LoopRows<E: Env> {
     rewards: Vec<f64>,
     terminations: Vec<bool>,
     truncations: Vec<bool>,
-    /// Which rows of the block are not over.
+    /// Rows of the block that are not over.
     running: Vec<bool>,
     /// The results of the rows of the block.
     transitions: Vec<Option<Transition>>,

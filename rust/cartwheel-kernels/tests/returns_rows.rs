@@ -1,4 +1,4 @@
-//! Which rows are transitions, which begin an episode, and the value of the next observation, in every mode.
+//! Transitions, beginnings of episodes, and values of next observations, in every mode.
 //!
 //! The tables are those of Gymnasium 1.4.0's `SyncVectorEnv`. Environment 0 is truncated after 2 steps,
 //! environment 1 terminates after 4; the observation, which is its own value, is `100 * episode + t`.

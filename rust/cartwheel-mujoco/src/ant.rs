@@ -83,7 +83,7 @@ impl Options {
         qpos.iter().chain(qvel).all(|value| value.is_finite()) && low <= qpos[2] && qpos[2] <= high
     }
 
-    /// Where the main body is in the plane.
+    /// Position of the main body in the plane.
     fn body_xy(&self, stepper: &Stepper) -> [f64; 2] {
         let [x, y, _] = stepper.body_position(*self.main_body);
         [x, y]

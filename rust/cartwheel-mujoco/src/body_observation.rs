@@ -9,7 +9,7 @@ use crate::stepper::Stepper;
 /// Velocities of a free joint, which no actuator moves.
 const FREE: usize = 6;
 
-/// Which arrays an observation has.
+/// The arrays of an observation.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "keywords that are independent")]
 pub(crate) struct Parts {

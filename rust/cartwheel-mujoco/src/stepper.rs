@@ -47,7 +47,7 @@ pub struct Stepper {
     observed: Vec<Field>,
     /// MuJoCo's warning of the last step or reset.
     warning: Option<String>,
-    /// Why the simulation must be reset before it goes on.
+    /// The reason why the simulation must be reset before it goes on.
     error: Option<String>,
     _keep_alive: Box<dyn Any + Send>,
 }

@@ -73,7 +73,7 @@ cartwheel::info! {
     struct Distance {
         /// Rows and columns to the exit.
         distance: u32,
-        /// Where the walker was.
+        /// The walker's position.
         path: Vec<u16>,
     }
 }

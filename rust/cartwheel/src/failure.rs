@@ -1,4 +1,4 @@
-//! Why a step or a reset did not happen.
+//! Reasons why a step or a reset did not happen.
 
 use std::error::Error;
 use std::fmt;

@@ -115,7 +115,7 @@ pub(crate) fn names_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     names
 }
 
-/// Which option has which wrong value, if the error is about the type of a value; else the error.
+/// The option and its wrong value, if the error is about the type of a value; else the error.
 fn wrong_option<T: for<'de> Deserialize<'de>>(
     options: &Map<String, Value>,
     error: &serde_json::Error,

@@ -13,7 +13,7 @@ use cartwheel_abi as abi;
 use serde::Deserialize;
 use support::{HostKind, HostRows, find};
 
-/// Where an environment goes wrong.
+/// The call in which an environment fails.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Place {

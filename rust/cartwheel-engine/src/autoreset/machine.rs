@@ -139,7 +139,7 @@ impl Autoreset {
         Transition { reward: 0.0, terminated, truncated }
     }
 
-    /// Why a step is refused to this row; `None` when it is not.
+    /// The reason why this row cannot be stepped; `None` if it can.
     pub fn refusal(&self, row: usize) -> Option<Refusal> {
         match self.phase(row) {
             PhaseTag::Over if self.refuses_over() => Some(Refusal::Over),

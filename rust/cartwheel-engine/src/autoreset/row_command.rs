@@ -46,7 +46,7 @@ pub fn restarted(commands: &[u8]) -> impl Iterator<Item = usize> {
     in_words.chain(in_rest.map(move |(at, _)| first + at))
 }
 
-/// Why a row is not stepped.
+/// Reason why a row is not stepped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Its episode is over and nothing resets it.

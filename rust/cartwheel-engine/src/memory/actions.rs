@@ -4,8 +4,8 @@
 //! environment receives the dtype that the caller passed, as in Gymnasium. So each row of a leaf has
 //! a tag that names the dtype of its elements.
 //!
-//! Where a row's elements are depends on their dtype. Floats of different dtypes never overlap, so
-//! rows in flight may have either; any other dtype is shared by all rows in flight.
+//! The location of a row's elements depends on their dtype. Floats of different dtypes never
+//! overlap, so rows in flight may have either; any other dtype is shared by all rows in flight.
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;

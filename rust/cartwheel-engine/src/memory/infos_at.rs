@@ -1,6 +1,6 @@
-//! Where the infos of a row that was sent are.
+//! Location of the infos of a row that was sent.
 
-/// Where the infos of a row that was sent are.
+/// Location of the infos of a row that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InfosAt {
     /// They begin in the row's cell and have this many bytes; they include the infos of the rows

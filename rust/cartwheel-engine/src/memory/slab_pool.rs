@@ -16,8 +16,8 @@
 //! A batch that is received in parts has a lease for each part; the slab is free again when the last
 //! of them is dropped. Each drop releases the reads before it, and the last one acquires them.
 //!
-//! When the pool closes, what is free gives its memory back to the system, since a lease keeps the mapping
-//! of all slabs.
+//! When the pool closes, free slabs give their memory back to the system, since a lease keeps the
+//! mapping of all slabs.
 //!
 //! Only a lease proves that a caller may still read the slab. A reference count of anything else
 //! would sometimes be wrong: a worker may hold its own reference for an instant after

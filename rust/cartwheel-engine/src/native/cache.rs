@@ -98,7 +98,7 @@ impl CachedState {
     }
 }
 
-/// Which state a row gets with its next reset: two numbers, the second of which counts resets.
+/// The state that a row gets with its next reset: two numbers, the second of which counts resets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {
     /// Decides all draws.

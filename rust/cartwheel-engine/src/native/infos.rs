@@ -48,7 +48,7 @@ impl RowInfos {
         if self.has_finals { self.first.stream() } else { self.plugin.bytes() }
     }
 
-    /// Where the plugin writes.
+    /// Memory that the plugin writes.
     pub(super) fn plugin(&mut self) -> &mut Bytes {
         &mut self.plugin
     }
@@ -187,7 +187,7 @@ impl RowInfos {
         rows.contains(&row).then_some(row)
     }
 
-    /// Where the records of the rows before `row` end.
+    /// End of the records of the rows before `row`.
     fn pass(&mut self, row: usize) -> usize {
         let at = if self.passed.0 <= row { self.passed.1 } else { 0 };
         let mut rest = Records { stream: self.stream(), at };

@@ -127,9 +127,9 @@ pub enum Answer {
 pub struct ExternalRewards {
     /// Rewards.
     pub rewards: Vec<f64>,
-    /// Which rows ended their episode, 0 or 1.
+    /// Rows that ended their episode, 0 or 1.
     pub terminations: Vec<u8>,
-    /// Which episodes were cut short, 0 or 1.
+    /// Episodes that were cut short, 0 or 1.
     pub truncations: Vec<u8>,
 }
 

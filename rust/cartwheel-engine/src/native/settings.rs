@@ -5,7 +5,7 @@ use crate::autoreset::{AutoresetMode, OnDone, Rules};
 /// Settings that the rows of a pool share, besides their kind.
 #[derive(Debug, Clone, Copy)]
 pub struct ShardSettings {
-    /// When finished rows restart.
+    /// Restart of finished rows.
     pub autoreset: AutoresetMode,
     /// The effect of stepping a row that is over.
     pub on_done: OnDone,

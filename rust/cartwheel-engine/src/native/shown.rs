@@ -12,7 +12,7 @@ use crate::space::Leaf;
 /// The kept observations of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
-    /// Which rows have one; empty when there is no such row.
+    /// Rows that have one; empty if there is no such row.
     kept: Vec<bool>,
     memory: Option<Scratch>,
 }

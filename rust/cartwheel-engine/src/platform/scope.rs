@@ -1,4 +1,4 @@
-//! Which processes share memory, and so may wait on its words.
+//! Processes that share memory, and so may wait on its words.
 
 /// The processes that share a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -50,7 +50,7 @@ impl Guards {
     ///
     /// # Errors
     ///
-    /// Which array was written where it had to be left alone.
+    /// The array that was written where it had to be left alone.
     ///
     /// # Safety
     ///

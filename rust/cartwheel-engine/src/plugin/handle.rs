@@ -1,4 +1,4 @@
-//! Where a handle was made.
+//! Origin of a handle.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;

@@ -20,7 +20,7 @@ pub struct EnvTable {
     /// The table, with null for functions that the plugin's version does not have.
     pub(super) functions: Env,
     pub(super) required: Required,
-    /// Where the table is; the same table may be registered again.
+    /// Address of the table; the same table may be registered again.
     pub(super) address: usize,
     /// The module or file that offers the plugin.
     pub(super) source: String,

@@ -4,7 +4,7 @@ use super::Pool;
 use crate::error::Error;
 use crate::memory::{InfosAt, Lease};
 
-/// Why a pool is broken.
+/// Reason why a pool is broken.
 #[derive(Debug)]
 pub(super) enum Cause {
     /// A worker died, and no other one replaces it.

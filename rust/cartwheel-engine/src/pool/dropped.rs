@@ -23,7 +23,7 @@ pub struct DroppedRow {
     pub over: bool,
 }
 
-/// When a row's result was dropped last.
+/// The last drop of a row's result.
 #[derive(Debug, Clone, Copy)]
 struct Drop {
     number: u64,

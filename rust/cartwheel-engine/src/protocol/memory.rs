@@ -130,12 +130,12 @@ impl Memory {
         &self.plan
     }
 
-    /// Which processes share it, and so may wait on its words.
+    /// Processes that share it, and so may wait on its words.
     pub(crate) fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// Where worker `worker` waits for task words.
+    /// The sleeper of worker `worker`, which waits for task words.
     pub(crate) fn sleeper(&self, worker: usize) -> Sleeper<Futex<'_>, Futex<'_>> {
         let (control, scope) = (&self.control, self.scope);
         let word = Futex::new(&control.slot(worker).word, scope);

@@ -1,4 +1,4 @@
-//! When to retry something that did not pay the last time.
+//! Retries of something that did not pay the last time.
 
 /// Number of occasions between two trials: the first gap, and the largest gap.
 const FIRST_GAP: u32 = 8;

@@ -1,4 +1,4 @@
-//! When a worker sleeps, and what wakes it. `README.md` in this folder explains the protocol.
+//! Sleep and wake-ups of workers. `README.md` in this folder explains the protocol.
 
 mod backoff;
 mod caller;

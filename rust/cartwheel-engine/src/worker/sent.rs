@@ -40,7 +40,7 @@ struct SentRows<'a> {
     /// The first row of the shard.
     first_row: usize,
     counters: Counters<'a>,
-    /// When the timing of the rows that are filled next began.
+    /// Start time of the rows that are filled next.
     started: Option<Instant>,
     /// Whether the preparation of the rows panicked.
     prepared: Result<(), String>,

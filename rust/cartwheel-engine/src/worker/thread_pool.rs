@@ -64,7 +64,7 @@ pub struct ThreadPool {
     shared: Arc<Shared>,
     threads: Vec<OwnThread>,
     handoff: Handoff,
-    /// When to wake a sleeping thread although that does not pay by itself.
+    /// Wakes of a sleeping thread that do not pay by themselves.
     backoff: Backoff,
 }
 

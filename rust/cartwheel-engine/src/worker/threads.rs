@@ -121,7 +121,7 @@ impl Shared {
         empty_queue(&self.shards[shard], taken, || queue.is_empty(), stop, perform)
     }
 
-    /// Where the thread with task word number `at` waits.
+    /// The sleeper of the thread with task word number `at`.
     pub(super) fn sleeper(&self, at: usize) -> Sleeper<Futex<'_>, Futex<'_>> {
         let futex = |word| Futex::new(word, Scope::Private);
         let event_count = &self.event_counts[at / SLEEPERS].0;

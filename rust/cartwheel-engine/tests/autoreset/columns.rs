@@ -12,7 +12,7 @@ use crate::script::Scripted;
 pub(crate) struct Row {
     pub(crate) transition: Transition,
     pub(crate) phase: PhaseTag,
-    /// Why the environment failed, or the step was refused.
+    /// Reason why the environment failed, or the step was refused.
     pub(crate) fault: Option<Fault>,
 }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::PLUGIN;
 use crate::support::{Envs, bytes_of, kind, settings};
 
-/// Where resets wait.
+/// A gate at which resets wait.
 pub(super) struct Gate {
     state: Mutex<State>,
     changed: Condvar,

@@ -175,7 +175,7 @@ impl Four {
         Mask(unsafe { _mm256_cmp_pd::<_CMP_EQ_OQ>(self.0, other.0) })
     }
 
-    /// Where the bit is set that is `BELOW` places below the sign.
+    /// Lanes in which the bit `BELOW` places below the sign is set.
     #[inline(always)]
     pub(crate) fn bit<const BELOW: i32>(self) -> Mask {
         // SAFETY: invariant 2.

@@ -1,4 +1,4 @@
-//! Which instructions the work on pixels uses.
+//! Selection of the instructions for pixels.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2::Avx2;

@@ -1,4 +1,4 @@
-//! Where episodes begin.
+//! Beginnings of episodes.
 
 use super::error::Error;
 use super::flags::Flags;

@@ -1,4 +1,4 @@
-//! When finished rows restart, as a recorded rollout shows it.
+//! Restarts of finished rows, as a recorded rollout shows them.
 
 use cartwheel_core::{AutoresetMode, OnDone};
 

@@ -1,6 +1,6 @@
 //! The meaning of a row's flags for the loops, in one byte.
 
-/// Which values a row uses.
+/// Selection of the values of a row.
 ///
 /// The loops select by these bits. One byte for all questions keeps the loops vectorized; separate
 /// arrays of flags do not.

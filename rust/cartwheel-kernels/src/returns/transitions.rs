@@ -11,9 +11,9 @@ use super::time_major::TimeMajor;
 pub struct Transitions<'a, F> {
     /// The reward of each step.
     pub rewards: TimeMajor<'a, F>,
-    /// Where episodes end.
+    /// Ends of episodes.
     pub flags: Flags<'a>,
-    /// Which rows are transitions, as [`valid_mask`](super::valid_mask) writes them; `None`: all.
+    /// Rows that are transitions, as [`valid_mask`](super::valid_mask) writes them; `None`: all.
     /// Other rows may hold anything, in every array.
     pub valid: Option<TimeMajor<'a, u8>>,
     /// The discount.

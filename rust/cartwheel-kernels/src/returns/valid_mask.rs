@@ -1,4 +1,4 @@
-//! Which rows of a rollout are transitions.
+//! Mask of the rows of a rollout that are transitions.
 
 use super::error::Error;
 use super::flags::Flags;

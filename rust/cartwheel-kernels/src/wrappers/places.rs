@@ -120,9 +120,9 @@ pub struct StepResults<'a> {
     pub places: Places<'a>,
     /// Rewards.
     pub rewards: &'a [f64],
-    /// Which flags were set.
+    /// Flags that were set.
     pub terminations: &'a [u8],
-    /// Which flags were set.
+    /// Flags that were set.
     pub truncations: &'a [u8],
 }
 

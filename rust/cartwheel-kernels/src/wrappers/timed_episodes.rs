@@ -11,7 +11,7 @@ use super::running::{Ends, Running};
 pub struct TimedEpisodes {
     /// Returns and lengths.
     pub running: Running,
-    /// When the present episode of each row began.
+    /// Start time of each row's present episode.
     pub begun: Vec<f64>,
     /// The last complete episodes that were not taken.
     recent: VecDeque<Timed>,

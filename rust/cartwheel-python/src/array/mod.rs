@@ -80,7 +80,7 @@ pub(crate) fn as_contiguous<'py>(
     Ok(cast.cast_into::<PyUntypedArray>()?)
 }
 
-/// Where the elements of an array begin.
+/// Address of an array's first element.
 fn first_byte(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
     // SAFETY: a live array object, read while attached (invariant 3).
     unsafe { (*array.as_array_ptr()).fields.data.cast() }

@@ -36,7 +36,7 @@ impl ExpectedRows {
     }
 }
 
-/// Which actions are cast to the dtype of their space.
+/// Actions that are cast to the dtype of their space.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cast<'a> {
     /// None: environments get the caller's dtype.

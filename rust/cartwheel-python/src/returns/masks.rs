@@ -1,4 +1,4 @@
-//! Which rows are transitions, which begin an episode, and what follows them; documented in the
+//! Masks of transitions, beginnings of episodes, and next values; documented in the
 //! stub.
 
 use cartwheel_engine::autoreset::OnDone;

@@ -15,7 +15,7 @@ use crate::known::intern;
 use crate::space::{End, Misfit, Node};
 use crate::value::{Encoder, Foreign};
 
-/// Where observations are written.
+/// Destination of observations.
 pub(crate) trait ObservationSink {
     /// Calls `fill` to write leaf `leaf` at `place`.
     fn fill(&mut self, leaf: usize, place: usize, fill: impl FnOnce(&mut [u8]));

@@ -65,7 +65,7 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     /// The worker's entries for the next automatic resets of rows.
     pub(crate) next_resets: &'a Bound<'py, PyDict>,
     pub(crate) autoreset: &'a mut Autoreset,
-    /// Which rows have lost their environments without the caller having been informed.
+    /// Rows that lost their environments before the caller was informed.
     pub(crate) lost: &'a mut [bool],
     pub(crate) tree: &'a Tree,
     /// Whether batches have final observations.

@@ -49,7 +49,7 @@ pub(crate) struct PyShard {
     held: Vec<LastResult>,
     writer: InfoWriter,
     foreign: Foreign,
-    /// Which rows have lost their environments without the caller having been informed.
+    /// Rows that lost their environments before the caller was informed.
     lost: Vec<bool>,
     faults: Vec<(usize, PyErr)>,
     /// A single sent row whose environment was called.

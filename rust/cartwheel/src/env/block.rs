@@ -13,7 +13,7 @@ pub struct Block<'a, 'r, E, A: View> {
     pub envs: &'a mut [E],
     /// Their random streams.
     pub rngs: &'a mut [Rng],
-    /// Which of them should be stepped; the others are reset, or left alone.
+    /// Rows that should be stepped; the others are reset, or left alone.
     pub running: &'a [bool],
     /// The results of their steps; `None` for a row that has not been stepped.
     pub transitions: &'a mut [Option<Transition>],

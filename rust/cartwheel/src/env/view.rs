@@ -108,7 +108,7 @@ pub(crate) fn check<V: View>(what: &str, space: &Space) -> Result<(), Error> {
 /// Takes the elements of rows, one leaf after the other.
 #[doc(hidden)]
 pub trait Store {
-    /// Why a leaf is refused.
+    /// The reason to refuse a leaf.
     type Error;
 
     /// Takes the next leaf: the elements of each row.

@@ -130,7 +130,7 @@ pub(super) unsafe extern "C" fn kind_new<E: Env>(
 ///
 /// # Errors
 ///
-/// Why the environment refuses the options.
+/// The environment's reason to refuse the options.
 #[cfg(feature = "engine")]
 pub(crate) fn kind_of<E: Env>(
     options: E::Options,

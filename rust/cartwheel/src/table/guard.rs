@@ -9,7 +9,7 @@ use cartwheel_core::Error;
 
 use crate::Failure;
 
-/// Why a call was refused: a code of the ABI, and the reason.
+/// Refusal of a call: a code of the ABI, and the reason.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) code: u32,

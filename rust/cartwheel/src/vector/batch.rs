@@ -72,7 +72,7 @@ impl<E: Env> Batch<E> {
         self.memory.rewards(0..1)
     }
 
-    /// Where the step ended the episode.
+    /// Places at which the step ended the episode.
     pub fn terminations(&self) -> &[bool] {
         self.memory.terminations()
     }

@@ -82,7 +82,7 @@ impl<E: Env> Builder<E> {
         self
     }
 
-    /// When rows whose episode is over begin the next one; by default in the
+    /// Sets when rows whose episode is over begin the next one; by default in the
     /// [next step](AutoresetMode::NextStep).
     #[must_use]
     pub fn autoreset(mut self, mode: AutoresetMode) -> Self {

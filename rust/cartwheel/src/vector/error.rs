@@ -1,4 +1,4 @@
-//! Why a call to environments did not give a batch.
+//! Errors of calls to environments.
 
 use std::fmt;
 use std::ops::Range;
@@ -39,7 +39,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a call to a [`VectorEnv`](crate::VectorEnv) did not give a batch.
+/// Reason why a call to a [`VectorEnv`](crate::VectorEnv) did not give a batch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum VectorError {

@@ -1,4 +1,4 @@
-//! Where Rust's types meet the engine: kinds from typed options, and batches as slices.
+//! Conversion of Rust's types for the engine: kinds from typed options, and batches as slices.
 //!
 //! # Invariants
 //!

@@ -29,7 +29,7 @@ pub struct Recording<'e, E: Env> {
     /// The last batch, the first one before the first step.
     last: Batch<E>,
     done: usize,
-    /// Which rows were over before the first step.
+    /// Rows that were over before the first step.
     prev_done: Vec<u8>,
     /// Step and row of episodes that ended, where their last observations are kept apart.
     ends: Vec<[usize; 2]>,
@@ -195,14 +195,14 @@ impl<E: Env> Rollout<E> {
         self.time_major(self.memory.rewards(1..self.shape[0] + 1))
     }
 
-    /// Where episodes ended in every step; a flag that is set is 1.
+    /// Ends of episodes in every step; a flag that is set is 1.
     pub fn flags(&self) -> Flags<'_> {
         let batches = 1..self.shape[0] + 1;
         let [terminated, truncated] = self.memory.flags(batches);
         Flags { terminated: self.time_major(terminated), truncated: self.time_major(truncated) }
     }
 
-    /// Which entries are transitions: in [`NextStep`](crate::AutoresetMode::NextStep), a step that
+    /// Entries that are transitions: in [`NextStep`](crate::AutoresetMode::NextStep), a step that
     /// only resets a row is none. Those that are have 1.
     pub fn valid(&self) -> TimeMajor<'_, u8> {
         self.time_major(&self.valid)

@@ -59,7 +59,7 @@ cartwheel::view! {
     pub(crate) struct Sight, SightMut, SightRef {
         /// Pixels.
         pixels: [u8; 6],
-        /// Where it is.
+        /// Its position.
         position: [f32; 1],
     }
 }

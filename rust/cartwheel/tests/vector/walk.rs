@@ -15,7 +15,7 @@ cartwheel::view! {
     pub(crate) struct Sight, SightMut, SightRef {
         /// Whether the last step went forward, and whether it was lucky.
         last: [bool; 2],
-        /// Where it is.
+        /// Its position.
         position: i64,
         /// Where it was, newest first.
         trail: Flat<f32>,
@@ -35,7 +35,7 @@ cartwheel::info! {
 }
 
 cartwheel::info! {
-    /// Where it is.
+    /// Its position.
     pub(crate) struct Place {
         /// Its trail.
         trail: Vec<f32>,

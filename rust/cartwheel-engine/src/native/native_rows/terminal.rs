@@ -43,7 +43,8 @@ impl Terminal {
     ///
     /// # Errors
     ///
-    /// Why the environment cannot be drawn, or tells no parameter; nothing was written.
+    /// The reason why the environment cannot be drawn, or has no such parameter; nothing was
+    /// written.
     pub(super) fn write(
         &self,
         envs: &mut EnvRows,

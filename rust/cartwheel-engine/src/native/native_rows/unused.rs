@@ -1,4 +1,5 @@
-//! Where a second round writes rewards and flags that are not read: those of the first round stand.
+//! Memory for rewards and flags of a second round, which are not read: those of the first round
+//! stand.
 
 use crate::autoreset::Outcomes;
 
