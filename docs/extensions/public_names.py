@@ -58,8 +58,16 @@ def faults(documented: set[str]) -> Iterator[str]:
         for name, one in [(shown, value), *((f"{shown}.{m}", getattr(value, m)) for m in members)]:
             if not is_documented(one):
                 yield f"{name} has no documentation"
-            elif name not in documented:
+            elif name not in documented and not is_inherited(value, name, documented):
                 yield f"{name} is not in the reference"
+
+
+def is_inherited(kind: Any, name: str, documented: set[str]) -> bool:
+    """Whether a member overrides one that the reference has under the name of a base class."""
+    member = name.rsplit(".", 1)[1]
+    bases = kind.__mro__[1:] if inspect.isclass(kind) else ()
+    names = [name for base in bases for name in public().get(id(base), (base, []))[1]]
+    return any(f"{name}.{member}" in documented for name in names)
 
 
 def check(app: Sphinx, env: BuildEnvironment) -> None:

@@ -162,8 +162,8 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
         method is about the wrapped environment.
 
         Returns:
-            Plain data, of which nothing changes later: dictionaries with text as keys, lists,
-            arrays, numbers, text, bytes and ``None``.
+            Plain data that does not change later. It consists of dictionaries with text as keys,
+            lists, arrays, numbers, text, bytes and ``None``.
         """
         return {}
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 # The kinds of rows, in :attr:`Batch.kinds`. The first three are those of :attr:`ActionBatch.kinds`.
 #: The environment was stepped; before a step, it is about to be.
 TRANSITION: Final = 0
-#: The row shows the first observation of an episode: an explicit reset, or the autoreset step of
-#: ``NEXT_STEP``. Reward 0, no flags. Before a step: the row will only be reset.
+#: The row shows the first observation of an episode, after an explicit reset or in the autoreset
+#: step of ``NEXT_STEP``. Reward 0, no flags. Before a step, the row will only be reset.
 RESET: Final = 1
-#: The row was left alone and shows its last observation again: a row outside of a ``reset_mask``,
-#: or a finished one (``on_done="freeze"``). Before a step: the row is finished and will rest.
+#: The row was left alone and shows its last observation again, outside of a ``reset_mask`` or
+#: finished (``on_done="freeze"``). Before a step, the row is finished and will rest.
 SHOWN: Final = 2
 #: The environment failed and was replaced; the episode was truncated by that. The observation is
 #: not a new one.
@@ -136,8 +136,8 @@ class Batch:
         late: The batch for wrappers that missed results before it; ``None`` if none did.
         gaps: Of which places the wrapper that has the batch now missed the observation before the
             present one, ``bool`` ``[K]``; ``None`` if there are none.
-        skipped: How many episodes of each place the wrapper that has the batch now missed, as
-            :attr:`Late.skipped`, ``int64`` ``[K]``; ``None`` if it missed none.
+        skipped: How many episodes of each place began that the wrapper that has the batch now
+            missed, ``int64`` ``[K]``; -1 where that is unknown; ``None`` if it missed none.
     """
 
     env_index: NDArray[np.int64] | None

@@ -203,10 +203,9 @@ class NormalizeObservation(Normalizer):
 
     @property
     def obs_rms(self) -> Any:
-        """Mean, variance and count of the observations so far, as copies: :class:`RunningMoments`.
+        """Copies of mean, variance and count of the observations so far; with ``keys`` by key.
 
-        With ``keys`` it is a dictionary of them by key. It can be set: to the moments of another
-        wrapper, or to Gymnasium's ``RunningMeanStd``.
+        It can be set: to the moments of another wrapper, or to Gymnasium's ``RunningMeanStd``.
         """
         return self._moments()
 
