@@ -16,6 +16,7 @@ from cartwheel.wrappers import (
     NumpyToTorch,
     RecordEpisodeStatistics,
     RecordMetrics,
+    StickyAction,
     VectorWrapper,
 )
 from tests.support.comparison import assert_identical
@@ -185,6 +186,37 @@ def test_a_wrapper_of_ones_own_is_told():
     cartwheel.evaluate(envs, lambda seen: np.zeros(len(seen), np.int64), progress=False)
     assert counting.counted == 3
     envs.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_second_environment_is_evaluated_with_the_moments_of_the_first(mode):
+    def wrapped(num_envs):
+        inner = NormalizeObservation(build("native", "pole", mode, num_envs), clip=2.0)
+        return inner, StickyAction(FrameStack(inner, 2), 0.3, seed=1)
+
+    training, envs = wrapped(5)
+    envs.reset(seed=1)
+    for step in range(30):
+        over = np.logical_or(*envs.step(np.full(5, step % 2))[2:4])
+        if mode == D and over.any():
+            envs.reset(options={"reset_mask": over})
+    second, evaluated = wrapped(3)
+    evaluated.load_state_dict(envs.state_dict(envs=False))
+    rms, seen = training.obs_rms, []
+
+    def policy(observations):
+        seen.append(observations[:, -1])
+        return np.zeros(len(observations), np.int64)
+
+    cartwheel.evaluate(evaluated, policy, seed=7, progress=False)
+    plain = build("native", "pole", mode)
+    raw, _ = plain.reset(seed=7)
+    normal = (raw - rms.mean) / np.sqrt(rms.var + 1e-8)
+    np.testing.assert_allclose(seen[0], np.clip(normal, -2, 2), rtol=1e-6)
+    assert_identical(second.obs_rms.mean, rms.mean)
+    assert second.obs_rms.count == rms.count > 100
+    for one in (envs, evaluated, plain):
+        one.close()
 
 
 def test_tensors_are_returned_within_the_context():

@@ -45,6 +45,7 @@ WRAPPERS = {
     "none": lambda envs: envs,
     "usual": usual,
     "metrics": lambda envs: W.RecordMetrics(W.FrameStack(envs, 3)),
+    "sent actions": lambda envs: W.StickyAction(W.DelayAction(envs, 1), 0.5, seed=1),
     "transforms": lambda envs: W.ClipReward(W.DtypeObservation(envs, np.float32), -1, 1),
 }
 
