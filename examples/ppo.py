@@ -1,7 +1,8 @@
 """PPO in one file: learns CartPole in each autoreset mode, and prints how long it took.
 
 Proximal policy optimization (https://arxiv.org/abs/1707.06347) with generalized advantage
-estimation (https://arxiv.org/abs/1506.02438), for native environments, on the CPU.
+estimation (https://arxiv.org/abs/1506.02438), for native environments, on the CPU or, with
+``--device cuda``, on a GPU, which pays off only for larger networks than these.
 
 The autoreset modes differ in two things only: which rows of a rollout are transitions, and where
 the true next observation of a row is found. The rollouts of ``cartwheel.Collector`` know both, so
@@ -60,33 +61,40 @@ class Settings:
     value_coefficient: float = 0.5
     max_grad_norm: float = 0.5
     order: CollectOrder = "lockstep"  # in which the collector asks the policy
+    device: str = "cpu"  # of the networks
 
 
 class Agent:
     """A policy and a value function, which share no weights."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
         """Creates networks with orthogonal weights; the policy's last layer has small ones."""
-        self.actor = _network(2, gain=0.01)  # (…, 4) to the logits of pushing left and right
-        self.critic = _network(1, gain=1.0)  # (…, 4) to (…, 1)
+        self.device = device
+        # (…, 4) to the logits of pushing left and right
+        self.actor = _network(2, gain=0.01).to(device)
+        self.critic = _network(1, gain=1.0).to(device)  # (…, 4) to (…, 1)
         self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
 
-    def explore(self, observations: NDArray[np.float32]) -> tuple[Any, dict[str, Any]]:
+    def tensor(self, values: Any) -> Any:
+        """An array, or a tensor as it is, as a tensor of the networks' device."""
+        return torch.as_tensor(values, device=self.device)
+
+    def explore(self, observations: Any) -> tuple[Any, dict[str, Any]]:
         """Draws actions (N,), and returns their log-probabilities too."""
         with torch.inference_mode():
-            log_probs = self.actor(torch.from_numpy(observations)).log_softmax(-1)  # (N, 2)
+            log_probs = self.actor(self.tensor(observations)).log_softmax(-1)  # (N, 2)
             actions = torch.multinomial(log_probs.exp(), 1)
             return actions.squeeze(-1), {"log_prob": log_probs.gather(-1, actions).squeeze(-1)}
 
     def exploit(self, observations: NDArray[np.float32]) -> Any:
         """The best actions (N,)."""
         with torch.inference_mode():
-            return self.actor(torch.from_numpy(observations)).argmax(-1)
+            return self.actor(self.tensor(observations)).argmax(-1).cpu()
 
     def values(self, observations: NDArray[np.float32]) -> Any:
         """Values (M, 1) of observations (M, 4)."""
         with torch.inference_mode():
-            return self.critic(torch.from_numpy(observations))
+            return self.critic(self.tensor(observations)).cpu()
 
 
 def _network(outputs: int, gain: float) -> Any:
@@ -113,13 +121,14 @@ def update(agent: Agent, optimizer: Any, rollout: cartwheel.Rollout, settings: S
     )
     # From here on there are only transitions: other rows affect no loss, mean or deviation.
     rows = rollout.flatten()
-    observations = torch.from_numpy(rows.observations)  # (M, 4)
-    actions = torch.from_numpy(rows.actions).unsqueeze(-1)
+    observations = agent.tensor(rows.observations)  # (M, 4)
+    actions = agent.tensor(rows.actions).unsqueeze(-1)
     old_log_probs, advantages, returns = (
-        torch.from_numpy(rows[name]) for name in ("log_prob", "advantages", "returns")
+        agent.tensor(rows[name]) for name in ("log_prob", "advantages", "returns")
     )
     for _ in range(settings.epochs):
-        for batch in torch.randperm(len(rows)).split(settings.minibatch_size):
+        order = torch.randperm(len(rows)).to(agent.device)
+        for batch in order.split(settings.minibatch_size):
             log_probs = agent.actor(observations[batch]).log_softmax(-1)
             log_probs = log_probs.gather(-1, actions[batch]).squeeze(-1)
             ratio = (log_probs - old_log_probs[batch]).exp()
@@ -160,8 +169,10 @@ def train(mode: ModeName, settings: Settings) -> Result:
     """Learns until the environment is solved, or the total steps are used up."""
     start = time.perf_counter()
     torch.manual_seed(settings.seed)
-    envs = cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode=mode)
-    agent = Agent()
+    envs: Any = cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode=mode)
+    if settings.device != "cpu":  # the policy gets tensors, and may return them
+        envs = cartwheel.wrappers.NumpyToTorch(envs, settings.device)
+    agent = Agent(settings.device)
     optimizer = torch.optim.Adam(agent.parameters, eps=1e-5, fused=True)
     collector = cartwheel.Collector(
         envs, agent.explore, settings.num_steps, seed=settings.seed, order=settings.order
@@ -197,6 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="PPO on CartPole in each autoreset mode.")
     parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
     parser.add_argument("--order", choices=ORDERS, default=Settings.order)
+    parser.add_argument("--device", default=Settings.device)
     parser.add_argument("--num-envs", type=int, default=Settings.num_envs)
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--total-steps", type=int, default=Settings.total_steps)

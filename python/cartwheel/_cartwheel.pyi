@@ -250,6 +250,16 @@ class _Transitions(Protocol):
 class SlabLease:
     """Keeps a slab leased: the ``base`` of every array that is a view of it."""
 
+    def results(self) -> tuple[NDArray[np.uint8], tuple[int | None, int, int, int]] | None:
+        """Returns a view of all results of the batch as bytes, for a copy of them in one piece.
+
+        Returns:
+            Observations, dense final observations, their mask, rewards, terminations and
+            truncations; and the offsets of the last four, ``None`` for the mask if there is none.
+            The view keeps the slab leased. ``None`` for a batch of a rollout and for a part of a
+            batch.
+        """
+
 @final
 class Memory:
     """The memory of a pool: control words, actions, infos and slabs."""

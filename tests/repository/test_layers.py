@@ -22,7 +22,7 @@ PYTHON = """
     _cli envpool evaluation make mujoco recorder rollouts testing
     _spec ale native wrappers
     vector
-    returns workers
+    _device returns workers
     _internal
     _cartwheel errors
 """

@@ -115,6 +115,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     _sources: weakref.WeakSet[Any]
     #: What :meth:`next_reset` gave rows last; the workers know for which of them it is pending.
     _next_resets: dict[int, NextReset]
+    #: What uses the memory of batches and ends before that memory does, by the name of its device.
+    _attached: dict[str, Any]
     _pool: Pool
     _finalizer: Finalizer
     __del__ = keep_open
@@ -132,7 +134,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         free_in_workers(self._pool)
         self._sources = weakref.WeakSet()
         self._next_resets = {}
-        self._finalizer = Finalizer(self, _end, shut_down, self._pool, args)
+        self._attached = {}
+        self._finalizer = Finalizer(self, _end, shut_down, self._pool, args, self._attached)
 
     def __repr__(self) -> str:
         """Class, id if it is known, number of environments, mode and executor, in one line."""
@@ -911,9 +914,15 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
 
 def _end(
-    shut_down: Callable[..., None], pool: Any, args: tuple[Any, ...], grace: float | None = None
+    shut_down: Callable[..., None],
+    pool: Any,
+    args: tuple[Any, ...],
+    attached: dict[str, Any],
+    grace: float | None = None,
 ) -> None:
     """Ends a pool; without ``grace`` at the end of the process, or of the last reference."""
+    for each in attached.values():
+        each.end()
     if grace is None:
         grace = ABANDONED_GRACE if pool.has_abandoned() else CLOSE_GRACE
     shut_down(pool, *args, grace)

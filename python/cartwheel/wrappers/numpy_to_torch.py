@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
+from cartwheel._device.batches import DeviceBatches, Results, collected
+from cartwheel._device.cuda import Cuda
+from cartwheel._device.transfers import Transfers
 from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_bool, as_integer
+from cartwheel.vector.base import PoolVectorEnv
+from cartwheel.vector.infos import is_dense
+from cartwheel.wrappers.base import rows_of_batch
 from cartwheel.wrappers.batch import NAMES
 from cartwheel.wrappers.conversion import ConvertsArrays
 
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
 
     from gymnasium.vector import VectorEnv
 
+    from cartwheel._device.device import Device
     from cartwheel._internal.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrappers.base import Reset
@@ -30,12 +38,23 @@ class NumpyToTorch(ConvertsArrays):
 
     Observations (also nested ones), rewards, flags, numbers and masks in infos, and final
     observations of ``SAME_STEP`` become tensors. On the CPU nothing is copied: a tensor has the
-    memory of the array, which is the caller's. Other devices get a copy. Values without a
-    PyTorch dtype, such as strings and other objects, stay as they are; so does
-    ``infos["env_index"]``, which is passed back to ``send``.
+    memory of the array, which is the caller's. Values without a PyTorch dtype, such as strings and
+    other objects, stay as they are; so does ``infos["env_index"]``, which is passed back to
+    ``send``.
 
-    Actions are tensors of any device, arrays, or dictionaries and tuples of them. The options of a
-    reset may have tensors, too, as ``"reset_mask"``.
+    On CUDA, observations, dense final observations, rewards and flags of a batch travel in one
+    copy, from pinned memory and in a stream of its own; infos and other final observations, if
+    there are any, in a second one. The host does not wait: the caller's current stream does, and
+    work that it has already runs meanwhile. A large batch is not copied on the host: its memory is
+    pinned, and no step fills it again before the copy is over. Tensors are never overwritten. With
+    ``static=True`` observations, rewards and flags have ``depth`` fixed places in turn, as a CUDA
+    graph needs them: a batch overwrites the one that came ``depth`` batches before, after all work
+    of the caller's current stream. Tensors stay valid after :meth:`close`. Other kinds of devices
+    get a copy of each array.
+
+    Actions are tensors of any device, arrays, or dictionaries and tuples of them. Actions on the
+    wrapper's own CUDA device come back in pinned memory; the host waits for them, and not for
+    work that is queued later. The options of a reset may have tensors, too, as ``"reset_mask"``.
 
     :meth:`rollout` returns NumPy arrays, and ``torch.from_numpy`` makes tensors of them without a
     copy. So does a :class:`~cartwheel.Collector`; its policy, and that of
@@ -55,17 +74,29 @@ class NumpyToTorch(ConvertsArrays):
 
     Args:
         env: A vector environment.
-        device: Where tensors go: a name, or a ``torch.device``. ``None`` is the CPU.
+        device: Where tensors go: a name, or a ``torch.device``. ``None`` is the CPU, ``"cuda"`` the
+            device that is current now.
+        static: Whether results on CUDA have fixed places.
+        depth: The number of these places, and the maximum number of copies in flight.
 
     Raises:
         gymnasium.error.DependencyNotInstalled: PyTorch is not installed.
         RuntimeError: PyTorch does not have the device.
+        ValueError: ``static`` without a CUDA device, or with observations without a fixed size; or
+            ``depth`` is below 1.
     """
 
     _changes_steps = False
     _prepares_calls = True
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], device: Any = None) -> None:
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        device: Any = None,
+        *,
+        static: bool = False,
+        depth: int = 4,
+    ) -> None:
         """Checks the arguments; steps nothing."""
         try:
             import torch
@@ -74,11 +105,23 @@ class NumpyToTorch(ConvertsArrays):
                 "NumpyToTorch needs PyTorch: run `pip install torch`"
             ) from None
         place = None if device is None else torch.device(device)
+        depth = as_integer("depth", depth, 1)
+        on_cuda = place is not None and place.type == "cuda"
+        if as_bool("static", static) and not on_cuda:
+            raise ValueError(
+                f"static=True needs a CUDA device, got device={device!r}: on the CPU tensors have "
+                "the memory of the arrays."
+            )
         super().__init__(env)
         self.device = device
         self._device = place
         self._from_numpy: Callable[[Any], Any] = torch.from_numpy
         self._tensor_type: type = torch.Tensor
+        self._transfers: Transfers | None = None
+        if on_cuda:
+            self._transfers = _transfers(env, Cuda(place))
+            space, rows = env.single_observation_space, rows_of_batch(env)
+            self._batches = DeviceBatches(self._transfers, space, rows, static=static, depth=depth)
 
     if TYPE_CHECKING:
 
@@ -121,41 +164,91 @@ class NumpyToTorch(ConvertsArrays):
     def act(self, actions: Any, batch: ActionBatch) -> Any:
         """Returns actions as arrays."""
         del batch
+        if self._transfers is not None:
+            self._batches.prepare()
         return self._as_arrays(actions)
+
+    def _called(self, call: Callable[..., Batch], *arguments: Any) -> Batch:
+        if self._transfers is not None:
+            self._batches.prepare()
+        return super()._called(call, *arguments)
 
     def transform(self, batch: Batch) -> None:
         """Returns results as tensors."""
         batch.put_finals_back()
-        batch.observations = self._shown(batch.observations)
+        convert = self._as_tensor if self._transfers is None else self._sent(batch)
+        batch.observations = nested.apply(convert, batch.observations)
         if batch.rewards is not None:
-            batch.rewards = self._as_tensor(batch.rewards)
-            batch.terminations = self._as_tensor(batch.terminations)
-            batch.truncations = self._as_tensor(batch.truncations)
+            batch.rewards = convert(batch.rewards)
+            batch.terminations = convert(batch.terminations)
+            batch.truncations = convert(batch.truncations)
         if batch.infos:
-            batch.infos = self._shown_infos(batch.infos)
+            batch.infos = self._converted_infos(batch.infos, convert)
+
+    def _sent(self, batch: Batch) -> Callable[[Any], Any]:
+        """Sends a batch to the device; returns the function from its arrays to their tensors."""
+        accepts = self._batches.accepts
+        finals: Any = batch.infos.get(NAMES[0])
+        ended: Any = None
+        has_finals = finals is not None and is_dense(finals)
+        if has_finals:
+            ended = batch.infos[f"_{NAMES[0]}"]
+        outcomes = (
+            [] if batch.rewards is None else [batch.rewards, batch.terminations, batch.truncations]
+        )
+        results = Results(
+            collected(batch.observations, accepts),
+            collected(finals, accepts) if has_finals else (),
+            ended,
+            outcomes,
+        )
+        others: dict[int, Any] = {}
+        same: Any = None
+        if batch.infos:
+            known = {id(array) for array in results.arrays()}
+            if has_finals:  # two arrays of the same flags travel once
+                same = batch.infos.get("_final_info")
+                if same is not None and np.array_equal(same, ended):
+                    known.add(id(same))
+
+            def collect(value: Any) -> None:
+                for array in collected(value, accepts):
+                    if id(array) not in known:
+                        others[id(array)] = array
+
+            self._converted_infos(batch.infos, collect)
+        sent = self._batches.send(results, others.values())
+        if same is not None:
+            sent.setdefault(id(same), sent[id(ended)])
+        return self._tensors_of(sent)
+
+    def _tensors_of(self, sent: dict[int, Any]) -> Callable[[Any], Any]:
+        return lambda value: sent.get(id(value), value)
 
     def _shown(self, observations: Any) -> Any:
         """Returns observations as tensors."""
-        return nested.apply(self._as_tensor, observations)
+        if self._transfers is None:
+            return nested.apply(self._as_tensor, observations)
+        leaves = collected(observations, self._batches.accepts)
+        return nested.apply(self._tensors_of(self._batches.send(Results(leaves))), observations)
 
     def _shown_infos(self, infos: dict[str, Any]) -> dict[str, Any]:
         """Returns infos with tensors; the dictionaries received are kept."""
+        return self._converted_infos(infos, self._as_tensor)
+
+    def _converted_infos(
+        self, infos: dict[str, Any], convert: Callable[[Any], Any]
+    ) -> dict[str, Any]:
+        """Returns infos in which ``convert`` replaced every array of numbers."""
         converted = dict(infos)
         for key, value in infos.items():
             if isinstance(value, dict) and key not in NAMES:
-                converted[key] = self._shown_infos(value)
+                converted[key] = self._converted_infos(value, convert)
             elif isinstance(value, np.ndarray) and value.dtype == object:
                 if key in NAMES:
-                    converted[key] = self._with_final_tensors(value, infos[f"_{key}"])
+                    converted[key] = _converted_finals(value, infos[f"_{key}"], convert)
             elif key != "env_index":
-                converted[key] = nested.apply(self._as_tensor, value)
-        return converted
-
-    def _with_final_tensors(self, finals: Any, mask: Any) -> Any:
-        """Final observations one by one: only of the rows whose episode ended."""
-        converted = np.full(finals.shape, None, object)
-        for place in np.flatnonzero(mask).tolist():
-            converted[place] = nested.apply(self._as_tensor, finals[place])
+                converted[key] = nested.apply(convert, value)
         return converted
 
     def _as_tensor(self, value: Any) -> Any:
@@ -179,12 +272,62 @@ class NumpyToTorch(ConvertsArrays):
 
     def _as_arrays(self, actions: Any) -> Any:
         """Returns actions, extras or options with arrays instead of tensors."""
-        value = actions
+        if self._transfers is None:
+            return self._replaced(actions, _as_array)
+        found: list[Any] = []
+        self._replaced(actions, found.append)
+        if not found:
+            return actions
+        self._transfers.check_process()
+        device = self._transfers.device
+        own = [tensor for tensor in found if str(tensor.device) == device.name]
+        fetched = (
+            {id(tensor): copy for tensor, copy in zip(own, device.fetch(own), strict=True)}
+            if own
+            else {}
+        )
+        return self._replaced(actions, lambda tensor: _as_array(fetched.get(id(tensor), tensor)))
+
+    def _replaced(self, value: Any, convert: Callable[[Any], Any]) -> Any:
+        """Returns nested values in which ``convert`` replaced every tensor."""
         if isinstance(value, self._tensor_type):
-            tensor: Any = value
-            return tensor.numpy(force=True)
+            return convert(value)
         if isinstance(value, dict):
-            return {key: self._as_arrays(part) for key, part in value.items()}
+            return {key: self._replaced(part, convert) for key, part in value.items()}
         if type(value) is tuple:
-            return tuple(map(self._as_arrays, value))
+            return tuple(self._replaced(part, convert) for part in value)
         return value
+
+
+def _as_array(tensor: Any) -> Any:
+    """Returns a tensor as an array.
+
+    Raises:
+        TypeError: NumPy has no such dtype.
+    """
+    try:
+        return tensor.numpy(force=True)
+    except TypeError:
+        raise TypeError(
+            f"NumPy has no dtype for a tensor of {tensor.dtype}: pass a tensor of the dtype of the "
+            "space, such as `tensor.float()`"
+        ) from None
+
+
+def _converted_finals(finals: Any, mask: Any, convert: Callable[[Any], Any]) -> Any:
+    """Final observations one by one: only of the rows whose episode ended."""
+    converted = np.full(finals.shape, None, object)
+    for place in np.flatnonzero(mask).tolist():
+        converted[place] = nested.apply(convert, finals[place])
+    return converted
+
+
+def _transfers(env: Any, device: Device) -> Transfers:
+    """The transfers to a device, of which a pool has one that ends before its memory does."""
+    innermost = env.unwrapped
+    if not isinstance(innermost, PoolVectorEnv):
+        return Transfers(device, has_slabs=False)
+    found: Transfers = innermost._attached.setdefault(
+        device.name, Transfers(device, has_slabs=True)
+    )
+    return found

@@ -262,6 +262,15 @@ impl AddressLease {
     pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
         self.0.leaf(leaf)
     }
+
+    /// Address and size of [everything that a caller sees](BatchLayout::results), in one piece; `None`
+    /// for a batch of a rollout, whose arrays lie apart, and for a part of a batch, around which other
+    /// places are still being written.
+    pub fn results(&self) -> Option<(NonNull<u8>, usize)> {
+        let Lease { places: None, rollout: None, .. } = &self.0 else { return None };
+        let results = self.layout().results();
+        Some((self.0.at(results.clone()), results.len()))
+    }
 }
 
 impl Lease {

@@ -307,6 +307,12 @@ impl<'a> BatchLayout<'a> {
         self.first.truncations + self.moved(1)
     }
 
+    /// The bytes of everything that a caller sees, if the batch is in a slab: observations, final
+    /// observations and their flags, rewards, terminations, truncations.
+    pub fn results(self) -> Range<usize> {
+        0..self.truncations_offset() + self.rows()
+    }
+
     /// Offset of the phases after the task, `[rows]`, one [`crate::PhaseTag`] each.
     pub fn phases_offset(self) -> usize {
         self.first.phases

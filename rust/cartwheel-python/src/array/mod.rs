@@ -336,13 +336,37 @@ pub(crate) fn view<'py>(
     leaf: usize,
     rows: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (py, lease) = (owner.py(), owner.get().lease());
+    let lease = owner.get().lease();
     let left = lease.layout().rows() - lease.first();
     assert!(rows <= left, "{rows} rows of {left}");
     let (kind, first) = (lease.layout().leaf(leaf), lease.leaf(leaf));
-    // SAFETY: the leaf has that many rows, as was just checked, and the owner becomes the base below
-    // (invariant 2).
-    let (array, _) = unsafe { make(py, kind.dtype, Some(rows), &kind.shape, Some(first)) }?;
+    // SAFETY: the leaf has that many rows, as was just checked, and is the owner's (invariant 2).
+    unsafe { slab_view(owner, kind.dtype, rows, &kind.shape, first) }
+}
+
+/// A writable view of [all results](cartwheel_engine::memory::AddressLease::results) of a leased slab as
+/// bytes, if they are in one piece.
+fn results_view<'py>(owner: &Bound<'py, SlabLease>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some((first, bytes)) = owner.get().lease().results() else { return Ok(None) };
+    // SAFETY: there are that many bytes, and they are the owner's (invariant 2).
+    unsafe { slab_view(owner, DType::U8, bytes, &[], first) }.map(Some)
+}
+
+/// A writable view of a leased slab, of shape `[rows, *shape]`.
+///
+/// # Safety
+///
+/// The memory from `first` on has space for the shape, and the owner's lease is for all of it.
+unsafe fn slab_view<'py>(
+    owner: &Bound<'py, SlabLease>,
+    dtype: DType,
+    rows: usize,
+    shape: &[usize],
+    first: NonNull<u8>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = owner.py();
+    // SAFETY: the caller promises the space, and the owner becomes the base below (invariant 2).
+    let (array, _) = unsafe { make(py, dtype, Some(rows), shape, Some(first)) }?;
     let base = owner.clone().into_any().into_ptr();
     // SAFETY: `array` was just made over the owner's memory and has no base; the call takes
     // ownership of the reference to `base` (invariants 2 and 3).

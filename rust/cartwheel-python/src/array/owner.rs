@@ -7,12 +7,16 @@ use cartwheel_engine::memory::{AddressLease, Lease, RolloutLease};
 use cartwheel_engine::pool::Recorded;
 use pyo3::prelude::*;
 
+use crate::array::results_view;
 use crate::descriptor::PyDescriptor;
 
 /// Keeps a slab leased as long as an array shows it: the `base` of every array of one batch.
 #[pyclass(frozen, module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct SlabLease(AddressLease);
+
+/// Offsets of the flags of final observations, of rewards, terminations and truncations in a slab.
+type Offsets = (Option<usize>, usize, usize, usize);
 
 impl SlabLease {
     pub(crate) fn new(lease: Lease) -> Self {
@@ -22,6 +26,21 @@ impl SlabLease {
     /// The lease on the slab.
     pub(crate) fn lease(&self) -> &AddressLease {
         &self.0
+    }
+}
+
+#[pymethods]
+impl SlabLease {
+    /// Documented in the stub.
+    fn results<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<(Bound<'py, PyAny>, Offsets)>> {
+        let layout = slf.get().0.layout();
+        let offsets = (
+            layout.ended_offset(),
+            layout.rewards_offset(),
+            layout.terminations_offset(),
+            layout.truncations_offset(),
+        );
+        Ok(results_view(slf)?.map(|results| (results, offsets)))
     }
 }
 

@@ -1,0 +1,125 @@
+"""NVIDIA's and AMD's devices, by PyTorch."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from cartwheel.errors import add_note
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cartwheel._device.device import Event
+
+#: ``cudaHostRegisterPortable``: the memory counts as pinned for every device.
+_PORTABLE = 1
+
+
+class Cuda:
+    """A :class:`~cartwheel._device.device.Device` of PyTorch's CUDA."""
+
+    def __init__(self, place: Any) -> None:
+        """Initializes CUDA.
+
+        Args:
+            place: A ``torch.device``; without an index, the current device.
+
+        Raises:
+            RuntimeError: There is no such device.
+        """
+        import torch
+
+        self._torch: Any = torch
+        _check_exists(torch, place)
+        index = torch.cuda.current_device() if place.index is None else place.index
+        self.place = torch.device(place.type, index)
+        self.name = str(self.place)
+        self._stream: Any = torch.cuda.Stream(self.place)
+        self._cudart: Any = torch.cuda.cudart()
+
+    def register(self, address: int, nbytes: int) -> bool:
+        """Pins memory by ``cudaHostRegister``."""
+        with self._torch.cuda.device(self.place):
+            if int(self._cudart.cudaHostRegister(address, nbytes, _PORTABLE)) == 0:
+                return True
+        # PyTorch would find the error after its next kernel, so one that is not needed finds it.
+        with contextlib.suppress(RuntimeError):
+            self._torch.zeros(1, device=self.place)
+        return False
+
+    def unregister(self, address: int) -> None:
+        """Ends the registration, in any case."""
+        if int(self._cudart.cudaHostUnregister(address)) != 0:
+            with contextlib.suppress(RuntimeError):
+                self._torch.zeros(1, device=self.place)
+
+    def empty(self, nbytes: int) -> Any:
+        """Allocates in the order of the copies, which need not wait for the caller's stream."""
+        torch = self._torch
+        try:
+            with torch.cuda.stream(self._stream):
+                return torch.empty(nbytes, dtype=torch.uint8, device=self.place)
+        except torch.cuda.OutOfMemoryError as error:
+            raise add_note(
+                error,
+                f"NumpyToTorch needs {nbytes} bytes on {self.name} for one batch: keep fewer of "
+                "its tensors, or pass static=True, which reuses the memory of `depth` batches",
+            ) from None
+
+    def staging(self, nbytes: int) -> Any:
+        """PyTorch uses pinned memory again when the copies from it are over."""
+        return self._torch.empty(nbytes, dtype=self._torch.uint8, pin_memory=True)
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copies in the stream of this object."""
+        with self._torch.cuda.stream(self._stream):
+            target.copy_(source, non_blocking=True)
+
+    def record(self) -> Event:
+        """An event of the stream of this object."""
+        event: Event = self._stream.record_event()
+        return event
+
+    def deliver(self, event: Event, targets: Sequence[Any]) -> None:
+        """The caller's stream waits; the memory is reused after its work, too."""
+        current = self._torch.cuda.current_stream(self.place)
+        current.wait_event(event)
+        for target in targets:
+            target.record_stream(current)
+
+    def follow(self) -> None:
+        """The stream of this object waits for the caller's."""
+        self._stream.wait_stream(self._torch.cuda.current_stream(self.place))
+
+    def fetch(self, tensors: Sequence[Any]) -> list[Any]:
+        """Copies into pinned memory."""
+        torch = self._torch
+        copies = []
+        for tensor in tensors:
+            copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            copies.append(copy.copy_(tensor.detach(), non_blocking=True))
+        torch.cuda.current_stream(self.place).record_event().synchronize()
+        return copies
+
+
+def _check_exists(torch: Any, place: Any) -> None:
+    """Raises ``RuntimeError`` if PyTorch has no such device."""
+    version = torch.__version__
+    if torch.version.cuda is None and torch.version.hip is None:
+        raise RuntimeError(
+            f"device {str(place)!r} does not exist: PyTorch {version} is built for CPUs alone. "
+            "Install a build with CUDA (https://pytorch.org/get-started/locally), or leave "
+            "`device` out."
+        )
+    if not torch.cuda.is_available():
+        raise RuntimeError(
+            f"device {str(place)!r} does not exist: PyTorch {version} finds no card or no driver "
+            "(`nvidia-smi` shows both). Leave `device` out for tensors on the CPU."
+        )
+    count = torch.cuda.device_count()
+    if place.index is not None and place.index >= count:
+        raise RuntimeError(
+            f"device {str(place)!r} does not exist: PyTorch finds {count}, the last of which is "
+            f"'cuda:{count - 1}'."
+        )

@@ -1,0 +1,451 @@
+"""Batches on a device: one copy each, never from memory that a step fills meanwhile.
+
+A fake device copies when a test says so. It drives every order of steps, ends of copies, errors,
+forks and ends of pools, which a real device leaves to chance.
+"""
+
+import gc
+import os
+import random
+import time
+import weakref
+from copy import deepcopy
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Text
+
+import cartwheel
+from cartwheel._device import transfers
+from cartwheel.wrappers import NormalizeReward, NumpyToTorch, RecordMetrics, numpy_to_torch
+from tests.support import repetitions
+from tests.support.environments import RecordingEnv, samplers, transcripts
+from tests.support.executors import INLINE, PROCESS
+from tests.support.wrapping import MODES, D, S, build, settings_of
+from tests.wrappers.test_numpy_to_torch import assert_converted
+
+torch = pytest.importorskip("torch")
+from tests.support.fake_device import FakeDevice  # noqa: E402 - needs torch
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """A fake for `device="cuda"`; at the end nothing may be registered."""
+    fake = FakeDevice()
+    monkeypatch.setattr(numpy_to_torch, "Cuda", lambda _: fake)
+    # A wait for copies lets the device make one.
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: fake.make_progress())
+    monkeypatch.setattr(transfers, "time", clock)
+    yield fake
+    assert not fake.registered
+    assert not transfers._never_over
+
+
+def on_device(envs, **keywords):
+    return NumpyToTorch(envs, "cuda", **keywords)
+
+
+def wide():
+    """Environments whose batches are above the size that is copied out of slabs."""
+    return cartwheel.NativeVectorEnv("CartPole-v1", 300)
+
+
+@pytest.mark.parametrize("environment", ["nested", "pole"])
+def test_results_are_those_without_a_device_whenever_copies_end(device, environment):
+    """In every kind of vector environment and mode; and no tensor ever changes again."""
+    for kind, mode, way, keywords in settings_of(environment):
+        if way not in ("mask", "freeze"):
+            continue
+        chance = random.Random(repr((kind, mode, way)))
+        bare = build(kind, environment, mode, **keywords)
+        wrapped = on_device(build(kind, environment, mode, **keywords))
+        kept = [(wrapped.reset(seed=3), deepcopy(bare.reset(seed=3)))]
+        over = np.zeros(3, bool)
+        bare.action_space.seed(5)
+        for number in range(40):
+            if mode == D and over.any() and (way == "mask" or number % 3 == 0):
+                result = bare.reset(options={"reset_mask": over.copy()})
+                mask = torch.from_numpy(over.copy())
+                kept.append((wrapped.reset(options={"reset_mask": mask}), deepcopy(result)))
+            actions = bare.action_space.sample()
+            result = bare.step(actions)
+            kept.append((wrapped.step(torch.from_numpy(actions)), deepcopy(result)))
+            over = result[2] | result[3]
+            device.finish(chance.randint(0, device.pending))
+        device.finish()
+        for tensors, arrays in kept:
+            assert_converted(tensors, arrays)
+        bare.close()
+        wrapped.close()
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("num_envs", [2, 300])
+def test_a_batch_is_one_copy_and_infos_are_a_second(device, num_envs, mode, dense):
+    keywords = {"final_obs": "dense"} if dense and mode == S else {}
+    envs = on_device(
+        cartwheel.NativeVectorEnv("CartPole-v1", num_envs, autoreset_mode=mode, **keywords)
+    )
+    envs.reset(seed=1)
+    for _ in range(5):
+        before = device.copies
+        infos = envs.step(torch.ones(num_envs, dtype=torch.int64))[4]
+        extra = {key for key in infos if not key.endswith(("final_obs", "final_info"))}
+        assert device.copies - before == (2 if extra else 1), infos.keys()
+    assert device.fetches == 5
+    envs.close()
+
+
+def test_a_large_batch_is_copied_from_its_slab(device):
+    envs = on_device(wide())
+    envs.reset(seed=1)
+    for _ in range(20):
+        envs.step(torch.ones(300, dtype=torch.int64))
+    assert device.staged == 0
+    assert device.waits == 21 - 4  # more are never in flight
+    # The slabs of four flights and the batch that is being filled.
+    assert len(device.registered) == device.registrations == 5
+    envs.close()
+
+
+def test_a_slab_is_free_once_its_copy_is_over(device):
+    envs = on_device(wide())
+    envs.reset(seed=1)
+    for _ in range(50):
+        envs.step(torch.ones(300, dtype=torch.int64))
+        device.finish()
+    assert device.waits == 0
+    assert device.registrations <= 3
+    envs.close()
+
+
+def test_rewards_of_a_wrapper_travel_with_the_slab(device):
+    bare = NormalizeReward(wide())
+    envs = on_device(NormalizeReward(wide()))
+    bare.reset(seed=1), envs.reset(seed=1)
+    for _ in range(15):
+        expected = bare.step(np.ones(300, np.int64))
+        result = envs.step(torch.ones(300, dtype=torch.int64))
+        device.finish()
+        assert_converted(result, expected)
+    assert device.staged == 0
+    bare.close(), envs.close()
+
+
+def test_refused_pins_are_one_log_record_and_copies_of_other_memory(device, caplog):
+    device.refuses = True
+    bare, envs = wide(), on_device(wide())
+    assert_converted(after(device, envs.reset(seed=1)), bare.reset(seed=1))
+    for _ in range(3):
+        result = envs.step(torch.ones(300, dtype=torch.int64))
+        assert_converted(after(device, result), bare.step(np.ones(300, np.int64)))
+    assert ["cannot be pinned for cpu" in record.message for record in caplog.records] == [True]
+    bare.close(), envs.close()
+
+
+def after(device, result):
+    device.finish()
+    return result
+
+
+def test_pinned_memory_has_a_limit(device, monkeypatch):
+    monkeypatch.setattr(transfers, "MAX_PINNED", 30_000)
+    envs = on_device(wide())
+    envs.reset(seed=1)
+    for _ in range(9):
+        envs.step(torch.ones(300, dtype=torch.int64))
+    assert sum(device.registered.values()) <= 30_000
+    assert device.staged > 0
+    envs.close()
+
+
+@pytest.mark.parametrize("end", ["close", "collected", "unwrapped"])
+@pytest.mark.parametrize("build_wide", [wide, lambda: PROCESS(wide_rows())])
+def test_the_end_of_a_pool_waits_for_copies_and_unpins(device, build_wide, end):
+    envs = on_device(build_wide())
+    observations = envs.reset(seed=1)[0]
+    results = envs.step(torch.zeros(envs.num_envs, dtype=torch.int64))
+    expected = [part.clone() for part in after(device, (observations, results[0]))]
+    results = envs.step(torch.zeros(envs.num_envs, dtype=torch.int64))
+    assert device.pending
+    assert device.registered
+    if end == "close":
+        envs.close()
+    elif end == "unwrapped":
+        envs.unwrapped.close()
+    else:
+        kept = weakref.ref(envs.unwrapped)
+        del envs
+        gc.collect()
+        assert kept() is None
+    assert not device.pending
+    assert not device.registered
+    assert torch.equal(observations, expected[0])
+    assert results[0].isfinite().all()
+
+
+def wide_rows():
+    return samplers(Box(-1, 1, (700,), np.float64), 2)
+
+
+def test_copies_that_never_end_keep_their_memory_and_are_logged(device, monkeypatch, caplog):
+    monkeypatch.setattr(transfers, "DRAIN_S", 0.01)
+    device.is_stuck = True
+    envs = on_device(wide())
+    observations = envs.reset(seed=1)[0]
+    envs.close()
+    assert device.pending
+    assert device.registered
+    assert "did not end within 0.01 s" in caplog.text
+    device.finish()  # reads memory that is still there
+    assert observations.isfinite().all()
+    device.registered.clear()
+    transfers._never_over.clear()
+
+
+def test_a_lost_device_does_not_delay_the_end(device, caplog):
+    envs = on_device(wide())
+    envs.reset(seed=1)
+    device.is_lost = True
+    with pytest.raises(RuntimeError, match="the device is lost"):
+        envs.step(torch.ones(300, dtype=torch.int64))
+    envs.close()
+    assert "what they read is never freed" in caplog.text
+    device.registered.clear()
+    transfers._never_over.clear()
+
+
+def test_without_device_memory_nothing_is_stepped(device):
+    envs, bare = on_device(wide()), wide()
+    first = envs.reset(seed=1)[0]
+    bare.reset(seed=1)
+    device.free = 0
+    for call in (
+        lambda: envs.step(torch.ones(300, dtype=torch.int64)),
+        lambda: envs.send(torch.ones(300, dtype=torch.int64)),
+        lambda: envs.reset(seed=2),
+    ):
+        with pytest.raises(RuntimeError, match="out of memory"):
+            call()
+    device.free = 1 << 40
+    result = envs.step(torch.ones(300, dtype=torch.int64))
+    assert_converted(after(device, result), bare.step(np.ones(300, np.int64)))
+    assert first.isfinite().all()
+    envs.close(), bare.close()
+
+
+def test_an_exception_while_copies_fly_loses_no_memory(device):
+    envs, bare = on_device(wide()), wide()
+    envs.reset(seed=1), bare.reset(seed=1)
+    device.fails_to_copy = True
+    with pytest.raises(RuntimeError, match="the copy fails"):
+        envs.step(torch.ones(300, dtype=torch.int64))
+    device.fails_to_copy = False
+    bare.step(np.ones(300, np.int64))
+    result = envs.step(torch.ones(300, dtype=torch.int64))
+    assert_converted(after(device, result), bare.step(np.ones(300, np.int64)))
+    envs.close(), bare.close()
+
+
+def test_a_forked_child_calls_no_device_and_the_parent_goes_on(device):
+    envs, bare = on_device(wide()), wide()
+    envs.reset(seed=1), bare.reset(seed=1)
+    assert device.pending
+    assert device.registered
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            calls = device.copies, device.registrations, device.waits
+            assert not device.registered
+            try:
+                envs.step(torch.ones(300, dtype=torch.int64))
+            except cartwheel.ForkedProcessError as error:
+                status = 0 if "'spawn'" in str(error) else 2
+            if calls != (device.copies, device.registrations, device.waits):
+                status = 3
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not device.registered
+    result = envs.step(torch.ones(300, dtype=torch.int64))
+    assert_converted(after(device, result), bare.step(np.ones(300, np.int64)))
+    assert device.registered
+    envs.close(), bare.close()
+
+
+@pytest.mark.parametrize("num_envs", [2, 300])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_static_results_have_places_in_turn(device, num_envs, depth):
+    envs = on_device(
+        cartwheel.NativeVectorEnv("CartPole-v1", num_envs, autoreset_mode=S),
+        static=True,
+        depth=depth,
+    )
+    bare = cartwheel.NativeVectorEnv("CartPole-v1", num_envs, autoreset_mode=S)
+    shown = [after(device, envs.reset(seed=1))[0]]
+    bare.reset(seed=1)
+    for _ in range(30):
+        result = envs.step(torch.ones(num_envs, dtype=torch.int64))
+        assert_converted(after(device, result), bare.step(np.ones(num_envs, np.int64)))
+        shown.append(result[0])
+    assert device.follows == 31
+    places = [tensor.data_ptr() for tensor in shown]
+    assert len(set(places)) == depth
+    assert places[depth:] == places[:-depth]
+    envs.close(), bare.close()
+
+
+def test_static_places_are_the_same_in_a_slab_and_packed(device):
+    found = []
+    for refuses in (False, True):
+        device.refuses = refuses
+        envs = on_device(
+            cartwheel.NativeVectorEnv("CartPole-v1", 300, autoreset_mode=S, final_obs="dense"),
+            static=True,
+        )
+        envs.reset(seed=1)
+        results = envs.step(torch.ones(300, dtype=torch.int64))
+        tensors = [*results[:4], results[4]["final_obs"], results[4]["_final_obs"]]
+        found.append([tensor.storage_offset() * tensor.itemsize for tensor in tensors])
+        assert (device.staged > 0) == refuses
+        envs.close()
+    assert found[0] == found[1]
+
+
+def test_actions_of_the_device_are_fetched_together(device):
+    space = Dict(a=Box(-1, 1, (2,), np.float32), b=Box(-1, 1, (1,), np.float32))
+    envs = on_device(INLINE([lambda: RecordingEnv(space)] * 2))
+    envs.reset()
+    floats = torch.tensor([[0.25, 0.5], [-1.0, 1.0]], requires_grad=True)
+    envs.step({"a": floats, "b": torch.zeros(2, 1)})
+    assert [one["a"].tolist() for one in envs.get_attr("held")] == [[0.25, 0.5], [-1.0, 1.0]]
+    assert device.fetches == 1
+    with pytest.raises(TypeError, match=r"no dtype for a tensor of torch\.bfloat16"):
+        envs.step({"a": floats.bfloat16(), "b": torch.zeros(2, 1)})
+    envs.close()
+
+
+@pytest.mark.parametrize("batch_size", [2, 3])
+def test_rows_are_sent_and_received(device, batch_size):
+    envs = on_device(PROCESS(transcripts(2, 3, 4), batch_size=batch_size))
+    envs.send_reset()
+    seen = {}
+    for _ in range(12):
+        observations, _, _, _, infos = envs.recv(30)
+        assert isinstance(infos["env_index"], np.ndarray)
+        for row, shown in zip(infos["env_index"].tolist(), observations, strict=True):
+            seen.setdefault(row, []).append(shown)
+        envs.send(torch.ones(len(observations), dtype=torch.int64), infos["env_index"])
+    device.finish()
+    single = INLINE(transcripts(2, 3, 4))
+    steps = [single.reset(), *(single.step(np.ones(3, np.int64)) for _ in range(12))]
+    expected = [step[0].copy() for step in steps]
+    for row, shown in seen.items():
+        arrays = [batch[row] for batch in expected[: len(shown)]]
+        np.testing.assert_array_equal(torch.stack(shown).numpy(), arrays)
+    envs.close(), single.close()
+
+
+def test_a_rollout_and_a_collector_are_those_without_a_device(device):
+    def policy(observations):
+        if isinstance(observations, torch.Tensor):
+            device.finish()
+            return (observations[:, 2] > 0).long()
+        return (observations[:, 2] > 0).astype(np.int64)
+
+    found = []
+    for envs in (RecordMetrics(wide()), on_device(RecordMetrics(wide()))):
+        collector = cartwheel.Collector(envs, policy, 7, seed=1)
+        found.append([collector.collect() for _ in range(3)])
+        collector.close()
+        envs.close()
+    for arrays, tensors in zip(*found, strict=True):
+        np.testing.assert_array_equal(arrays.observations, tensors.observations)
+        np.testing.assert_array_equal(arrays.actions, tensors.actions)
+    envs = on_device(wide())
+    envs.reset(seed=1)
+    before = device.registrations
+    arrays = envs.rollout(4)
+    shown = [envs.step(torch.ones(300, dtype=torch.int64))[0] for _ in range(4)]
+    device.finish()
+    np.testing.assert_array_equal(torch.stack(shown).numpy(), arrays.observations[1:])
+    assert device.registrations == before  # the memory of rollouts is never pinned
+    del arrays
+    envs.close()
+
+
+def test_values_without_a_dtype_stay(device):
+    space = Dict(a=Box(-1, 1, (2,), np.float32), text=Text(5))
+    envs = on_device(INLINE(samplers(space, 2)))
+    observations = after(device, envs.reset(seed=1))[0]
+    assert isinstance(observations["a"], torch.Tensor)
+    assert isinstance(observations["text"], tuple)
+    with pytest.raises(ValueError, match="static=True needs observations of a fixed size"):
+        on_device(envs.env, static=True)
+    envs.close()
+
+
+def test_orders_of_everything_lose_nothing(device):
+    """Steps, ends of copies, failures, shortages of memory, forks and ends, in random orders."""
+    for seed in range(repetitions.times(20, with_full=400)):
+        chance = random.Random(seed)
+        mode = chance.choice(MODES[:2])
+        pair = [
+            cartwheel.NativeVectorEnv("CartPole-v1", chance.choice((3, 300)), autoreset_mode=mode)
+        ]
+        pair.append(cartwheel.NativeVectorEnv("CartPole-v1", pair[0].num_envs, autoreset_mode=mode))
+        bare, envs = pair[0], on_device(pair[1], depth=chance.randint(1, 4))
+        kept = [(envs.reset(seed=seed), deepcopy(bare.reset(seed=seed)))]
+        for _ in range(40):
+            event = chance.choice(("step",) * 6 + ("finish",) * 3 + ("copy", "memory", "fork"))
+            actions = np.array([chance.randint(0, 1) for _ in range(bare.num_envs)])
+            if event == "step":
+                kept.append((envs.step(torch.from_numpy(actions)), deepcopy(bare.step(actions))))
+            elif event == "finish":
+                device.finish(chance.randint(0, device.pending))
+            elif event == "copy":
+                device.fails_to_copy = True
+                with pytest.raises(RuntimeError, match="the copy fails"):
+                    envs.step(actions)
+                device.fails_to_copy = False
+                bare.step(actions)
+            elif event == "memory":
+                device.free = 0
+                with pytest.raises(RuntimeError, match="out of memory"):
+                    envs.step(actions)
+                device.free = 1 << 40
+                if chance.random() < 0.5:
+                    kept = kept[-3:]
+            else:
+                transfers._before_fork()
+                assert not device.registered
+        envs.close()
+        bare.close()
+        device.finish()
+        for tensors, arrays in kept:
+            assert_converted(tensors, arrays)
+
+
+def test_a_device_that_does_not_exist_is_named(monkeypatch):
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 2)
+    if not torch.cuda.is_available():
+        with pytest.raises(RuntimeError, match=r"'cuda' does not exist: .* finds no card or no dr"):
+            NumpyToTorch(envs, "cuda")
+    monkeypatch.setattr(torch.version, "cuda", None)
+    with pytest.raises(RuntimeError, match=r"'cuda:1' does not exist: .* built for CPUs alone"):
+        NumpyToTorch(envs, "cuda:1")
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(RuntimeError, match=r"finds 2, the last of which is 'cuda:1'"):
+        NumpyToTorch(envs, torch.device("cuda", 2))
+    with pytest.raises(ValueError, match="static=True needs a CUDA device"):
+        NumpyToTorch(envs, static=True)
+    with pytest.raises(ValueError, match="depth"):
+        NumpyToTorch(envs, depth=0)
+    envs.close()
