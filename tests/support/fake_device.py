@@ -84,9 +84,9 @@ class FakeDevice:
     def record(self):
         return FakeEvent(self, self.done + len(self._pending))
 
-    def deliver(self, event, targets):
+    def deliver(self, event, memories):
         assert event.number == self.done + len(self._pending)
-        assert targets
+        assert memories
 
     def follow(self):
         self.follows += 1

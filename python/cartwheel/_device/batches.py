@@ -17,10 +17,17 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
+    from cartwheel._device.device import Device
     from cartwheel._device.transfers import Transfers
+
+    #: Offset in a piece, dtype and shape of each array.
+    Form = tuple[tuple[int, np.dtype[Any], tuple[int, ...]], ...]
 
 #: The alignment of arrays in a piece, that of slabs.
 _ALIGN = 64
+#: The maximum number of batches for which memory is allocated at once, and of their bytes.
+_MAX_PLACES = 16
+_SHARED = 1 << 20
 
 
 class Results(NamedTuple):
@@ -56,6 +63,97 @@ class Piece(NamedTuple):
     places: list[int]
 
 
+class Places:
+    """Memory of a device for a few batches of the same size, and tensors of it.
+
+    Each tensor has a version counter of its own, so that autograd does not take a change of the
+    rewards, or the next batch, for a change of the observations.
+
+    Attributes:
+        memory: A tensor of bytes.
+        count: The number of places.
+        size: The bytes of each.
+    """
+
+    def __init__(self, torch: Any, memory: Any, count: int) -> None:
+        """Divides ``memory`` into ``count`` places."""
+        self._torch = torch
+        self.memory, self.count, self.size = memory, count, memory.numel() // count
+        self._targets: dict[int, Any] = {}
+        self._tensors: dict[Form, list[list[Any]]] = {}
+
+    def target(self, place: int, nbytes: int) -> Any:
+        """The first bytes of a place."""
+        if nbytes not in self._targets:
+            targets = self.memory.as_strided((self.count, nbytes), (self.size, 1))
+            self._targets[nbytes] = targets.unbind(0)
+        return self._targets[nbytes][place]
+
+    def tensors(self, place: int, form: Form) -> list[Any]:
+        """Tensors of a place, in their form: offset, dtype and shape of each."""
+        if form not in self._tensors:
+            with self._torch.inference_mode(False):
+                self._tensors[form] = [self._column(*each) for each in form]
+        return [column[place] for column in self._tensors[form]]
+
+    def _column(self, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> list[Any]:
+        """A tensor of each place."""
+        strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        size = dtype.itemsize
+        column = self.memory.view(_torch_dtype(self._torch, dtype)).as_strided(
+            (self.count, *shape), (self.size // size, *strides), offset // size
+        )
+        return [tensor.data for tensor in column.unbind(0)]
+
+
+class Supply:
+    """Memory of a device for the batches to come.
+
+    Small batches get it for several at once, as long as they have the same size: allocating memory
+    and making tensors takes longer than their copies. So a tensor that is kept may keep the memory
+    of :data:`_MAX_PLACES` batches, up to :data:`_SHARED` bytes.
+    """
+
+    def __init__(self, torch: Any, device: Device, size: int, *, fixed: int | None) -> None:
+        """Allocates nothing.
+
+        Args:
+            torch: The module.
+            device: Has the memory.
+            size: The bytes of the next batch, as far as known.
+            fixed: The number of places that are used in turn; ``None`` for new ones.
+        """
+        self._torch, self._device, self._size, self._fixed = torch, device, size, fixed
+        self._places: Places | None = None
+        self._next, self._count = 0, 1 if fixed is None else fixed
+
+    def prepare(self) -> None:
+        """Allocates memory for the next batch, if its size is known."""
+        if self._places is None and self._size:
+            self._allocate(self._size)
+
+    def take(self, nbytes: int, form: Form) -> tuple[Any, Any, list[Any]]:
+        """Returns memory for a batch: all of its piece, the target of a copy, and tensors."""
+        places, size, is_fixed = self._places, _aligned(nbytes), self._fixed is not None
+        if places is None or size > places.size or (2 * size < places.size and not is_fixed):
+            self._count = self._fixed or 1
+            places = self._allocate(size)
+        place = self._next
+        found = places.memory, places.target(place, nbytes), places.tensors(place, form)
+        self._next += 1
+        if self._next == places.count:
+            self._next = 0
+            if not is_fixed:
+                self._places, self._size = None, size
+                self._count = max(1, min(2 * self._count, _MAX_PLACES, _SHARED // size))
+        return found
+
+    def _allocate(self, size: int) -> Places:
+        memory = self._device.empty(size * self._count)
+        self._places, self._next = Places(self._torch, memory, self._count), 0
+        return self._places
+
+
 class DeviceBatches:
     """Sends the batches of one wrapper to a device.
 
@@ -82,23 +180,23 @@ class DeviceBatches:
 
         self._torch: Any = torch
         self._transfers, self._rows, self._depth = transfers, rows, depth
-        self._dtypes: dict[np.dtype[Any], Any] = {}
+        self._accepted: dict[np.dtype[Any], bool] = {}
         size = _max_bytes(space, rows)
         if static and size is None:
             raise ValueError(
                 f"static=True needs observations of a fixed size, and {space} has parts without."
             )
         self._is_static = static
-        #: The places of results on the device in turn, and the tensors that were made of each.
-        self._rooms: list[tuple[Any, dict[Any, list[Any]]]] = []
-        self._next = 0
-        #: The bytes of the next batch as far as known, and memory for it.
-        self._expected = size or 0
-        self._prepared: Any = None
+        fixed = depth if static else None
+        self._results = Supply(torch, transfers.device, size or 0, fixed=fixed)
+        self._others = Supply(torch, transfers.device, 0, fixed=None)
 
     def accepts(self, array: NDArray[Any]) -> bool:
         """Whether there are tensors of this dtype."""
-        return self._dtype(array.dtype) is not None
+        dtype = array.dtype
+        if dtype not in self._accepted:
+            self._accepted[dtype] = _torch_dtype(self._torch, dtype) is not None
+        return self._accepted[dtype]
 
     def prepare(self) -> None:
         """Allocates memory for the next batch, so that a shortage is an error before the step.
@@ -107,13 +205,9 @@ class DeviceBatches:
             RuntimeError: There is not enough memory on the device.
             ForkedProcessError: In a forked child.
         """
-        self._transfers.check_process()
-        device = self._transfers.device
-        if self._is_static:
-            while len(self._rooms) < self._depth:
-                self._rooms.append((device.empty(self._expected), {}))
-        elif self._prepared is None and self._expected:
-            self._prepared = device.empty(self._expected)
+        self._transfers.land()
+        self._results.prepare()
+        self._others.prepare()
 
     def send(self, results: Results, others: Iterable[NDArray[Any]] = ()) -> dict[int, Any]:
         """Sends the arrays of a batch.
@@ -129,21 +223,25 @@ class DeviceBatches:
             RuntimeError: There is not enough memory on the device, or the device failed.
             ForkedProcessError: In a forked child.
         """
-        self.prepare()
+        self._transfers.land()
         arrays, further = results.arrays(), list(others)
         piece = self._in_slab(results) or self._packed(arrays, self._rows_of(arrays))
-        room, made = self._room(piece.memory.numel())
-        copies = [(room[: piece.memory.numel()], piece.memory)]
+        memory, target, tensors = self._results.take(*self._size_and_form(piece, arrays))
+        copies, memories = [(target, piece.memory)], [memory]
         if further:
-            second = self._packed(further, 1)
-            copies.append((self._transfers.device.empty(second.memory.numel()), second.memory))
-        if made is not None:
+            piece = self._packed(further, 1)
+            memory, target, more = self._others.take(*self._size_and_form(piece, further))
+            copies.append((target, piece.memory))
+            memories.append(memory)
+            arrays, tensors = arrays + further, tensors + more
+        if self._is_static:
             self._transfers.device.follow()
-        self._transfers.send(copies, self._depth)
-        tensors = self._views(room, piece.places, arrays, made)
-        if further:
-            tensors = tensors + self._views(copies[1][0], second.places, further, None)
-        return {id(array): tensor for array, tensor in zip(arrays + further, tensors, strict=True)}
+        self._transfers.send(copies, memories, self._depth)
+        return {id(array): tensor for array, tensor in zip(arrays, tensors, strict=True)}
+
+    def _size_and_form(self, piece: Piece, arrays: list[NDArray[Any]]) -> tuple[int, Form]:
+        form = zip(piece.places, arrays, strict=True)
+        return piece.memory.numel(), tuple((at, array.dtype, array.shape) for at, array in form)
 
     def _rows_of(self, arrays: list[NDArray[Any]]) -> int:
         """The rows for which a piece has places: with static memory, those of a full batch."""
@@ -188,7 +286,7 @@ class DeviceBatches:
             size = array.nbytes
             if array.ndim and 0 < len(array) < rows:
                 size = size // len(array) * rows
-            end += -(-size // _ALIGN) * _ALIGN
+            end += _aligned(size)
         memory = self._transfers.device.staging(max(end, _ALIGN))
         host = memory.numpy()
         for array, place in zip(arrays, places, strict=True):
@@ -196,50 +294,13 @@ class DeviceBatches:
             np.ndarray(array.shape, dtype, host, place)[...] = array
         return Piece(memory, places)
 
-    def _room(self, nbytes: int) -> tuple[Any, dict[Any, list[Any]] | None]:
-        """Memory on the device for results; and the tensors of it, if it is static."""
-        nbytes = -(-nbytes // _ALIGN) * _ALIGN
-        if self._is_static:
-            room, made = self._rooms[self._next]
-            self._next = (self._next + 1) % self._depth
-            return room[:nbytes], made
-        room, self._prepared = self._prepared, None
-        fits = room is not None and nbytes <= room.numel() <= 2 * nbytes
-        self._expected = nbytes
-        return (room if fits else self._transfers.device.empty(nbytes)), None
 
-    def _views(
-        self,
-        room: Any,
-        places: list[int],
-        arrays: list[NDArray[Any]],
-        made: dict[Any, list[Any]] | None,
-    ) -> list[Any]:
-        """Tensors of the copies of arrays."""
-        form = tuple(zip(places, [(array.dtype, array.shape) for array in arrays], strict=True))
-        if made is not None and form in made:
-            return made[form]
-        by_dtype: dict[Any, Any] = {}
-        tensors = []
-        for place, (dtype, shape) in form:
-            kind = self._dtype(dtype)
-            if kind not in by_dtype:
-                by_dtype[kind] = room.view(kind)
-            strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-            tensors.append(by_dtype[kind].as_strided(shape, strides, place // dtype.itemsize))
-        if made is not None:
-            made[form] = tensors
-        return tensors
-
-    def _dtype(self, dtype: np.dtype[Any]) -> Any:
-        """PyTorch's dtype; ``None`` if it has none."""
-        if dtype not in self._dtypes:
-            try:
-                like = self._torch.from_numpy(np.empty(0, dtype.newbyteorder("=")))
-                self._dtypes[dtype] = like.dtype
-            except TypeError:
-                self._dtypes[dtype] = None
-        return self._dtypes[dtype]
+def _torch_dtype(torch: Any, dtype: np.dtype[Any]) -> Any:
+    """PyTorch's dtype; ``None`` if it has none."""
+    try:
+        return torch.from_numpy(np.empty(0, dtype.newbyteorder("="))).dtype
+    except TypeError:
+        return None
 
 
 def collected(tree: Any, accepts: Callable[[NDArray[Any]], bool]) -> list[NDArray[Any]]:
@@ -252,6 +313,10 @@ def collected(tree: Any, accepts: Callable[[NDArray[Any]], bool]) -> list[NDArra
 
     nested.apply(collect, tree)
     return found
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGN) * _ALIGN
 
 
 def _address(array: NDArray[Any]) -> int:
@@ -270,5 +335,5 @@ def _max_bytes(space: Space[Any], rows: int) -> int | None:
             return None
         assert leaf.dtype is not None
         size = rows * math.prod(leaf.shape or ()) * leaf.dtype.itemsize
-        total += 2 * -(-size // _ALIGN) * _ALIGN
-    return total + -(-rows * 8 // _ALIGN) * _ALIGN + 3 * -(-rows // _ALIGN) * _ALIGN
+        total += 2 * _aligned(size)
+    return total + _aligned(rows * 8) + 3 * _aligned(rows)

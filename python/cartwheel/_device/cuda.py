@@ -58,7 +58,7 @@ class Cuda:
         """Allocates in the order of the copies, which need not wait for the caller's stream."""
         torch = self._torch
         try:
-            with torch.cuda.stream(self._stream):
+            with torch.inference_mode(False), torch.cuda.stream(self._stream):
                 return torch.empty(nbytes, dtype=torch.uint8, device=self.place)
         except torch.cuda.OutOfMemoryError as error:
             raise add_note(
@@ -73,24 +73,34 @@ class Cuda:
 
     def copy(self, target: Any, source: Any) -> None:
         """Copies in the stream of this object."""
-        with self._torch.cuda.stream(self._stream):
+        cuda = self._torch.cuda
+        if cuda.current_device() != self.place.index:
+            with cuda.stream(self._stream):
+                target.copy_(source, non_blocking=True)
+            return
+        # As `with` does, in half of the time.
+        current = cuda.current_stream()
+        cuda.set_stream(self._stream)
+        try:
             target.copy_(source, non_blocking=True)
+        finally:
+            cuda.set_stream(current)
 
     def record(self) -> Event:
         """An event of the stream of this object."""
         event: Event = self._stream.record_event()
         return event
 
-    def deliver(self, event: Event, targets: Sequence[Any]) -> None:
+    def deliver(self, event: Event, memories: Sequence[Any]) -> None:
         """The caller's stream waits; the memory is reused after its work, too."""
-        current = self._torch.cuda.current_stream(self.place)
+        current = self._torch.cuda.current_stream(self.place.index)
         current.wait_event(event)
-        for target in targets:
-            target.record_stream(current)
+        for memory in memories:
+            memory.record_stream(current)
 
     def follow(self) -> None:
         """The stream of this object waits for the caller's."""
-        self._stream.wait_stream(self._torch.cuda.current_stream(self.place))
+        self._stream.wait_stream(self._torch.cuda.current_stream(self.place.index))
 
     def fetch(self, tensors: Sequence[Any]) -> list[Any]:
         """Copies into pinned memory."""
@@ -99,7 +109,7 @@ class Cuda:
         for tensor in tensors:
             copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
             copies.append(copy.copy_(tensor.detach(), non_blocking=True))
-        torch.cuda.current_stream(self.place).record_event().synchronize()
+        torch.cuda.current_stream(self.place.index).record_event().synchronize()
         return copies
 
 

@@ -52,8 +52,8 @@ class Device(Protocol):
     def record(self) -> Event:
         """Returns a point after all copies that have begun."""
 
-    def deliver(self, event: Event, targets: Sequence[Any]) -> None:
-        """The current stream waits for the event, and may use ``targets`` from then on."""
+    def deliver(self, event: Event, memories: Sequence[Any]) -> None:
+        """The current stream waits for the event, and may use ``memories`` from then on."""
 
     def follow(self) -> None:
         """Later copies wait for all work that the current stream has now."""

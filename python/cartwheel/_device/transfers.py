@@ -117,12 +117,8 @@ class Transfers:
                 "child by 'spawn' or 'forkserver'."
             )
 
-    def send(self, copies: Sequence[tuple[Any, Any]], depth: int) -> None:
-        """Begins copies, and returns when the current stream may use their targets.
-
-        Args:
-            copies: Targets and sources.
-            depth: The maximum number of flights; the oldest are waited for.
+    def land(self) -> None:
+        """Frees the memory that copies have read which are over.
 
         Raises:
             ForkedProcessError: In a forked child.
@@ -132,6 +128,19 @@ class Transfers:
         flights = self._flights
         while flights and flights[0].event.query():
             flights.popleft()
+
+    def send(self, copies: Sequence[tuple[Any, Any]], memories: Sequence[Any], depth: int) -> None:
+        """Begins copies, for which the current stream waits before its next work.
+
+        Args:
+            copies: Targets and sources.
+            memories: The memory of the device that has the targets.
+            depth: The maximum number of flights; the oldest are waited for.
+
+        Raises:
+            RuntimeError: The device failed.
+        """
+        flights = self._flights
         for target, source in copies:
             while len(flights) >= depth:
                 flights[0].event.synchronize()
@@ -139,7 +148,7 @@ class Transfers:
             flight = Flight(self.device, source)
             flights.append(flight)
             self.device.copy(target, source)
-        self.device.deliver(flight.event, [target for target, _ in copies])
+        self.device.deliver(flight.event, memories)
 
     def drain(self) -> bool:
         """Waits for all copies, for at most :data:`DRAIN_S`; returns whether they are over.
