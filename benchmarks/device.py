@@ -138,36 +138,95 @@ def measure_bandwidth(device: str) -> None:
 
 
 def measure_steps(device: str) -> None:
-    """The time in `step` with and without the wrapper, and until the data has arrived."""
-    print(f"{'batch':>8}{'step, bare':>14}{'to(device)':>14}{'wrapper':>14}{'and arrived':>14}")
+    """The time in `step` beyond the inner step, by hand and by the wrapper; and the copies."""
+    print(
+        f"{'batch':>8}{'step':>12}{'by hand':>12}{'wrapper: step':>16}{'more':>10}{'arrived':>12}"
+        f"{'copy':>12}{'GB/s':>7}"
+    )
     for name, num_envs in {**POLES, **FRAMES}.items():
         build = frames if name in FRAMES else poles
-        repeats = 100 if name in FRAMES else 300
         envs = build(num_envs)
         actions = np.zeros(num_envs, np.int64)
         wrapped = NumpyToTorch(envs, device)
+        copies = _Copies(wrapped, device)
         envs.reset(seed=1)
+        inner: list[float] = []
+        bare = envs.step
 
-        def by_hand(envs: Any = envs, actions: Any = actions) -> None:
-            for array in envs.step(actions)[:4]:
+        def step(actions: Any, bare: Any = bare, inner: Any = inner) -> Any:
+            began = time.perf_counter()
+            result = bare(actions)
+            inner.append(1e6 * (time.perf_counter() - began))
+            return result
+
+        def by_hand(bare: Any = bare, actions: Any = actions) -> None:
+            for array in bare(actions)[:4]:
                 torch.from_numpy(array).to(device)
 
         def arrived(wrapped: Any = wrapped, actions: Any = actions) -> None:
             wrapped.step(actions)
             synchronize(device)
 
+        envs.step = step
         calls: list[Callable[[], Any]] = [
-            functools.partial(envs.step, actions),
+            functools.partial(bare, actions),
             by_hand,
             functools.partial(wrapped.step, actions),
             arrived,
         ]
         rounds: list[list[float]] = [[] for _ in calls]
+        more = []
         for _ in range(5):
             for times, call in zip(rounds, calls, strict=True):
-                times.append(median_us(call, device, repeats // 5))
-        print(f"{name:>8}" + "".join(f"{statistics.median(each):>11.1f} µs" for each in rounds))
-        envs.close()
+                inner.clear()
+                copies.are_timed = call is arrived  # which takes time itself
+                times.append(median_us(call, device, 40))
+                if call is calls[2]:
+                    more.append(times[-1] - statistics.median(inner))
+        alone, hand, own, there = (statistics.median(each) for each in rounds)
+        microseconds, rate = copies.median()
+        print(
+            f"{name:>8}{alone:>9.0f} µs{hand:>9.0f} µs{own:>13.0f} µs"
+            f"{statistics.median(more):>7.0f} µs{there:>9.0f} µs{microseconds:>9.0f} µs{rate:>7.1f}"
+        )
+        wrapped.close()
+
+
+class _Copies:
+    """Times of the copies of a wrapper.
+
+    Attributes:
+        are_timed: Whether the next ones are.
+    """
+
+    def __init__(self, wrapped: Any, device: str) -> None:
+        """Times none yet, and none on the CPU."""
+        self._events: list[tuple[Any, Any, int]] = []
+        self.are_timed = False
+        if device == "cpu":
+            return
+        made = wrapped._transfers.device
+        copy = made.copy
+
+        def timed(target: Any, source: Any) -> None:
+            if not self.are_timed:
+                copy(target, source)
+                return
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            first.record(made._stream)
+            copy(target, source)
+            last.record(made._stream)
+            self._events.append((first, last, source.numel()))
+
+        made.copy = timed
+
+    def median(self) -> tuple[float, float]:
+        """Microseconds of a copy, and billions of bytes a second."""
+        times = [first.elapsed_time(last) * 1e3 for first, last, _ in self._events[10:]]
+        if not times:
+            return float("nan"), float("nan")
+        microseconds = statistics.median(times)
+        return microseconds, self._events[-1][2] / microseconds / 1e3
 
 
 def count_calls(device: str) -> None:
