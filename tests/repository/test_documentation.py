@@ -32,6 +32,7 @@ MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
         # RLlib registers an environment anew for each runner, those of other tests included.
         pytest.mark.filterwarnings("ignore:.*Overriding environment rllib-"),
     ],
+    "gpu": pytest.mark.torch,
     "ale": pytest.mark.zoo,
     "environments": pytest.mark.zoo,
 }

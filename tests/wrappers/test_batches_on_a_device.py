@@ -453,3 +453,24 @@ def test_a_device_that_does_not_exist_is_named(monkeypatch):
     with pytest.raises(ValueError, match="depth"):
         NumpyToTorch(envs, depth=0)
     envs.close()
+
+
+@pytest.mark.parametrize("num_envs", [2, 300])
+def test_autograd_takes_no_batch_for_a_change_of_another(device, num_envs):
+    envs = on_device(cartwheel.NativeVectorEnv("CartPole-v1", num_envs))
+    with torch.inference_mode():
+        envs.reset(seed=1)
+        for _ in range(5):
+            envs.step(torch.ones(num_envs, dtype=torch.int64))
+            device.finish()
+    weights = torch.ones(4, 1, requires_grad=True)
+    observations, rewards = envs.step(torch.ones(num_envs, dtype=torch.int64))[:2]
+    device.finish()
+    values = observations @ weights  # keeps the observations for the gradient
+    rewards *= 2
+    for _ in range(20):
+        envs.step(torch.ones(num_envs, dtype=torch.int64))
+        device.finish()
+    values.sum().backward()
+    torch.testing.assert_close(weights.grad[:, 0], observations.sum(0))
+    envs.close()

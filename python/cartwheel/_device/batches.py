@@ -84,6 +84,8 @@ class Places:
 
     def target(self, place: int, nbytes: int) -> Any:
         """The first bytes of a place."""
+        if self.count == 1:
+            return self.memory[:nbytes]
         if nbytes not in self._targets:
             targets = self.memory.as_strided((self.count, nbytes), (self.size, 1))
             self._targets[nbytes] = targets.unbind(0)
@@ -92,7 +94,7 @@ class Places:
     def tensors(self, place: int, form: Form) -> list[Any]:
         """Tensors of a place, in their form: offset, dtype and shape of each."""
         if form not in self._tensors:
-            with self._torch.inference_mode(False):
+            with self._torch.inference_mode(False):  # the caller may use them outside of it
                 self._tensors[form] = [self._column(*each) for each in form]
         return [column[place] for column in self._tensors[form]]
 
@@ -100,7 +102,10 @@ class Places:
         """A tensor of each place."""
         strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
         size = dtype.itemsize
-        column = self.memory.view(_torch_dtype(self._torch, dtype)).as_strided(
+        memory = self.memory.view(_torch_dtype(self._torch, dtype))
+        if self.count == 1:
+            return [memory.as_strided(shape, strides, offset // size).data]
+        column = memory.as_strided(
             (self.count, *shape), (self.size // size, *strides), offset // size
         )
         return [tensor.data for tensor in column.unbind(0)]
@@ -149,7 +154,8 @@ class Supply:
         return found
 
     def _allocate(self, size: int) -> Places:
-        memory = self._device.empty(size * self._count)
+        with self._torch.inference_mode(False):  # later copies may be outside of it
+            memory = self._device.empty(size * self._count)
         self._places, self._next = Places(self._torch, memory, self._count), 0
         return self._places
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cartwheel.errors import add_note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cartwheel._device.device import Event
 
@@ -58,8 +58,7 @@ class Cuda:
         """Allocates in the order of the copies, which need not wait for the caller's stream."""
         torch = self._torch
         try:
-            with torch.inference_mode(False), torch.cuda.stream(self._stream):
-                return torch.empty(nbytes, dtype=torch.uint8, device=self.place)
+            return self._in_stream(torch.empty, nbytes, dtype=torch.uint8, device=self.place)
         except torch.cuda.OutOfMemoryError as error:
             raise add_note(
                 error,
@@ -73,16 +72,18 @@ class Cuda:
 
     def copy(self, target: Any, source: Any) -> None:
         """Copies in the stream of this object."""
+        self._in_stream(target.copy_, source, non_blocking=True)
+
+    def _in_stream(self, call: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        """Calls a function while the stream of this object is the current one."""
         cuda = self._torch.cuda
         if cuda.current_device() != self.place.index:
             with cuda.stream(self._stream):
-                target.copy_(source, non_blocking=True)
-            return
-        # As `with` does, in half of the time.
-        current = cuda.current_stream()
+                return call(*args, **keywords)
+        current = cuda.current_stream()  # as `with` does, in half of the time
         cuda.set_stream(self._stream)
         try:
-            target.copy_(source, non_blocking=True)
+            return call(*args, **keywords)
         finally:
             cuda.set_stream(current)
 
