@@ -389,3 +389,17 @@ def test_the_command_line_lists_it_and_shows_its_page(run_fresh):
     assert run_fresh(program, *run, CORRIDOR) == page
     with pytest.raises(AssertionError, match="No module named 'no_such_game'"):
         run_fresh(program, "envs", "--import", "no_such_game")
+
+
+@MODE
+def test_they_continue_from_a_state(make_envs, mode):
+    keywords = {"autoreset_mode": mode, "max_episode_steps": 6, "on_done": "freeze"}
+    envs, others = make_envs(**keywords), make_envs(executor="inline", **keywords)
+    actions = np.random.default_rng(1).integers(2, size=(20, 3))
+    envs.reset(seed=2)
+    for action in actions[:5]:
+        shown = envs.step(action)[0]
+    state = pickle.loads(pickle.dumps(envs.state_dict()))
+    expected = [envs.step(action) for action in actions[5:]]
+    assert_identical(others.load_state_dict(state), shown)
+    assert_identical([others.step(action) for action in actions[5:]], expected)
