@@ -33,9 +33,11 @@ COMMANDS = [
 
 
 #: Runs each command in a process of its own, which ends like `python -m cartwheel`, and writes the
-#: command and its exit code to stderr. Forks, because an interpreter starts in 0.4 s.
+#: command and its exit code to stderr. Forks, because an interpreter starts in 0.4 s; without
+#: EnvPool, because `bench` would import it in 2 s.
 EACH_COMMAND = f"""
 import os, sys
+sys.modules["envpool"] = None
 from cartwheel import __main__ as command
 for arguments in {COMMANDS}:
     child = os.fork()
