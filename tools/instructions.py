@@ -9,8 +9,9 @@ the stable ABI costs::
     pip install --no-deps --target target/own dist/own/*.whl
     python -m tools.instructions target/own target/abi3
 
-valgrind's callgrind counts. Counts are the same in every run, whatever else the machine does. Steps
-that wait for other threads or processes have no such count.
+valgrind's callgrind counts. Counts are the same in every run, whatever else the machine does: what
+cartwheel decides by the time, such as the number of rows that are stepped together, is decided by a
+clock that counts its readings. Steps that wait for other threads or processes have no such count.
 """
 
 from __future__ import annotations
@@ -33,6 +34,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 COUNTED_STEPS = 100
+#: Replaces the clock of the C library: time passes by 50 ns with each reading.
+CLOCK = """
+#include <time.h>
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    static long readings;
+    long passed = 50 * __atomic_add_fetch(&readings, 1, __ATOMIC_RELAXED);
+    (void)clock;
+    now->tv_sec = 1000000000 + passed / 1000000000;
+    now->tv_nsec = passed % 1000000000;
+    return 0;
+}
+"""
 
 
 class Still(gym.Env[Any, Any]):
@@ -81,6 +95,18 @@ def native_rows(rows: int) -> Any:
     return lambda: envs.step(actions)
 
 
+def wrapped_rows(rows: int) -> Any:
+    """Steps of native environments in a wrapper, on one thread."""
+    import cartwheel
+    from cartwheel.wrappers import RecordEpisodeStatistics
+
+    envs = cartwheel.NativeVectorEnv("cartwheel/CartPole-v1", rows, num_workers=1)
+    wrapped = RecordEpisodeStatistics(envs)
+    wrapped.reset(seed=1)
+    actions = np.arange(rows) % 2
+    return lambda: wrapped.step(actions)
+
+
 def pool_rows(rows: int) -> Any:
     """``recv`` and ``send`` of native environments, as a user of EnvPool calls them."""
     from cartwheel import envpool
@@ -112,6 +138,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
             yield f"{name}, {rows} rows", partial(python_rows, make, rows)
     for rows in (1, 64):
         yield f"envpool, {rows} rows", partial(pool_rows, rows)
+        yield f"RecordEpisodeStatistics, {rows} rows", partial(wrapped_rows, rows)
 
 
 def run(pattern: str) -> None:
@@ -134,10 +161,14 @@ def run(pattern: str) -> None:
 def counted(build: Path, pattern: str) -> dict[str, float]:
     """Instructions of a step for each case."""
     with tempfile.TemporaryDirectory() as folder:
+        clock = Path(folder, "clock.so")
+        compiler = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(clock)]
+        subprocess.run(compiler, input=CLOCK, text=True, check=True)
         command = ["valgrind", "--quiet", "--tool=callgrind", "--dump-before=getppid"]
         command += [f"--callgrind-out-file={folder}/out"]
         command += [sys.executable, __file__, str(build), str(build), "--run", "--only", pattern]
-        environment = {**os.environ, "PYTHONPATH": str(build), "PYTHONHASHSEED": "0"}
+        variables = {"PYTHONPATH": str(build), "PYTHONHASHSEED": "0", "LD_PRELOAD": str(clock)}
+        environment = {**os.environ, **variables}
         ran = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, text=True, check=True
         )
