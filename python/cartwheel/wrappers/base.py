@@ -250,27 +250,20 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
             RuntimeError: Only some rows, during a :meth:`rollout`.
             Exception: As for the wrapped environment.
         """
-        if self._recording is not None:
-            self._recording.check_step(env_index)
+        # Each attribute is read once: reading one of a class with `__getattr__` takes a while.
+        recording, source = self._recording, self._source
+        if recording is not None:
+            recording.check_step(env_index)
         if self._acts:
             actions = self._acted(actions, env_index)
-        seen_by = 0
-        try:  # as `_called`, without the cost of another call
-            batch = self._source.step(actions, env_index)
-            for transform in self._inner_transforms:
-                if batch.late is not None:
-                    batch.catch_up(seen_by)
-                transform(batch)
-                seen_by += 1
-            if batch.late is not None:
-                batch.catch_up(seen_by)
-            self.transform(batch)
-            self._source.on_its_way = None
+        try:  # not by `_called`, which packs its arguments
+            batch = source.step(actions, env_index)
+            source.pass_on(batch, self._inner_transforms, self.transform)
         except BaseException as error:
-            self._source.lose_batch(error, seen_by)
+            source.lose_batch(error)
             raise
         step = batch.as_step()
-        if self._recording is not None:
+        if recording is not None:
             self._record(step)
         return step
 
@@ -417,21 +410,13 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
         return actions
 
     def _called(self, call: Callable[..., Batch], *arguments: Any) -> Batch:
-        """Makes a call of the source and passes its batch on, as :meth:`step` does."""
-        seen_by = 0
+        """Makes a call of the source and passes its batch on."""
+        source = self._source
         try:
             batch = call(*arguments)
-            for transform in self._inner_transforms:
-                if batch.late is not None:
-                    batch.catch_up(seen_by)
-                transform(batch)
-                seen_by += 1
-            if batch.late is not None:
-                batch.catch_up(seen_by)
-            self.transform(batch)
-            self._source.on_its_way = None
+            source.pass_on(batch, self._inner_transforms, self.transform)
         except BaseException as error:
-            self._source.lose_batch(error, seen_by)
+            source.lose_batch(error)
             raise
         return batch
 
@@ -447,8 +432,7 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
         return result
 
     def _record(self, step: Any) -> None:
-        assert self._recording is not None
-        if self._recording.add(step):
+        if self._recording is not None and self._recording.add(step):
             self._recording = None
 
     # Names of the wrapped environment
@@ -474,13 +458,14 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
         A name that no wrapped environment has, or that this class has itself, is set here, and so
         is everything that a method of this object sets.
         """
-        if not (name in self.__dict__ or name[:1] == "_" or hasattr(type(self), name)):
+        # Without `__dict__`: an object that was asked for it once is slower from then on.
+        if not (name[:1] == "_" or hasattr(type(self), name) or _has(self, name)):
             caller = sys._getframe(1)  # an attribute that a subclass adds is its own
             first = caller.f_code.co_varnames[:1]
-            inner = None if first and caller.f_locals.get(first[0]) is self else vars(self)
-            while inner is not None and (envs := inner.get("env")) is not None:
-                inner = vars(envs)
-                if name in inner or hasattr(type(envs), name):
+            envs: Any = None if first and caller.f_locals.get(first[0]) is self else self
+            while envs is not None and _has(envs, "env"):
+                envs = object.__getattribute__(envs, "env")
+                if hasattr(type(envs), name) or _has(envs, name):
                     setattr(envs, name, value)
                     return
         object.__setattr__(self, name, value)  # as `super()` does, which takes twice as long
@@ -501,6 +486,15 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
         if name.startswith("_") or name == "env":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.env, name)
+
+
+def _has(envs: Any, name: str) -> bool:
+    """Whether the object itself has an attribute, and not only an environment in it."""
+    try:
+        object.__getattribute__(envs, name)
+    except AttributeError:
+        return False
+    return True
 
 
 def check_state(given: Any, like: dict[str, Any], lists: tuple[str, ...] = ()) -> None:

@@ -35,7 +35,7 @@ from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gymnasium.spaces import Box, Space
     from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class Source:
         autoreset_mode: Its autoreset mode.
         steps_rows: Whether some of its rows can be stepped apart: cartwheel's own can.
         on_its_way: The batch that has not passed all wrappers yet; the last one clears it.
+        seen_by: How many wrappers have seen this batch, from the innermost on; 0 without one.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
@@ -90,6 +91,7 @@ class Source:
         self._beginnings = Beginnings(envs.num_envs)
         self._unseen = Unseen(envs.num_envs)
         self.on_its_way: Batch | None = None
+        self.seen_by = 0
         #: The pool at the bottom, if there is one, and how many of its drops were read.
         self._pool: Pool | None = None
         self._drops_read = 0
@@ -271,27 +273,40 @@ class Source:
         self._beginnings.set_state(state["beginnings"], "beginnings")
         self._unseen.set_state(state["unseen"], "unseen")
         self._waits_for, self._resets_with = None, (None, None)
-        self.on_its_way = None
+        self.on_its_way, self.seen_by = None, 0
 
     def keep_next_resets(self, rows: list[int], seeds: Any, options: ResetOptions) -> None:
         """``next_reset`` of the environments gave these rows a seed or ``None``, and options."""
         self._beginnings.keep_next(rows, seeds, options)
 
+    def pass_on(
+        self,
+        batch: Batch,
+        inner: tuple[Callable[[Batch], None], ...],
+        last: Callable[[Batch], None],
+    ) -> None:
+        """Passes the batch on its way through the wrappers, from the innermost to the last one."""
+        for transform in inner:
+            if batch.late is not None:
+                batch.catch_up(self.seen_by)
+            transform(batch)
+            self.seen_by += 1
+        if batch.late is not None:
+            batch.catch_up(self.seen_by)
+        last(batch)
+        self.on_its_way = None
+        self.seen_by = 0
+
     # Results that are lost
 
-    def lose_batch(self, error: BaseException, seen_by: int) -> None:
-        """A call raises: the batch on its way, if there is one, does not reach the caller.
-
-        Args:
-            error: The exception.
-            seen_by: How many wrappers have seen the batch, from the innermost on.
-        """
-        if self.on_its_way is not None:
-            batch = self.on_its_way
+    def lose_batch(self, error: BaseException) -> None:
+        """A call raises this: the batch on its way, if there is one, does not reach the caller."""
+        batch, seen_by = self.on_its_way, self.seen_by
+        self.seen_by = 0
+        if batch is not None:
             self.lose(batch, seen_by)
             if not isinstance(error, Exception):  # Ctrl-C, perhaps just after a wrapper had seen it
-                rows = batch.rows
-                self._unseen.mark_uncertain(rows)
+                self._unseen.mark_uncertain(batch.rows)
 
     def lose(self, batch: Batch, seen_by: int) -> None:
         """The caller gets no results of a batch, which so many wrappers have seen."""

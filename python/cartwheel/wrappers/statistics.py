@@ -422,7 +422,8 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
             values, mask = report
             batch.infos = {**batch.infos, self._stats_key: values, self._mask_key: mask}
             if not self.is_frozen:
-                self.episode_count += complete
+                # Past the wrapper's `__setattr__`, which takes a noticeable part of a step.
+                object.__setattr__(self, "episode_count", self.episode_count + complete)
 
     def get_own_state(self) -> dict[str, Any]:
         """The state: of each environment's present episode, the queues as arrays, the counts.
