@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Self, disjoint_base
 
 __all__ = [
+    "COPIED_BYTES",
     "LARGEST_MESSAGE",
     "PLATFORM",
     "VERSION",
@@ -983,6 +984,9 @@ PLATFORM: Final[str]
 
 #: The version of cartwheel.
 VERSION: Final[str]
+
+#: Batches of observations of at most this many bytes are copied out of their slab.
+COPIED_BYTES: Final[int]
 
 #: The maximum size of a message between processes in bytes: 1 GiB.
 LARGEST_MESSAGE: Final[int]

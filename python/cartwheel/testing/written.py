@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel._cartwheel import COPIED_BYTES
 from cartwheel._internal import nested
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.testing.report import Unchecked
@@ -28,8 +29,6 @@ _REMEDY = (
     "Write every element of an observation, zeros too: the memory holds an older observation. "
     "Begin with `fill(0)` where some elements are not set."
 )
-#: Batches of more bytes are not copied: ``COPY_UP_TO`` of the binding.
-_COPIED_BYTES = 4096
 #: Calls after which all memory that is used again has been filled.
 _WARM_UP = 8
 
@@ -106,7 +105,7 @@ def _bytes_over(kit: Kit, pattern: int) -> _Filler:
     )
     if not row_bytes:
         raise Unchecked("observations are empty")
-    with kit.made(_COPIED_BYTES // row_bytes + 1, limit=kit.short) as envs:
+    with kit.made(COPIED_BYTES // row_bytes + 1, limit=kit.short) as envs:
         filler = _Filler(envs.single_observation_space, pattern)
         player = kit.player(envs, inspect=filler)
         player.traces = {}  # the memory is filled before a trace is recorded

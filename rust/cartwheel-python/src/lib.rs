@@ -72,6 +72,8 @@ mod _cartwheel {
     };
 
     #[pymodule_export]
+    const COPIED_BYTES: usize = crate::pool::COPIED_BYTES;
+    #[pymodule_export]
     const LARGEST_MESSAGE: usize = cartwheel_engine::worker::LARGEST_MESSAGE;
     #[pymodule_export]
     const PLATFORM: &str = cartwheel_engine::platform::NAME;

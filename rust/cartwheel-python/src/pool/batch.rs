@@ -22,7 +22,7 @@ use crate::space::{End, Node, Tree};
 
 /// Batches of observations up to this size are copied out of their slab: such a copy costs no more
 /// than the lease, and keeps no other memory. See `docs/decisions/slabs.md`.
-const COPY_UP_TO: usize = 4096;
+pub(crate) const COPIED_BYTES: usize = 4096;
 
 /// Rewards that are narrowed at once, in a buffer on the stack.
 const REWARDS_AT_ONCE: usize = 64;
@@ -160,7 +160,7 @@ impl Batches {
         };
         let copy_finals =
             || assemble(callbacks, root, &|number| copy(number, leaves.len()), infos).map(Some);
-        if lease.must_copy() || lease.may_be_filled_again() || bytes <= COPY_UP_TO {
+        if lease.must_copy() || lease.may_be_filled_again() || bytes <= COPIED_BYTES {
             let observations = assemble(callbacks, root, &|number| copy(number, 0), infos)?;
             return Ok((observations, if has_finals { copy_finals()? } else { None }));
         }

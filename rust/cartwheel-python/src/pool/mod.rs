@@ -49,6 +49,7 @@ use crate::pool::messages::OutgoingMessages;
 use crate::space::Tree;
 use crate::worker::shard::PyShard;
 
+pub(crate) use crate::pool::batch::COPIED_BYTES;
 pub(crate) use crate::pool::class::PyPool;
 
 /// A pool, and the conversion of its batches for Python.
