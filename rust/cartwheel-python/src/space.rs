@@ -41,23 +41,25 @@ pub(crate) enum End<'a> {
 }
 
 /// A part of a value that was refused: the exception, and the keys of the part, the innermost first.
+/// In a box: a step takes many values apart, and results without one stay small.
 #[derive(Debug)]
 pub(crate) struct Misfit {
     pub(crate) error: PyErr,
     pub(crate) keys: Vec<String>,
 }
 
-impl From<PyErr> for Misfit {
+impl From<PyErr> for Box<Misfit> {
+    #[cold]
     fn from(error: PyErr) -> Self {
-        Self { error, keys: Vec::new() }
+        Self::new(Misfit { error, keys: Vec::new() })
     }
 }
 
 impl Misfit {
-    /// The same, in the part `key` of a dictionary or tuple.
-    fn within(mut self, key: impl Debug) -> Self {
+    /// Adds the key, or the place, of the part in the value around it.
+    #[cold]
+    fn add_key(&mut self, key: impl Debug) {
         self.keys.push(format!("[{key:?}]"));
-        self
     }
 }
 
@@ -90,24 +92,37 @@ impl Node {
         &self,
         value: &Bound<'py, PyAny>,
         take: &mut F,
-    ) -> Result<(), Misfit>
+    ) -> Result<(), Box<Misfit>>
     where
         F: FnMut(End<'_>, &Bound<'py, PyAny>) -> PyResult<()>,
     {
         match self {
-            Self::Leaf(leaf) => Ok(take(End::Leaf(*leaf), value)?),
-            Self::Dict(items) => items.iter().try_for_each(|(key, node)| {
-                let part = value.get_item(key).map_err(Misfit::from);
-                let taken = part.and_then(|part| node.take_apart(&part, take));
-                taken.map_err(|misfit| misfit.within(key.bind(value.py())))
-            }),
-            Self::Tuple(nodes) => nodes.iter().enumerate().try_for_each(|(at, node)| {
-                let part = value.get_item(at).map_err(Misfit::from);
-                let taken = part.and_then(|part| node.take_apart(&part, take));
-                taken.map_err(|misfit| misfit.within(at))
-            }),
-            Self::Opaque(number, space) => Ok(take(End::Opaque(*number, space), value)?),
+            Self::Leaf(leaf) => take(End::Leaf(*leaf), value)?,
+            Self::Dict(items) => {
+                for (key, node) in items {
+                    let within = |mut misfit: Box<Misfit>| {
+                        misfit.add_key(key.bind(value.py()));
+                        misfit
+                    };
+                    let part = value.get_item(key).map_err(|error| within(error.into()))?;
+                    node.take_apart(&part, take).map_err(within)?;
+                }
+            }
+            Self::Tuple(nodes) => {
+                let tuple = value.cast_exact::<PyTuple>().ok(); // its items need no Python integers
+                for (at, node) in nodes.iter().enumerate() {
+                    let within = |mut misfit: Box<Misfit>| {
+                        misfit.add_key(at);
+                        misfit
+                    };
+                    let part = tuple.map_or_else(|| value.get_item(at), |tuple| tuple.get_item(at));
+                    let part = part.map_err(|error| within(error.into()))?;
+                    node.take_apart(&part, take).map_err(within)?;
+                }
+            }
+            Self::Opaque(number, space) => take(End::Opaque(*number, space), value)?,
         }
+        Ok(())
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -93,7 +93,7 @@ pub(super) unsafe fn columns<'a>(
     };
     let leaves = 0..layout.num_arrays();
     let ended = layout.ended_offset().map(bytes);
-    let address = |leaf| place(layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes()).cast();
+    let address = |leaf| place(layout.leaf_offset(leaf), layout.row_bytes(leaf)).cast();
     room.leaves.clear();
     room.leaves.extend(leaves.map(address));
     (
@@ -121,7 +121,7 @@ impl LeafColumns<'_> {
     /// Address and number of bytes of `rows` of a leaf.
     fn place(&self, leaf: usize, rows: Range<usize>) -> (*mut u8, usize) {
         assert!(rows.start <= rows.end && rows.end <= self.rows, "{rows:?} are rows of the task");
-        let bytes = self.layout.leaf(leaf).row_bytes();
+        let bytes = self.layout.row_bytes(leaf);
         // SAFETY: the offset is inside the array of this leaf (invariant 3).
         let first = unsafe { self.addresses[leaf].cast::<u8>().add(rows.start * bytes) };
         (first, rows.len() * bytes)

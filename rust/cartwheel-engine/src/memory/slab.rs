@@ -145,7 +145,7 @@ impl SlabRows<'_> {
     fn place(&self, leaf: usize, row: usize) -> Range<usize> {
         assert!(self.rows.contains(&row), "row {row} is not in this shard");
         let layout = self.layout();
-        let bytes = layout.leaf(leaf).row_bytes();
+        let bytes = layout.row_bytes(leaf);
         let start = self.start + layout.leaf_offset(leaf) + row * bytes;
         start..start + bytes
     }
@@ -250,8 +250,8 @@ impl SlabRows<'_> {
     /// more time for a row than the caller; a worker that asks for all of them at once, a tenth.
     pub(crate) fn clear(&mut self) {
         let (start, layout) = (self.start, self.layout());
-        let leaves = (0..layout.num_leaves())
-            .map(|leaf| (layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes()));
+        let leaves =
+            (0..layout.num_leaves()).map(|leaf| (layout.leaf_offset(leaf), layout.row_bytes(leaf)));
         let columns = [
             (layout.rewards_offset(), layout.reward_bytes()),
             (layout.terminations_offset(), 1),
@@ -291,15 +291,13 @@ impl SlabRows<'_> {
     /// When the row is not in this shard.
     pub fn write_transition(&mut self, row: usize, transition: &Transition, phase: PhaseTag) {
         assert!(self.rows.contains(&row), "row {row} is not in this shard");
-        let (start, layout) = (self.start, self.layout());
+        let start = self.start;
+        let [reward, terminated, truncated, phased] = self.layout().outcome_offsets(row);
         for (offset, bytes) in [
-            (
-                layout.rewards_offset() + layout.reward_bytes() * row,
-                &transition.reward.to_ne_bytes()[..],
-            ),
-            (layout.terminations_offset() + row, &[u8::from(transition.terminated)]),
-            (layout.truncations_offset() + row, &[u8::from(transition.truncated)]),
-            (layout.phases_offset() + row, &[phase as u8]),
+            (reward, &transition.reward.to_ne_bytes()[..]),
+            (terminated, &[u8::from(transition.terminated)]),
+            (truncated, &[u8::from(transition.truncated)]),
+            (phased, &[phase as u8]),
         ] {
             // SAFETY: only this shard accesses the row while the slab is filling (invariant 4).
             unsafe { self.mapping().write(start + offset, bytes) }

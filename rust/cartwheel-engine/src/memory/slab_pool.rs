@@ -329,11 +329,15 @@ impl Lease {
         }
     }
 
-    /// The mapping, and the offset of the slab in it.
-    fn place(&self) -> (&Mapping, usize) {
+    /// The mapping, and the offset of the slab in it and its bytes.
+    #[inline]
+    fn place(&self) -> (&Mapping, usize, usize) {
         match &self.rollout {
-            None => (&self.pool.memory.mapping, self.pool.memory.start(self.slab)),
-            Some((rollout, _)) => (rollout.mapping(), 0),
+            None => {
+                let memory = &self.pool.memory;
+                (&memory.mapping, memory.start(self.slab), memory.layout().bytes())
+            }
+            Some((rollout, batch)) => (rollout.mapping(), 0, rollout.layout(*batch).bytes()),
         }
     }
 
@@ -364,20 +368,18 @@ impl Lease {
     ///
     /// When the range is not in the slab.
     pub fn at(&self, range: Range<usize>) -> NonNull<u8> {
-        let bytes = self.layout().bytes();
+        let (mapping, start, bytes) = self.place();
         assert!(
             range.start <= range.end && range.end <= bytes,
             "{range:?} is not in a slab of {bytes} bytes"
         );
-        let (mapping, start) = self.place();
         mapping.at(start + range.start..start + range.end)
     }
 
     /// Address of leaf `leaf`, an array `[rows, *shape]`, from the [first place](Self::first) on;
     /// aligned to [`LEAF_ALIGN`](crate::space::LEAF_ALIGN) if that is 0, except in a rollout.
     pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
-        let (start, bytes) =
-            (self.layout().leaf_offset(leaf), self.layout().leaf(leaf).row_bytes());
+        let (start, bytes) = (self.layout().leaf_offset(leaf), self.layout().row_bytes(leaf));
         let places = self.places.clone().unwrap_or(0..self.layout().rows());
         self.at(start + places.start * bytes..start + places.end * bytes)
     }
@@ -412,7 +414,7 @@ impl Lease {
 
     /// The mapping, and the offset in it of `wanted` bytes from `offset` of the slab on.
     fn source(&self, offset: usize, wanted: usize) -> (&Mapping, usize) {
-        let bytes = self.layout().bytes();
+        let (mapping, start, bytes) = self.place();
         assert!(
             offset.checked_add(wanted).is_some_and(|end| end <= bytes),
             "{wanted} bytes from {offset} on are not in a slab of {bytes} bytes"
@@ -421,7 +423,6 @@ impl Lease {
             let own = self.layout().are_of(&(offset..offset + wanted), places);
             assert!(own, "{wanted} bytes from {offset} on are not of places {places:?}");
         }
-        let (mapping, start) = self.place();
         (mapping, start + offset)
     }
 }

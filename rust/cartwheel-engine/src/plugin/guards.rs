@@ -112,7 +112,7 @@ impl Guards {
         for leaf in 0..layout.num_leaves() {
             // SAFETY: one address for each leaf (invariant 5).
             let address = unsafe { batch.observations.wrapping_add(leaf).read() };
-            let row = layout.leaf(leaf).row_bytes();
+            let row = layout.row_bytes(leaf);
             add(Name::Observations(leaf), address.expose_provenance(), row);
         }
         self.lines.clear();

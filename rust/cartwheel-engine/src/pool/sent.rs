@@ -263,12 +263,10 @@ impl Pool {
         let Self { sent, phases, .. } = self;
         sent.row_ids.load(&lease, count);
         let rows: Vec<usize> = sent.row_ids.rows().collect();
-        let (mut steps, mut wrong, mut resets) = (0, None, Vec::new());
+        let (mut wrong, mut resets) = (None, Vec::new());
         for (place, (&row, &phase)) in rows.iter().zip(sent.row_ids.phases()).enumerate() {
             if let Some(call) = sent.rows.get_mut(row).and_then(Option::take) {
-                if call == Call::Step {
-                    steps += 1;
-                } else {
+                if call != Call::Step {
                     resets.push(place);
                 }
                 phases[row] = phase;
@@ -280,7 +278,7 @@ impl Pool {
             return Err(self.break_for_row(row, place, lease));
         }
         sent.count -= count;
-        sent.steps -= steps;
+        sent.steps -= count - resets.len();
         let (infos, failed) = (sent.row_ids.infos(), sent.row_ids.failed());
         if let Some((row, bytes)) = self.overlong_infos(&rows, &infos) {
             return Err(self.break_for_infos(row, bytes, lease));

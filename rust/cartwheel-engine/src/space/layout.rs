@@ -12,11 +12,21 @@ pub const LEAF_ALIGN: usize = 64;
 /// Slabs start on pages, so that each can be reserved separately.
 pub(crate) const PAGE: usize = 4096;
 
+/// A leaf of a batch. Its numbers are kept, because each row of a step needs them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    leaf: Leaf,
+    start: usize,
+    row_bytes: usize,
+    /// Bytes by which each row of the steps before moves the start, in a rollout.
+    moved_by: usize,
+}
+
 /// The offsets of everything in one slab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// The leaves of observations, and once more those of final observations if there are any.
-    leaves: Vec<(Leaf, usize)>,
+    leaves: Vec<Place>,
     /// Offset of the flags that say which rows ended, if there are final observations.
     ended: Option<usize>,
     rows: usize,
@@ -72,9 +82,12 @@ impl Layout {
         let mut extent = Extent::default();
         let mut place = |row_bytes| extent.take(rows, row_bytes, LEAF_ALIGN);
         let mut placed = Vec::with_capacity(leaves.len() * 2);
-        for leaf in leaves.iter().chain(finals.unwrap_or_default()) {
+        for (number, leaf) in leaves.iter().chain(finals.unwrap_or_default()).enumerate() {
             let row_bytes = leaf.checked_row_len()?.checked_mul(leaf.dtype.size())?;
-            placed.push((leaf.clone(), place(row_bytes)?));
+            // Final observations stay where they are.
+            let moved_by = if number < leaves.len() { row_bytes } else { 0 };
+            let start = place(row_bytes)?;
+            placed.push(Place { leaf: leaf.clone(), start, row_bytes, moved_by });
         }
         let ended = if finals.is_some() { Some(place(1)?) } else { None };
         let reward_bytes = reward_width.checked_mul(size_of::<f64>())?;
@@ -99,7 +112,7 @@ impl Layout {
 
     /// The offsets of a slab with this layout.
     pub fn batch(&self) -> BatchLayout<'_> {
-        BatchLayout { first: self, steps: 0 }
+        BatchLayout { first: self, moved_rows: 0 }
     }
 
     /// Rows of a batch.
@@ -155,13 +168,13 @@ impl RolloutLayout {
             // Those of the first batch, which follows no step, are in the other batch.
             let outcome =
                 |whole: usize, rest: usize| if number == 0 { rest_start + rest } else { whole };
+            let moved =
+                |place: &Place, by: usize| Place { start: place.start + by, ..place.clone() };
+            let observations =
+                whole.leaves.iter().map(|place| moved(place, number * rows * place.row_bytes));
+            let finals = rest.leaves.iter().map(|place| moved(place, rest_start));
             Layout {
-                leaves: whole
-                    .leaves
-                    .iter()
-                    .map(|(leaf, at)| (leaf.clone(), at + number * rows * leaf.row_bytes()))
-                    .chain(rest.leaves.iter().map(|(leaf, at)| (leaf.clone(), rest_start + at)))
-                    .collect(),
+                leaves: observations.chain(finals).collect(),
                 ended: rest.ended.map(|at| rest_start + at),
                 rows,
                 rewards: outcome(whole.rewards, rest.rewards),
@@ -196,7 +209,7 @@ impl RolloutLayout {
         assert!(number <= self.steps, "batch {number} of {} steps", self.steps);
         match number {
             0 => self.first.batch(),
-            _ => BatchLayout { first: &self.next, steps: number - 1 },
+            _ => BatchLayout { first: &self.next, moved_rows: (number - 1) * self.next.rows },
         }
     }
 }
@@ -205,21 +218,21 @@ impl RolloutLayout {
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLayout<'a> {
     first: &'a Layout,
-    /// Steps of a rollout between the batch with this layout and this one.
-    steps: usize,
+    /// Rows of a rollout between the batch with this layout and this one.
+    moved_rows: usize,
 }
 
 impl<'a> BatchLayout<'a> {
     /// As far as arrays with `row_bytes` for each row have moved.
     fn moved(self, row_bytes: usize) -> usize {
-        self.steps * self.first.rows * row_bytes
+        self.moved_rows * row_bytes
     }
 
     /// A layout with these offsets.
     pub fn to_layout(self) -> Layout {
         let mut layout = self.first.clone();
-        for (leaf, (_, at)) in layout.leaves.iter_mut().enumerate() {
-            *at = self.leaf_offset(leaf);
+        for (leaf, place) in layout.leaves.iter_mut().enumerate() {
+            place.start = self.leaf_offset(leaf);
         }
         layout.rewards = self.rewards_offset();
         layout.terminations = self.terminations_offset();
@@ -230,7 +243,7 @@ impl<'a> BatchLayout<'a> {
     /// Whether these bytes of a slab are places `places` of one array, or some of them.
     pub(crate) fn are_of(self, bytes: &Range<usize>, places: &Range<usize>) -> bool {
         let leaves = 0..self.num_arrays();
-        let leaves = leaves.map(|leaf| (self.leaf_offset(leaf), self.leaf(leaf).row_bytes()));
+        let leaves = leaves.map(|leaf| (self.leaf_offset(leaf), self.row_bytes(leaf)));
         let flags = [self.terminations_offset(), self.truncations_offset(), self.phases_offset()];
         let flags = flags.into_iter().chain(self.ended_offset()).map(|start| (start, 1));
         let numbers = [self.row_numbers_offset(), self.info_lengths_offset()];
@@ -277,14 +290,18 @@ impl<'a> BatchLayout<'a> {
 
     /// Shape and dtype of leaf `leaf`.
     pub fn leaf(self, leaf: usize) -> &'a Leaf {
-        &self.first.leaves[leaf].0
+        &self.first.leaves[leaf].leaf
+    }
+
+    /// Bytes of a row of leaf `leaf`.
+    pub fn row_bytes(self, leaf: usize) -> usize {
+        self.first.leaves[leaf].row_bytes
     }
 
     /// Offset of leaf `leaf` in the slab, a multiple of [`LEAF_ALIGN`].
     pub fn leaf_offset(self, leaf: usize) -> usize {
-        let (kind, start) = &self.first.leaves[leaf];
-        // Final observations stay where they are.
-        start + if leaf < self.num_leaves() { self.moved(kind.row_bytes()) } else { 0 }
+        let place = &self.first.leaves[leaf];
+        place.start + self.moved(place.moved_by)
     }
 
     /// Offset of the rewards, `[rows]` or `[rows, reward_width]` `f64`.
@@ -316,6 +333,17 @@ impl<'a> BatchLayout<'a> {
     /// Offset of the phases after the task, `[rows]`, one [`crate::PhaseTag`] each.
     pub fn phases_offset(self) -> usize {
         self.first.phases
+    }
+
+    /// Offsets of the reward, the two flags and the phase of row `row`.
+    pub(crate) fn outcome_offsets(self, row: usize) -> [usize; 4] {
+        let (first, moved) = (self.first, self.moved_rows + row);
+        [
+            first.rewards + moved * first.reward_bytes,
+            first.terminations + moved,
+            first.truncations + moved,
+            first.phases + row,
+        ]
     }
 
     /// Offset of the numbers of the rows in a batch of rows that were sent, `[rows]` `u32`.

@@ -424,13 +424,16 @@ unsafe fn make<'py>(
         &mut many[..]
     };
     let mut ndim = 0;
-    for dimension in rows.iter().chain(shape) {
-        let buffer = dims.get_mut(ndim).ok_or_else(|| {
+    let mut add = |dimension: usize| {
+        let place = dims.get_mut(ndim).ok_or_else(|| {
             PyValueError::new_err(format!("an array cannot have {} dimensions", shape.len()))
         })?;
-        *buffer = npy_intp::try_from(*dimension)?;
+        *place = npy_intp::try_from(dimension)?;
         ndim += 1;
-    }
+        PyResult::Ok(())
+    };
+    rows.map_or(Ok(()), &mut add)?;
+    shape.iter().copied().try_for_each(add)?;
     let ndim = c_int::try_from(ndim)?;
     let flags = if memory.is_some() { NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE } else { 0 };
     let data = memory.map_or(std::ptr::null_mut(), |first| first.as_ptr().cast::<c_void>());

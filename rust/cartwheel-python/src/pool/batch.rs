@@ -119,7 +119,8 @@ impl Batches {
         ];
         let ended =
             self.form.ended(&lease, |offset| outcome(py, &lease, rows, offset, DType::Bool))?;
-        let frames = terminal_frames(callbacks, infos)?;
+        let frames =
+            if infos.opaque.is_empty() { None } else { terminal_frames(callbacks, infos)? };
         let (observations, finals) = self.observations(callbacks, lease, infos)?;
         let finals = Finals { form: self.form, observations: finals, ended, frames };
         Ok(Outputs { observations, outcomes, infos: gathered, finals })

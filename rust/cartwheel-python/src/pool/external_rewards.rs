@@ -35,7 +35,7 @@ impl RewardFunction {
     /// Copies what rows show before their next step: the caller may write the arrays of this batch.
     /// The places of the batch belong to `rows`, in their order.
     pub(super) fn remember(&mut self, lease: &Lease, rows: impl Iterator<Item = usize>) {
-        let (layout, bytes) = (lease.layout(), lease.layout().leaf(0).row_bytes());
+        let (layout, bytes) = (lease.layout(), lease.layout().row_bytes(0));
         self.before.resize(layout.rows() * bytes, 0);
         for (place, row) in rows.enumerate() {
             let into = &mut self.before[row * bytes..(row + 1) * bytes];

@@ -54,15 +54,15 @@ impl<'py> Actions<'py> {
         node: &Node,
         row: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (first, rest) = match self {
-            Self::Leaves(first, rest) => (first, rest),
-            Self::Pickled(rows) => return rows.get_item(row),
-        };
-        node.assemble(py, &|end| match end {
-            End::Leaf(0) => first.row(py, row),
-            End::Leaf(leaf) => rest[leaf - 1].row(py, row),
-            End::Opaque(..) => unreachable!("opaque actions go over the socket"),
-        })
+        match (self, node) {
+            (Self::Pickled(rows), _) => rows.get_item(row),
+            (Self::Leaves(only, _), Node::Leaf(_)) => only.row(py, row), // without the calls below
+            (Self::Leaves(first, rest), _) => node.assemble(py, &|end| match end {
+                End::Leaf(0) => first.row(py, row),
+                End::Leaf(leaf) => rest[leaf - 1].row(py, row),
+                End::Opaque(..) => unreachable!("opaque actions go over the socket"),
+            }),
+        }
     }
 }
 

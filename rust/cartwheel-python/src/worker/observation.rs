@@ -74,11 +74,15 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
     /// rule of Gymnasium's `concatenate`: the shape must be the leaf's, and the dtype is cast
     /// within its kind. An exception about a part of an observation has a note that names the part.
     pub(crate) fn write(&mut self, node: &Node, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Node::Leaf(leaf) = node {
+            return self.write_leaf(*leaf, value); // without the calls below
+        }
         let written = node.take_apart(value, &mut |end, value| match end {
             End::Leaf(leaf) => self.write_leaf(leaf, value),
             End::Opaque(number, _) => self.write_opaque(number, value),
         });
-        written.map_err(|Misfit { error, keys }| {
+        written.map_err(|misfit| {
+            let Misfit { error, keys } = *misfit;
             if keys.is_empty() {
                 return error;
             }
