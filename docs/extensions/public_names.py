@@ -46,6 +46,12 @@ def is_documented(value: Any) -> bool:
     return bool(inspect.getdoc(value)) or not needs_text
 
 
+def is_described_by_base(value: type[Any], member: str, documented: set[str]) -> bool:
+    """Whether the reference has a member with a base class that declares it."""
+    bases = (public().get(id(base), (base, []))[1] for base in value.__mro__[1:])
+    return any(f"{name}.{member}" in documented for names in bases for name in names)
+
+
 def faults(documented: set[str]) -> Iterator[str]:
     """The faults of the reference, given the names that it has."""
     for value, names in public().values():
@@ -54,7 +60,11 @@ def faults(documented: set[str]) -> Iterator[str]:
             yield f"{names[0]} is not in the reference"
             continue
         own = inspect.isclass(value) and value.__module__.startswith("cartwheel")
-        members = [name for name in vars(value) if not name.startswith("_")] if own else []
+        members = [
+            name
+            for name in (vars(value) if own else ())
+            if not name.startswith("_") and not is_described_by_base(value, name, documented)
+        ]
         for name, one in [(shown, value), *((f"{shown}.{m}", getattr(value, m)) for m in members)]:
             if not is_documented(one):
                 yield f"{name} has no documentation"

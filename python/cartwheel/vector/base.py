@@ -101,8 +101,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     full_batch: bool = False
     #: The form of final observations.
     final_obs: FinalObs
-    #: The space of the rewards of one environment, if they are arrays, as in MO-Gymnasium: a
-    #: ``Box`` of shape ``(k,)``. Rewards are then ``float64`` of shape ``(num_envs, k)``. ``None``
+    #: The space of the rewards of one environment, if they are arrays, as in MO-Gymnasium. It is a
+    #: ``Box`` of shape ``(k,)``; rewards are then ``float64`` of shape ``(num_envs, k)``. ``None``
     #: if rewards are numbers. Rewards of native environments are numbers.
     reward_space: Box | None = None
     #: A ``WorkerCallbacks`` or a ``NativeCallbacks``.

@@ -61,6 +61,7 @@ class TransformReward(VectorWrapper):
         ValueError: ``func`` returns another number of rewards, or ``reward_space`` is another one.
     """
 
+    #: The space of the rewards that the wrapper returns; ``None`` for numbers.
     reward_space: Box | None = None
 
     def __init__(
