@@ -378,6 +378,25 @@ def test_references_within_the_chain_are_restored_as_references(executor):
     fresh.close()
 
 
+class Counts(gym.Wrapper):
+    """Has its attribute from its first step on."""
+
+    def step(self, action):
+        self.count = getattr(self, "count", 0) + 1
+        observation, _, *rest = super().step(action)
+        return observation, float(self.count), *rest
+
+
+def test_attributes_that_a_wrapper_did_not_have_are_gone_after_a_load():
+    envs = INLINE([lambda: Counts(walk())], autoreset_mode=S)
+    envs.reset(seed=1)
+    state = envs.state_dict()
+    expected = play(envs, actions_of(4, 1))
+    envs.load_state_dict(state)
+    assert_identical(play(envs, actions_of(4, 1)), expected)
+    envs.close()
+
+
 class Rebuilt(PlainWalkEnv, EzPickle):
     def __init__(self):
         EzPickle.__init__(self)
