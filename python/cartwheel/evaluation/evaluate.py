@@ -128,8 +128,9 @@ def evaluate(
 
     Raises:
         ValueError: ``episodes_per_env`` or ``confidence`` is out of range, ``order`` is unknown,
-            ``options`` choose rows, ``envs`` cannot be evaluated, or the number of actions differs
-            from the number of observations. That call has stepped nothing.
+            ``options`` choose rows, ``envs`` cannot be evaluated, rewards are arrays
+            (``reward_space``), or the number of actions differs from the number of observations.
+            That call has stepped nothing.
         TypeError: ``envs`` cannot send rows, which ``order="free"`` needs; nothing was reset.
             ``policy`` cannot be called, or returned a recurrent state or something without a
             length. Infos are not a

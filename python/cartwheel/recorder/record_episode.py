@@ -110,7 +110,8 @@ class RecordEpisode(VectorWrapper):
 
     Raises:
         TypeError: ``env`` is not a vector environment, or a space has no fixed shape.
-        ValueError: An argument is wrong; nothing can be drawn although ``save_video=True``.
+        ValueError: An argument is wrong; nothing can be drawn although ``save_video=True``; or
+            rewards are arrays (``reward_space``).
         OSError: Files cannot be written, or exist.
         ImportError: ``h5py``, PyAV or Pillow is missing: ``pip install 'cartwheel[record]'``.
     """

@@ -187,8 +187,8 @@ class Collector:
             method ``predict``, a space has parts that are not arrays of fixed shape, or the order
             needs ``send`` and ``recv``, and ``envs`` has none.
         ValueError: The length is given in none of these ways or in several, a number is out of
-            range, arguments do not go together, there is no autoreset mode, or ``batch_size`` is
-            less than ``num_envs``.
+            range, arguments do not go together, there is no autoreset mode, ``batch_size`` is less
+            than ``num_envs``, or rewards are arrays (``reward_space``).
     """
 
     def __init__(

@@ -298,7 +298,8 @@ class NormalizeReward(Normalizer):
         clip: Normalized rewards are clipped to ``-clip`` and ``clip``. ``None``: no limit.
 
     Raises:
-        ValueError: ``gamma`` is not from 0 to 1, or ``epsilon`` or ``clip`` is not above 0.
+        ValueError: Rewards are arrays (``reward_space``), ``gamma`` is not from 0 to 1, or
+            ``epsilon`` or ``clip`` is not above 0.
     """
 
     _normalizers: dict[str, RewardNormalizer]

@@ -92,8 +92,8 @@ class TransformReward(VectorWrapper):
         shape = (len(rewards), *self._shape)
         if result.shape != shape:
             advice = ""
-            if result.shape == rewards.shape:
-                advice = " Give `reward_space` if the new rewards are arrays, too."
+            if self.reward_space is None and result.ndim == 2:
+                advice = " Give `reward_space` if the new rewards are arrays."
             raise ValueError(
                 f"`func` must return one reward for each of the {len(rewards)} transitions, as an "
                 f"array {shape}; got {result.shape}.{advice}"
