@@ -186,10 +186,9 @@ def gates(tmp_path):
 def _warmed_up():
     """Start what is started once per program, so that no test is blamed for it."""
     use_huge_pages()
-    for context in ("forkserver", "spawn", None):
-        envs = cartwheel.VectorEnv(transcripts(3), executor="process", context=context)
-        envs.reset()
-        envs.close()
+    envs = cartwheel.VectorEnv(transcripts(3), executor="process")
+    envs.reset()
+    envs.close()
     forkserver.ensure_running()
     resource_tracker.ensure_running()
     multiprocessing.get_context("spawn").RawArray("q", 1)  # its heap keeps the first file
