@@ -455,7 +455,7 @@ def test_a_device_that_does_not_exist_is_named(monkeypatch):
     envs.close()
 
 
-@pytest.mark.parametrize("num_envs", [2, 300])
+@pytest.mark.parametrize("num_envs", [2, 300, 30_000])
 def test_autograd_takes_no_batch_for_a_change_of_another(device, num_envs):
     envs = on_device(cartwheel.NativeVectorEnv("CartPole-v1", num_envs))
     with torch.inference_mode():
@@ -472,5 +472,6 @@ def test_autograd_takes_no_batch_for_a_change_of_another(device, num_envs):
         envs.step(torch.ones(num_envs, dtype=torch.int64))
         device.finish()
     values.sum().backward()
-    torch.testing.assert_close(weights.grad[:, 0], observations.sum(0))
+    summed, close = observations.sum(0), 1e-4 * num_envs
+    torch.testing.assert_close(weights.grad[:, 0], summed, rtol=1e-4, atol=close)
     envs.close()
