@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
     from cartwheel.wrappers.batch import ActionBatch, Batch
 
-    Rows = NDArray[np.int64]
+    #: Row numbers; or a slice of all rows, for which NumPy copies less.
+    Rows = Any
+
+#: All rows, in their order.
+_ALL = slice(None)
 
 
 class SentActions(KeepsState, VectorWrapper):
@@ -57,6 +61,7 @@ class SentActions(KeepsState, VectorWrapper):
         self._space = space
         #: The steps of each environment's episode so far.
         self._steps = np.zeros(env.num_envs, np.int64)
+        self._numbers = np.arange(env.num_envs)
         #: Whether an action was sent whose result has not come; the number of losses until then.
         self._waits = np.zeros(env.num_envs, np.bool_)
         self._losses = np.zeros(env.num_envs, np.int64)
@@ -83,16 +88,17 @@ class SentActions(KeepsState, VectorWrapper):
         if self._source.losses.are_there or self._waits[rows].any():
             steps &= ~self._settle(rows)
         if steps.all():
+            rows = _ALL if batch.env_index is None else rows
             sent = self._send(rows, values)
-        elif steps.any():
+            self._waits[rows], self._losses[rows] = True, self._source.losses.number
+            return sent
+        if steps.any():
             places = np.flatnonzero(steps)
             sent = self._send(rows[places], nested.take(self._space, values, places))
-            sent = put(self._space, values, places, sent)
-        else:
-            return actions
-        self._waits[rows] = steps | self._waits[rows]
-        self._losses[rows[steps]] = self._source.losses.number
-        return sent
+            self._waits[rows[places]] = True
+            self._losses[rows[places]] = self._source.losses.number
+            return put(self._space, values, places, sent)
+        return actions
 
     def _settle(self, rows: Rows) -> NDArray[np.bool_]:
         """Keeps what rows did although their results were lost.
@@ -122,7 +128,10 @@ class SentActions(KeepsState, VectorWrapper):
         """Keeps what the steps of a batch sent, which stays as it is."""
         rows, kinds = batch.rows, batch.kinds
         done = is_transition(kinds) & self._waits[rows]
-        self._carried_out(rows if done.all() else rows[done])
+        if batch.env_index is None and done.all():
+            self._carried_out(_ALL)
+        else:
+            self._carried_out(rows[done])
         begins = (kinds == RESET) | (kinds == FAILED)
         if self._is_same_step and batch.rewards is not None:
             begins |= np.logical_or(batch.terminations, batch.truncations)
@@ -282,7 +291,7 @@ class DelayAction(SentActions):
         if self.delay == 0:
             return actions
         steps = self._steps[rows]
-        at = (rows, steps % self.delay)
+        at = (self._numbers[rows], steps % self.delay)
 
         def sent(given: Any, later: Any, waiting: Any, fill: Any) -> Any:
             later[rows] = given
@@ -292,7 +301,7 @@ class DelayAction(SentActions):
 
     def _keep(self, rows: Rows) -> None:
         if self.delay:
-            at = (rows, self._steps[rows] % self.delay)
+            at = (self._numbers[rows], self._steps[rows] % self.delay)
             nested.apply(self._move(at, rows), self._waiting, self._next)
 
     @staticmethod
@@ -304,8 +313,9 @@ class DelayAction(SentActions):
 
     def get_own_state(self) -> dict[str, Any]:
         """The state: ``"steps"`` of each environment's episode, and ``"waiting"`` actions."""
+        state = super().get_own_state()
         waiting = {path: array.copy() for path, array in nested.named(self._waiting, "actions")}
-        return {**super().get_own_state(), "waiting": waiting}
+        return {**state, "waiting": waiting}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
@@ -366,11 +376,11 @@ class StickyAction(SentActions):
             self._drawn[begun] = -1.0
 
     def _send(self, rows: Rows, actions: Any) -> Any:
-        later = rows[self._steps[rows] > 0]
-        drawing = later[self._drawn[later] < 0]
+        later = self._steps[rows] > 0
+        drawing = self._numbers[rows][later & (self._drawn[rows] < 0)]
         self._stream[drawing] += _STEP
         self._drawn[drawing] = (_mixed(self._stream[drawing]) >> _SHIFT) * 2.0**-53
-        repeats = (self._steps[rows] > 0) & (self._drawn[rows] < self.probability)
+        repeats = later & (self._drawn[rows] < self.probability)
 
         def sent(given: Any, last: Any, following: Any) -> Any:
             chosen = np.where(_per_row(repeats, given), last[rows], given)
@@ -381,7 +391,7 @@ class StickyAction(SentActions):
 
     def _keep(self, rows: Rows) -> None:
         nested.assign(self._last, rows, nested.at(self._next, rows))
-        self._drawn[rows[self._steps[rows] > 0]] = -1.0
+        self._drawn[self._numbers[rows][self._steps[rows] > 0]] = -1.0
 
     def get_own_state(self) -> dict[str, Any]:
         """The state: of each environment ``"steps"``, ``"last"``, and its random numbers."""
