@@ -43,14 +43,18 @@ class Stack:
 
     def state(self, *, with_envs: bool) -> dict[str, Any]:
         """Returns the state of all members; without environments, numbers of all rows only."""
+        # First, because sources find out what was lost, which the wrappers note then.
+        sources = [
+            wrapper._source.get_rows() if self._begins_source(wrapper) else None
+            for wrapper in self.wrappers
+        ]
         wrappers = []
-        for wrapper in self.wrappers:
+        for wrapper, rows in zip(self.wrappers, sources, strict=True):
             own = wrapper.get_own_state()
             if not with_envs:
                 own = {name: own[name] for name in own if name not in wrapper.row_entries}
-            source = wrapper._source
-            rows = source.get_rows() if with_envs and self._begins_source(wrapper) else None
-            wrappers.append({"class": _name(wrapper), "state": own, "rows": rows})
+            kept = rows if with_envs else None
+            wrappers.append({"class": _name(wrapper), "state": own, "rows": kept})
         envs = self.envs._rows(envs=with_envs)
         return new_state("vector_env", **self.envs._description(), wrappers=wrappers, envs=envs)
 
