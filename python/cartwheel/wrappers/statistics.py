@@ -421,7 +421,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         if report is not None:
             values, mask = report
             batch.infos = {**batch.infos, self._stats_key: values, self._mask_key: mask}
-            if not self.is_frozen:
+            if not self._freezes:  # as `is_frozen`, without a call
                 # Past the wrapper's `__setattr__`, which takes a noticeable part of a step.
                 object.__setattr__(self, "episode_count", self.episode_count + complete)
 
