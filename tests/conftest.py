@@ -85,15 +85,21 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     repetitions.full = config.getoption("full")
+    repetitions.may_be_slow = repetitions.full or config.getoption("slow") or _is_by_name(config)
     if not repetitions.full:
         # More processes than processors test at once: a wait that spins takes time from the others.
         os.environ["CARTWHEEL_SPIN"] = "0"
 
 
+def _is_by_name(config):
+    """Whether a single test is asked for."""
+    return any("::" in argument for argument in config.args)
+
+
 @pytest.hookimpl(trylast=True)  # after tests were chosen by `-m` and `-k`
 def pytest_collection_modifyitems(config, items):
     """Leaves out combinations and slow tests, unless ``--full`` or a single test is asked for."""
-    if config.getoption("full") or any("::" in argument for argument in config.args):
+    if repetitions.full or _is_by_name(config):
         return
     slow = config.getoption("slow")
     chosen = covering([item for item in items if bool(item.get_closest_marker("slow")) == slow])

@@ -4,6 +4,8 @@ import pytest
 
 #: Whether tests run with ``--full``. `tests/conftest.py` sets it before tests are collected.
 full = False
+#: Whether this run has slow tests: with ``--full`` or ``--slow``, or if a test is named.
+may_be_slow = True
 
 
 def times(by_default, *, with_full):
@@ -12,6 +14,12 @@ def times(by_default, *, with_full):
 
 
 def in_turn(values, number):
-    """Pairs each value with its marks: all are slow, but for the one whose turn ``number`` is."""
+    """Pairs each value with its marks: all are slow, but for the one whose turn ``number`` is.
+
+    A run without slow tests does not even collect them, which would take it a tenth longer.
+    """
     for position, value in enumerate(values):
-        yield value, () if position == number % len(values) else (pytest.mark.slow,)
+        if position == number % len(values):
+            yield value, ()
+        elif may_be_slow:
+            yield value, (pytest.mark.slow,)
