@@ -1,6 +1,6 @@
 //! Every interleaving of the wake-ups, by loom. Tests inside the crate do the same for shared memory.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p cartwheel --release --lib --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p cartwheel-engine --profile loom --lib --test loom`
 #![cfg(loom)]
 
 use std::time::Duration;

@@ -7,9 +7,9 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
-#[path = "../../cartwheel/tests/support/mod.rs"]
+#[path = "../../cartwheel/tests/it/support/mod.rs"]
 mod support;
-#[path = "../tests/trajectory/mod.rs"]
+#[path = "../tests/it/trajectory/mod.rs"]
 mod trajectory;
 
 use trajectory::{Comparison, play};

@@ -11,7 +11,7 @@
 //! seven rounds.
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
-#[path = "../../cartwheel/tests/support/mod.rs"]
+#[path = "../../cartwheel/tests/it/support/mod.rs"]
 mod support;
 
 use std::hint::black_box;

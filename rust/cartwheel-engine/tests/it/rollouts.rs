@@ -1,0 +1,137 @@
+//! Rollouts of any length, one after the other, need the memory of only a few.
+#![expect(unsafe_code, reason = "shares memory with worker processes")]
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cartwheel_engine::memory::{Lease, Plan, RolloutLease};
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::space::{DType, Leaf};
+use cartwheel_engine::wake::Scope;
+use cartwheel_engine::worker::{Report, Shard, Task};
+use cartwheel_engine::{Call, PhaseTag, Transition};
+
+/// Blocks of 512 bytes in a page.
+const PAGE_BLOCKS: i64 = 8;
+
+/// Writes the number of its tasks so far.
+#[derive(Debug, Default)]
+struct Counting(i64);
+
+impl Shard for Counting {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        self.0 += 1;
+        for row in task.slab.rows() {
+            task.slab.write(0, row, &self.0.to_ne_bytes());
+            task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
+        }
+        Report::default()
+    }
+
+    fn flush(&mut self, _report: Report) {}
+
+    fn close(&mut self) {}
+}
+
+fn pool(scope: Scope) -> Pool {
+    let plan = Plan {
+        observations: vec![Leaf { dtype: DType::I64, shape: vec![] }],
+        actions: vec![],
+        shards: vec![0..1; 1],
+        batch_size: 1,
+        max_slabs: 4,
+        info_bytes: 64,
+        dense_finals: false,
+        reward_width: 1,
+    };
+    let policy = Policy {
+        refuse_over: false,
+        refuse_unstarted: false,
+        on_death: OnDeath::Break,
+        spin: false,
+        has_external_rewards: false,
+    };
+    let (_, mut tokens) = Memory::new(plan, scope).unwrap();
+    let own = tokens.workers.remove(0);
+    Pool::new(tokens.pool, Workers::Inline(own, Box::<Counting>::default()), policy).unwrap()
+}
+
+fn call(pool: &mut Pool, call: Call) -> i64 {
+    pool.begin(call, 0).unwrap();
+    let finished = pool.finish(call, Some(Duration::from_secs(30)), &mut || false).unwrap();
+    shown(finished.lease.as_ref().unwrap())
+}
+
+fn shown(lease: &Lease) -> i64 {
+    let mut bytes = [0; 8];
+    lease.read(lease.layout().leaf_offset(0), &mut bytes);
+    i64::from_ne_bytes(bytes)
+}
+
+/// Creates a rollout of `steps` steps, records at most three of them, and returns it with its descriptor.
+fn recorded(pool: &mut Pool, steps: usize) -> (Arc<RolloutLease>, Option<OwnedFd>) {
+    let made = pool.new_rollout(steps).unwrap();
+    pool.record(Arc::clone(&made.rollout)).unwrap();
+    let first = call(pool, Call::Reset);
+    for step in 1..=steps.min(3) {
+        assert_eq!(call(pool, Call::Step), first + i64::try_from(step).unwrap());
+    }
+    pool.stop_recording();
+    // SAFETY: the descriptor is not used.
+    unsafe { made.into_parts() }
+}
+
+#[test]
+fn rollouts_of_varying_length_use_few_numbers() {
+    for scope in [Scope::Private, Scope::Shared] {
+        let mut pool = pool(scope);
+        for steps in 1..200 {
+            let (rollout, _) = recorded(&mut pool, steps);
+            assert_eq!(rollout.steps(), steps);
+            assert!(rollout.index() < 8, "rollout {steps} has number {}", rollout.index());
+        }
+    }
+}
+
+#[test]
+fn rollouts_that_are_held_keep_their_numbers_and_their_memory() {
+    let mut pool = pool(Scope::Shared);
+    let held: Vec<_> = (1..20).map(|steps| recorded(&mut pool, steps).0).collect();
+    let numbers: Vec<usize> = held.iter().map(|rollout| rollout.index()).collect();
+    assert_eq!(numbers, (0..19).collect::<Vec<_>>());
+    for steps in 20..60 {
+        let (rollout, _) = recorded(&mut pool, steps);
+        assert!(!numbers.contains(&rollout.index()));
+    }
+}
+
+#[test]
+fn rollouts_of_a_few_alternating_lengths_are_reused() {
+    let mut pool = pool(Scope::Shared);
+    for turn in 0..5 {
+        for steps in [128, 16, 64] {
+            let (_, descriptor) = recorded(&mut pool, steps);
+            assert_eq!(descriptor.is_some(), turn == 0, "{steps} steps, turn {turn}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(
+    any(not(target_os = "linux"), feature = "portable"),
+    ignore = "memory of POSIX goes with its last mapping"
+)]
+fn memory_of_a_rollout_is_freed_when_its_number_is_reused_although_workers_map_it() {
+    let mut pool = pool(Scope::Shared);
+    let blocks = |file: &OwnedFd| rustix::fs::fstat(file).unwrap().st_blocks;
+    let (first, file) = recorded(&mut pool, 1000);
+    let file = file.unwrap();
+    assert!(blocks(&file) > PAGE_BLOCKS);
+    drop(first);
+    for steps in 1..20 {
+        recorded(&mut pool, steps);
+    }
+    assert!(blocks(&file) <= PAGE_BLOCKS, "all but a partial last page");
+}

@@ -1,0 +1,258 @@
+//! Every wait ends, with the event that it waits for or with an error.
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cartwheel_core::schedule::shards;
+use cartwheel_engine::memory::Plan;
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::wake::Scope;
+use cartwheel_engine::worker::{
+    ProcessHandle, Report, Shard, Task, ThreadPool, ThreadPoolSettings, serve,
+};
+use cartwheel_engine::{Call, Error, PhaseTag, Transition};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::worker_process;
+
+const ROWS: usize = 6;
+/// A test that takes longer counts as hung.
+const LIMIT: Duration = Duration::from_secs(30);
+const POLICY: Policy = Policy {
+    refuse_over: false,
+    refuse_unstarted: false,
+    on_death: OnDeath::Break,
+    spin: false,
+    has_external_rewards: false,
+};
+
+/// Rows with nothing but transitions.
+#[derive(Debug)]
+struct Plain;
+
+impl Shard for Plain {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        for row in task.slab.rows() {
+            task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
+        }
+        Report::default()
+    }
+
+    fn flush(&mut self, _: Report) {}
+
+    fn close(&mut self) {}
+}
+
+/// `ROWS` rows without observations, in `num_shards` shards, received in batches of `batch_size`.
+fn plan(num_shards: usize, batch_size: usize) -> Plan {
+    Plan {
+        observations: vec![],
+        actions: vec![],
+        shards: shards(ROWS, num_shards),
+        batch_size,
+        max_slabs: 2 + ROWS,
+        info_bytes: 64,
+        dense_finals: false,
+        reward_width: 1,
+    }
+}
+
+/// A pool of the shards that `make` returns, and the threads that serve it.
+struct Running {
+    pool: Pool,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    fn inline(batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
+        let (_, mut tokens) = Memory::new(plan(1, batch_size), Scope::Private).unwrap();
+        let workers = Workers::Inline(tokens.workers.remove(0), make());
+        let pool = Pool::new(tokens.pool, workers, POLICY).unwrap();
+        Self { pool, threads: Vec::new() }
+    }
+
+    /// A thread pool of the calling thread and `others`.
+    fn thread_pool(others: usize, batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
+        let (_, tokens) = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
+        let settings =
+            ThreadPoolSettings { threads: 1 + others, spin: false, affinity_offset: None };
+        let own = (0..3).map(|_| make()).collect();
+        let thread_pool = ThreadPool::new(tokens.workers, own, settings).unwrap();
+        let pool = Pool::new(tokens.pool, Workers::ThreadPool(thread_pool), POLICY).unwrap();
+        Self { pool, threads: Vec::new() }
+    }
+
+    fn threads(batch_size: usize, make: impl Fn() -> Box<dyn Shard>) -> Self {
+        let (_, tokens) = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
+        let threads = tokens.workers.into_iter().map(|token| {
+            let mut shard = make();
+            std::thread::spawn(move || serve(token, shard.as_mut(), false))
+        });
+        let threads = threads.collect();
+        Self { pool: Pool::new(tokens.pool, Workers::Threads, POLICY).unwrap(), threads }
+    }
+
+    /// Closes the pool, whose threads end by themselves.
+    fn close(mut self) {
+        assert_eq!(self.pool.close(LIMIT), [] as [usize; 0]);
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn send(pool: &mut Pool, call: Call) {
+    let rows: Vec<usize> = (0..ROWS).collect();
+    pool.sending(call, Some(&rows)).unwrap().send(0).unwrap();
+}
+
+/// Receives all rows, which are in flight, with a zero timeout; returns the number of calls.
+fn poll(pool: &mut Pool) -> usize {
+    let (mut received, mut polls, start) = (Vec::new(), 0, Instant::now());
+    while received.len() < ROWS {
+        assert!(start.elapsed() < LIMIT, "{received:?} of {ROWS} rows after {polls} calls");
+        polls += 1;
+        match pool.receive(Some(Duration::ZERO), &mut || false) {
+            Ok(batch) => received.extend(batch.rows.iter()),
+            Err(Error::Timeout { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    received.sort_unstable();
+    assert_eq!(received, (0..ROWS).collect::<Vec<_>>());
+    polls
+}
+
+#[test]
+fn polling_with_a_zero_timeout_eventually_receives_every_row() {
+    let plain = || Box::new(Plain) as Box<dyn Shard>;
+    for batch_size in [1, 4, ROWS] {
+        for (mut running, alone) in [
+            (Running::inline(batch_size, plain), true),
+            (Running::thread_pool(0, batch_size, plain), true),
+            (Running::thread_pool(1, batch_size, plain), false),
+        ] {
+            for call in [Call::Reset, Call::Step, Call::Step] {
+                send(&mut running.pool, call);
+                let polls = poll(&mut running.pool);
+                // Every call steps a row, or has a batch to return. Another thread may be slower.
+                assert!(!alone || polls <= 2 * ROWS, "{polls} calls for {ROWS} rows");
+            }
+            running.close();
+        }
+    }
+}
+
+/// Rows that announce a message, and panic when they should send it.
+#[derive(Debug)]
+struct Unsendable(Sender<String>);
+
+impl Shard for Unsendable {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        Plain.run(task);
+        Report { spilled: true, ..Report::default() }
+    }
+
+    fn flush(&mut self, _: Report) {
+        panic!("no way to send it");
+    }
+
+    fn flush_panicked(&mut self, message: &str) {
+        self.0.send(message.to_owned()).unwrap();
+    }
+
+    fn close(&mut self) {}
+}
+
+#[test]
+fn a_panic_while_a_message_is_sent_is_answered_and_hangs_no_call() {
+    for executor in 0..4 {
+        let (answer, answered) = channel();
+        let make = || Box::new(Unsendable(answer.clone())) as Box<dyn Shard>;
+        let mut running = match executor {
+            0 => Running::inline(ROWS, make),
+            1 => Running::threads(ROWS, make),
+            _ => Running::thread_pool(executor - 2, ROWS, make),
+        };
+        for _ in 0..3 {
+            running.pool.begin(Call::Step, 0).unwrap();
+            running.pool.finish(Call::Step, Some(LIMIT), &mut || false).unwrap();
+            send(&mut running.pool, Call::Step);
+            running.pool.receive(Some(LIMIT), &mut || false).unwrap();
+            // One answer for the task of each shard, and one for each row.
+            for _ in 0..running.pool.shards().len() + ROWS {
+                assert_eq!(answered.recv_timeout(LIMIT).unwrap(), "no way to send it");
+            }
+        }
+        running.close();
+    }
+}
+
+/// Rows that a process takes several at a time; if `dies` is set, it dies with the first ones.
+#[derive(Debug)]
+struct Several {
+    dies: bool,
+}
+
+impl Shard for Several {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        if self.dies {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }
+        Plain.run(task)
+    }
+
+    fn batch_of_sent(&self) -> usize {
+        4
+    }
+
+    fn flush(&mut self, _: Report) {}
+
+    fn close(&mut self) {}
+}
+
+/// Environment variables of a worker process: the batch size, and whether the process dies.
+const BATCH_SIZE: &str = "CARTWHEEL_TEST_BATCH_SIZE";
+const DIES: &str = "CARTWHEEL_TEST_DIES";
+
+#[test]
+#[ignore = "a worker process of other tests"]
+fn a_worker() {
+    let batch_size = std::env::var(BATCH_SIZE).unwrap().parse().unwrap();
+    let token = worker_process::attach(plan(1, batch_size));
+    let mut shard = Several { dies: std::env::var_os(DIES).is_some() };
+    serve(token, &mut shard, false);
+}
+
+#[test]
+fn sent_rows_of_a_dead_process_are_finished_by_its_replacement() {
+    for batch_size in [1, 4, ROWS] {
+        let (memory, tokens) = Memory::new(plan(1, batch_size), Scope::Shared).unwrap();
+        let start = || {
+            let mut process = worker_process::worker("waits::a_worker", &memory, 0);
+            process.env(BATCH_SIZE, batch_size.to_string());
+            process
+        };
+        let mut dying = start().env(DIES, "").spawn().unwrap();
+        let workers = Workers::Processes(vec![ProcessHandle::new(dying.id()).unwrap()]);
+        let policy = Policy { on_death: OnDeath::Resume, ..POLICY };
+        let mut pool = Pool::new(tokens.pool, workers, policy).unwrap();
+        send(&mut pool, Call::Step);
+        let died = pool.receive(Some(LIMIT), &mut || false);
+        assert!(matches!(died, Err(Error::WorkerDied { worker: 0, .. })), "{died:?}");
+        pool.lost(0);
+        dying.wait().unwrap();
+        let mut next = start().spawn().unwrap();
+        pool.resume(0, ProcessHandle::new(next.id()).unwrap());
+        let mut received = Vec::new();
+        while received.len() < ROWS {
+            received.extend(pool.receive(Some(LIMIT), &mut || false).unwrap().rows.iter());
+        }
+        received.sort_unstable();
+        assert_eq!(received, (0..ROWS).collect::<Vec<_>>());
+        assert_eq!(pool.close(LIMIT), [] as [usize; 0]);
+        next.wait().unwrap();
+    }
+}

@@ -1,0 +1,4 @@
+//! The tests of the estimators, in one program.
+
+mod returns;
+mod returns_rows;

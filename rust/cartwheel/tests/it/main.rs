@@ -1,0 +1,17 @@
+//! The tests of the crate, in one program.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+#[cfg(feature = "engine")]
+mod check_env;
+mod faults;
+mod floats;
+mod maze;
+mod rows;
+#[cfg(feature = "engine")]
+mod silent_panics;
+mod support;
+mod values;
+#[cfg(feature = "engine")]
+mod vector;
+#[cfg(feature = "engine")]
+mod walk;
