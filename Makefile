@@ -91,7 +91,7 @@ lint-rust: setup
 	@echo '==> cargo fmt'
 	@cargo fmt --all --check
 	@echo '==> cargo clippy'
-	@cargo clippy --locked --workspace --all-targets --features cartwheel-engine/failpoints -- -D warnings
+	@cargo clippy --locked --workspace --exclude abi-header --all-targets --features cartwheel-engine/failpoints -- -D warnings
 
 lint-python: $(MODULE)
 	@echo '==> ruff'

@@ -51,12 +51,7 @@ def build(out: Path) -> Path:
 def belongs(path: str) -> bool:
     """Whether a file of the repository is a part of the package's source."""
     rust, *inside = Path(path).parts
-    is_crate = (
-        rust == "rust"
-        and len(inside) > 1
-        and inside[1] != "tests"
-        and path != "rust/cartwheel-abi/cbindgen.toml"
-    )
+    is_crate = rust == "rust" and len(inside) > 1 and inside[1] != "tests"
     return path in FILES or is_crate or path.startswith("python/cartwheel/")
 
 
