@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import numpy as np
 
 from cartwheel import wrappers
+from cartwheel.wrappers import numpy_to_torch
 from cartwheel.wrappers.base import VectorWrapper
 from tests.contract import expected
 from tests.contract.model import MODES, NEXT, OFF, SAME
@@ -50,6 +52,14 @@ class Subject:
 
     def __str__(self):
         return self.name
+
+
+def _on_a_device(envs):
+    """Sends batches to a fake of a device."""
+    from tests.support.fake_device import ImmediateDevice
+
+    with mock.patch.object(numpy_to_torch, "Cuda", return_value=ImmediateDevice()):
+        return wrappers.NumpyToTorch(envs, "cuda")
 
 
 E, W = expected, wrappers
@@ -101,6 +111,7 @@ SUBJECTS = [
     Subject("NormalizeObservation", W.NormalizeObservation, E.NormalObservations),
     Subject("FrameStack", lambda envs: W.FrameStack(envs, 3), E.stacked(3)),
     Subject("NumpyToTorch", W.NumpyToTorch, needs_torch=True),
+    Subject("NumpyToTorch on a device", _on_a_device, needs_torch=True),
     # Rewards
     Subject(
         "TransformReward",

@@ -112,3 +112,11 @@ class FakeDevice:
             assert source() is not None, "freed while a copy reads it"
             ctypes.memmove(target.data_ptr(), address, nbytes)
             self.done += 1
+
+
+class ImmediateDevice(FakeDevice):
+    """Makes each copy at once."""
+
+    def copy(self, target, source):
+        super().copy(target, source)
+        self.finish()
