@@ -378,6 +378,20 @@ def test_references_within_the_chain_are_restored_as_references(executor):
     fresh.close()
 
 
+def test_the_duration_of_an_episode_goes_on_from_its_seconds(monkeypatch):
+    envs, others = (INLINE([partial(_stateful, "RecordEpisodeStatistics")]) for _ in range(2))
+    envs.reset(seed=1)
+    began = envs.envs[0].episode_start_time
+    monkeypatch.setattr("time.perf_counter", lambda: began + 60)
+    state = envs.state_dict()
+    monkeypatch.setattr("time.perf_counter", lambda: 1000.0)  # of a machine that began later
+    others.load_state_dict(state)
+    assert others.envs[0].episode_start_time == pytest.approx(940)
+    monkeypatch.undo()
+    for each in (envs, others):
+        each.close()
+
+
 class Counts(gym.Wrapper):
     """Has its attribute from its first step on."""
 
