@@ -88,9 +88,9 @@ class SentActions(KeepsState, VectorWrapper):
         if self._source.losses.are_there or self._waits[rows].any():
             steps &= ~self._settle(rows)
         if steps.all():
-            rows = _ALL if batch.env_index is None else rows
-            sent = self._send(rows, values)
-            self._waits[rows], self._losses[rows] = True, self._source.losses.number
+            at: Any = _ALL if batch.env_index is None else rows
+            sent = self._send(at, values)
+            self._waits[at], self._losses[at] = True, self._source.losses.number
             return sent
         if steps.any():
             places = np.flatnonzero(steps)
