@@ -97,8 +97,6 @@ lint-python: $(MODULE)
 	@echo '==> ruff'
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
-	@echo '==> words'
-	@$(BIN)/python -m pytest -q tests/repository/test_words.py
 	@echo '==> mypy'
 	@$(BIN)/python -m mypy
 	@echo '==> stubtest'
