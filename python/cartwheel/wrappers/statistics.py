@@ -382,7 +382,8 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
     def _filled_queues(self) -> tuple[deque[Any], deque[int], deque[float]]:
         # Not in every step: hundreds of episodes may end in one, and most queues are seldom read.
         queues: tuple[deque[Any], ...] = self._queues
-        for queue, values in zip(queues, self._episodes.take_recent(), strict=True):
+        recent: Any = self._episodes.take_recent()
+        for queue, values in zip(queues, recent, strict=True):
             if not self.is_frozen:
                 queue.extend(values)
         return self._queues
