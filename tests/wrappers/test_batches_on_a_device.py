@@ -12,9 +12,10 @@ import weakref
 from copy import deepcopy
 from types import SimpleNamespace
 
+import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Text
+from gymnasium.spaces import Box, Dict, Discrete, Text
 
 import cartwheel
 from cartwheel._device import transfers
@@ -134,6 +135,37 @@ def test_rewards_of_a_wrapper_travel_with_the_slab(device):
         assert_converted(result, expected)
     assert device.staged == 0
     bare.close(), envs.close()
+
+
+class TwoGoals(gym.Env):
+    """Rewards of two objectives, and an observation above the size that is copied out of slabs."""
+
+    observation_space = Box(-1, 1, (2_000,), np.float32)
+    action_space = Discrete(2)
+    reward_space = Box(-9, 9, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.steps = 0
+        return np.full(2_000, 0.5, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        rewards = np.array([self.steps, -int(action)], np.float32)
+        return np.full(2_000, self.steps / 8, np.float32), rewards, self.steps == 5, False, {}
+
+
+def test_rewards_of_several_objectives_travel_with_the_slab(device):
+    bare, envs = INLINE([TwoGoals] * 3), on_device(INLINE([TwoGoals] * 3))
+    bare.reset(seed=1)
+    envs.reset(seed=1)
+    for _ in range(12):
+        expected = bare.step(np.ones(3, np.int64))
+        assert expected[1].shape == (3, 2)
+        assert_converted(after(device, envs.step(torch.ones(3, dtype=torch.int64))), expected)
+    assert device.staged == 0
+    bare.close()
+    envs.close()
 
 
 def test_refused_pins_are_one_log_record_and_copies_of_other_memory(device, caplog):

@@ -263,24 +263,33 @@ class DeviceBatches:
         found = lease.results()
         if found is None:
             return None
-        memory, (ended, *outcomes) = found
+        memory, (ended, rewards, terminations, truncations) = found
         start, rows = _address(memory), len(leaves[0])
         places = []
         for array in (*leaves, *results.finals):
             if array.base is not lease or not array.flags.c_contiguous:
                 return None
             places.append(_address(array) - start)
-        rest = list(zip(results.outcomes, outcomes, (np.float64, np.bool_, np.bool_), strict=False))
+        rest: list[tuple[NDArray[Any], int, Any]] = []
         if results.ended is not None:
             if ended is None:
                 return None
-            rest.insert(0, (results.ended, ended, np.bool_))
-        if any(array.dtype != dtype or array.shape != (rows,) for array, _, dtype in rest):
+            rest.append((results.ended, ended, np.bool_))
+        if results.outcomes:
+            earned, *flags = results.outcomes
+            if len(earned) != rows or earned.nbytes > terminations - rewards:
+                return None
+            rest.append((earned, rewards, np.float64))
+            rest += zip(flags, (terminations, truncations), (np.bool_, np.bool_), strict=True)
+        if any(
+            array.dtype != dtype or (dtype is np.bool_ and array.shape != (rows,))
+            for array, _, dtype in rest
+        ):
             return None
         if not self._transfers.registrations.covers(start, memory.nbytes):
             return None
         for array, place, dtype in rest:  # wrappers may have others; and flags become 0 and 1
-            np.ndarray((rows,), dtype, memory, place)[:] = array
+            np.ndarray(array.shape, dtype, memory, place)[...] = array
             places.append(place)
         return Piece(self._torch.from_numpy(memory), places)
 
