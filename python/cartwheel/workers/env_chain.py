@@ -1,4 +1,4 @@
-"""The saved parts of an environment: its wrappers, and an environment without methods for states.
+"""Saves wrappers of an environment, and environments without methods, by their attributes.
 
 An environment is a chain: wrappers around an environment. The outermost member of the chain that
 has ``get_state`` and ``set_state`` saves itself and the members inside it. The wrappers around it,
