@@ -54,6 +54,7 @@ pub(super) fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
 }
 
 /// A reward of several objectives: an array, or a list, of as many numbers as `into` has.
+#[cold]
 pub(super) fn numbers(reward: &Bound<'_, PyAny>, into: &mut Vec<f64>) -> PyResult<()> {
     let array = as_array(reward)?;
     if array.shape() != [into.len()] {

@@ -242,13 +242,22 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     /// Writes reward, flags and phase of a row.
+    #[inline]
     pub(super) fn write_transition(&mut self, row: usize, transition: &Transition) {
         let (place, phase) = (self.place(row), self.autoreset.phase(row));
         let slab = self.slab.as_mut().expect("rows are written when they have places");
         slab.write_transition(place, transition, phase);
         if self.reward_width.is_some() {
-            slab.write_rewards(place, &self.held[row].rewards);
+            self.write_rewards(row, place);
         }
+    }
+
+    /// Writes a reward that is an array. Apart, so that rows with numbers do not pay for it: the
+    /// function above is part of its callers.
+    #[cold]
+    fn write_rewards(&mut self, row: usize, place: usize) {
+        let slab = self.slab.as_mut().expect("rows are written when they have places");
+        slab.write_rewards(place, &self.held[row].rewards);
     }
 
     /// Tells the caller that the row lost its environment, if it did and the caller does not know.
