@@ -171,6 +171,8 @@ class CollectorPlay:
         )
         columns = NUM_ENVS - subject.keywords.get("standby", 0)
         self.lives = [Life() for _ in range(columns)]
+        #: Where rows are in rollouts that were complete before a reset, and how many may be.
+        self.complete, self.may_be_complete = [], 0
         self.gate = Gate()
 
     def end(self):
@@ -219,7 +221,10 @@ class CollectorPlay:
         self.envs.set_attr("order", [order if one == row else None for one in range(NUM_ENVS)])
 
     def begins_anew(self):
-        """The next rollout begins with a reset of all rows."""
+        """The next rollout begins with a reset of all rows, after those that are complete."""
+        if "background" in self.subject.keywords:
+            self.complete = self.lives
+            self.may_be_complete = self.subject.keywords.get("queue", 1)
         self.lives = [Life() for _ in self.lives]
 
     def may_begin_anew(self):
@@ -231,6 +236,13 @@ class CollectorPlay:
 
     def _check(self, rollout):
         valid, after = rollout.valid, rollout.next_observations()
+        if self.may_be_complete and not rollout.is_first[0].all():
+            left, self.may_be_complete = self.may_be_complete - 1, 0
+            self.lives, lives = self.complete, self.lives
+            self._check(rollout)
+            self.complete, self.lives, self.may_be_complete = self.lives, lives, left
+            return
+        self.may_be_complete = 0
         may_begin = any(life.may_begin for life in self.lives)
         if self.subject.episodes:
             self.begins_anew()
@@ -251,7 +263,7 @@ class CollectorPlay:
         at = step, column
         place = Place(*map(int, rollout.observations[at]))
         begins = place.steps == 0
-        if life.may_begin and begins and place != life.place:
+        if life.may_begin and begins and life.place not in (None, place):
             life.place, life.may_begin = None, False
         if life.place is None:
             assert begins, place

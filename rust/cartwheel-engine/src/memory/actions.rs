@@ -250,3 +250,42 @@ impl<'a> ActionRows<'a> {
         self.area.expect("only stored actions have a tag").rows(leaf, tag, rows)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of a batch in flight have these tags at the same time only if no element of one
+    /// overlaps an element of another, whatever the rows.
+    #[test]
+    fn tags_are_apart_only_where_their_elements_do_not_overlap() {
+        let tags: Vec<ActionTag> = (0..=u8::MAX).filter_map(ActionTag::from_byte).collect();
+        assert!(tags.contains(&ActionTag::Integers) && tags.len() > 10, "every tag: {tags:?}");
+        for (rows, row_len) in [(1, 1), (3, 1), (7, 5), (64, 17)] {
+            let leaf = Leaf { dtype: DType::F32, shape: vec![row_len] };
+            let (places, bytes) = places(&[leaf], rows).expect("it fits");
+            let elements = |tag: ActionTag| {
+                let start = places[0].start(tag);
+                start..start + rows * row_len * tag.size()
+            };
+            for &one in &tags {
+                assert!(elements(one).end <= bytes, "{one:?}");
+                for &other in &tags {
+                    let (a, b) = (elements(one), elements(other));
+                    let overlap = a.start < b.end && b.start < a.end;
+                    assert!(!(are_apart(one, other) && overlap), "{one:?} and {other:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn floats_of_different_dtypes_are_apart() {
+        let floats = [DType::F16, DType::F32, DType::F64].map(ActionTag::Array);
+        for one in floats {
+            for other in floats {
+                assert_eq!(are_apart(one, other), one != other, "{one:?} and {other:?}");
+            }
+        }
+    }
+}
