@@ -364,7 +364,7 @@ class Play:
         for place, one in enumerate(told):
             step = one.step
             reward = 0.0 if step is None else self.plain.reward(step)
-            if np.any(rewards[place] != reward):
+            if not np.array_equal(rewards[place], reward):
                 assert rewards[place] == pytest.approx(reward, abs=0, rel=self.plain.tolerance), one
             flags = (False, one.failed) if step is None else (step.terminated, step.truncated)
             assert (terminations[place], truncations[place]) == flags, one
