@@ -12,6 +12,7 @@ from cartwheel import envpool
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical
 from tests.support.executors import INLINE, NATIVE, PROCESS, THREAD, Executor
+from tests.support.faulty import FaultyEnv, fault
 from tests.support.oracle import MODE, D, N, S
 from tests.support.stateful import NestedWalkEnv, PlainWalkEnv, TouchyWalkEnv, WalkEnv, walk
 
@@ -268,7 +269,34 @@ def test_a_pool_of_envpool_continues():
 def test_a_native_state_is_refused_by_other_environments():
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 2)
     other = cartwheel.NativeVectorEnv("Acrobot-v1", 2)
-    with pytest.raises(ValueError, match="the state is of CartPole-v1, not of Acrobot-v1"):
+    with pytest.raises(ValueError, match=r"the state is of CartPole-v1, not of Acrobot-v1"):
         other.load_state_dict(envs.state_dict())
     envs.close()
     other.close()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("executor", [INLINE, THREAD, PROCESS], ids=str)
+def test_a_row_that_failed_is_refused_by_name_and_continues_from_an_earlier_state(executor):
+    envs = executor([partial(FaultyEnv, row) for row in range(3)], states="pickle")
+    envs.reset(seed=1)
+    envs.step(np.zeros(3, int))
+    state = envs.state_dict()
+    expected = envs.step(np.zeros(3, int))
+    with pytest.raises(ValueError, match="boom"):
+        envs.step(np.array([0, fault("value error"), 0]))
+    with pytest.raises(ValueError, match=r"row 1 cannot be saved: it failed .* Reset it first"):
+        envs.state_dict()
+    with pytest.raises(ValueError, match="row 1 cannot be saved"):
+        envs.get_state([1])
+    assert len(envs.get_state([0, 2])) == 2
+    others = executor([WalkEnv] * 3)
+    others.reset(seed=1)
+    with pytest.raises(ValueError, match=r"the state is of .*WalkEnv"):
+        envs.load_state_dict(others.state_dict())
+    with pytest.raises(gym.error.ResetNeeded, match=r"\[1\]"):
+        envs.step(np.zeros(3, int))
+    envs.load_state_dict(state)
+    assert_identical(envs.step(np.zeros(3, int)), expected)
+    for each in (envs, others):
+        each.close()

@@ -202,6 +202,14 @@ def test_the_advice_to_flatten_works_and_is_not_given_where_it_would_not():
     NormalizeObservation(FlattenObservation(envs)).close()
 
 
+def test_the_advice_names_both_ways_where_flattening_works_too():
+    envs = build("inline", lambda: SamplingEnv(Dict(pair=Box(0, 1, (2,))), length=3))
+    words = r"flatten it with FlattenObservation, or name the parts to change, keys=\['pair'\]"
+    with pytest.raises(TypeError, match=words):
+        NormalizeObservation(envs)
+    envs.close()
+
+
 def test_spaces_of_parts_may_differ():
     envs = build("inline", ShortEnv)
     spaces = {"walk": Box(-1, 1, (2, 3), np.float64)}

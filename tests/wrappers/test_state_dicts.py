@@ -177,6 +177,29 @@ def test_the_state_of_a_wrapper_of_ones_own_is_saved_and_put_back():
         each.close()
 
 
+class Forgetful(VectorWrapper):
+    def get_own_state(self):
+        return {"calls": 1}
+
+
+class Listing(VectorWrapper):
+    def get_own_state(self):
+        return [1]
+
+    def set_own_state(self, state):
+        pass
+
+
+def test_a_wrapper_with_one_of_the_two_methods_or_no_dictionary_is_refused():
+    envs = Forgetful(INLINE([walk] * 2))
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match=r"Forgetful has no `set_own_state`.*\['calls'\]"):
+        envs.load_state_dict(envs.state_dict())
+    with pytest.raises(TypeError, match=r"`get_own_state` of .*Listing must return a dictionary"):
+        Listing(envs).state_dict()
+    envs.close()
+
+
 class Touchy(WalkEnv):
     def set_state(self, _):
         raise ValueError("this environment refuses")
@@ -195,7 +218,8 @@ def test_what_does_not_fit_changes_nothing():
         (lambda envs: W.NormalizeObservation(envs), r"cannot be loaded with the wrappers \["),
         (
             lambda envs: W.NormalizeReward(W.RecordMetrics(W.NormalizeObservation(envs))),
-            r"RecordMetrics', '.*NormalizeReward'\], from the innermost on; it cannot",
+            r"RecordMetrics', '.*NormalizeReward'\], from the innermost on; it cannot "
+            r".* first in \S*RecordMetrics, which is \S*NormalizeObservation here",
         ),
         (lambda envs: envs, r"cannot be loaded with the wrappers \[\]"),
     ]:
@@ -203,6 +227,10 @@ def test_what_does_not_fit_changes_nothing():
         with pytest.raises(ValueError, match=words):
             others.load_state_dict(state)
         others.close()
+    others = timeless(INLINE([walk] * 3))
+    with pytest.raises(ValueError, match=r"saved with num_envs=2; .* num_envs=3"):
+        others.load_state_dict(state)
+    others.close()
     touchy = timeless(INLINE([Touchy] * 2))
     touchy.reset(seed=1)
     before = touchy.state_dict(envs=False)

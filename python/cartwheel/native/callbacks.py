@@ -183,7 +183,7 @@ class NativeCallbacks:
         """Makes the messages that ask for the draws of every row."""
         return [("draws",)] * len(self._shards)
 
-    def pack_save(self, rows: list[int]) -> list[Any]:
+    def pack_save(self, rows: list[int], *, with_failed: bool) -> list[Any]:  # noqa: ARG002
         """Makes the messages that ask for the states of rows."""
         return [("save", own) for own in self._by_shard(rows)]
 

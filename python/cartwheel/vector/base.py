@@ -807,11 +807,19 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._pool.check("load_state_dict", idle=True)
         check_header(state, "vector_env", (*self._description(), "wrappers", "envs"))
         check_wrappers(state["wrappers"], [])
+        self._check_description(state)
         return self._load_rows(state)
 
     def _description(self) -> dict[str, Any]:
         """Returns what must be equal where a state is loaded."""
         return {"num_envs": self.num_envs, "autoreset_mode": self.autoreset_mode.name.lower()}
+
+    def _check_description(self, state: dict[str, Any]) -> None:
+        """Raises ``ValueError`` if the rows of a state are those of other environments."""
+        if state["envs"] is None:
+            return
+        for name, present in self._description().items():
+            check_equal(name, state[name], present)
 
     def _rows(self, *, envs: bool) -> dict[str, Any] | None:
         """Returns the part of a state that has the rows."""
@@ -829,8 +837,6 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         rows = state["envs"]
         if rows is None:
             return None
-        for name, present in self._description().items():
-            check_equal(name, state[name], present)
         check_keys("state['envs']", rows, {"states", "next_resets", "models"})
         check_list("state['envs']['states']", rows["states"], self.num_envs)
         for row_state in rows["states"]:

@@ -15,6 +15,7 @@ own MuJoCo models.
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from typing import TYPE_CHECKING, Any
 
@@ -100,9 +101,11 @@ def check_wrappers(entries: Any, names: list[str]) -> None:
     for at, entry in enumerate(entries):
         check_keys(f"{path}[{at}]", entry, {"class", "state", "rows"})
     if (saved := [entry["class"] for entry in entries]) != names:
+        pairs = itertools.zip_longest(saved, names, fillvalue="no wrapper")
+        there, here = next(pair for pair in pairs if pair[0] != pair[1])
         raise ValueError(
             f"the state has the wrappers {saved}, from the innermost on; it cannot be loaded with "
-            f"the wrappers {names}"
+            f"the wrappers {names}. They differ first in {there}, which is {here} here"
         )
 
 

@@ -19,9 +19,26 @@ if TYPE_CHECKING:
     Received = tuple[Any, dict[str, Any]]
 
 
-def saved(pool: Pool, callbacks: Any, rows: list[int], calling: str = "get_state") -> list[bytes]:
-    """Returns the states of rows, by a control call for the method ``calling``."""
-    return list(pool.call(callbacks.pack_save(rows), rows, calling, callbacks.timeout))
+def saved(
+    pool: Pool,
+    callbacks: Any,
+    rows: list[int],
+    calling: str = "get_state",
+    *,
+    with_failed: bool = False,
+) -> list[bytes]:
+    """Returns the states of rows, by a control call for the method ``calling``.
+
+    Args:
+        pool: An idle pool.
+        callbacks: Its callbacks.
+        rows: The rows.
+        calling: The method.
+        with_failed: Whether rows that failed are saved, too. Their states are refused where they
+            are restored, so that the rows still have to be reset.
+    """
+    messages = callbacks.pack_save(rows, with_failed=with_failed)
+    return list(pool.call(messages, rows, calling, callbacks.timeout))
 
 
 def restored(
@@ -42,7 +59,7 @@ def restored(
     Raises:
         Exception: The error of a row whose state was refused; no row has changed then.
     """
-    before = saved(pool, callbacks, rows, "set_state")
+    before = saved(pool, callbacks, rows, "set_state", with_failed=True)
     return _joined(rows, _restored(pool, callbacks, rows, states, before), space)
 
 
@@ -53,7 +70,7 @@ def loaded(pool: Pool, callbacks: Any, states: list[bytes], space: Space[Any], c
         Exception: As for :func:`restored`; no row has changed then.
     """
     rows = list(range(len(states)))
-    before = saved(pool, callbacks, rows, calling)
+    before = saved(pool, callbacks, rows, calling, with_failed=True)
     batches = _restored(pool, callbacks, rows, states, before)
     return _in_order(rows, batches, space)[0]
 

@@ -128,11 +128,11 @@ class WorkerCallbacks:
         """Raises unless this is the state of a row."""
         check_state(state)
 
-    def pack_save(self, rows: list[int]) -> list[Any]:
+    def pack_save(self, rows: list[int], *, with_failed: bool) -> list[Any]:
         """Makes the messages that ask for the states of rows."""
         asked = set(rows)
         parts = self.split([row in asked for row in range(self._num_envs)])
-        return self.pack([("save", self._states, part) for part in parts])
+        return self.pack([("save", (self._states, with_failed), part) for part in parts])
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[RowMessage]:
         """Makes the messages for rows that continue from states."""

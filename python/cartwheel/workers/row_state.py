@@ -28,6 +28,8 @@ from cartwheel.workers.env_chain import Chain
 _MAGIC = b"cartwpy\n"
 _VERSION = 1
 _HEAD = struct.Struct("<8sI16s")
+#: The first byte of the place of a row that failed: ``PhaseTag::Failed`` of the engine.
+_FAILED = b"\2"
 #: Gymnasium's wrappers with values of many episodes.
 _TURNED_BACK = (NormalizeObservation, NormalizeReward, RecordEpisodeStatistics)
 
@@ -58,6 +60,7 @@ def saved(
     *,
     lost: bool = False,
     pickles: bool = False,
+    with_failed: bool = False,
     info: dict[str, Any] | None = None,
 ) -> bytes:
     """Saves an environment.
@@ -69,16 +72,21 @@ def saved(
         shown: The observation that the row shows; empty if it was never reset.
         info: The info of the reset, for a state to cache.
         pickles: Whether an environment without methods is pickled.
+        with_failed: Whether a row that failed is saved, too.
         lost: Whether the row lost its environment and has not been stepped or reset since then.
 
     Raises:
-        ValueError: The environment is lost, or has no methods to save and to restore it.
+        ValueError: The environment is lost, failed, or has no methods to save and to restore it.
         Exception: Its ``get_state`` raised it, or what that returned cannot be pickled.
     """
     if lost:
         raise ValueError(
             f"row {row} cannot be saved: it lost its environment when its worker was restarted. "
             "Step or reset it first."
+        )
+    if place.startswith(_FAILED) and not with_failed:
+        raise ValueError(
+            f"row {row} cannot be saved: it failed in an earlier call. Reset it first."
         )
     chain = Chain(env)
     saves = None if pickles and not chain.has_methods() else chain.methods(row)[0]
@@ -109,7 +117,7 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
         The saved ``place``, ``shown`` and ``info``, see :func:`saved`.
 
     Raises:
-        ValueError: The state is of another kind of environment.
+        ValueError: The state is of another kind of environment, or of one that failed.
         Exception: The environment's ``set_state`` raised it, or the state cannot be unpickled.
     """
     body: dict[str, Any] = pickle.loads(memoryview(state)[_HEAD.size :])
@@ -121,6 +129,8 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
             f"the state is of an environment with the wrappers {body['wrappers']}, the environment "
             f"of row {row} has {chain.names}"
         )
+    if body["place"].startswith(_FAILED):
+        raise ValueError(f"the state is of an environment that failed: reset row {row}")
     if body["attributes"] is None:
         chain.forget_reset()
         return body

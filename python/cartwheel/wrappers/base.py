@@ -175,7 +175,15 @@ class VectorWrapper(Freezes, AnyVectorWrapper):
 
         Args:
             state: A state of a wrapper of this class, for as many rows.
+
+        Raises:
+            ValueError: The wrapper does not override it, and there is something to continue with.
         """
+        if state:
+            raise ValueError(
+                f"{type(self).__name__} has no `set_own_state`, which takes what `get_own_state` "
+                f"returned: {sorted(map(str, state))}"
+            )
 
     def _check_own_state(self, state: dict[str, Any]) -> None:
         """Raises ``ValueError`` unless :meth:`set_own_state` can be given this state."""

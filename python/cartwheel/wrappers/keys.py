@@ -178,7 +178,9 @@ def advised(
         fitting.append(key)
     if not fitting:
         return error
-    return type(error)(f"{str(error).rstrip('.')}: name the parts to change, keys={fitting}.")
+    words = str(error).rstrip(".")
+    joint = ", or" if words.endswith("FlattenObservation") else ":"
+    return type(error)(f"{words}{joint} name the parts to change, keys={fitting}.")
 
 
 def flattens(space: Space[Any]) -> bool:

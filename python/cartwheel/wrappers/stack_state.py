@@ -42,7 +42,12 @@ class Stack:
         self.envs._pool.check(calling, idle=True)
 
     def state(self, *, with_envs: bool) -> dict[str, Any]:
-        """Returns the state of all members; without environments, numbers of all rows only."""
+        """Returns the state of all members; without environments, numbers of all rows only.
+
+        Raises:
+            TypeError: What a wrapper keeps is not a dictionary.
+            Exception: A wrapper or an environment raised it.
+        """
         # First, because sources find out what was lost, which the wrappers note then.
         sources = [
             wrapper._source.get_rows() if self._begins_source(wrapper) else None
@@ -51,6 +56,10 @@ class Stack:
         wrappers = []
         for wrapper, rows in zip(self.wrappers, sources, strict=True):
             own = wrapper.get_own_state()
+            if not isinstance(own, dict):
+                raise TypeError(
+                    f"`get_own_state` of {_name(wrapper)} must return a dictionary, got {type(own)}"
+                )
             if not with_envs:
                 own = {name: own[name] for name in own if name not in wrapper.row_entries}
             kept = rows if with_envs else None
@@ -68,6 +77,7 @@ class Stack:
         """
         check_header(state, "vector_env", (*self.envs._description(), "wrappers", "envs"))
         check_wrappers(state["wrappers"], [_name(wrapper) for wrapper in self.wrappers])
+        self.envs._check_description(state)  # before what has the shape of all rows
         is_whole = state["envs"] is not None
         coming = [
             self._checked(wrapper, entry, f"state['wrappers'][{at}]", is_whole=is_whole)
