@@ -470,7 +470,10 @@ class NativeEnvs:
         """Raises ``ValueError`` if options of a reset, a JSON object, are invalid."""
 
     def check_state(self, state: bytes) -> None:
-        """Raises ``ValueError`` unless this is the state of a row of such an environment."""
+        """Raises ``ValueError`` unless this is the state of such a row, which had not failed."""
+
+    def first_failed(self, states: list[bytes]) -> int | None:
+        """Returns the place of the first state of a row that had failed."""
 
     def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts the details of the next automatic reset of a row, which is not in flight."""

@@ -300,3 +300,25 @@ def test_a_row_that_failed_is_refused_by_name_and_continues_from_an_earlier_stat
     assert_identical(envs.step(np.zeros(3, int)), expected)
     for each in (envs, others):
         each.close()
+
+
+def test_a_native_row_that_failed_is_refused_and_continues_from_an_earlier_state():
+    envs = cartwheel.NativeVectorEnv("Acrobot-v1", 4, num_workers=2)
+    envs.reset(seed=1)
+    state = envs.state_dict()
+    actions = np.array([0, 1, 2, 0])
+    expected = envs.step(actions)
+    envs.load_state_dict(state)
+    states = list(envs.get_attr("state"))
+    states[2] = np.full(4, np.inf)
+    envs.set_attr("state", states)
+    with pytest.raises(cartwheel.EnvPanicError):
+        envs.step(actions)
+    with pytest.raises(ValueError, match=r"row 2 cannot be saved: it failed .* Reset it first"):
+        envs.state_dict()
+    with pytest.raises(ValueError, match="row 2 cannot be saved"):
+        envs.get_state([2])
+    assert len(envs.get_state([0, 1, 3])) == 3
+    envs.load_state_dict(state)
+    assert_identical(envs.step(actions), expected)
+    envs.close()

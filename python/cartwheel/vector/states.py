@@ -38,7 +38,9 @@ def saved(
             are restored, so that the rows still have to be reset.
     """
     messages = callbacks.pack_save(rows, with_failed=with_failed)
-    return list(pool.call(messages, rows, calling, callbacks.timeout))
+    answers = pool.call(messages, rows, calling, callbacks.timeout)
+    states: list[bytes] = callbacks.saved(rows, answers, with_failed=with_failed)
+    return states
 
 
 def restored(

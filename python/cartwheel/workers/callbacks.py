@@ -134,6 +134,10 @@ class WorkerCallbacks:
         parts = self.split([row in asked for row in range(self._num_envs)])
         return self.pack([("save", (self._states, with_failed), part) for part in parts])
 
+    def saved(self, _: list[int], answers: tuple[bytes, ...], *, with_failed: bool) -> list[bytes]:  # noqa: ARG002
+        """Returns the states from the answers; workers have refused rows that failed."""
+        return list(answers)
+
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[RowMessage]:
         """Makes the messages for rows that continue from states."""
         return self._pack_rows("resets", rows, states)

@@ -29,6 +29,11 @@ impl SavedRow {
     /// Number of bytes of [`SavedRow::to_bytes`].
     pub const BYTES: usize = 7;
 
+    /// Whether the row failed and has to be reset.
+    pub fn has_failed(self) -> bool {
+        self.phase == PhaseTag::Failed
+    }
+
     /// The state as bytes: phase, the two flags, steps (little-endian).
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let [a, b, c, d] = self.elapsed.to_le_bytes();

@@ -63,6 +63,11 @@ impl RowState {
         bytes
     }
 
+    /// Whether the row failed and has to be reset; its environment is in no state to go on from.
+    pub fn has_failed(&self) -> bool {
+        self.row.has_failed()
+    }
+
     /// The state from bytes that [`super::Answer::States`] holds.
     ///
     /// # Errors

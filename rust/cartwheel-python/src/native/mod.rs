@@ -23,8 +23,9 @@ use cartwheel_engine::plugin::{EnvKind, find};
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::worker::Shard;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyBytesMethods};
 
 use crate::convert::{GivenRules, to_autoreset_mode};
@@ -135,9 +136,23 @@ impl PyNativeEnvs {
         self.kind.reset_options(options).map(drop).map_err(to_py_err)
     }
 
-    /// Raises unless this is the state of a row of such an environment.
+    /// Raises unless this is the state of a row of such an environment that had not failed.
     fn check_state(&self, state: &[u8]) -> PyResult<()> {
-        RowState::read(&self.kind, state).map(drop).map_err(to_py_err)
+        let state = RowState::read(&self.kind, state).map_err(to_py_err)?;
+        if state.has_failed() {
+            return Err(PyValueError::new_err("the state is of an environment that failed"));
+        }
+        Ok(())
+    }
+
+    /// The place of the first state that is of an environment that had failed.
+    fn first_failed(&self, states: Vec<PyBackedBytes>) -> PyResult<Option<usize>> {
+        for (place, state) in states.iter().enumerate() {
+            if RowState::read(&self.kind, state).map_err(to_py_err)?.has_failed() {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
     }
 
     /// Leaves the details of the next automatic reset of one row, which is not in flight.
