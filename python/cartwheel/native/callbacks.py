@@ -183,25 +183,13 @@ class NativeCallbacks:
         """Makes the messages that ask for the draws of every row."""
         return [("draws",)] * len(self._shards)
 
-    def pack_save(self, rows: list[int], *, with_failed: bool) -> list[Any]:  # noqa: ARG002
+    def pack_save(self, rows: list[int]) -> list[Any]:
         """Makes the messages that ask for the states of rows."""
         return [("save", own) for own in self._by_shard(rows)]
 
-    def saved(
-        self, rows: list[int], answers: tuple[bytes, ...], *, with_failed: bool
-    ) -> list[bytes]:
-        """Returns the states from the answers.
-
-        Raises:
-            ValueError: A row failed, unless ``with_failed``.
-        """
-        states = list(answers)
-        failed = None if with_failed else self.envs.first_failed(states)
-        if failed is not None:
-            raise ValueError(
-                f"row {rows[failed]} cannot be saved: it failed in an earlier call. Reset it first."
-            )
-        return states
+    def first_failed(self, states: list[bytes]) -> int | None:
+        """Returns the place of the first state of a row that had failed."""
+        return self.envs.first_failed(states)
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[tuple[int, Any]]:
         """Makes the messages for rows that continue from states: shards, rows, states."""

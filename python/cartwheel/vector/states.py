@@ -36,10 +36,16 @@ def saved(
         calling: The method.
         with_failed: Whether rows that failed are saved, too. Their states are refused where they
             are restored, so that the rows still have to be reset.
+
+    Raises:
+        ValueError: A row failed, unless ``with_failed``.
     """
-    messages = callbacks.pack_save(rows, with_failed=with_failed)
-    answers = pool.call(messages, rows, calling, callbacks.timeout)
-    states: list[bytes] = callbacks.saved(rows, answers, with_failed=with_failed)
+    states = list(pool.call(callbacks.pack_save(rows), rows, calling, callbacks.timeout))
+    failed = None if with_failed else callbacks.first_failed(states)
+    if failed is not None:
+        raise ValueError(
+            f"row {rows[failed]} cannot be saved: it failed in an earlier call. Reset it first."
+        )
     return states
 
 

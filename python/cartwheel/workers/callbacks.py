@@ -11,7 +11,7 @@ from cartwheel._internal.logging import LOGGER, log_waiting
 from cartwheel._internal.spaces import batch_opaque, rows_of
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.faults import Fault, add_info, raise_first
-from cartwheel.workers.row_state import ResetCache, check_state
+from cartwheel.workers.row_state import ResetCache, check_state, first_failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,15 +128,15 @@ class WorkerCallbacks:
         """Raises unless this is the state of a row."""
         check_state(state)
 
-    def pack_save(self, rows: list[int], *, with_failed: bool) -> list[Any]:
+    def pack_save(self, rows: list[int]) -> list[Any]:
         """Makes the messages that ask for the states of rows."""
         asked = set(rows)
         parts = self.split([row in asked for row in range(self._num_envs)])
-        return self.pack([("save", (self._states, with_failed), part) for part in parts])
+        return self.pack([("save", self._states, part) for part in parts])
 
-    def saved(self, _: list[int], answers: tuple[bytes, ...], *, with_failed: bool) -> list[bytes]:  # noqa: ARG002
-        """Returns the states from the answers; workers have refused rows that failed."""
-        return list(answers)
+    def first_failed(self, states: list[bytes]) -> int | None:
+        """Returns the place of the first state of a row that had failed."""
+        return first_failed(states)
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[RowMessage]:
         """Makes the messages for rows that continue from states."""

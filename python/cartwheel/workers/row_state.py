@@ -2,8 +2,9 @@
 
 ::
 
-    state := magic 8 bytes, version u32 (little-endian), BLAKE2b digest of the body 16 bytes, body
-    body  := pickled dictionary, see `saved`
+    state := magic 8 bytes, version u32 (little-endian), whether the row failed 1 byte,
+             BLAKE2b digest of the body 16 bytes, body
+    body  := pickled dictionary, see `saved`; nothing of a row that failed
 
 The caller checks everything except the body, which only a worker can unpickle: its classes may not
 exist in the caller's process.
@@ -27,7 +28,7 @@ from cartwheel.workers.env_chain import Chain
 
 _MAGIC = b"cartwpy\n"
 _VERSION = 1
-_HEAD = struct.Struct("<8sI16s")
+_HEAD = struct.Struct("<8sI?16s")
 #: The first byte of the place of a row that failed: ``PhaseTag::Failed`` of the engine.
 _FAILED = b"\2"
 #: Gymnasium's wrappers with values of many episodes.
@@ -39,17 +40,29 @@ def check_state(state: Any) -> None:
 
     Raises:
         TypeError: It is not ``bytes``.
-        ValueError: It is not a state, was cut or changed, or has another version.
+        ValueError: It is not a state, was cut or changed, has another version, or is of a row that
+            failed.
     """
     if not isinstance(state, bytes):
         raise TypeError(f"a state must be bytes from `get_state`, got {type(state)}")
     if len(state) < _HEAD.size or not state.startswith(_MAGIC):
         raise ValueError("this is not a state of a Python environment")
-    _, version, digest = _HEAD.unpack_from(state)
+    _, version, failed, digest = _HEAD.unpack_from(state)
     if version != _VERSION:
         raise ValueError(f"the state has version {version}; this cartwheel reads {_VERSION}")
     if digest != _digest(state[_HEAD.size :]):
         raise ValueError(f"the state of {len(state)} bytes was cut or changed")
+    if failed:
+        raise ValueError("the state is of an environment that failed")
+
+
+def first_failed(states: list[bytes]) -> int | None:
+    """Returns the place of the first state of a row that had failed."""
+    return next((at for at, state in enumerate(states) if _has_failed(state)), None)
+
+
+def _has_failed(state: bytes) -> bool:
+    return bool(_HEAD.unpack_from(state)[2])
 
 
 def saved(
@@ -60,7 +73,6 @@ def saved(
     *,
     lost: bool = False,
     pickles: bool = False,
-    with_failed: bool = False,
     info: dict[str, Any] | None = None,
 ) -> bytes:
     """Saves an environment.
@@ -72,11 +84,10 @@ def saved(
         shown: The observation that the row shows; empty if it was never reset.
         info: The info of the reset, for a state to cache.
         pickles: Whether an environment without methods is pickled.
-        with_failed: Whether a row that failed is saved, too.
         lost: Whether the row lost its environment and has not been stepped or reset since then.
 
     Raises:
-        ValueError: The environment is lost, failed, or has no methods to save and to restore it.
+        ValueError: The environment is lost, or has no methods to save and to restore it.
         Exception: Its ``get_state`` raised it, or what that returned cannot be pickled.
     """
     if lost:
@@ -84,10 +95,8 @@ def saved(
             f"row {row} cannot be saved: it lost its environment when its worker was restarted. "
             "Step or reset it first."
         )
-    if place.startswith(_FAILED) and not with_failed:
-        raise ValueError(
-            f"row {row} cannot be saved: it failed in an earlier call. Reset it first."
-        )
+    if failed := place.startswith(_FAILED):  # it cannot go on, so there is nothing to save
+        return _HEAD.pack(_MAGIC, _VERSION, failed, _digest(b""))
     chain = Chain(env)
     saves = None if pickles and not chain.has_methods() else chain.methods(row)[0]
     body: dict[str, Any] = {
@@ -107,7 +116,7 @@ def saved(
         else:
             body["env"] = saves()
     packed = pickled(body)
-    return _HEAD.pack(_MAGIC, _VERSION, _digest(packed)) + packed
+    return _HEAD.pack(_MAGIC, _VERSION, failed, _digest(packed)) + packed
 
 
 def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
@@ -120,6 +129,8 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
         ValueError: The state is of another kind of environment, or of one that failed.
         Exception: The environment's ``set_state`` raised it, or the state cannot be unpickled.
     """
+    if _has_failed(state):
+        raise ValueError(f"the state is of an environment that failed: reset row {row}")
     body: dict[str, Any] = pickle.loads(memoryview(state)[_HEAD.size :])
     chain = Chain(env)
     if body["kind"] != chain.kind:
@@ -129,8 +140,6 @@ def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
             f"the state is of an environment with the wrappers {body['wrappers']}, the environment "
             f"of row {row} has {chain.names}"
         )
-    if body["place"].startswith(_FAILED):
-        raise ValueError(f"the state is of an environment that failed: reset row {row}")
     if body["attributes"] is None:
         chain.forget_reset()
         return body

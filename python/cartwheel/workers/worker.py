@@ -92,8 +92,8 @@ class Worker:
         self.serving = False
         self.drawn: set[int] = set()
         self._answer: list[Any] = []
-        #: Whether the present control call saves environments without methods, and failed ones.
-        self._pickles = self._saves_failed = False
+        #: Whether the present control call saves environments without methods, too.
+        self._pickles = False
         self._drawing = drawing or contextlib.nullcontext()
         #: For each row that was sent and is not yet begun: a function that unpacks its message,
         #: which has a part for each of its rows. If unpacking raises, it raises for each of them.
@@ -339,8 +339,7 @@ class Worker:
             self._answer = [self._attach_rollout(name, parts)]
             return None
         if task == "save":
-            states, self._saves_failed = name
-            self._pickles = states == "pickle"
+            self._pickles = name == "pickle"
             self._answer = [None] * len(self.envs)
             return [row for row, saving in enumerate(parts) if saving]
         self._answer = []
@@ -364,13 +363,7 @@ class Worker:
         number = self.first_row + row
         try:
             self._answer[row] = saved(
-                self.envs[row],
-                number,
-                place,
-                shown,
-                lost=lost,
-                pickles=self._pickles,
-                with_failed=self._saves_failed,
+                self.envs[row], number, place, shown, lost=lost, pickles=self._pickles
             )
         except BaseException as error:  # every exception is reported to the caller
             self._answer[row] = Fault.from_exception(number, error, is_remote=self.is_remote)
