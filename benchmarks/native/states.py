@@ -1,7 +1,7 @@
 """Milliseconds to save and to load all rows: 4,096 native CartPoles and 64 HalfCheetahs.
 
 The wrappers are those of most training programs. A step of all rows, in the same process and at the
-same time, is the yardstick. There is no bound: a checkpoint is made once in many steps.
+same time, is the yardstick. It has no bound: a checkpoint is made once in many steps.
 """
 
 from __future__ import annotations

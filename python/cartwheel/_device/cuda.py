@@ -26,7 +26,7 @@ class Cuda:
             place: A ``torch.device``; without an index, the current device.
 
         Raises:
-            RuntimeError: There is no such device.
+            RuntimeError: The device does not exist.
         """
         import torch
 

@@ -87,7 +87,7 @@ class Lockstep:
         """The number of them that the next rollout has already."""
         return 0 if self._recording is None else self._recording.done
 
-    #: There are no groups.
+    #: This order has no groups.
     turn = 0
 
     def begin(self, carry: Carry, shown: Any) -> None:
