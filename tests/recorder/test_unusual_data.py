@@ -323,7 +323,9 @@ def test_options_of_every_form_are_in_the_metadata(tmp_path, form):
     }
 
 
-@pytest.mark.parametrize("key", [3, ("a", 1), "a/b", "", ".", "a\0b", "\ud83d"])
+@pytest.mark.parametrize(
+    "key", [3, ("a", 1), "a//b", "/a", "a/", "a/./b", "", ".", "a\0b", "\ud83d"]
+)
 @pytest.mark.parametrize("form", FORMATS)
 def test_keys_of_spaces_that_a_file_cannot_have_are_refused_by_name(tmp_path, form, key):
     class Keyed(TellingEnv):
@@ -332,6 +334,69 @@ def test_keys_of_spaces_that_a_file_cannot_have_are_refused_by_name(tmp_path, fo
     envs = cartwheel.VectorEnv([lambda: Keyed(lambda _: {})], executor="inline")
     with pytest.raises(ValueError, match=r"cannot be the name of a group in a file.*Rename it"):
         RecordEpisode(envs, tmp_path, save_video=False, format=form)
+    envs.close()
+
+
+SLASHES = Dict(
+    {
+        "walker/joints": Box(-1, 1, (2,)),
+        "walker": Dict(
+            {"height": Box(-1, 1, (1,)), "egocentric/camera": Box(0, 255, (4, 4, 3), np.uint8)}
+        ),
+        "touch/left/tip": Box(-1, 1, (3,)),
+        "pair": Tuple([Dict({"a/b": Discrete(3)})]),
+        "none/at all": Dict({}),
+    }
+)
+
+
+@pytest.mark.parametrize("where", ["space", "action_space"])
+@pytest.mark.parametrize("mode", MODES)
+def test_keys_with_slashes_are_groups_that_minari_reads(tmp_path, monkeypatch, mode, where):
+    for form in FORMATS:
+        assert record(tmp_path, form, mode=mode, **{where: SLASHES}) == []
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    episode = minari.load_dataset("demo-v0")[0]
+    theirs = episode.observations if where == "space" else episode.actions
+    ours, raw = (
+        TrajectoryDataset(tmp_path / name).episode(0)["obs" if where == "space" else "actions"]
+        for name in ("demo-v0", "demo.h5")
+    )
+    assert_identical(ours, theirs)
+    assert_identical({**raw, "pair": (raw["pair"]["0"],)}, theirs)
+    assert sorted(theirs["walker"]) == ["egocentric", "height", "joints"]
+    assert theirs["pair"][0]["a"]["b"].dtype == np.int64
+    assert theirs["none"] == {"at all": {}}
+    with h5py.File(tmp_path / "demo.h5") as file:
+        group = file["traj_0"]["obs" if where == "space" else "actions"]
+        assert group["touch/left/tip"].shape == (4 if where == "space" else 3, 3)
+    if where == "space":
+        SLASHES.seed(3)
+        first = SLASHES.sample()
+        np.testing.assert_array_equal(theirs["walker"]["joints"][0], first["walker/joints"])
+        np.testing.assert_array_equal(
+            theirs["walker"]["egocentric"]["camera"][0], first["walker"]["egocentric/camera"]
+        )
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    "rivals",
+    [
+        {"a/b": Discrete(2), "a": Discrete(2)},
+        {"a/b": Discrete(2), "a": Dict({"b": Discrete(2)})},
+        {"a/0": Discrete(2), "a": Tuple([Discrete(2)])},
+        {"a/b": Dict({}), "a/b/c": Discrete(2), "a": Dict({"b": Discrete(3)})},
+    ],
+)
+def test_keys_that_would_have_one_place_are_refused(tmp_path, form, rivals):
+    class Keyed(TellingEnv):
+        observation_space = Dict(rivals)
+
+    envs = cartwheel.VectorEnv([lambda: Keyed(lambda _: {})], executor="inline")
+    with pytest.raises(ValueError, match=r"two parts of Dict.* would have the place 'a.*rename"):
+        RecordEpisode(envs, tmp_path, save_video=False, format=form)
+    assert not [*tmp_path.glob("*")]
     envs.close()
 
 

@@ -194,11 +194,11 @@ def leaves(space: Space[Any], path: Path) -> Iterator[tuple[Path, Space[Any]]]:
     """
     if isinstance(space, Dict):
         for key, part in space.spaces.items():
-            if not isinstance(key, str) or "/" in key or not is_name(key):
+            if not isinstance(key, str) or not all(map(is_name, key.split("/"))):
                 raise ValueError(
                     f"the key {key!r} of {space} cannot be the name of a group in a file: names "
-                    "are text, not empty, not '.', and without '/' and zeros. Rename it in a "
-                    "wrapper of the environment."
+                    "are text, not empty, not '.', and without zeros; '/' stands between the names "
+                    "of groups. Rename it in a wrapper of the environment."
                 )
             yield from leaves(part, (*path, key))
     elif isinstance(space, Tuple):
@@ -220,6 +220,56 @@ def empty_groups(space: Space[Any], path: Path) -> Iterator[Path]:
             yield path
         for key, part in nested.parts(space):
             yield from empty_groups(part, (*path, key))
+
+
+def as_groups(path: Path) -> Path:
+    """Returns a path in a file: a key with ``"/"`` is the names of several groups."""
+    return tuple(
+        name for key in path for name in (key.split("/") if isinstance(key, str) else (key,))
+    )
+
+
+def grouped(space: Space[Any]) -> Space[Any]:
+    """Returns a space as a file has it: keys with ``"/"`` are the names of nested groups.
+
+    Raises:
+        ValueError: Two parts would have the same place, or one would be within an array.
+    """
+    if isinstance(space, Tuple):
+        return Tuple([grouped(part) for part in space.spaces])
+    return _as_space(_tree(space)) if isinstance(space, Dict) else space
+
+
+def _tree(space: Dict) -> dict[str, Any]:
+    """The groups of a space, as dictionaries; other spaces are their leaves."""
+    tree: dict[str, Any] = {}
+    for key, part in space.spaces.items():
+        *above, last = str(key).split("/")
+        inner: Any = {last: _tree(part) if isinstance(part, Dict) else grouped(part)}
+        for name in reversed(above):
+            inner = {name: inner}
+        _merge(tree, inner, space)
+    return tree
+
+
+def _merge(tree: dict[str, Any], other: dict[str, Any], space: Dict, path: str = "") -> None:
+    for name, part in other.items():
+        if name not in tree:
+            tree[name] = part
+        elif isinstance(part, dict) and isinstance(tree[name], dict):
+            _merge(tree[name], part, space, f"{path}{name}/")
+        else:
+            raise ValueError(
+                f"two parts of {space} would have the place '{path}{name}' in a file, where '/' in "
+                "a key stands between the names of groups: rename one in a wrapper of the "
+                "environment."
+            )
+
+
+def _as_space(tree: Any) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    return Dict({name: _as_space(part) for name, part in tree.items()})
 
 
 def is_name(text: str) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from cartwheel._cartwheel import VERSION
+from cartwheel.recorder.buffer import grouped
 from cartwheel.recorder.h5_file import ATTRIBUTE_BYTES, H5File
 from cartwheel.recorder.metadata import single_spec, to_json, write_json
 
@@ -55,7 +56,7 @@ class MinariFiles:
     def __init__(self, root: FilePath, dataset_id: str, envs: Any, extras: dict[str, Any]) -> None:
         """Makes the folder and both files."""
         spaces = {
-            name: json.dumps(space_form(getattr(envs, f"single_{name}")))
+            name: json.dumps(space_form(grouped(getattr(envs, f"single_{name}"))))
             for name in ("observation_space", "action_space")
         }
         folder = root / "data"

@@ -65,10 +65,11 @@ class RecordEpisode(VectorWrapper):
     ``terminated``, ``truncated``, perhaps ``success`` and ``fail`` from the infos, ``rewards``
     (``float32``) and ``env_states``. ``format="minari"`` writes the folder ``<trajectory_name>``
     for Minari, with the numbers in the infos (NaN, 0 or false where they are missing) and
-    rewards as ``float64``. Images are compressed. Keys of infos that are not text are written as
-    ``str(key)``, and ``"/"`` in a key makes groups. Numbers that cannot be written are left out
-    with a warning that names the key and the reason: a key that no file can have or that another
-    one has already, shapes that change, and more than 512 keys in the present episodes.
+    rewards as ``float64``. Images are compressed. ``"/"`` in a key makes groups: ``walker/joints``
+    is ``joints`` in the group ``walker``, also in the space that Minari reads. Keys of infos that
+    are not text are written as ``str(key)``. Numbers that cannot be written are left out with a
+    warning that names the key and the reason: a key that no file can have or that another one has
+    already, shapes that change, and more than 512 keys in the present episodes.
 
     In addition to ManiSkill's, the metadata of an episode have ``env_index``, ``row_seed`` and
     ``episode_in_row``: the row played its episodes one after the other from ``row_seed``, and this

@@ -9,7 +9,16 @@ import numpy as np
 
 from cartwheel._internal import nested
 from cartwheel._internal.nested import as_array
-from cartwheel.recorder.buffer import EpisodeBuffer, Path, empty_groups, is_name, leaves, numbers
+from cartwheel.recorder.buffer import (
+    EpisodeBuffer,
+    Path,
+    as_groups,
+    empty_groups,
+    grouped,
+    is_name,
+    leaves,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,13 +75,15 @@ class TrajectoryRecorder:
         self.groups: list[Path] = []
         if observation_space is None:
             return
-        self.groups += empty_groups(observation_space, ("obs",))
-        self.groups += empty_groups(action_space, ("actions",))
+        for space, path in ((observation_space, ("obs",)), (action_space, ("actions",))):
+            self.groups += map(as_groups, empty_groups(space, path))
         for path, space in leaves(observation_space, ("obs",)):
             self._buffer.add_track(path, space.shape or (), space.dtype or float)
         for path, space in leaves(action_space, ("actions",)):
             self._buffer.add_track(path, space.shape or (), space.dtype or float, first=1)
             self._actions[path] = np.zeros((num_envs, *(space.shape or ())), space.dtype)
+        for space in (observation_space, action_space):
+            grouped(space)  # refuses keys that would have one place
         if get_state is not None:
             self._buffer.add_track(("env_states",), (), object)
 
@@ -166,7 +177,7 @@ class TrajectoryRecorder:
             if path == ("env_states",):
                 episode |= _as_bytes(array) if any(array) else {}
             elif path not in self._present or self._present[path][row]:
-                episode[path] = array
+                episode[as_groups(path)] = array
         return episode
 
     def shrink(self) -> None:
