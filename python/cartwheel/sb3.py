@@ -34,6 +34,7 @@ from cartwheel._internal.arguments import (
     as_rows,
     as_seeds,
 )
+from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 __all__ = ["CartwheelVecEnv"]
 
 
-class CartwheelVecEnv(VecEnv):
+class CartwheelVecEnv(ClosesAfterWith, VecEnv):
     """Environments of cartwheel for Stable-Baselines3; replaces ``DummyVecEnv``, ``SubprocVecEnv``.
 
     Example:

@@ -21,6 +21,9 @@ CALLERS = (
     "native/keywords",
     "native/vector_env",
     "vector/base",
+    "vector/resets",
+    "vector/saved_rows",
+    "vector/sent_rows",
     "vector/vector_env",
     "workers/callbacks",
 )

@@ -129,7 +129,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
         self.closed = True
 
 
-class GymEnvPool(EnvPool, gym.Env[Any, Any]):
+class GymEnvPool(EnvPool, gym.Env[Any, Any]):  # type: ignore[misc]  # it returns no flag
     """A pool whose results have the form of gym before 0.26.
 
     ``done`` is true where an episode ended. ``info["TimeLimit.truncated"]`` (``bool``) is true

@@ -10,6 +10,7 @@ import numpy as np
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import ROW_OPTIONS, as_reset_mask, as_timeout, check_dictionary
+from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel.envpool import engine
 from cartwheel.envpool.checks import EnvBusyError, as_env_ids, check_distinct
 from cartwheel.envpool.config import spread_seeds
@@ -50,7 +51,7 @@ class Batch(NamedTuple):
     infos: dict[str, Any]
 
 
-class EnvPool:
+class EnvPool(ClosesAfterWith):
     """The methods of all pools; :func:`~cartwheel.envpool.make` documents their keywords.
 
     Only one thread may use a pool at a time: a call during a call of another thread raises

@@ -10,8 +10,8 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import check_sends_rows, mode_of
-from cartwheel.vector.base import drop_in_flight
 from cartwheel.vector.infos import check_infos
+from cartwheel.vector.sent_rows import drop_in_flight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -45,9 +45,10 @@ from cartwheel.native.mujoco.renderer import RowsRenderer
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import GymnasiumRenderer, OwnRenderer, WindowedPool
 from cartwheel.native.spaces import as_space, vector_spec
-from cartwheel.vector.base import ActType, ObsType, PoolVectorEnv
+from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.memory_plan import plan_memory, require_native_rows, spins
+from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.vector.state_dict import check_list
 from cartwheel.workers.restart_policy import RestartPolicy
 

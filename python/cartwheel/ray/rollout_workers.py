@@ -17,6 +17,7 @@ from cartwheel._internal.arguments import (
     check_dictionary,
     mismatched_signature,
 )
+from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.process import uninterrupted
 from cartwheel._internal.suggestions import shown
@@ -28,8 +29,6 @@ from cartwheel.rollouts.recording import MAX_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from typing_extensions import Self
 
     from cartwheel._internal.literals import Until
     from cartwheel._internal.policy import Policy
@@ -44,7 +43,7 @@ _FIXED_OPTIONS = {
 }
 
 
-class RolloutWorkers:
+class RolloutWorkers(ClosesAfterWith):
     """Runs a policy in environments of several actors of Ray, and returns their rollouts.
 
     Example:
@@ -214,14 +213,6 @@ class RolloutWorkers:
             f"RolloutWorkers({self.num_workers} workers × [{first.envs}], {first.policy}, "
             f"version {self.policy_version})"
         )
-
-    def __enter__(self) -> Self:
-        """Returns the workers."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Closes the workers."""
-        self.close()
 
     @property
     def num_envs(self) -> int:

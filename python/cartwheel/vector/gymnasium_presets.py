@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.vector.base import ActType, ObsType
+from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:

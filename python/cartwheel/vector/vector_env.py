@@ -33,10 +33,11 @@ from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.rewards import common_reward_space
 from cartwheel._internal.spaces import Batching
 from cartwheel._internal.suggestions import checks_keywords, shown
-from cartwheel.vector.base import LAST_GRACE, ActType, ObsType, PoolVectorEnv
+from cartwheel.vector.base import LAST_GRACE, PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
 from cartwheel.vector.memory_plan import plan_memory, spins
+from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.workers import launch
 from cartwheel.workers.callbacks import WorkerCallbacks
 from cartwheel.workers.channels import Deadline

@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, as_rows, names_rows
+from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel._internal.suggestions import shown
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
@@ -50,7 +51,7 @@ def rows_of_batch(envs: Any) -> int:
     return int(getattr(envs, "batch_size", envs.num_envs))
 
 
-class VectorWrapper(Freezes, AnyVectorWrapper):
+class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
     """Changes the actions or the results of a vector environment, batch by batch.
 
     A wrapper of your own is a subclass that overrides :meth:`act`, :meth:`transform` or both. Every

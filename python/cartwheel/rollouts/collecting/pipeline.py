@@ -32,8 +32,8 @@ from cartwheel.rollouts.buffers import Finals as FinalsOfInfos
 from cartwheel.rollouts.collecting.block import Block, Finals
 from cartwheel.rollouts.collecting.policy_calls import Answers, Stopped
 from cartwheel.rollouts.recording import carry_after, interrupted
-from cartwheel.vector.base import drop_in_flight
 from cartwheel.vector.infos import check_infos, failed_rows
+from cartwheel.vector.sent_rows import drop_in_flight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

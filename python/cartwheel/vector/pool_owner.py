@@ -1,0 +1,45 @@
+"""What the parts of a vector environment share: its pool, and the numbers of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic
+
+from numpy.typing import NDArray
+from typing_extensions import TypeVar
+
+from cartwheel._internal.arguments import as_rows
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+    from gymnasium.vector import AutoresetMode
+
+    from cartwheel._cartwheel import Pool
+
+#: Observations: an array, unless the space is nested: ``VectorEnv[dict[str, NDArray[Any]]]``.
+ObsType = TypeVar("ObsType", default=NDArray[Any])
+ActType = TypeVar("ActType", default=Any)
+
+
+class PoolOwner(Generic[ObsType, ActType]):
+    """The attributes that the parts of a vector environment use."""
+
+    num_envs: int
+    single_observation_space: Space[Any]
+    autoreset_mode: AutoresetMode
+    #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
+    batch_size: int
+    #: Whether a reset with row numbers returns the full batch of all rows.
+    full_batch: bool = False
+    #: A ``WorkerCallbacks`` or a ``NativeCallbacks``.
+    _callbacks: Any
+    _pool: Pool
+
+    def _named(self, env_index: Any) -> list[int] | None:
+        """Returns the rows of ``env_index`` as a list; ``None`` stands for all rows."""
+        return None if env_index is None else as_rows(env_index, self.num_envs)
+
+    def _numbers(self, env_index: Any) -> list[int]:
+        """Returns row numbers as a list; ``None`` stands for all rows."""
+        return (
+            list(range(self.num_envs)) if env_index is None else as_rows(env_index, self.num_envs)
+        )

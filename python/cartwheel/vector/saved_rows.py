@@ -1,0 +1,216 @@
+"""States of a vector environment: of single rows, and of all that it consists of."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from cartwheel.vector.pool_owner import ActType, ObsType
+from cartwheel.vector.resets import Resets
+from cartwheel.vector.state_dict import (
+    as_entries,
+    check_equal,
+    check_header,
+    check_keys,
+    check_list,
+    check_wrappers,
+    from_entries,
+    new_state,
+)
+from cartwheel.vector.states import loaded, restored, saved
+from cartwheel.workers.channels import pickled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class SavedRows(Resets[ObsType, ActType]):
+    """The methods of a vector environment that save rows and load them."""
+
+    def get_state(self, env_index: Any = None) -> list[bytes]:
+        """Saves rows: environments, progress of their episodes, and the observations of the rows.
+
+        A native environment's state includes its random numbers, and is valid for the environment's
+        id and keywords. A Python environment can be saved if it has methods ``get_state()``, which
+        returns anything that can be pickled, and ``set_state(state)``, which restores everything
+        that later steps depend on, including random numbers; or if the vector environment was made
+        with ``states="pickle"``. Wrappers around it, Gymnasium's and others, are saved by their
+        attributes, except spaces and functions. A wrapper with the two methods saves itself and
+        everything inside it. Rows of MuJoCo whose own model was changed by ``set_attr`` are
+        refused here; :meth:`state_dict` saves them.
+
+        A state outlives the process. The autoreset mode, the step limit and the number of
+        environments may differ where it is restored. States of Python environments are pickles: do
+        not restore states that you do not trust.
+
+        Args:
+            env_index: Row numbers, in any order; ``None`` for all rows.
+
+        Returns:
+            One state for each row.
+
+        Raises:
+            ValueError: A row does not exist, a row is named twice, or an environment cannot be
+                saved; the error names the row, the reason and the remedy.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it.
+        """
+        self._pool.check("get_state", idle=True)
+        numbers = self._numbers(env_index)
+        self._check_states("get_state", numbers)
+        return saved(self._pool, self._callbacks, numbers)
+
+    def set_state(self, env_index: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
+        """Continues rows from states that :meth:`get_state` returned.
+
+        Each row continues like the saved row: the same actions give the same results, bit for bit.
+        A row may be over, or wait for its autoreset, like the saved one. A state may be restored
+        into any row, any number of times. If a state is refused, no row changes.
+
+        Args:
+            env_index: Row numbers, in any order; ``None`` for all rows.
+            states: One state for each of these rows.
+
+        Returns:
+            Observations and infos of these rows, in their order, as from a reset with row numbers.
+            They are the last observations of the saved rows (zeros for rows that were never reset),
+            and ``infos["env_index"]``.
+
+        Raises:
+            ValueError: A row does not exist, a row is named twice, or the number of states is
+                wrong. A state was changed, or is of another environment or of other keywords.
+            TypeError: A state is not ``bytes``.
+            RuntimeError: A :meth:`rollout` has no step yet.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it, for its old state or the
+                new one.
+        """
+        self._pool.check("set_state", idle=True)
+        numbers = self._numbers(env_index)
+        if isinstance(states, bytes):
+            raise TypeError("`states` must be a list with one state for each row, got one state.")
+        if len(states) != len(numbers):
+            raise ValueError(f"{len(states)} states for {len(numbers)} rows")
+        for state in states:
+            self._callbacks.check_state(state)
+        self._check_states("set_state", numbers)
+        space = self.single_observation_space
+        return restored(self._pool, self._callbacks, numbers, list(states), space)
+
+    def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
+        """Saves the vector environment, to continue it here or in another process.
+
+        The state has all that the next steps depend on: the rows (see :meth:`get_state`), where
+        they are in their episodes, whether their reset is pending, and what :meth:`next_reset` gave
+        them. Rows that were never reset are saved as such. The docs have a page about it,
+        "Checkpoints and resuming".
+
+        Args:
+            envs: Whether to save the environments, too. If not, the state has the wrappers around
+                them alone, and of these the numbers that are about all rows, such as moments.
+
+        Returns:
+            Dictionaries with text as keys, lists, arrays, numbers, text and bytes, for ``pickle``
+            or ``torch.save``.
+
+        Raises:
+            ValueError: An environment cannot be saved; the error names the row, the reason and the
+                remedy.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it.
+        """
+        self._pool.check("state_dict", idle=True)
+        return new_state(
+            "vector_env", **self._description(), wrappers=[], envs=self._rows(envs=envs)
+        )
+
+    def load_state_dict(self, state: dict[str, Any]) -> ObsType | None:
+        """Continues from a state of :meth:`state_dict`.
+
+        The next calls return what they would have returned there, bit for bit. The executor, the
+        number of workers and the sizes of queues may differ; the number of environments, the
+        environments and the autoreset mode may not. If any part of the state is refused, nothing
+        changes. A :meth:`rollout` ends.
+
+        Args:
+            state: The state. It has pickles: do not load states that you do not trust.
+
+        Returns:
+            What the rows last showed, all of them in their order; zeros for rows that were never
+            reset. ``None`` for a state without environments.
+
+        Raises:
+            TypeError: ``state`` is not a dictionary.
+            ValueError: It is of another version or of another vector environment.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it.
+        """
+        self._pool.check("load_state_dict", idle=True)
+        check_header(state, "vector_env", (*self._description(), "wrappers", "envs"))
+        check_wrappers(state["wrappers"], [])
+        self._check_description(state)
+        return self._load_rows(state)
+
+    def _description(self) -> dict[str, Any]:
+        """Returns what must be equal where a state is loaded."""
+        return {"num_envs": self.num_envs, "autoreset_mode": self.autoreset_mode.name.lower()}
+
+    def _check_description(self, state: dict[str, Any]) -> None:
+        """Raises ``ValueError`` if the rows of a state are those of other environments."""
+        if state["envs"] is None:
+            return
+        for name, present in self._description().items():
+            check_equal(name, state[name], present)
+
+    def _rows(self, *, envs: bool) -> dict[str, Any] | None:
+        """Returns the part of a state that has the rows."""
+        if not envs:
+            return None
+        next_resets = self._pending_next_resets("state_dict")
+        return {
+            "states": saved(self._pool, self._callbacks, list(range(self.num_envs)), "state_dict"),
+            "next_resets": as_entries(next_resets, pickled),
+            "models": self._models(),
+        }
+
+    def _load_rows(self, state: dict[str, Any]) -> ObsType | None:
+        """Checks and loads the rows of a state, all of them or none; returns what they show."""
+        rows = state["envs"]
+        if rows is None:
+            return None
+        check_keys("state['envs']", rows, {"states", "next_resets", "models"})
+        check_list("state['envs']['states']", rows["states"], self.num_envs)
+        for row_state in rows["states"]:
+            self._callbacks.check_state(row_state)
+        coming = from_entries(rows["next_resets"], self.num_envs, "state['envs']['next_resets']")
+        before, models = self._pending_next_resets("load_state_dict"), self._models()
+        self._keep_next_resets(coming)  # refuses them before anything changes
+        try:
+            self._set_models(rows["models"])
+            self._pool.stop_recording()
+            space = self.single_observation_space
+            observations: ObsType = loaded(
+                self._pool, self._callbacks, rows["states"], space, "load_state_dict"
+            )
+        except BaseException:
+            with contextlib.suppress(Exception):  # closed, or broken
+                self._set_models(models)
+                self._keep_next_resets({**dict.fromkeys(coming, (None, None)), **before})
+            raise
+        self._keep_next_resets(coming)  # loading discards them
+        return observations
+
+    def _models(self) -> list[dict[str, Any]]:
+        """Returns what was set in the model of each row, if rows have models of their own."""
+        return []
+
+    def _set_models(self, models: Any) -> None:
+        """Sets all of that, and sets back what was set otherwise.
+
+        Raises:
+            ValueError: Rows have no models of their own, or a value does not fit.
+        """
+        check_list("state['envs']['models']", models, 0)
+
+    def _check_states(self, calling: str, rows: list[int]) -> None:
+        """Raises ``ValueError`` if states of a row would be incomplete."""
