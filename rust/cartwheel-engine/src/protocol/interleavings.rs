@@ -293,6 +293,25 @@ fn a_place_of_a_batch_that_was_opened_for_another_worker_is_in_that_batch() {
 }
 
 #[test]
+fn a_place_that_another_worker_found_claimed_is_in_the_batch_of_its_ticket() {
+    // Worker 0 claims the second place; worker 1 finds it claimed, and moves the ticket on.
+    every_interleaving(|| {
+        let words = Words::of_threads_or_processes(2, 1, 3, true);
+        words.batches().open(0, 1);
+        words.send(0, 0, 7);
+        let first = start(&words, 0, 1);
+        words.batches().open(1, 2);
+        words.batches().open(2, 3);
+        words.send_rows(1, 1..3, 8, None);
+        let workers = [first, start(&words, 1, 2)];
+        workers.into_iter().for_each(|worker| worker.join().expect("a worker"));
+        let mut seen = [words.place(1), words.place(2), words.place(3)];
+        seen.sort_unstable();
+        assert_eq!(seen, [7, 8, 9]);
+    });
+}
+
+#[test]
 fn a_slab_has_one_holder_and_earlier_accesses_have_ended() {
     every_interleaving(|| {
         let slabs = Arc::new((FreeList::new(2), cells(2)));
