@@ -12,10 +12,11 @@ import numpy as np
 
 from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.suggestions import check_keywords, keywords_of, shown
+from cartwheel.mujoco.description import describe, describe_model
 from cartwheel.mujoco.rewards import ExternalRewards, Fields
 from cartwheel.native.mujoco.env import MujocoBackend
 from cartwheel.native.mujoco.library import load_mujoco, logged_warnings
-from cartwheel.native.mujoco.model import Simulation
+from cartwheel.native.mujoco.model import Simulation, compiled
 from cartwheel.native.vector_env import NativeVectorEnv
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
         **keywords: Any,
     ) -> None:
         """Makes the simulations and starts the threads, see :func:`make`."""
+        self._description = describe(SimulationVectorEnv.__init__, dict(locals()))
         if keywords.get("action_repeat", 1) != 1:
             raise ValueError("`action_repeat` is 1 here: `frame_skip` repeats controls.")
         if keywords.get("batch_size") not in (None, num_envs):
@@ -98,6 +100,24 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
     @property
     def _shown_id(self) -> str:
         return "cartwheel.mujoco"
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Description of this vector environment, for recordings.
+
+        ``env_kwargs`` and ``max_episode_steps`` are the arguments of :func:`make` that are not
+        defaults. ``functions`` are names, as functions cannot be written. ``model`` has the
+        ``sha256`` of :meth:`compiled_model`, the version of ``mujoco``, and the ``xml`` from which
+        it was loaded, if it was; files that the XML names are not in it.
+        """
+        return {**self._description, "model": self._own.describe()}
+
+    def compiled_model(self) -> bytes:
+        """Returns the model that rows share or began with, as MuJoCo's ``.mjb`` file has it.
+
+        ``make`` loads such a file, with the version of MuJoCo that wrote it.
+        """
+        return self._own.compiled()
 
     def fields(self, observations: Any) -> dict[str, Any]:
         """Returns views of the arrays that observations consist of.
@@ -213,7 +233,7 @@ class OwnModel(MujocoBackend):
         if reset_noise not in _NOISES:
             raise ValueError(f"`reset_noise` must be one of {_NOISES}, got {shown(reset_noise)}.")
         with logged_warnings(mujoco, logging.WARNING):
-            loaded = _load(mujoco, model)
+            loaded, self._xml = _load(mujoco, model)
             self.fields = Fields(mujoco, loaded, observation)
         low, high = _control_ranges(loaded)
         data = mujoco.MjData(loaded)  # its positions are the model's own, as after `mj_resetData`
@@ -235,6 +255,7 @@ class OwnModel(MujocoBackend):
             "normal_velocities": reset_noise == "normal",
             "fields": self.fields.sizes(),
         }
+        self._module = mujoco
         self.visual_options = None
         seconds = loaded.opt.timestep * frame_skip
         modes = ["human", "rgb_array", "depth_array", "rgbd_tuple"]
@@ -249,20 +270,28 @@ class OwnModel(MujocoBackend):
             observation_structure=dict(self.fields.sizes()),
         )
 
+    def describe(self) -> dict[str, Any]:
+        """Returns the hash and the XML of the model."""
+        return describe_model(self._module, self.simulation.model, self._xml)
 
-def _load(mujoco: ModuleType, model: Any) -> Any:
-    """Returns the model of a file, of a text, or the model itself."""
+    def compiled(self) -> bytes:
+        """Returns the model in the form of a ``.mjb`` file."""
+        return compiled(self._module, self.simulation.model)
+
+
+def _load(mujoco: ModuleType, model: Any) -> tuple[Any, str | None]:
+    """Returns the model of a file, of a text, or the model itself; and its XML, if there is any."""
     if isinstance(model, mujoco.MjModel):
-        return model
+        return model, None
     if isinstance(model, str) and model.lstrip().startswith("<"):
-        return mujoco.MjModel.from_xml_string(model)
+        return mujoco.MjModel.from_xml_string(model), model
     if isinstance(model, str | os.PathLike):
         path = Path(model).expanduser()
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {str(path)!r} with a model of MuJoCo")
         if path.suffix == ".mjb":
-            return mujoco.MjModel.from_binary_path(str(path))
-        return mujoco.MjModel.from_xml_path(str(path))
+            return mujoco.MjModel.from_binary_path(str(path)), None
+        return mujoco.MjModel.from_xml_path(str(path)), path.read_text("utf-8", "replace")
     raise TypeError(
         f"`model` must be a mujoco.MjModel, the path of a file, or XML, got {shown(model)}."
     )

@@ -2,5 +2,6 @@
 
 from cartwheel.recorder.dataset import TrajectoryDataset
 from cartwheel.recorder.record_episode import RecordEpisode
+from cartwheel.recorder.replay import replay
 
-__all__ = ["RecordEpisode", "TrajectoryDataset"]
+__all__ = ["RecordEpisode", "TrajectoryDataset", "replay"]

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.progress import Progress
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.layouts import NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Names of Minari's arrays in ManiSkill's words.
 _WORDS = {theirs: ours for ours, theirs in NAMES.items()}
@@ -70,7 +73,7 @@ class TrajectoryDataset:
             raise TypeError(f"`path` must be the path of a recording, got {path!r}.")
         count = as_integer("load_count", load_count, -1)
         self.path = _file(FilePath(path))
-        is_minari = self.path.suffix == ".hdf5"
+        is_minari = self._is_minari = self.path.suffix == ".hdf5"
         if not h5py.is_hdf5(self.path):
             raise ValueError(
                 f"{self.path} is not an HDF5 file: give the `.h5` file of a recording, or Minari's "
@@ -161,6 +164,50 @@ class TrajectoryDataset:
         return {
             name: nested.at(value, index) for name, value in values.items() if value is not None
         }
+
+    @property
+    def model_path(self) -> FilePath | None:
+        """The compiled model with which the recording was made; ``None`` if it names no model.
+
+        ``cartwheel.mujoco.make`` and ``mujoco.MjModel.from_binary_path`` load it with the version
+        of MuJoCo that ``env_info["model"]`` names, which also has its hash and its XML.
+
+        Raises:
+            FileNotFoundError: The file was not kept with the recording.
+        """
+        model = (self.env_info or {}).get("model")
+        if model is None:
+            return None
+        path = self.path.with_name(model["file"])
+        if not path.is_file():
+            raise FileNotFoundError(errno.ENOENT, "the recording has lost its model", str(path))
+        return path
+
+    def first_states(self, episodes: Iterable[int] | None = None) -> list[bytes]:
+        """Returns the states in which episodes began, for ``set_state``.
+
+        Args:
+            episodes: Places in :attr:`episodes`; by default all.
+
+        Raises:
+            IndexError: There is no such episode.
+            ValueError: An episode has no states.
+        """
+        places = range(len(self.episodes))
+        states = []
+        with load_library("h5py").File(self.path, "r") as file:
+            for place in places if episodes is None else episodes:
+                number = self.episodes[places[place]]["episode_id"]
+                group = file[f"{'episode' if self._is_minari else 'traj'}_{number}"]
+                length = int(group["env_states/length"][0]) if "env_states" in group else 0
+                if not length:
+                    raise ValueError(
+                        f"episode {place} of {self.path} has no state of its beginning: states are "
+                        "recorded where environments can be saved, unless record_env_state=False, "
+                        "and not while rows are in flight (`send`)."
+                    )
+                states.append(group["env_states/bytes"][0, :length].tobytes())
+        return states
 
     def episode(self, number: int) -> dict[str, Any]:
         """Returns an episode: observations with ``T + 1`` entries, the rest with ``T``.

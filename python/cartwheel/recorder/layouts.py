@@ -17,7 +17,14 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from cartwheel._cartwheel import VERSION
 from cartwheel.recorder.buffer import grouped
 from cartwheel.recorder.h5_file import ATTRIBUTE_BYTES, H5File
-from cartwheel.recorder.metadata import single_spec, to_json, write_json
+from cartwheel.recorder.metadata import (
+    compiled_model,
+    env_info,
+    single_spec,
+    to_json,
+    with_model,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -60,12 +67,12 @@ class MinariFiles:
             for name in ("observation_space", "action_space")
         }
         folder = root / "data"
-        self.json_path = folder / "metadata.json"
-        if self.json_path.exists():
-            raise FileExistsError(errno.EEXIST, "File exists", str(self.json_path))
+        self.json_path, model_path = folder / "metadata.json", folder / "model.mjb"
+        _check_new(self.json_path, model_path)
         folder.mkdir(parents=True, exist_ok=True)
         self._file = H5File(folder / "main_data.hdf5")
         self.path = self._file.path
+        described = with_model(_env_spec(envs), compiled_model(envs), model_path)
         self._file.flush()  # so that readers find a file without episodes
         self._episodes = self._steps = 0
         self._header = {
@@ -75,7 +82,7 @@ class MinariFiles:
             "minari_version": LAYOUT_VERSION,
             "cartwheel_version": VERSION,
             **spaces,
-            **_env_spec(envs),
+            **described,
             **extras,
         }
         self._write_metadata()
@@ -84,6 +91,8 @@ class MinariFiles:
         """Adds an episode; its number must be the next one."""
         metadata, found = episode.metadata, episode.arrays
         arrays = {_path(path): found[path] for path in found if path[0] in PARTS}
+        # Minari reads no states; the first one is enough to play the episode again.
+        arrays |= {path: found[path][:1] for path in found if path[0] == "env_states"}
         attributes = {
             "id": metadata["episode_id"],
             "total_steps": metadata["elapsed_steps"],
@@ -166,11 +175,11 @@ def space_form(space: Space[Any]) -> dict[str, Any]:
     raise TypeError(f"Minari does not support the space {space}: use format='maniskill'.")
 
 
-def _env_spec(envs: Any) -> dict[str, str]:
-    """The specification of one environment; nothing if it cannot be serialized."""
+def _env_spec(envs: Any) -> dict[str, Any]:
+    """The specification of one environment, or its description; nothing if there is neither."""
     spec = single_spec(envs)
     if spec is None:
-        return {}
+        return env_info(envs) if hasattr(envs.unwrapped, "description") else {}
     try:
         return {"env_spec": spec.to_json()}
     except Exception:
@@ -230,21 +239,28 @@ class ManiSkillFiles:
         stem: The path of both files without their suffixes.
         env_info: Of the environments.
         source: ``source_type`` and ``source_desc``, where given.
+        model: The compiled model, for ``<stem>.mjb``; ``None`` if the environments have none.
 
     Raises:
         FileExistsError: There is such a file.
         OSError: The files cannot be made.
     """
 
-    def __init__(self, stem: FilePath, env_info: dict[str, Any], source: dict[str, Any]) -> None:
-        """Makes the ``.h5`` file."""
+    def __init__(
+        self,
+        stem: FilePath,
+        env_info: dict[str, Any],
+        source: dict[str, Any],
+        model: bytes | None = None,
+    ) -> None:
+        """Makes the ``.h5`` file, and that of the model."""
         self.json_path = stem.with_name(f"{stem.name}.json")
-        if self.json_path.exists():
-            raise FileExistsError(errno.EEXIST, "File exists", str(self.json_path))
+        model_path = stem.with_name(f"{stem.name}.mjb")
+        _check_new(self.json_path, model_path)
         self._file = H5File(stem.with_name(f"{stem.name}.h5"))
         self.path = self._file.path
         self._header = {
-            "env_info": env_info,
+            "env_info": with_model(env_info, model, model_path),
             "commit_info": {"cartwheel_version": VERSION},
             **source,
         }
@@ -277,12 +293,22 @@ class ManiSkillFiles:
         write_json(self.json_path, {**self._header, "episodes": self._episodes}, indent=2)
 
 
+def _check_new(*paths: FilePath) -> None:
+    for path in paths:
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "File exists", str(path))
+
+
 def maniskill_header(metadata: dict[str, Any]) -> np.bytes_:
     """Returns the metadata of a file as an attribute, without long entries if it is too large."""
     text = to_json(metadata)
+    if len(text) > ATTRIBUTE_BYTES and "model" in metadata["env_info"]:
+        model = {**metadata["env_info"]["model"], "xml": None}
+        metadata = {**metadata, "env_info": {**metadata["env_info"], "model": model}}
+        text = to_json(metadata)
     if len(text) > ATTRIBUTE_BYTES:
-        env_info = {**metadata["env_info"], "env_kwargs": {}}
-        text = to_json({"env_info": env_info, "commit_info": metadata["commit_info"]})
+        short = {**metadata["env_info"], "env_kwargs": {}}
+        text = to_json({"env_info": short, "commit_info": metadata["commit_info"]})
     return np.bytes_(text)
 
 

@@ -74,16 +74,36 @@ def single_spec(envs: Any) -> EnvSpec | None:
 
 
 def env_info(envs: Any) -> dict[str, Any]:
-    """Returns ``env_id``, ``env_kwargs`` and ``max_episode_steps`` of a vector environment."""
-    spec = single_spec(envs)
+    """Returns ``env_id``, ``env_kwargs`` and ``max_episode_steps`` of a vector environment.
+
+    One of a model without an id describes itself, and its model.
+    """
+    spec, bare = single_spec(envs), envs.unwrapped
     if spec is None:
-        name = type(envs.unwrapped).__name__
+        if hasattr(bare, "description"):
+            return dict(bare.description)
+        name = type(bare).__name__
         return {"env_id": name, "env_kwargs": {}, "max_episode_steps": None}
     return {
         "env_id": spec.id,
         "env_kwargs": spec.kwargs,
         "max_episode_steps": spec.max_episode_steps,
     }
+
+
+def compiled_model(envs: Any) -> bytes | None:
+    """Returns the compiled model of a vector environment that has one of its own, or ``None``."""
+    bare = envs.unwrapped
+    return bare.compiled_model() if hasattr(bare, "compiled_model") else None
+
+
+def with_model(info: dict[str, Any], model: bytes | None, path: Path) -> dict[str, Any]:
+    """Writes a compiled model; returns a description of environments that names its file."""
+    if model is None:
+        return info
+    with path.open("xb") as file:
+        file.write(model)
+    return {**info, "model": {"file": path.name, **info["model"]}}
 
 
 class Origins:

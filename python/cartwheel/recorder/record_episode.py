@@ -61,15 +61,16 @@ class RecordEpisode(VectorWrapper):
     :class:`TrajectoryDataset` reads it without the JSON file.
 
     ``format="maniskill"`` writes ``<trajectory_name>.h5`` and ``.json``. Each group ``traj_i`` has
-    ``obs`` with ``T + 1`` entries, ``actions`` ``[T, A]`` in the dtype of the action space,
-    ``terminated``, ``truncated``, perhaps ``success`` and ``fail`` from the infos, ``rewards``
-    (``float32``) and ``env_states``. ``format="minari"`` writes the folder ``<trajectory_name>``
-    for Minari, with the numbers in the infos (NaN, 0 or false where they are missing) and
-    rewards as ``float64``. Images are compressed. ``"/"`` in a key makes groups: ``walker/joints``
-    is ``joints`` in the group ``walker``, also in the space that Minari reads. Keys of infos that
-    are not text are written as ``str(key)``. Numbers that cannot be written are left out with a
-    warning that names the key and the reason: a key that no file can have or that another one has
-    already, shapes that change, and more than 512 keys in the present episodes.
+    ``obs`` with ``T + 1`` entries, ``actions`` ``[T, A]`` in the dtype of the action space or in
+    that of wider floats that were passed, ``terminated``, ``truncated``, perhaps ``success`` and
+    ``fail`` from the infos, ``rewards`` (``float32``) and ``env_states``. ``format="minari"``
+    writes the folder ``<trajectory_name>`` for Minari, with the numbers in the infos (NaN, 0 or
+    false where they are missing), rewards as ``float64``, and only the first of the states. Images
+    are compressed. ``"/"`` in a key makes groups: ``walker/joints`` is ``joints`` in the group
+    ``walker``, also in the space that Minari reads. Keys of infos that are not text are written as
+    ``str(key)``. Numbers that cannot be written are left out with a warning that names the key and
+    the reason: a key that no file can have or that another one has already, shapes that change, and
+    more than 512 keys in the present episodes.
 
     In addition to ManiSkill's, the metadata of an episode have ``env_index``, ``row_seed`` and
     ``episode_in_row``: the row played its episodes one after the other from ``row_seed``, and this
@@ -77,6 +78,11 @@ class RecordEpisode(VectorWrapper):
     row that continues from a state (``set_state``), no seed is known until one is given.
     ``return`` is the sum of the rewards, ``terminated`` and ``truncated`` are the last flags,
     ``videos`` the names of its videos.
+
+    The compiled model of a vector environment of :func:`cartwheel.mujoco.make` is written once, as
+    ``<trajectory_name>.mjb`` or ``model.mjb``. ``env_info``, in Minari's layout the file of
+    metadata, has its hash and XML, the time limit, the keywords, and the names of the functions.
+    :func:`cartwheel.recorder.replay` plays episodes again.
 
     Example:
         envs = cartwheel.make_vec("cartwheel/CartPole-v1", 8, render_mode="rgb_array")

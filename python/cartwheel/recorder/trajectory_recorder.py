@@ -115,6 +115,10 @@ class TrajectoryRecorder:
             for key in path[1:]:
                 part = part[key]
             given = as_array("/".join(map(str, path)), part)
+            if _is_wider(given, kept) and not isinstance(part, list | tuple):
+                # MuJoCo computes other bits with other floats.
+                kept = self._actions[path] = kept.astype(given.dtype)
+                self._buffer.retype(path, given.dtype)
             expected = kept[at].shape
             if given.shape != expected and given.size != np.prod(expected):
                 raise ValueError(
@@ -285,6 +289,11 @@ class TrajectoryRecorder:
         if answers is not None:
             states[~gone] = answers
         entries[("env_states",)] = states
+
+
+def _is_wider(given: NDArray[Any], kept: NDArray[Any]) -> bool:
+    """Whether both are floats, and ``given`` has more bits."""
+    return given.dtype.kind == kept.dtype.kind == "f" and given.itemsize > kept.itemsize
 
 
 def _clash(path: Path, other: Path) -> bool:

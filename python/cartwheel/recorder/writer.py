@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from cartwheel._internal.process import name_this_thread
 from cartwheel.recorder.h5_file import load_library
 from cartwheel.recorder.layouts import ManiSkillFiles, MinariFiles, as_dataset_id
-from cartwheel.recorder.metadata import env_info
+from cartwheel.recorder.metadata import compiled_model, env_info
 from cartwheel.workers.faults import Fault
 
 if TYPE_CHECKING:
@@ -196,7 +196,8 @@ def make_files(
         numbered = f"{stem}_{number}" if number else stem
         try:
             if form == "maniskill":
-                return ManiSkillFiles(folder / numbered, env_info(envs), source)
+                info, model = env_info(envs), compiled_model(envs)
+                return ManiSkillFiles(folder / numbered, info, source, model)
             dataset_id = as_dataset_id(numbered)
             return MinariFiles(folder / dataset_id, dataset_id, envs, source)
         except FileExistsError as error:

@@ -62,9 +62,7 @@ class Simulation:
         self.frame_skip = frame_skip
         names = (*DATA_FIELDS, *(name for name in fields if name not in DATA_FIELDS))
         self.rows = Rows(mujoco, model, names, model_per_row=model_per_row)
-        saved = np.empty(mujoco.mj_sizeModel(model), np.uint8)
-        mujoco.mj_saveModel(model, None, saved)
-        self.digest = hashlib.sha256(saved.tobytes()).hexdigest()
+        self.digest = hashlib.sha256(compiled(mujoco, model)).hexdigest()
         # It refers to the rows, not to this object: a reference cycle through Rust is never
         # collected.
         self._registered = MujocoModel(
@@ -88,6 +86,13 @@ class Simulation:
         """The number of the model in Rust: the option ``simulation`` of an environment."""
         number: int = self._registered.number
         return number
+
+
+def compiled(mujoco: ModuleType, model: Any) -> bytes:
+    """Returns a model in the form of a ``.mjb`` file."""
+    saved = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, saved)
+    return saved.tobytes()
 
 
 def _norms_are_fused() -> bool:
