@@ -60,7 +60,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
         **keywords: Any,
     ) -> None:
         """Makes the simulations and starts the threads, see :func:`make`."""
-        self._description = describe(SimulationVectorEnv.__init__, dict(locals()))
+        self._arguments = describe(SimulationVectorEnv.__init__, dict(locals()))
         if keywords.get("action_repeat", 1) != 1:
             raise ValueError("`action_repeat` is 1 here: `frame_skip` repeats controls.")
         if keywords.get("batch_size") not in (None, num_envs):
@@ -110,7 +110,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
         ``sha256`` of :meth:`compiled_model`, the version of ``mujoco``, and the ``xml`` from which
         it was loaded, if it was; files that the XML names are not in it.
         """
-        return {**self._description, "model": self._own.describe()}
+        return {**self._arguments, "model": self._own.describe()}
 
     def compiled_model(self) -> bytes:
         """Returns the model that rows share or began with, as MuJoCo's ``.mjb`` file has it.

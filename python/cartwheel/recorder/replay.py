@@ -71,17 +71,13 @@ def replay(
     waiting = [*reversed([*recorded])]
     envs.reset()
     rows: list[_Row] = []
-    for row in range(envs.num_envs if chosen else 0):
-        if waiting:
-            number = waiting.pop()
-            rows.append(_Row(row, number, recorded[number]))
-        else:  # it repeats an episode, which is not needed
-            rows.append(_Row(row, rows[0].number, rows[0].recorded))
+    for place in range(envs.num_envs if chosen else 0):
+        number = waiting.pop() if waiting else rows[0].number
+        rows.append(_Row(place, number, recorded[number]))
     done: dict[int, dict[str, Any]] = {}
     begins = rows
     while len(done) < len(recorded):
         if begins:
-            # Of any other order of rows, the results would be in that one, too.
             first = [states[row.number] for row in begins]
             shown, _ = envs.set_state([row.row for row in begins], first)  # type: ignore[attr-defined]
             for place, row in enumerate(begins):

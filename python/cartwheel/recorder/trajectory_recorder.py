@@ -75,8 +75,8 @@ class TrajectoryRecorder:
         self.groups: list[Path] = []
         if observation_space is None:
             return
-        for space, path in ((observation_space, ("obs",)), (action_space, ("actions",))):
-            self.groups += map(as_groups, empty_groups(space, path))
+        self.groups += map(as_groups, empty_groups(observation_space, ("obs",)))
+        self.groups += map(as_groups, empty_groups(action_space, ("actions",)))
         for path, space in leaves(observation_space, ("obs",)):
             self._buffer.add_track(path, space.shape or (), space.dtype or float)
         for path, space in leaves(action_space, ("actions",)):
