@@ -64,6 +64,7 @@ from cartwheel.vector.vector_env import VectorEnv
 if TYPE_CHECKING:
     from cartwheel import envpool, returns, testing, wrappers
     from cartwheel.evaluation import Evaluation, evaluate
+    from cartwheel.multiagent import ParallelVectorEnv
     from cartwheel.recorder import RecordEpisode, TrajectoryDataset
     from cartwheel.rollouts import Collector, Rollout
 
@@ -79,6 +80,7 @@ __all__ = [
     "ForkedProcessError",
     "NativeEnv",
     "NativeVectorEnv",
+    "ParallelVectorEnv",
     "PluginError",
     "PoolVectorEnv",
     "RecordEpisode",
@@ -113,6 +115,7 @@ _LAZY_MODULES |= {"ale", "mujoco", "ray", "rllib", "sb3", "skrl", "tianshou", "t
 _LAZY = {
     "Collector": "cartwheel.rollouts",
     "Evaluation": "cartwheel.evaluation",
+    "ParallelVectorEnv": "cartwheel.multiagent",
     "RecordEpisode": "cartwheel.recorder",
     "Rollout": "cartwheel.rollouts",
     "TrajectoryDataset": "cartwheel.recorder",

@@ -19,7 +19,7 @@ PYTHON = """
     bench
     __init__
     ray rllib sb3 skrl tianshou torchrl
-    _cli envpool evaluation make mujoco recorder rollouts testing
+    _cli envpool evaluation make mujoco multiagent recorder rollouts testing
     _spec ale native wrappers
     vector
     _device returns workers

@@ -322,12 +322,9 @@ class TurnTakingEnv(TalkingEnv):
 
 PARALLEL = (
     "env_fns[1] must return an environment of one agent, got a parallel environment of PettingZoo, "
-    "{name}: register its function by `cartwheel.envpool.register(task_id, function, parallel=True)"
-    "` and make batches by `cartwheel.envpool.make(task_id, env_type='gymnasium', num_envs=n)`"
+    "{name}: cartwheel.ParallelVectorEnv steps environments of several agents"
 )
-IN_TURN = PARALLEL.replace("a parallel", "an AEC").replace(
-    "register its", "convert it by `pettingzoo.utils.aec_to_parallel`, then register its"
-)
+IN_TURN = PARALLEL.replace("a parallel", "an AEC")
 
 
 @pytest.mark.parametrize(("made", "text"), [(TalkingEnv, PARALLEL), (TurnTakingEnv, IN_TURN)])
@@ -342,20 +339,9 @@ def test_environments_of_several_agents_are_refused_with_a_way(build, made, text
 
 def test_environments_of_pettingzoo_are_refused_and_the_way_that_the_error_names_works(build):
     rps = pytest.importorskip("pettingzoo.classic.rps_v2")
-    conversions = pytest.importorskip("pettingzoo.utils")
     for made, text in [(rps.parallel_env, PARALLEL), (rps.env, IN_TURN), (rps.raw_env, IN_TURN)]:
         with pytest.raises(TypeError) as refused:
             build([transcripts(2)[0], made])
         assert str(refused.value) == text.format(name="rps_v2")
-    task_id = "tests/ConvertedRockPaperScissors-v0"
-    if task_id not in cartwheel.envpool.list_all_envs():
-
-        def function(**keywords):
-            return conversions.aec_to_parallel(rps.env(**keywords))
-
-        cartwheel.envpool.register(task_id, function, parallel=True)
-    envs = cartwheel.envpool.make(
-        task_id, env_type="gymnasium", num_envs=2, executor=build.executor
-    )
-    assert len(envs.reset()[0]) == 4
-    envs.close()
+    with cartwheel.ParallelVectorEnv([rps.env] * 2, executor=build.executor) as envs:
+        assert list(envs.reset()[0]) == ["player_0", "player_1"]

@@ -72,6 +72,11 @@ def describe_actions(space: Space[Any]) -> Description:
     return ("opaque", space) if is_whole else description
 
 
+def has_fixed_shape(space: Space[Any]) -> bool:
+    """Whether the values of a space are arrays of fixed shape."""
+    return not _any_part(describe(space), "opaque")
+
+
 def check_fixed_shape(observations: Description, space: Space[Any]) -> None:
     """Checks that dense final observations are possible: every part has a fixed shape.
 

@@ -355,6 +355,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             )
         return start(self.env_fns, ranges)
 
+    def _check_descriptions(self, descriptions: list[dict[str, Any]]) -> None:
+        """Raises if the workers made environments that do not fit together."""
+
     def _open(
         self,
         deadline: Deadline,
@@ -365,6 +368,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     ) -> None:
         """Receives the spaces from the workers, makes the memory and opens the pool."""
         descriptions = self._group.describe(deadline)
+        self._check_descriptions(descriptions)
         identities = [one for found in descriptions for one in found["same"]]
         check_distinct(self.env_fns, identities, is_remote=self.executor == "process")
         self._rules.check_limits([limit for found in descriptions for limit in found["limits"]])

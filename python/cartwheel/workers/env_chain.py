@@ -22,6 +22,7 @@ from gymnasium.utils import EzPickle
 from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimit
 
 from cartwheel._internal.arguments import mismatched_signature
+from cartwheel.workers.agents_env import AgentsEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,8 @@ class Chain:
     @property
     def kind(self) -> str:
         """The name of the class of the environment without its wrappers."""
-        return _name(self._members[-1])
+        inner = self._members[-1]
+        return _name(inner.unwrapped if isinstance(inner, AgentsEnv) else inner)
 
     @property
     def names(self) -> list[str]:
@@ -277,6 +279,9 @@ def _saved(wrapper: Any) -> dict[str, Any]:
 
 def _is_not_whole(env: Any) -> str | None:
     """Returns why the attributes of an environment are not all of its state; ``None``: they are."""
+    if isinstance(env, AgentsEnv):
+        reasons = map(_is_not_whole, env.chain())
+        return next((reason for reason in reasons if reason is not None), None)
     if isinstance(env, EzPickle):
         return (
             "it is a `gymnasium.utils.EzPickle`, whose pickle has the arguments of its constructor "

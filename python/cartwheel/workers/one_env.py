@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
+from cartwheel.workers.agents_env import AgentsEnv
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -77,7 +79,7 @@ def core(env: Any) -> Any:
     """
     while isinstance(env, gym.Wrapper) and _passes_calls_on(type(env)):
         env = env.env
-    return env
+    return env.made if isinstance(env, AgentsEnv) else env
 
 
 def _passes_calls_on(wrapper: type[gym.Wrapper[Any, Any, Any, Any]]) -> bool:

@@ -29,6 +29,7 @@ from cartwheel._internal.process import name_this_thread
 from cartwheel._internal.rewards import check_reward_space, reward_space_of
 from cartwheel.errors import add_note
 from cartwheel.workers import attributes
+from cartwheel.workers.agents_env import AgentsEnv
 from cartwheel.workers.channels import ProcessWorkerChannel, pickled
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.inheritance import change_environment, free_inherited
@@ -112,8 +113,9 @@ class Worker:
             closed then. Otherwise ``metadata`` and ``render_mode`` of the first environment, and
             the ``spaces`` of each: a pair of observation and action space, or ``None`` when the
             pair equals the first one; ``reward_spaces``: that of each, ``None`` for numbers;
-            ``limits``: whether each truncates its episodes itself; and ``same``: the identities of
-            the environments, for ``check_distinct``.
+            ``limits``: whether each truncates its episodes itself; ``same``: the identities of
+            the environments, for ``check_distinct``; and ``layouts``: that of each with several
+            agents.
         """
         row = self.first_row
         try:
@@ -145,6 +147,7 @@ class Worker:
                 "reward_spaces": reward_spaces,
                 "limits": [truncates(env) for env in self.envs],
                 "same": known.same,
+                "layouts": _layouts(self.envs),
             }
         except BaseException as error:  # the environments' own code may raise anything
             self.close()
@@ -411,7 +414,8 @@ class Worker:
         if task == "apply":
             function, args, kwargs = part
             with self._guard(name):
-                return function(own, *args, **kwargs)
+                made = own.made if isinstance(own, AgentsEnv) else own
+                return function(made, *args, **kwargs)
         args, kwargs = part
         attribute = attributes.read(own, name, reserve=self.reserve)
         if not callable(attribute):
@@ -467,16 +471,19 @@ class Worker:
                 LOGGER.exception("closing the environment of row %d", row)
 
 
+def _layouts(envs: list[Any]) -> list[Any]:
+    """Returns the layouts of environments with several agents, equal ones as one object."""
+    found = [env.layout for env in envs if isinstance(env, AgentsEnv)]
+    return [found[0] if layout == found[0] else layout for layout in found]
+
+
 def _pettingzoo_advice(env: Any) -> str:
-    """Describes an environment of PettingZoo, and the function that takes it."""
+    """Describes an environment of PettingZoo, and the class that takes it."""
     name = (getattr(env, "metadata", None) or {}).get("name", type(env).__name__)
-    takes_turns = hasattr(env, "agent_iter")
-    kind = "an AEC" if takes_turns else "a parallel"
-    convert = "convert it by `pettingzoo.utils.aec_to_parallel`, then " if takes_turns else ""
+    kind = "an AEC" if hasattr(env, "agent_iter") else "a parallel"
     return (
-        f"got {kind} environment of PettingZoo, {name}: {convert}register its function by "
-        "`cartwheel.envpool.register(task_id, function, parallel=True)` and make batches by "
-        "`cartwheel.envpool.make(task_id, env_type='gymnasium', num_envs=n)`"
+        f"got {kind} environment of PettingZoo, {name}: cartwheel.ParallelVectorEnv steps "
+        "environments of several agents"
     )
 
 

@@ -1,0 +1,316 @@
+"""Batches of rows with several agents: columns by agent, and actions from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cartwheel._internal import nested
+from cartwheel.vector.infos import failed_rows, is_dense
+from cartwheel.workers.agents_env import FLAGS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+    from cartwheel.workers.agents_env import Group, Layout
+
+
+class Finals(NamedTuple):
+    """The last results of rows that are over, in ``SAME_STEP``.
+
+    Attributes:
+        observations: As of :class:`Columns`.
+        present: Which rows are over and have an observation of the agent, ``(agents, n)``.
+        infos: The last infos, by the place of the agent.
+    """
+
+    observations: dict[str, Any]
+    present: NDArray[np.bool_]
+    infos: dict[int, Any]
+
+
+class Columns(NamedTuple):
+    """A batch of ``n`` rows; arrays have the shape ``(agents, n)``, observations a dictionary.
+
+    Attributes:
+        observations: The stacked observations ``(n, members, ...)`` of each group.
+        rewards: ``float64``.
+        terminated: Flags, as those below.
+        truncated: Whether the agent was truncated.
+        present: Whether ``observations`` have one of the agent.
+        acted: Whether the agent was stepped.
+        episode_over: Which rows are over, of shape ``(n,)``; ``None`` for a reset.
+        infos: Infos that are not of an agent.
+        agent_infos: Infos by the place of the agent.
+        finals: The last results of rows that are over; ``None``: no row is over, or the mode is
+            another one than ``SAME_STEP``.
+    """
+
+    observations: dict[str, Any]
+    rewards: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    present: NDArray[np.bool_]
+    acted: NDArray[np.bool_]
+    episode_over: NDArray[np.bool_] | None
+    infos: dict[str, Any]
+    agent_infos: dict[int, Any]
+    finals: Finals | None = None
+
+
+class AgentBatches:
+    """Converts batches of a pool of rows with several agents.
+
+    Attributes:
+        layout: The agents and their spaces.
+        groups: The groups of agents with equal observation spaces.
+        action_groups: The groups of agents with equal action spaces.
+        places: For each agent its group of observations, and its place there.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        """Takes the agents and their spaces."""
+        self.layout = layout
+        self.groups: list[Group] = layout.observation_groups()
+        self.action_groups: list[Group] = layout.action_groups()
+        self.places: list[tuple[Group, int]] = _places(self.groups, len(layout.agents))
+        self._action_places = _places(self.action_groups, len(layout.agents))
+        self._info_keys = {str(place): place for place in range(len(layout.agents))}
+
+    def reset(self, batch: dict[str, Any], infos: dict[str, Any]) -> Columns:
+        """Converts the result of a reset."""
+        flags = _flags(batch["flags"])
+        nothing = np.zeros(flags.shape[1:], np.bool_)
+        own, by_agent = self._split(infos)
+        _show_state(batch, own)
+        present = flags[FLAGS.index("present")]
+        rewards = np.zeros(present.shape)
+        return Columns(
+            batch["agents"], rewards, nothing, nothing, present, nothing, None, own, by_agent
+        )
+
+    def step(
+        self,
+        result: tuple[Any, Any, Any, Any, dict[str, Any]],
+        frozen: NDArray[np.bool_] | None,
+    ) -> Columns:
+        """Converts the result of a step.
+
+        Args:
+            result: The result of the pool.
+            frozen: Which rows were not stepped, because they were over before.
+        """
+        batch, rewards, terminations, truncations, infos = result
+        over = np.logical_or(terminations, truncations)
+        last, finals = batch, None
+        if "_final_obs" in infos:
+            infos = dict(infos)
+            finals, ended = infos.pop("final_obs"), infos.pop("_final_obs")
+            last = finals if is_dense(finals) else self._filled(batch, finals, ended)
+        flags = _flags(last["flags"])
+        terminated, truncated, present, acted, lives = flags
+        final_present = present & over
+        if last is not batch:
+            present = _flags(batch["flags"][:, FLAGS.index("present")])
+        failed = failed_rows(infos)
+        if failed is not None:
+            flags[:2, :, failed] = False
+            acted[:, failed] = False
+        if np.count_nonzero(truncations):
+            truncated |= lives & truncations
+        if frozen is not None and np.count_nonzero(frozen):
+            acted[:, frozen] = False
+            over[frozen] = False
+        own, by_agent = self._split(infos)
+        _show_state(batch, own)
+        columns = Columns(
+            batch["agents"],
+            np.ascontiguousarray(np.asarray(rewards).T),
+            terminated,
+            truncated,
+            present,
+            acted,
+            over,
+            own,
+            by_agent,
+        )
+        if last is batch or not np.count_nonzero(over):
+            own.pop("final_info", None)
+            own.pop("_final_info", None)
+            return columns
+        if "state" in last:
+            own["final_state"], own["_final_state"] = last["state"], over
+        own.pop("_final_info", None)
+        _, final_infos = self._split(own.pop("final_info", {}))
+        return columns._replace(finals=Finals(last["agents"], final_present, final_infos))
+
+    def _split(self, infos: dict[str, Any]) -> tuple[dict[str, Any], dict[int, Any]]:
+        """Splits infos into those of the row and those of agents."""
+        if not infos:
+            return {}, {}
+        keys = self._info_keys
+        by_agent = {keys[key]: value for key, value in infos.items() if key in keys}
+        if not by_agent:
+            return dict(infos), by_agent
+        own = {
+            key: value
+            for key, value in infos.items()
+            if key not in keys and key.removeprefix("_") not in keys
+        }
+        return own, by_agent
+
+    def _filled(self, batch: dict[str, Any], finals: Any, ended: NDArray[np.bool_]) -> Any:
+        """Returns a batch with the last observations of rows that are over, given one by one."""
+        rows = np.flatnonzero(ended).tolist()
+        if not rows:
+            return batch
+        agents = {}
+        for group in self.groups:
+            agents[group.key] = _replaced(
+                batch["agents"][group.key],
+                {row: finals[row]["agents"][group.key] for row in rows},
+                is_fixed=group.is_fixed,
+            )
+        filled = {"agents": agents}
+        for name in ("flags", "state"):
+            if name in batch:
+                filled[name] = _replaced(
+                    batch[name], {row: finals[row][name] for row in rows}, is_fixed=True
+                )
+        return filled
+
+    # Observations and actions of agents
+
+    def observations(self, groups: dict[str, Any], place: int) -> Any:
+        """Returns the observations of an agent, ``(n, ...)``: views of those of its group."""
+        group, at = self.places[place]
+        values = groups[group.key]
+        if not group.is_fixed:
+            return values[at]
+        if isinstance(values, np.ndarray):
+            return values[:, at]
+        return nested.at(values, (slice(None), at))
+
+    def actions(self, actions: Any, count: int) -> dict[str, Any]:
+        """Returns the batch of actions of a pool.
+
+        Args:
+            actions: The actions ``(count, ...)`` of each agent.
+            count: The number of rows.
+
+        Raises:
+            TypeError: ``actions`` is not a dictionary, or actions of an agent have another dtype.
+            ValueError: An agent is missing or unknown, or its actions have another shape.
+        """
+        names = self.layout.agents
+        check_agents("actions", actions, names)
+        batch: dict[str, Any] = {}
+        for group in self.action_groups:
+            values = [actions[names[place]] for place in group.members]
+            members = [names[place] for place in group.members]
+            if group.is_fixed:
+                batch[group.key] = _stacked(group.space, values, members, count, "")
+                continue
+            for name, value in zip(members, values, strict=True):
+                if not hasattr(value, "__len__") or len(value) != count:
+                    raise _misshapen(name, "", f"a batch of {count} actions", value)
+            batch[group.key] = tuple(values)
+        return batch
+
+
+def check_agents(what: str, by_agent: Any, names: tuple[Any, ...]) -> None:
+    """Checks that a dictionary has each agent.
+
+    Raises:
+        TypeError: It is not a dictionary.
+        ValueError: An agent is missing or unknown.
+    """
+    if not isinstance(by_agent, dict):
+        raise TypeError(
+            f"`{what}` must be a dictionary with the agents {list(names)}, got {type(by_agent)}."
+        )
+    if by_agent.keys() == set(names):
+        return
+    missing = [name for name in names if name not in by_agent]
+    unknown = [name for name in by_agent if name not in names]
+    found = [f"{missing} are missing"] * bool(missing) + [f"{unknown} are unknown"] * bool(unknown)
+    raise ValueError(
+        f"`{what}` must have an entry for each of the agents {list(names)}, also for absent ones: "
+        f"{' and '.join(found)}."
+    )
+
+
+def _places(groups: list[Group], count: int) -> list[tuple[Group, int]]:
+    found = {place: (group, at) for group in groups for at, place in enumerate(group.members)}
+    return [found[place] for place in range(count)]
+
+
+def _flags(columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Returns flags ``(n, ...)`` of bytes with the rows last, as a copy."""
+    return np.ascontiguousarray(np.moveaxis(columns, 0, -1)).view(np.bool_)
+
+
+def _show_state(batch: dict[str, Any], infos: dict[str, Any]) -> None:
+    if "state" in batch:
+        infos["state"] = batch["state"]
+
+
+def _replaced(values: Any, rows: dict[int, Any], *, is_fixed: bool) -> Any:
+    """Returns values of a batch with other values in some rows."""
+    if is_fixed:
+        copied = nested.apply(np.copy, values)
+        for row, value in rows.items():
+            nested.assign(copied, row, value)
+        return copied
+    by_agent = [list(value) for value in values]
+    for row, value in rows.items():
+        for at, own in enumerate(value):
+            by_agent[at][row] = own
+    return tuple(tuple(value) for value in by_agent)
+
+
+def _stacked(
+    space: Space[Any], values: list[Any], members: list[Any], count: int, path: str
+) -> Any:
+    """Returns the actions of a group, ``(count, members, ...)``, nested as their space."""
+    parts = dict(nested.parts(space))
+    if parts:
+        for name, value in zip(members, values, strict=True):
+            has_parts = isinstance(value, dict | tuple) and len(value) == len(parts)
+            if not has_parts or (isinstance(value, dict) and value.keys() != parts.keys()):
+                raise _misshapen(name, path, f"the parts {list(parts)}", value)
+        found = {
+            key: _stacked(
+                part, [value[key] for value in values], members, count, f"{path}[{key!r}]"
+            )
+            for key, part in parts.items()
+        }
+        return found if isinstance(values[0], dict) else tuple(found.values())
+    shape = (count, *(space.shape or ()))
+    stacked = np.empty((count, len(members), *shape[1:]), space.dtype)
+    for at, (name, value) in enumerate(zip(members, values, strict=True)):
+        array = nested.as_array(f"actions[{name!r}]{path}", value)
+        if array.shape != shape:
+            raise _misshapen(name, path, f"the shape {shape}", array)
+        is_integer = array.dtype.kind in "iu" and stacked.dtype.kind in "iu"
+        if not is_integer and not np.can_cast(array.dtype, stacked.dtype, "same_kind"):
+            raise TypeError(
+                f"`actions[{name!r}]{path}` must be {stacked.dtype}, got {array.dtype}."
+            )
+        stacked[:, at] = array
+    return stacked
+
+
+def _misshapen(name: Any, path: str, wanted: str, value: Any) -> ValueError:
+    got = getattr(value, "shape", None)
+    shown = f"the shape {got}" if got is not None else f"{type(value)}"
+    return ValueError(f"`actions[{name!r}]{path}` must have {wanted}, got {shown}.")
+
+
+def by_name(names: tuple[Any, ...], columns: Mapping[int, Any]) -> dict[Any, Any]:
+    """Returns entries by name, in the order of the agents."""
+    return {name: columns[place] for place, name in enumerate(names) if place in columns}

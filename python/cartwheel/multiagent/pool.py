@@ -1,0 +1,121 @@
+"""The vector environment of the rows of a :class:`~cartwheel.ParallelVectorEnv`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from cartwheel._internal.spaces import has_fixed_shape
+from cartwheel.vector.vector_env import VectorEnv
+from cartwheel.workers.agents_env import AgentsSettings, Layout, MakesAgentsEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+#: Names of entries of infos, which agents cannot have.
+RESERVED = frozenset(
+    f"{mark}{name}"
+    for mark in ("", "_")
+    for name in (
+        *("present", "acted", "episode_over", "final_obs", "final_info", "env_index", "state"),
+        *("final_state", "env_error", "worker_restarted", "infos_lost", "final_frame"),
+    )
+)
+
+
+class OtherOrderError(Exception):
+    """Rows list the same agents in different orders; the layout of row 0 is the argument."""
+
+
+class AgentsPool(VectorEnv[Any, Any]):
+    """Rows with several agents: observations, actions and infos of the adapter in the workers.
+
+    Attributes:
+        layout: The agents and their spaces.
+    """
+
+    layout: Layout
+
+    def _check_descriptions(self, descriptions: list[dict[str, Any]]) -> None:
+        layouts: list[Layout] = [one for found in descriptions for one in found["layouts"]]
+        first = self.layout = layouts[0]
+        _check_names(first.agents)
+        for row, layout in enumerate(layouts):
+            _check_row(row, layout, first)
+        if any(layout.agents != first.agents for layout in layouts):
+            raise OtherOrderError(first)
+        spaces = [*first.observation_spaces]
+        if first.state_space is not None:
+            spaces.append(first.state_space)
+        if self.autoreset_mode == AutoresetMode.SAME_STEP and all(map(has_fixed_shape, spaces)):
+            self.final_obs = "dense"
+
+    def frozen_rows(self, rows: Any) -> NDArray[np.bool_] | None:
+        """Returns which rows the next step does not step, because they are over.
+
+        Args:
+            rows: Row numbers; ``None`` for all rows.
+        """
+        if self.autoreset_mode != AutoresetMode.DISABLED or self.on_done != "freeze":
+            return None
+        over = np.zeros(self.num_envs, np.bool_)
+        over[np.array(self._pool.rows_over(), np.int64)] = True
+        return over if rows is None else over[rows]
+
+
+# The name in errors, and of worker processes.
+AgentsPool.__name__ = "ParallelVectorEnv"
+
+
+def open_pool(
+    env_fns: Sequence[Any], settings: AgentsSettings, keywords: dict[str, Any]
+) -> AgentsPool:
+    """Starts the workers; once more if rows list their agents in another order than row 0."""
+
+    def start(settings: AgentsSettings) -> AgentsPool:
+        return AgentsPool([MakesAgentsEnv(env_fn, settings) for env_fn in env_fns], **keywords)
+
+    try:
+        return start(settings)
+    except OtherOrderError as error:
+        agents = error.args[0].agents
+    return start(AgentsSettings(agents, settings.absent, settings.state, settings.action_repeat))
+
+
+def _check_names(agents: tuple[Any, ...]) -> None:
+    taken = [name for name in agents if name in RESERVED]
+    if taken:
+        raise ValueError(
+            f"agents cannot be named {taken}, because infos have entries of these names: rename "
+            f"them in `possible_agents`, which has {list(agents)}."
+        )
+
+
+def _check_row(row: int, layout: Layout, first: Layout) -> None:
+    if layout is first:
+        return
+    if set(layout.agents) != set(first.agents):
+        raise ValueError(
+            "all environments must have the same `possible_agents`: row 0 has "
+            f"{list(first.agents)}, row {row} has {list(layout.agents)}."
+        )
+    for name, own, other in (
+        ("observation_space", layout.observation_spaces, first.observation_spaces),
+        ("action_space", layout.action_spaces, first.action_spaces),
+    ):
+        by_agent = dict(zip(layout.agents, own, strict=True))
+        for agent, space in zip(first.agents, other, strict=True):
+            if by_agent[agent] != space:
+                raise ValueError(
+                    f"the {name} of agent {agent!r} must be the same in all environments: it is "
+                    f"{space} in row 0 and {by_agent[agent]} in row {row}."
+                )
+    if layout.state_space != first.state_space:
+        raise ValueError(
+            f"`state_space` must be the same in all environments: it is {first.state_space} in row "
+            f"0 and {layout.state_space} in row {row}."
+        )

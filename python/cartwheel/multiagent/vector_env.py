@@ -1,0 +1,555 @@
+"""Vector environments whose rows have several agents; results are dictionaries by agent."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from gymnasium.spaces import Dict, Space, Tuple
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns, as_integer
+from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.suggestions import checks_keywords
+from cartwheel.multiagent.batches import AgentBatches, Columns, by_name
+from cartwheel.multiagent.pool import open_pool
+from cartwheel.workers.agents_env import AgentsSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cartwheel._internal.arguments import ResetOptions, Seeds
+    from cartwheel._internal.literals import (
+        Executor,
+        Mode,
+        OnDone,
+        OnError,
+        OnTimeout,
+        OnWorkerDeath,
+        RecvOrder,
+        States,
+    )
+    from cartwheel.vector.stats import Stats
+
+#: Results by agent.
+ByAgent = dict[Any, Any]
+
+
+class ParallelVectorEnv(ClosesAfterWith):
+    """Steps many environments of several agents at once; results are dictionaries by agent.
+
+    Example:
+        >>> import cartwheel
+        >>> from pettingzoo.classic import rps_v2
+        >>> envs = cartwheel.ParallelVectorEnv([rps_v2.parallel_env] * 3)
+        >>> observations, infos = envs.reset(seed=7)
+        >>> actions = {agent: [0, 1, 2] for agent in envs.possible_agents}
+        >>> observations, rewards, terminations, truncations, infos = envs.step(actions)
+        >>> rewards["player_0"].shape, infos["acted"]["player_1"].tolist()
+        ((3,), [True, True, True])
+        >>> envs.close()
+
+    Environments are parallel ones of PettingZoo; those whose agents take turns (AEC) are converted
+    by PettingZoo's own functions. Row ``i`` is environment ``i`` with all its agents. Each agent's
+    observations have the shape ``(num_envs, *shape)``, its rewards ``(num_envs,)`` and ``float64``,
+    its flags ``(num_envs,)`` and ``bool``. Dictionaries are in the order of the first row's
+    ``possible_agents``. Arrays keep their values, as those of :class:`~cartwheel.VectorEnv` do.
+
+    Agents may come and go. ``infos["present"][agent]`` has the rows whose observation is one of the
+    agent; in the others it is zeros. ``infos["acted"][agent]`` has the rows in which the agent was
+    in ``agents`` before the step: its action counted, and its reward and flags are its own. Where
+    it is false, they are zeros. An agent's last observation, reward, flags and info are in the step
+    in which it ends.
+
+    Episodes. A row's episode is over when no agent is left: ``infos["episode_over"]``, in every
+    step. Then ``autoreset_mode`` decides, as for :class:`~cartwheel.VectorEnv`. In ``SAME_STEP``,
+    ``infos["final_obs"][agent]`` has the form of the agent's observations; it counts in the rows of
+    ``infos["_final_obs"][agent]``, which ended while the agent was present. ``infos["final_info"]``
+    and its masks are likewise. In ``DISABLED``, pass ``infos["episode_over"]`` as the
+    ``"reset_mask"`` of :meth:`reset`.
+
+    ``infos[agent]`` has the agent's infos, batched as Gymnasium's, with a mask ``_key`` for each
+    ``key``; agents without infos may be missing.
+
+    Args:
+        env_fns: Functions that make the environments, as for :class:`~cartwheel.VectorEnv`.
+        absent: The value of absent agents in observations with floating-point numbers: 0 or
+            ``math.nan``. In others it is 0.
+        state: Whether ``infos["state"]`` has the state of each environment, by PettingZoo's
+            ``state()``, in the form of :attr:`state_space`. In ``SAME_STEP`` the last states of
+            rows that are over are in ``infos["final_state"]``.
+        context: As for :class:`~cartwheel.VectorEnv`, like all that follow.
+        daemon: Whether worker processes are daemonic.
+        autoreset_mode: When a row whose episode is over restarts.
+        executor: Where environments run.
+        num_workers: Number of processes or threads.
+        batch_size: Rows of a batch that :meth:`recv` returns.
+        on_done: The effect of a step of a row that is over in the mode ``DISABLED``.
+        on_error: The effect of an ``Exception`` of an environment. With ``"restart"``, the agents
+            that lived are truncated.
+        on_worker_death: The effect of the death of a worker process.
+        on_timeout: The effect of a worker that hangs.
+        max_restarts: How often one environment, or one worker, is replaced.
+        timeout: Seconds that a call may take.
+        max_batches: Upper bound of the batches of observations that are kept as views.
+        max_episode_steps: Steps after which all agents that live are truncated. With
+            ``action_repeat``, a multiple of it.
+        action_repeat: How many times each step repeats its actions. Rewards are summed. Of an agent
+            that ends, the last observation, flags and info stay.
+        staggered_reset: Whether rows begin at different places in their episodes after a reset.
+        full_batch: Whether a reset with row numbers returns the batch of all rows.
+        states: How :meth:`state_dict` saves environments.
+
+    Raises:
+        TypeError: A function returns something else than an environment of PettingZoo; or as for
+            :class:`~cartwheel.VectorEnv`.
+        ValueError: Environments have no ``possible_agents``, or differ in agents or spaces; an
+            agent has a name that infos use; or as for :class:`~cartwheel.VectorEnv`.
+    """
+
+    @checks_keywords
+    def __init__(
+        self,
+        env_fns: Iterable[Callable[[], Any]],
+        *,
+        absent: float = 0.0,
+        state: bool = False,
+        context: Any = None,
+        daemon: bool = True,
+        autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
+        executor: Executor = "auto",
+        num_workers: int | None = None,
+        batch_size: int | None = None,
+        on_done: OnDone = "raise",
+        on_error: OnError = "raise",
+        on_worker_death: OnWorkerDeath = "raise",
+        on_timeout: OnTimeout = "raise",
+        max_restarts: int | None = 10,
+        timeout: float | None = None,
+        max_batches: int | None = None,
+        max_episode_steps: int | None = None,
+        action_repeat: int = 1,
+        staggered_reset: bool = False,
+        full_batch: bool = False,
+        states: States = "methods",
+    ) -> None:
+        """Starts the workers and makes the environments."""
+        settings = AgentsSettings(
+            None,
+            _as_absent(absent),
+            as_bool("state", state),
+            as_integer("action_repeat", action_repeat, 1),
+        )
+        mode = as_autoreset_mode(autoreset_mode)
+        env_fns = as_env_fns(env_fns)
+        keywords = {
+            "context": context,
+            "daemon": daemon,
+            "autoreset_mode": mode,
+            "executor": executor,
+            "num_workers": num_workers,
+            "batch_size": batch_size,
+            "on_done": on_done,
+            "on_error": on_error,
+            "on_worker_death": on_worker_death,
+            "on_timeout": on_timeout,
+            "max_restarts": max_restarts,
+            "timeout": timeout,
+            "max_batches": max_batches,
+            "max_episode_steps": _as_limit(max_episode_steps, settings.action_repeat),
+            "staggered_reset": staggered_reset,
+            "full_batch": full_batch,
+            "states": states,
+        }
+        self._pool = open_pool(env_fns, settings, keywords)
+        self._batches = AgentBatches(self._pool.layout)
+        layout = self._pool.layout
+        #: All agents that may appear, in the order of all dictionaries.
+        self.possible_agents: list[Any] = list(layout.agents)
+        #: The spaces of one environment, by agent, and those of a batch.
+        self.single_observation_space = _dict_space(layout.agents, layout.observation_spaces)
+        self.single_action_space = _dict_space(layout.agents, layout.action_spaces)
+        rows = self._pool.batch_size
+        self.observation_space = _batched(self.single_observation_space, rows)
+        self.action_space = _batched(self.single_action_space, rows)
+        #: The space of the state of one environment; ``None`` without ``state=True``.
+        self.state_space: Space[Any] | None = layout.state_space
+        self.num_envs: int = self._pool.num_envs
+        self.batch_size: int = rows
+        self.autoreset_mode: AutoresetMode = mode
+        self.executor: Executor = self._pool.executor
+        self.metadata: dict[str, Any] = self._pool.metadata
+        self.render_mode: str | None = self._pool.render_mode
+        #: Which rows of the steps in flight were over before.
+        self._frozen: Any = None
+
+    def __repr__(self) -> str:
+        """Number of environments and agents, mode and executor, in one line."""
+        inner = repr(self._pool).partition("(")[2]
+        return f"{type(self).__name__}(agents={len(self.possible_agents)}, {inner}"
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ``TypeError``: environments and their workers are not copied."""
+        raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
+
+    # Stepping
+
+    def reset(
+        self, *, seed: Seeds = None, options: ResetOptions = None
+    ) -> tuple[ByAgent, dict[str, Any]]:
+        """Resets every environment, or the rows that ``options`` select.
+
+        Args:
+            seed: As for :meth:`cartwheel.VectorEnv.reset`: row ``i`` gets ``seed + i``, or entry
+                ``i`` of a list.
+            options: As for :meth:`cartwheel.VectorEnv.reset`; ``"reset_mask"`` and
+                ``"env_index"`` select rows.
+
+        Returns:
+            Observations by agent, and infos with ``present`` and ``acted``, which is false. Rows
+            that are not reset repeat both and have no other infos.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.reset`.
+        """
+        return self._shown(self._reset_columns(seed, options))
+
+    def step(
+        self, actions: ByAgent, env_index: Any = None
+    ) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, dict[str, Any]]:
+        """Steps every environment, or those of ``env_index``.
+
+        Args:
+            actions: For each possible agent one action for each row, as in :attr:`action_space`;
+                those of absent agents are ignored.
+            env_index: Row numbers, as for :meth:`cartwheel.VectorEnv.step`.
+
+        Returns:
+            Observations, rewards, terminations, truncations by agent, and infos.
+
+        Raises:
+            TypeError: ``actions`` is not a dictionary, or actions have another kind of dtype;
+                nothing was stepped.
+            ValueError: An agent is missing or unknown, or actions have another shape; nothing was
+                stepped.
+            Exception: As :meth:`cartwheel.VectorEnv.step`.
+        """
+        return self._stepped(self._step_columns(actions, env_index))
+
+    def step_async(self, actions: ByAgent, env_index: Any = None) -> None:
+        """Begins a step with the arguments of :meth:`step`; :meth:`step_wait` returns its result.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.step_async`.
+        """
+        batch, frozen = self._prepared(actions, env_index)
+        self._pool.step_async(batch, env_index)
+        self._frozen = frozen
+
+    def step_wait(
+        self, timeout: float | None = None
+    ) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, dict[str, Any]]:
+        """Waits for a step.
+
+        Args:
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.step_wait`.
+        """
+        return self._stepped(self._batches.step(self._pool.step_wait(timeout), self._frozen))
+
+    def send(self, actions: ByAgent, env_index: Any = None) -> None:
+        """Sends actions to environments and returns at once; :meth:`recv` returns the results.
+
+        Args:
+            actions: For each possible agent one action for each of these rows.
+            env_index: The rows; by default all.
+
+        Raises:
+            Exception: As :meth:`step`, and :meth:`cartwheel.VectorEnv.send`.
+        """
+        batch, frozen = self._prepared(actions, env_index)
+        self._pool.send(batch, env_index)
+        if frozen is not None:
+            if self._frozen is None or len(self._frozen) != self.num_envs:
+                self._frozen = np.zeros(self.num_envs, np.bool_)
+            self._frozen[slice(None) if env_index is None else env_index] = frozen
+
+    def recv(
+        self,
+        timeout: float | None = None,
+        *,
+        min_rows: int | None = None,
+        max_rows: int | None = None,
+    ) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, dict[str, Any]]:
+        """Receives the next batch, as :meth:`cartwheel.VectorEnv.recv`.
+
+        Args:
+            timeout: Seconds to wait; by default the ``timeout`` of this object.
+            min_rows: The minimum number of rows.
+            max_rows: The maximum number of rows.
+
+        Returns:
+            The same values as :meth:`step`; ``infos["env_index"]`` has the row numbers.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.recv`.
+        """
+        result = self._pool.recv(timeout, min_rows=min_rows, max_rows=max_rows)
+        rows = result[4]["env_index"]
+        frozen = None if self._frozen is None else self._frozen[rows]
+        return self._stepped(self._batches.step(result, frozen))
+
+    def send_reset(self, seed: Seeds = None, options: ResetOptions = None) -> None:
+        """Begins a reset and returns at once; :meth:`recv` returns the results.
+
+        Args:
+            seed: As for :meth:`reset`.
+            options: As for :meth:`reset`.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.send_reset`.
+        """
+        self._pool.send_reset(seed, options)
+        self._frozen = None if self._frozen is None else np.zeros(self.num_envs, np.bool_)
+
+    def next_reset(
+        self, *, seed: Seeds = None, options: ResetOptions = None, env_index: Any = None
+    ) -> None:
+        """Gives seeds and options to the next automatic reset of each row.
+
+        Args:
+            seed: As for :meth:`cartwheel.VectorEnv.next_reset`, like all that follow.
+            options: Options of the resets.
+            env_index: The rows; by default all.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.next_reset`.
+        """
+        self._pool.next_reset(seed=seed, options=options, env_index=env_index)
+
+    # Attributes and calls
+
+    @property
+    def num_agents(self) -> int:
+        """The number of possible agents."""
+        return len(self.possible_agents)
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return bool(self._pool.closed)
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that a reset, a step or a control call may take; ``None``: no limit."""
+        return self._pool.timeout
+
+    @property
+    def in_flight(self) -> list[int]:
+        """The rows that were sent and have not been received, in ascending order."""
+        return self._pool.in_flight
+
+    @property
+    def recv_order(self) -> RecvOrder:
+        """The order in which :meth:`recv` returns rows: ``"sent"`` or ``"done"``."""
+        return self._pool.recv_order
+
+    @recv_order.setter
+    def recv_order(self, order: RecvOrder) -> None:
+        self._pool.recv_order = order
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments themselves, for the ``inline`` executor; also after :meth:`close`."""
+        return [env.made for env in self._pool.envs]
+
+    @property
+    def processes(self) -> list[Any]:
+        """The worker processes; empty for other executors."""
+        return self._pool.processes
+
+    def call(self, name: str, *args: Any, env_index: Any = None, **kwargs: Any) -> tuple[Any, ...]:
+        """Calls a method of environments, or reads an attribute that is not callable.
+
+        Args:
+            name: The method or attribute, which may belong to an environment within a wrapper.
+            *args: Arguments of the method.
+            env_index: Row numbers; by default all rows.
+            **kwargs: Keyword arguments of the method.
+
+        Returns:
+            One result for each of these rows.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.call`.
+        """
+        return self._pool.call(name, *args, env_index=env_index, **kwargs)
+
+    def get_attr(self, name: str, *, env_index: Any = None) -> tuple[Any, ...]:
+        """Reads an attribute of environments, as :meth:`cartwheel.VectorEnv.get_attr`."""
+        return self._pool.get_attr(name, env_index=env_index)
+
+    def set_attr(self, name: str, values: Any, *, env_index: Any = None) -> None:
+        """Sets an attribute of environments, as :meth:`cartwheel.VectorEnv.set_attr`."""
+        self._pool.set_attr(name, values, env_index=env_index)
+
+    def apply(
+        self, function: Callable[..., Any], *args: Any, env_index: Any = None, **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """Calls a function with what each function of ``env_fns`` returned, where it is.
+
+        Args:
+            function: As for :meth:`cartwheel.VectorEnv.apply`, like all that follow.
+            *args: Further arguments.
+            env_index: Row numbers; by default all rows.
+            **kwargs: Keywords of the function.
+
+        Returns:
+            One result for each of these rows.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.apply`.
+        """
+        return self._pool.apply(function, *args, env_index=env_index, **kwargs)
+
+    def render(self, env_index: Any = None) -> tuple[Any, ...]:
+        """Renders environments; returns one frame for each of these rows."""
+        return self._pool.render(env_index)
+
+    def stats(self) -> Stats:
+        """Returns steps, resets and times of each row and worker, as of ``VectorEnv``."""
+        return self._pool.stats()
+
+    def close(self, timeout: float | None = None, *, terminate: bool = False) -> None:
+        """Closes the environments and ends the workers, in any state.
+
+        Args:
+            timeout: Seconds that environments get to finish a pending call and to close.
+            terminate: Do not wait at all.
+        """
+        self._pool.close(timeout=timeout, terminate=terminate)
+
+    # States
+
+    def get_state(self, env_index: Any = None) -> list[bytes]:
+        """Saves rows, as :meth:`cartwheel.VectorEnv.get_state`.
+
+        An environment, or one within it, has ``get_state()`` and ``set_state(state)``, or
+        ``states="pickle"`` saves it by its attributes.
+        """
+        return self._pool.get_state(env_index)
+
+    def set_state(self, env_index: Any, states: Sequence[bytes]) -> tuple[ByAgent, dict[str, Any]]:
+        """Continues rows from states of :meth:`get_state`.
+
+        Returns:
+            Observations and infos of these rows, as of a :meth:`reset` with row numbers.
+        """
+        return self._shown(self._batches.reset(*self._pool.set_state(env_index, states)))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Saves all rows, to continue here or in another process, as of ``VectorEnv``."""
+        return self._pool.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> tuple[ByAgent, dict[str, Any]]:
+        """Continues from a state of :meth:`state_dict`.
+
+        Returns:
+            What the rows last showed, as of :meth:`reset`.
+        """
+        shown: Any = self._pool.load_state_dict(state)
+        return self._shown(self._batches.reset(shown, {}))
+
+    # Conversions
+
+    def _prepared(self, actions: Any, env_index: Any) -> tuple[dict[str, Any], Any]:
+        """Returns the actions of the pool, and which of their rows are over."""
+        count = self.num_envs if env_index is None else np.size(env_index)
+        return self._batches.actions(actions, count), self._pool.frozen_rows(env_index)
+
+    def _reset_columns(self, seed: Any, options: Any) -> Columns:
+        return self._batches.reset(*self._pool.reset(seed=seed, options=options))
+
+    def _step_columns(self, actions: Any, env_index: Any) -> Columns:
+        batch, self._frozen = self._prepared(actions, env_index)
+        return self._batches.step(self._pool.step(batch, env_index), self._frozen)
+
+    def _by_agent(self, columns: Any) -> ByAgent:
+        return dict(zip(self.possible_agents, columns, strict=True))
+
+    def _observations(self, groups: dict[str, Any]) -> ByAgent:
+        return {
+            name: self._batches.observations(groups, place)
+            for place, name in enumerate(self.possible_agents)
+        }
+
+    def _shown(self, columns: Columns) -> tuple[ByAgent, dict[str, Any]]:
+        return self._observations(columns.observations), self._infos(columns)
+
+    def _stepped(
+        self, columns: Columns
+    ) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, dict[str, Any]]:
+        return (
+            self._observations(columns.observations),
+            self._by_agent(columns.rewards),
+            self._by_agent(columns.terminated),
+            self._by_agent(columns.truncated),
+            self._infos(columns),
+        )
+
+    def _infos(self, columns: Columns) -> dict[str, Any]:
+        infos = columns.infos
+        infos["present"] = self._by_agent(columns.present)
+        infos["acted"] = self._by_agent(columns.acted)
+        if columns.episode_over is not None:
+            infos["episode_over"] = columns.episode_over
+        names = self._batches.layout.agents
+        if columns.agent_infos:
+            infos.update(by_name(names, columns.agent_infos))
+        finals = columns.finals
+        if finals is not None:
+            infos["final_obs"] = self._observations(finals.observations)
+            infos["_final_obs"] = self._by_agent(finals.present)
+            infos["final_info"] = by_name(names, finals.infos)
+            infos["_final_info"] = self._by_agent(finals.present.copy())
+        return infos
+
+
+def _as_absent(absent: Any) -> float:
+    if isinstance(absent, int | float) and (absent == 0 or math.isnan(absent)):
+        return float(absent)
+    raise ValueError(f"`absent` must be 0 or math.nan, got {absent!r}.")
+
+
+def _as_limit(max_episode_steps: Any, action_repeat: int) -> int | None:
+    """Returns the limit in steps that repeat their actions."""
+    if max_episode_steps is None:
+        return None
+    limit = as_integer("max_episode_steps", max_episode_steps, 1)
+    if limit % action_repeat:
+        raise ValueError(
+            f"`max_episode_steps` counts repetitions, and must be a multiple of action_repeat="
+            f"{action_repeat}, got {limit}: pass {max(limit // action_repeat, 1) * action_repeat}."
+        )
+    return limit // action_repeat
+
+
+def _dict_space(names: tuple[Any, ...], spaces: Iterable[Space[Any]]) -> Dict:
+    # An ordered dictionary keeps its order, which Gymnasium would change otherwise.
+    return Dict(OrderedDict(zip(names, spaces, strict=True)))
+
+
+def _batched(space: Dict, count: int) -> Dict:
+    return Dict(OrderedDict((name, _batch(part, count)) for name, part in space.items()))
+
+
+def _batch(space: Space[Any], count: int) -> Space[Any]:
+    try:
+        return batch_space(space, count)
+    except TypeError:  # a space for which Gymnasium has no batches
+        return Tuple([space] * count)

@@ -1,0 +1,521 @@
+"""PettingZoo's environments as rows: one environment of several agents for one row of a batch.
+
+:class:`AgentsEnv` has the methods that a worker calls. Everything of fixed shape of a row, the
+observations, rewards and flags of all agents, is in a few arrays, so that it goes through shared
+memory and the caller reads columns. PettingZoo itself is imported only to convert an environment
+whose agents take turns.
+
+Workers import this file by name, so it must not import a trainer.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, MultiBinary, Space, Tuple
+from gymnasium.vector.utils import batch_space, create_empty_array, iterate
+
+from cartwheel._internal import nested
+from cartwheel._internal.spaces import has_fixed_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+#: The flags of a row, ``int8`` of shape ``(len(FLAGS), agents)``. ``lives``: the agent is in
+#: ``agents`` after the step. ``docs/multi-agent.md`` describes the others.
+FLAGS = ("terminated", "truncated", "present", "acted", "lives")
+#: Buffers of observations that are used in turn: the observation that a row shows, that of a step
+#: and that of the reset in the same step exist at once.
+_BUFFERS = 3
+#: Attributes that hold the environment within one of PettingZoo's wrappers.
+_INNER = ("env", "aec_env", "par_env")
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Agents with equal spaces, whose values are stacked.
+
+    Attributes:
+        key: The key in the row's observation or action.
+        space: The space of each of them.
+        members: Their places among all agents.
+        is_fixed: Whether values have a fixed shape: they are stacked in arrays. Otherwise they are
+            in a tuple.
+    """
+
+    key: str
+    space: Space[Any]
+    members: tuple[int, ...]
+    is_fixed: bool
+
+    def stacked_space(self) -> Space[Any]:
+        """Returns the space of the values of all members."""
+        count = len(self.members)
+        return batch_space(self.space, count) if self.is_fixed else Tuple([self.space] * count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """The agents of a row and their spaces.
+
+    Attributes:
+        agents: The possible agents, in the order of all columns.
+        observation_spaces: The observation space of each agent.
+        action_spaces: The action space of each agent.
+        state_space: The space of the state of the environment, if it is shown.
+    """
+
+    agents: tuple[Any, ...]
+    observation_spaces: tuple[Space[Any], ...]
+    action_spaces: tuple[Space[Any], ...]
+    state_space: Space[Any] | None
+
+    def observation_groups(self) -> list[Group]:
+        """Groups of agents with equal observation spaces."""
+        return _groups(self.observation_spaces)
+
+    def action_groups(self) -> list[Group]:
+        """Groups of agents with equal action spaces."""
+        return _groups(self.action_spaces)
+
+
+def _groups(spaces: Sequence[Space[Any]]) -> list[Group]:
+    members: list[list[int]] = []
+    for place, space in enumerate(spaces):
+        for group in members:
+            if spaces[group[0]] == space:
+                group.append(place)
+                break
+        else:
+            members.append([place])
+    return [
+        Group(str(key), spaces[group[0]], tuple(group), has_fixed_shape(spaces[group[0]]))
+        for key, group in enumerate(members)
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentsSettings:
+    """Keywords of a vector environment that concern the adapter.
+
+    Attributes:
+        agents: The order of agents; ``None`` for that of the environment.
+        absent: The value of absent agents in observations with floating-point numbers.
+        state: Whether the state of the environment is shown.
+        action_repeat: How many times each step repeats its actions.
+    """
+
+    agents: tuple[Any, ...] | None = None
+    absent: float = 0.0
+    state: bool = False
+    action_repeat: int = 1
+
+
+class MakesAgentsEnv:
+    """A function that makes a row."""
+
+    def __init__(self, env_fn: Callable[[], Any], settings: AgentsSettings) -> None:
+        """Keeps the function that makes an environment of PettingZoo."""
+        self.env_fn = env_fn
+        self.settings = settings
+
+    def __call__(self) -> AgentsEnv:
+        """Makes the environment; one that is refused is closed."""
+        made = self.env_fn()
+        try:
+            return AgentsEnv(made, self.settings)
+        except BaseException:
+            close = getattr(made, "close", None)
+            if callable(close) and not isinstance(made, type):
+                close()
+            raise
+
+
+class AgentsEnv:
+    """An environment of several agents, with the methods that a worker calls.
+
+    An observation has the stacked observations of each group of agents, their flags, and the state
+    of the environment if it is asked for. A reward is an array of the rewards of all agents. The
+    row is terminated when no agent is left; it is never truncated by itself.
+
+    Attributes:
+        made: The environment that the caller's function returned.
+        env: The same, or its conversion into a parallel environment.
+        layout: The agents and their spaces.
+    """
+
+    def __init__(self, made: Any, settings: AgentsSettings) -> None:
+        """Reads agents and spaces.
+
+        Raises:
+            TypeError: This is not an environment of PettingZoo.
+            ValueError: It does not name its agents, has other agents than row 0, or has no state.
+        """
+        self.made = made
+        self.env = as_parallel(made)
+        self.layout = _layout(self.env, settings)
+        self._settings = settings
+        self._names = list(self.layout.agents)
+        self._places = {name: place for place, name in enumerate(self._names)}
+        self._writers = [
+            ObservationStack(group, [self._names[place] for place in group.members], settings)
+            for group in self.layout.observation_groups()
+        ]
+        self._action_groups = self.layout.action_groups()
+        flags = MultiBinary((len(FLAGS), len(self._names)))
+        observations = {writer.key: writer.space for writer in self._writers}
+        spaces: dict[str, Space[Any]] = {"agents": Dict(observations), "flags": flags}
+        if self.layout.state_space is not None:
+            spaces["state"] = self.layout.state_space
+        self.observation_space = Dict(spaces)
+        self.action_space = Dict(
+            {group.key: group.stacked_space() for group in self._action_groups}
+        )
+        self.reward_space = Box(-np.inf, np.inf, (len(self._names),), np.float64)
+        self.metadata = dict(getattr(self.env, "metadata", None) or {})
+        self.render_mode = getattr(self.env, "render_mode", None)
+        saves = next((one for one in self.chain() if _saves_itself(one)), None)
+        if saves is not None:
+            self.get_state = lambda: (list(self.env.agents), saves.get_state())
+            self.set_state = lambda state: self._set_state(saves, *state)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Resets the environment.
+
+        Raises:
+            ValueError: No agent is there after the reset, or an unknown one.
+        """
+        observations, infos = self.env.reset(seed=seed, options=options)
+        agents = list(self.env.agents)
+        if not agents:
+            raise ValueError(
+                f"no agent is in `agents` after a reset: it must have some of {self._names}"
+            )
+        return self._observed(observations, (), agents, {}, {}), self._infos(infos, agents)
+
+    def step(
+        self, action: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[float], bool, bool, dict[str, Any]]:
+        """Steps the agents that are in ``agents``; actions of others are ignored.
+
+        Raises:
+            ValueError: An unknown agent appears, or an observation has a wrong shape.
+            TypeError: An observation has another kind of dtype.
+        """
+        actions = self._actions(action)
+        before = list(self.env.agents)
+        if self._settings.action_repeat > 1:
+            observations, rewards, terminations, truncations, infos = self._repeat(actions)
+        else:
+            observations, rewards, terminations, truncations, infos = self.env.step(
+                {name: actions[name] for name in before}
+            )
+        after = list(self.env.agents)
+        present = observations.keys() & {*before, *after}
+        known = [name for name in self._names if name in present or name in before]
+        acted = set(before)
+        return (
+            self._observed(observations, before, after, terminations, truncations),
+            [float(rewards.get(name, 0.0)) if name in acted else 0.0 for name in self._names],
+            not after,
+            False,
+            self._infos(infos, known),
+        )
+
+    def _repeat(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
+        """Repeats actions; of an agent that ends, the results of its last repetition stay."""
+        merged: tuple[dict[Any, Any], ...] = ({}, {}, {}, {}, {})
+        for _ in range(self._settings.action_repeat):
+            before = list(self.env.agents)
+            if not before:
+                break
+            # An environment that writes into an action must not change the next one.
+            results = self.env.step({name: copy.deepcopy(actions[name]) for name in before})
+            concerned = {*before, *self.env.agents}
+            sums = merged[1]
+            rewards = {name: sums.get(name, 0.0) + results[1].get(name, 0.0) for name in before}
+            for name in concerned:
+                for part in merged:
+                    part.pop(name, None)
+            sums.update(rewards)
+            for at in (0, 2, 3, 4):
+                part = results[at]
+                merged[at].update((name, part[name]) for name in concerned if name in part)
+            for name in before:
+                merged[1].setdefault(name, 0.0)
+        return merged
+
+    def _actions(self, action: dict[str, Any]) -> dict[Any, Any]:
+        """Returns the action of each possible agent."""
+        found: dict[Any, Any] = {}
+        for group in self._action_groups:
+            values = action[group.key]
+            for at, place in enumerate(group.members):
+                part = values[at] if _is_plain(values, group) else nested.at(values, at)
+                found[self._names[place]] = part
+        return found
+
+    def _observed(
+        self,
+        observations: dict[Any, Any],
+        before: Sequence[Any],
+        after: Sequence[Any],
+        terminations: dict[Any, Any],
+        truncations: dict[Any, Any],
+    ) -> dict[str, Any]:
+        """Returns the row's observation."""
+        names, acted, lives = self._names, set(before), set(after)
+        unknown = lives.difference(self._places)
+        if unknown:
+            raise ValueError(
+                f"`agents` has {sorted(unknown, key=str)}, which `possible_agents` does not: it "
+                f"has {names}"
+            )
+        present = {name for name in observations if name in acted or name in lives}
+        flags = [
+            [name in acted and bool(terminations.get(name, False)) for name in names],
+            [name in acted and bool(truncations.get(name, False)) for name in names],
+            [name in present for name in names],
+            [name in acted for name in names],
+            [name in lives for name in names],
+        ]
+        row: dict[str, Any] = {
+            "agents": {writer.key: writer.write(observations, present) for writer in self._writers},
+            "flags": np.array(flags, np.int8),
+        }
+        if self.layout.state_space is not None:
+            row["state"] = self.env.state()
+        return row
+
+    def _infos(self, infos: dict[Any, Any], known: Iterable[Any]) -> dict[str, Any]:
+        """Returns infos that are not empty, by the place of the agent."""
+        if not infos:
+            return {}
+        return {str(self._places[name]): infos[name] for name in known if infos.get(name)}
+
+    def render(self) -> Any:
+        """Renders the environment."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self.env.close()
+
+    # Attributes, as of Gymnasium's wrappers
+
+    def chain(self) -> Iterator[Any]:
+        """Yields the environment and those inside it, from the outermost on."""
+        one, seen = self.env, set()
+        while one is not None and id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            own = getattr(one, "__dict__", {})
+            one = next((own[name] for name in _INNER if own.get(name) is not None), None)
+
+    @property
+    def unwrapped(self) -> Any:
+        """The innermost environment."""
+        return list(self.chain())[-1]
+
+    def has_wrapper_attr(self, name: str) -> bool:
+        """Whether the environment, or one inside it, has an attribute."""
+        return any(hasattr(one, name) for one in self.chain())
+
+    def get_wrapper_attr(self, name: str) -> Any:
+        """Returns an attribute of the environment, or of one inside it.
+
+        Raises:
+            AttributeError: None has it.
+        """
+        for one in self.chain():
+            if hasattr(one, name):
+                return getattr(one, name)
+        raise AttributeError(f"{type(self.unwrapped).__name__} has no attribute {name!r}")
+
+    def set_wrapper_attr(self, name: str, value: Any) -> None:
+        """Sets an attribute where it is; a new one on the innermost environment."""
+        owner = self.unwrapped
+        for one in self.chain():
+            if name in getattr(one, "__dict__", {}) or hasattr(type(one), name):
+                owner = one
+                break
+        setattr(owner, name, value)
+
+    # States
+
+    def _set_state(self, saves: Any, agents: list[Any], state: Any) -> None:
+        saves.set_state(state)
+        if list(self.env.agents) != agents:  # a conversion has a list of its own
+            self.env.agents = agents
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what is saved of an environment that has no methods to save it."""
+        return {"made": self.made, "env": self.env}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Continues with a saved environment."""
+        vars(self).update(state)
+
+
+class ObservationStack:
+    """Stacks the observations of a group of agents; absent ones are blank.
+
+    Attributes:
+        key: The key of the group.
+        space: The space of the stacked observations.
+    """
+
+    def __init__(self, group: Group, names: list[Any], settings: AgentsSettings) -> None:
+        """Makes the buffers."""
+        self.key = group.key
+        self.space = group.stacked_space()
+        self._names = names
+        self._trees: Iterator[tuple[Any, list[Any]]] | None = None
+        self._blank: Any = None
+        if group.is_fixed:
+            trees = [_blanks(group.space, len(names)) for _ in range(_BUFFERS)]
+            self._trees = itertools.cycle(
+                [(tree, _leaves(tree, settings.absent)) for tree in trees]
+            )
+        else:
+            empty: Any = create_empty_array(group.space, n=1)
+            self._blank = next(iter(iterate(batch_space(group.space, 1), empty)))
+
+    def write(self, observations: dict[Any, Any], present: set[Any]) -> Any:
+        """Returns the stacked observations. The result is overwritten by the third next call.
+
+        Raises:
+            ValueError: An observation has another shape than its space.
+            TypeError: It has another kind of dtype, or is nested in another way.
+        """
+        if self._trees is None:
+            blank, names = self._blank, self._names
+            return tuple(observations[name] if name in present else blank for name in names)
+        tree, leaves = next(self._trees)
+        for at, name in enumerate(self._names):
+            if name not in present:
+                for _, array, absent in leaves:
+                    array[at] = absent
+                continue
+            for path, array, _ in leaves:
+                value = observations[name]
+                for key in path:
+                    value = _part(value, key, name, path)
+                if type(value) is not np.ndarray or value.dtype != array.dtype:
+                    value = _as_dtype(value, array.dtype, name, path)
+                if value.shape != array.shape[1:]:
+                    raise ValueError(
+                        f"the observation of agent {name!r}{_at(path)} must have the shape "
+                        f"{array.shape[1:]} of its space, got {value.shape}"
+                    )
+                array[at] = value
+        return tree
+
+
+def _blanks(space: Space[Any], count: int) -> Any:
+    """Returns zeros for so many values of a space, stacked."""
+
+    def zeros(part: Space[Any]) -> Any:
+        return np.zeros((count, *(part.shape or ())), part.dtype)
+
+    return nested.each(zeros, space)
+
+
+def _leaves(tree: Any, absent: float) -> list[Any]:
+    """Returns path, array and the value of absent agents for each array."""
+    return [
+        (path, array, absent if array.dtype.kind in "fc" else array.dtype.type(0))
+        for path, array in nested.paths(tree, ())
+    ]
+
+
+def _part(value: Any, key: Any, name: Any, path: tuple[Any, ...]) -> Any:
+    try:
+        return value[key]
+    except (KeyError, IndexError, TypeError):
+        raise TypeError(
+            f"the observation of agent {name!r} must have the part{_at(path)} of its space, got "
+            f"{type(value)}"
+        ) from None
+
+
+def _as_dtype(value: Any, dtype: np.dtype[Any], name: Any, path: tuple[Any, ...]) -> Any:
+    """Converts an observation to the dtype of its space."""
+    array = np.asarray(value)
+    is_integer = array.dtype.kind in "biu" and dtype.kind in "iu"
+    if not is_integer and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise TypeError(
+            f"the observation of agent {name!r}{_at(path)} must be {dtype}, as its space, got "
+            f"{array.dtype}"
+        )
+    return array.astype(dtype)
+
+
+def _at(path: tuple[Any, ...]) -> str:
+    return "".join(f"[{key!r}]" for key in path)
+
+
+def _is_plain(values: Any, group: Group) -> bool:
+    """Whether an entry of the values of a group is the value of one agent."""
+    return isinstance(values, np.ndarray) or not group.is_fixed
+
+
+def _saves_itself(env: Any) -> bool:
+    """Whether the class of an environment has both methods of states."""
+    return all(callable(getattr(type(env), name, None)) for name in ("get_state", "set_state"))
+
+
+def as_parallel(env: Any) -> Any:
+    """Returns a parallel environment of PettingZoo; converts one whose agents take turns.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if hasattr(env, "agent_iter"):
+        from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_parallel
+
+        if env.metadata.get("is_parallelizable", False):
+            return aec_to_parallel(env)
+        return turn_based_aec_to_parallel(env)
+    names = ("reset", "step", "observation_space", "action_space")
+    if isinstance(env, type) or not all(callable(getattr(env, name, None)) for name in names):
+        single = all(hasattr(env, name) for name in names) and not isinstance(env, type)
+        advice = ": cartwheel.VectorEnv steps environments of one agent" if single else ""
+        raise TypeError(
+            "the function of a row must return a parallel or an AEC environment of PettingZoo, got "
+            f"{env if isinstance(env, type) else type(env)}{advice}"
+        )
+    return env
+
+
+def _layout(env: Any, settings: AgentsSettings) -> Layout:
+    names = tuple(getattr(env, "possible_agents", None) or ())
+    if not names:
+        raise ValueError(
+            f"{type(env).__name__} has no `possible_agents`: set it to the list of all agents that "
+            "may appear"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"`possible_agents` has an agent twice: {list(names)}")
+    if settings.agents is not None and set(settings.agents) == set(names):
+        names = settings.agents
+    state_space = getattr(env, "state_space", None) if settings.state else None
+    if settings.state and state_space is None:
+        raise ValueError(f"`state=True` needs `state_space`, which {type(env).__name__} lacks")
+    return Layout(
+        names,
+        _shared([env.observation_space(name) for name in names]),
+        _shared([env.action_space(name) for name in names]),
+        state_space,
+    )
+
+
+def _shared(spaces: list[Space[Any]]) -> tuple[Space[Any], ...]:
+    """Returns one object for equal spaces, which is sent to the caller once."""
+    return tuple(next(other for other in spaces if other == space) for space in spaces)

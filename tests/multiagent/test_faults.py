@@ -1,0 +1,206 @@
+"""Rows that fail, are frozen or reach a limit; rows sent and received; states; time-outs."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import cartwheel
+from tests.multiagent.environments import Guests, Talkers, Walkers
+from tests.multiagent.oracle import MODES, check_equal, sampled
+
+MODES_OF_FAULTS = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+
+
+def make(env_fns, **keywords):
+    keywords.setdefault("executor", "inline")
+    return cartwheel.ParallelVectorEnv(env_fns, **keywords)
+
+
+def actions_of(envs, value=0.0):
+    return {name: np.full((envs.num_envs, 1), value) for name in envs.possible_agents}
+
+
+def values(by_agent):
+    return [column.tolist() for column in by_agent.values()]
+
+
+@MODES_OF_FAULTS
+def test_a_failed_row_truncates_the_agents_that_lived_and_no_other(mode):
+    # Row 1 fails in step 3, when its walker 0 has ended by step 2.
+    with make(
+        [lambda: Walkers(fails_at=9), lambda: Walkers(fails_at=3)],
+        on_error="restart",
+        autoreset_mode=mode,
+    ) as envs:
+        envs.reset(seed=[2, 0])
+        for _ in range(2):
+            _, _, terminations, _, _ = envs.step(actions_of(envs, 1.0))
+        assert values(terminations) == [[False, True], [False, False], [False, False]]
+        observations, rewards, terminations, truncations, infos = envs.step(actions_of(envs, 1.0))
+        assert infos["env_error"][1].startswith("OSError")
+        assert values(rewards) == [[1, 0], [11, 0], [21, 0]]
+        assert values(terminations) == [[False, False]] * 3
+        assert values(truncations) == [[False, False], [False, True], [False, True]]
+        assert values(infos["acted"]) == [[True, False]] * 3
+        assert infos["episode_over"].tolist() == [False, True]
+        if mode.value == "SameStep":
+            assert values(infos["present"]) == [[True, True]] * 3
+            assert values(infos["_final_obs"])[1] == [False, True]
+            assert infos["final_obs"]["walker_1"][1].tolist() == [1, 2, 1]
+            assert observations["walker_1"][1].tolist() == [1, 0, 0]
+            return
+        assert values(infos["present"])[1:] == [[True, True]] * 2
+        assert observations["walker_1"][1].tolist() == [1, 2, 1]
+        if mode.value == "NextStep":
+            observations, _, _, truncations, infos = envs.step(actions_of(envs))
+            assert values(infos["acted"])[1] == [True, False]
+            assert values(truncations)[1] == [False, False]
+            assert infos["episode_over"].tolist() == [False, False]
+        else:
+            observations, infos = envs.reset(options={"reset_mask": infos["episode_over"]})
+        assert observations["walker_1"][1].tolist() == [1, 0, 0]
+
+
+@MODES_OF_FAULTS
+def test_rows_of_a_worker_that_died_are_truncated(mode):
+    with make(
+        [Walkers] * 2,
+        executor="process",
+        num_workers=2,
+        on_worker_death="restart",
+        autoreset_mode=mode,
+    ) as envs:
+        envs.reset(seed=2)
+        envs.step(actions_of(envs))
+        os.kill(envs.processes[1].pid, signal.SIGKILL)
+        envs.processes[1].join(20)
+        _, rewards, _, truncations, infos = envs.step(actions_of(envs, 1.0))
+        assert infos["worker_restarted"].tolist() == [False, True]
+        assert values(rewards) == [[1, 0], [11, 0], [21, 0]]
+        assert values(truncations) == [[False, True]] * 3
+        assert values(infos["acted"]) == [[True, False]] * 3
+        assert infos["episode_over"].tolist() == [False, True]
+
+
+def test_frozen_rows_repeat_what_they_show_and_do_not_act():
+    with make([Walkers] * 2, autoreset_mode="disabled", on_done="freeze") as envs:
+        envs.reset(seed=[0, 2])
+        for _ in range(4):
+            last = envs.step(actions_of(envs, 1.0))
+        assert last[4]["episode_over"].tolist() == [True, False]
+        observations, rewards, terminations, _, infos = envs.step(actions_of(envs, 1.0))
+        assert observations["walker_2"].tolist() == [[2, 4, 1], [2, 5, 1]]
+        assert values(rewards) == [[0, 0], [0, 11], [0, 21]]
+        assert terminations["walker_2"].tolist() == [True, False]
+        assert values(infos["acted"]) == [[False, False], [False, True], [False, True]]
+        assert infos["present"]["walker_2"].tolist() == [True, True]
+        assert infos["episode_over"].tolist() == [False, False]
+        envs.send(actions_of(envs))
+        infos = envs.recv()[4]
+        assert values(infos["acted"]) == [[False, False], [False, False], [False, True]]
+        assert infos["episode_over"].tolist() == [False, True]
+        envs.step_async(actions_of(envs))
+        infos = envs.step_wait()[4]
+        assert values(infos["acted"]) == [[False, False]] * 3
+
+
+@MODES_OF_FAULTS
+def test_a_limit_truncates_every_agent_that_lives(mode):
+    with make([Walkers] * 2, max_episode_steps=3, autoreset_mode=mode) as envs:
+        envs.reset(seed=0)
+        for _ in range(3):
+            _, rewards, terminations, truncations, infos = envs.step(actions_of(envs))
+        assert values(terminations) == [[False, True], [True, False], [False, False]]
+        assert values(truncations) == [[False, False], [False, True], [True, True]]
+        assert values(infos["acted"])[0] == [False, True]
+        assert values(rewards)[2] == [20, 20]
+        assert infos["episode_over"].tolist() == [True, True]
+
+
+def test_a_limit_of_repetitions_counts_each_of_them():
+    with make([Walkers], max_episode_steps=4, action_repeat=2) as envs:
+        envs.reset(seed=2)
+        assert not envs.step(actions_of(envs))[4]["episode_over"][0]
+        _, _, _, truncations, infos = envs.step(actions_of(envs))
+        assert infos["episode_over"][0]
+        # Walker 0 ends with the fourth repetition.
+        assert values(truncations) == [[False], [True], [True]]
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_rows_that_are_sent_are_received_with_their_agents(executor):
+    with make([Walkers] * 4, executor=executor, num_workers=2, batch_size=2) as envs:
+        envs.send_reset(seed=[0, 0, 2, 2])
+        times = np.zeros(4)
+        for _ in range(12):
+            observations, rewards, _, _, infos = envs.recv()
+            rows = infos["env_index"]
+            assert (observations["walker_1"][infos["present"]["walker_1"], 0] == 1).all()
+            assert rewards["walker_2"].shape == infos["episode_over"].shape == (len(rows),)
+            times[rows] = np.where(infos["acted"]["walker_2"], times[rows] + 1, 0)
+            shown = infos["present"]["walker_2"]
+            assert (observations["walker_2"][shown, 1] == times[rows][shown]).all()
+            actions = {name: np.zeros((len(rows), 1)) for name in envs.possible_agents}
+            envs.send(actions, rows)
+        while envs.in_flight:
+            envs.recv()
+
+
+def test_steps_and_resets_of_some_rows_are_those_of_their_environments():
+    with make([Walkers] * 3, full_batch=False) as envs:
+        envs.reset(seed=0)
+        actions = {name: np.ones((2, 1)) for name in envs.possible_agents}
+        observations, rewards, _, _, infos = envs.step(actions, [2, 0])
+        assert infos["env_index"].tolist() == [2, 0]
+        assert rewards["walker_1"].tolist() == [11, 11]
+        observations, infos = envs.reset(options={"env_index": [1]})
+        assert observations["walker_1"].tolist() == [[1, 0, 0]]
+        mask = np.array([True, False, False])
+        observations, infos = envs.reset(options={"reset_mask": mask})
+        assert observations["walker_1"][:, 1].tolist() == [0, 0, 1]
+        assert values(infos["present"]) == [[True] * 3] * 3
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_a_loaded_state_continues_bit_for_bit(executor):
+    keywords = {"executor": executor, "autoreset_mode": "same_step"}
+    with make([Guests] * 3, **keywords) as envs, make([Guests] * 3, **keywords) as others:
+        rng = np.random.default_rng(1)
+        envs.reset(seed=5)
+        for _ in range(7):
+            shown = envs.step(sampled(envs, rng))
+        observations, infos = others.load_state_dict(envs.state_dict())
+        check_equal(observations, shown[0], ())
+        check_equal(infos["present"], shown[4]["present"], ())
+        for _ in range(20):
+            actions = sampled(envs, rng)
+            for one, other in zip(envs.step(actions), others.step(actions), strict=True):
+                check_equal(other, one, ())
+        observations, infos = others.set_state([2], envs.get_state([0]))
+        assert infos["env_index"].tolist() == [2]
+
+
+def test_environments_without_states_are_refused_by_name_and_pickled_if_asked():
+    with make([Walkers]) as envs:
+        envs.reset(seed=0)
+        with pytest.raises(ValueError, match=r"environments\.Walkers, cannot be saved: it has no"):
+            envs.get_state()
+    with make([Walkers] * 2, states="pickle") as envs:
+        envs.reset(seed=0)
+        envs.step(actions_of(envs))
+        state = envs.state_dict()
+        expected = tuple(envs.step(actions_of(envs))[0] for _ in range(6))
+        envs.load_state_dict(state)
+        check_equal(tuple(envs.step(actions_of(envs))[0] for _ in range(6)), expected, ())
+
+
+def test_text_that_rows_say_last_is_in_the_final_observations():
+    with make([Talkers] * 2, autoreset_mode="same_step") as envs:
+        envs.reset()
+        for _ in range(4):
+            observations, _, _, _, infos = envs.step({"a": ("x", "yz"), "b": ("", "")})
+        assert observations["a"] == ("hello", "hello")
+        assert infos["final_obs"]["a"] == ("x", "yz")
+        assert values(infos["_final_obs"]) == [[True, True], [False, False]]
