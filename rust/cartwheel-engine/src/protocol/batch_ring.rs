@@ -29,8 +29,8 @@
 //! A batch's slab is stored before the queue's `Release`. A worker may draw a ticket of a batch
 //! that was opened for a *later* send, to another worker. So `tickets` is drawn with `AcqRel`: the
 //! draws form a chain, and the draw of that other worker, which acquired the later send, comes
-//! earlier in it. `filled` is counted with `AcqRel`, so the pool's `Acquire` of the complete count
-//! sees all rows.
+//! earlier in it. The pool sees rows by the words of their places, which it acquires
+//! (`place_state.rs`); their count only tells it when to look at these words.
 //!
 //! A worker rings the doorbell when `filled` reaches `wanted`. Both sides exchange `filled`, and
 //! these exchanges have one order: the pool stores `wanted` and then adds 0 to `filled`; a worker
@@ -135,7 +135,7 @@ impl BatchRing<'_> {
         self.states_of(places.batch)[claimed].iter().for_each(PlaceState::commit);
         let count = u32::try_from(places.count).expect("a batch has fewer than 2^32 rows");
         let open_batch = &self.ring[places.batch];
-        // `AcqRel`: releases the rows to `counted`, and orders the count with the pool's in `want`.
+        // `AcqRel` orders the count with the pool's in `want`.
         let before = open_batch.filled.fetch_add(count, Ordering::AcqRel);
         let wanted = open_batch.wanted.load(Ordering::Relaxed); // acquired with the count
         before.saturating_add(count) >= wanted
@@ -178,7 +178,8 @@ impl BatchRing<'_> {
 
     /// Number of rows of batch number `batch` that were counted.
     pub(crate) fn counted(&self, batch: u64) -> usize {
-        self.open_batch(batch).filled.load(Ordering::Acquire) as usize // pairs with `filled`
+        // A hint: `arrived` acquires the rows.
+        self.open_batch(batch).filled.load(Ordering::Relaxed) as usize
     }
 
     /// Whether the rows at these places of batch number `batch` have arrived.
