@@ -251,3 +251,24 @@ except RuntimeError as error:
 envs.close()
 """
     assert "needs a display" in run(program, backend=None)
+
+
+def test_frames_without_an_opengl_are_an_error_of_one_sentence():
+    program = """
+import os
+import cartwheel.mujoco
+from tests.support.own_models import NO_TASK, ROWS, XML
+for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+    os.environ.pop(name, None)
+envs = cartwheel.mujoco.make(XML, ROWS, render_mode="rgb_array", **NO_TASK)
+envs.reset(seed=1)
+try:
+    envs.render()
+except RuntimeError as error:
+    print(error)
+envs.step(envs.action_space.sample())
+envs.close()
+"""
+    shown = run(program, backend=None)
+    assert shown.startswith("MuJoCo cannot draw: it found no OpenGL, and MUJOCO_GL is not set; ")
+    assert "set MUJOCO_GL=egl" in shown

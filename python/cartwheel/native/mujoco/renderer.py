@@ -6,7 +6,6 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.errors import add_note
 from cartwheel.native.renderer import Renderer, check_render_mode, warn_without_mode
 
 if TYPE_CHECKING:
@@ -48,8 +47,8 @@ class RowsRenderer(Renderer):
         """Draws some rows, see :meth:`Renderer.draw`; without a render mode, warns.
 
         Raises:
-            RuntimeError: No display was found for windows.
-            Exception: MuJoCo finds no way to draw; a note says how to set ``MUJOCO_GL``.
+            RuntimeError: No display was found for windows; or MuJoCo finds no OpenGL to draw with,
+                and the error says how to set ``MUJOCO_GL``.
         """
         if self._render_mode is None:
             warn_without_mode(self._env_id, self.metadata["render_modes"])
@@ -82,12 +81,7 @@ class RowsRenderer(Renderer):
             return renderer.render(self._render_mode)
         except Exception as error:
             if renderer.viewer is None:  # it could not be made
-                add_note(
-                    error,
-                    f"MuJoCo found no way to draw with MUJOCO_GL={os.environ.get('MUJOCO_GL')!r}: "
-                    "where there is no display, set it to 'egl' (or 'osmesa') before the program "
-                    "begins",
-                )
+                raise _no_opengl() from error
             raise
 
     def _renderer(self, row: int, of: Row) -> Any:
@@ -140,6 +134,15 @@ def _set_data(renderer: Any, data: Any) -> None:
     renderer.data = data
     if renderer.viewer is not None:
         renderer.viewer.data = data
+
+
+def _no_opengl() -> RuntimeError:
+    value = os.environ.get("MUJOCO_GL")
+    state = "is not set" if value is None else f"is {value!r}"
+    return RuntimeError(
+        f"MuJoCo cannot draw: it found no OpenGL, and MUJOCO_GL {state}; where there is no "
+        "display, set MUJOCO_GL=egl (or osmesa) before Python starts."
+    )
 
 
 def _check_display() -> None:
