@@ -23,7 +23,9 @@ USES = {
     "envpool": "import envpool",
     "mujoco": "for name in ('HalfCheetah-v5', 'cartwheel/HalfCheetah-v5'):\n"
     "    envs = cartwheel.make_vec(name, 2)\n    envs.reset(seed=1)\n    envs.close()",
-    "players": "import pettingzoo",
+    "pettingzoo": "import pettingzoo\nenvs = cartwheel.ParallelVectorEnv("
+    "[lambda: pettingzoo.make('parallel', 'classic/rps-v2')] * 2)\n"
+    "envs.reset(seed=1)\nenvs.close()",
     "ray": "import cartwheel.ray",
     "record": (
         "import tempfile\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ class Columns(NamedTuple):
         truncated: Whether the agent was truncated.
         present: Whether ``observations`` have one of the agent.
         acted: Whether the agent was stepped.
+        lives: Whether the agent is in ``agents`` now.
         episode_over: Which rows are over, of shape ``(n,)``; ``None`` for a reset.
         infos: Infos that are not of an agent.
         agent_infos: Infos by the place of the agent.
@@ -56,6 +58,7 @@ class Columns(NamedTuple):
     truncated: NDArray[np.bool_]
     present: NDArray[np.bool_]
     acted: NDArray[np.bool_]
+    lives: NDArray[np.bool_]
     episode_over: NDArray[np.bool_] | None
     infos: dict[str, Any]
     agent_infos: dict[int, Any]
@@ -87,10 +90,18 @@ class AgentBatches:
         nothing = np.zeros(flags.shape[1:], np.bool_)
         own, by_agent = self._split(infos)
         _show_state(batch, own)
-        present = flags[FLAGS.index("present")]
-        rewards = np.zeros(present.shape)
+        present, lives = flags[FLAGS.index("present")], flags[FLAGS.index("lives")]
         return Columns(
-            batch["agents"], rewards, nothing, nothing, present, nothing, None, own, by_agent
+            batch["agents"],
+            np.zeros(present.shape),
+            nothing,
+            nothing,
+            present,
+            nothing,
+            lives,
+            None,
+            own,
+            by_agent,
         )
 
     def step(
@@ -134,6 +145,7 @@ class AgentBatches:
             truncated,
             present,
             acted,
+            lives,
             over,
             own,
             by_agent,
@@ -195,6 +207,19 @@ class AgentBatches:
             return values[:, at]
         return nested.at(values, (slice(None), at))
 
+    def stacked(self, groups: dict[str, Any], places: list[int]) -> Any:
+        """Returns observations ``(n, len(places), ...)`` of agents with equal spaces.
+
+        They are a view where the agents are at equal distances in their group.
+        """
+        found = [self.places[place] for place in places]
+        index = [at for _, at in found]
+        values = groups[found[0][0].key]
+        steps = {after - before for before, after in itertools.pairwise(index)} or {1}
+        if len(steps) == 1 and min(steps) > 0:
+            return nested.at(values, (slice(None), slice(index[0], index[-1] + 1, min(steps))))
+        return nested.apply(lambda array: np.take(array, index, axis=1), values)
+
     def actions(self, actions: Any, count: int) -> dict[str, Any]:
         """Returns the batch of actions of a pool.
 
@@ -222,8 +247,8 @@ class AgentBatches:
         return batch
 
 
-def check_agents(what: str, by_agent: Any, names: tuple[Any, ...]) -> None:
-    """Checks that a dictionary has each agent.
+def check_agents(what: str, by_agent: Any, names: tuple[Any, ...], kind: str = "agents") -> None:
+    """Checks that a dictionary has each agent, or each group.
 
     Raises:
         TypeError: It is not a dictionary.
@@ -231,7 +256,7 @@ def check_agents(what: str, by_agent: Any, names: tuple[Any, ...]) -> None:
     """
     if not isinstance(by_agent, dict):
         raise TypeError(
-            f"`{what}` must be a dictionary with the agents {list(names)}, got {type(by_agent)}."
+            f"`{what}` must be a dictionary with the {kind} {list(names)}, got {type(by_agent)}."
         )
     if by_agent.keys() == set(names):
         return
@@ -239,7 +264,7 @@ def check_agents(what: str, by_agent: Any, names: tuple[Any, ...]) -> None:
     unknown = [name for name in by_agent if name not in names]
     found = [f"{missing} are missing"] * bool(missing) + [f"{unknown} are unknown"] * bool(unknown)
     raise ValueError(
-        f"`{what}` must have an entry for each of the agents {list(names)}, also for absent ones: "
+        f"`{what}` must have an entry for each of the {kind} {list(names)}, also for absent ones: "
         f"{' and '.join(found)}."
     )
 

@@ -1,0 +1,277 @@
+"""Members that all forms of an environment of several agents use: calls, states, conversions."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from gymnasium.spaces import Dict, Space, Tuple
+from gymnasium.vector.utils import batch_space
+
+from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel.multiagent.batches import AgentBatches, Columns, by_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gymnasium.vector import AutoresetMode
+
+    from cartwheel._internal.literals import Executor, RecvOrder
+    from cartwheel.multiagent.pool import AgentsPool
+    from cartwheel.vector.stats import Stats
+
+#: Results by agent.
+ByAgent = dict[Any, Any]
+
+
+class AgentsBase(ClosesAfterWith):
+    """A pool of rows with several agents, its spaces, and conversions of its batches.
+
+    Attributes:
+        possible_agents: All agents that may appear, in the order of all dictionaries.
+        single_observation_space: The observation spaces of one environment, by agent.
+        single_action_space: The action spaces of one environment, by agent.
+        observation_space: Those of a batch.
+        action_space: Those of a batch.
+        state_space: The space of the state of one environment; ``None`` without ``state=True``.
+        num_envs: The number of environments.
+        batch_size: The number of rows of a batch.
+        autoreset_mode: When a row whose episode is over restarts.
+        executor: Where environments run; never ``"auto"``.
+        metadata: Those of the first environment, and the autoreset mode.
+        render_mode: That of the first environment.
+    """
+
+    def __init__(self, pool: AgentsPool) -> None:
+        """Takes the pool, which is open."""
+        self._pool = pool
+        self._batches = AgentBatches(self._pool.layout)
+        layout = self._pool.layout
+        self.possible_agents: list[Any] = list(layout.agents)
+        self.single_observation_space = _dict_space(layout.agents, layout.observation_spaces)
+        self.single_action_space = _dict_space(layout.agents, layout.action_spaces)
+        rows = self._pool.batch_size
+        self.observation_space = _batched(self.single_observation_space, rows)
+        self.action_space = _batched(self.single_action_space, rows)
+        self.state_space: Space[Any] | None = layout.state_space
+        self.num_envs: int = self._pool.num_envs
+        self.batch_size: int = rows
+        self.autoreset_mode: AutoresetMode = self._pool.autoreset_mode
+        self.executor: Executor = self._pool.executor
+        self.metadata: dict[str, Any] = self._pool.metadata
+        self.render_mode: str | None = self._pool.render_mode
+        #: Which rows of the steps in flight were over before.
+        self._frozen: Any = None
+
+    def __repr__(self) -> str:
+        """Number of environments and agents, mode and executor, in one line."""
+        inner = repr(self._pool).partition("(")[2]
+        return f"{type(self).__name__}(agents={len(self.possible_agents)}, {inner}"
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ``TypeError``: environments and their workers are not copied."""
+        raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
+
+    # Attributes and calls
+
+    @property
+    def num_agents(self) -> int:
+        """The number of possible agents."""
+        return len(self.possible_agents)
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return bool(self._pool.closed)
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that a reset, a step or a control call may take; ``None``: no limit."""
+        return self._pool.timeout
+
+    @property
+    def in_flight(self) -> list[int]:
+        """The rows that were sent and have not been received, in ascending order."""
+        return self._pool.in_flight
+
+    @property
+    def recv_order(self) -> RecvOrder:
+        """The order in which :meth:`recv` returns rows: ``"sent"`` or ``"done"``."""
+        return self._pool.recv_order
+
+    @recv_order.setter
+    def recv_order(self, order: RecvOrder) -> None:
+        self._pool.recv_order = order
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments themselves, for the ``inline`` executor; also after :meth:`close`."""
+        return [env.made for env in self._pool.envs]
+
+    @property
+    def processes(self) -> list[Any]:
+        """The worker processes; empty for other executors."""
+        return self._pool.processes
+
+    def call(self, name: str, *args: Any, env_index: Any = None, **kwargs: Any) -> tuple[Any, ...]:
+        """Calls a method of environments, or reads an attribute that is not callable.
+
+        Args:
+            name: The method or attribute, which may belong to an environment within a wrapper.
+            *args: Arguments of the method.
+            env_index: Row numbers; by default all rows.
+            **kwargs: Keyword arguments of the method.
+
+        Returns:
+            One result for each of these rows.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.call`.
+        """
+        return self._pool.call(name, *args, env_index=env_index, **kwargs)
+
+    def get_attr(self, name: str, *, env_index: Any = None) -> tuple[Any, ...]:
+        """Reads an attribute of environments, as :meth:`cartwheel.VectorEnv.get_attr`."""
+        return self._pool.get_attr(name, env_index=env_index)
+
+    def set_attr(self, name: str, values: Any, *, env_index: Any = None) -> None:
+        """Sets an attribute of environments, as :meth:`cartwheel.VectorEnv.set_attr`."""
+        self._pool.set_attr(name, values, env_index=env_index)
+
+    def apply(
+        self, function: Callable[..., Any], *args: Any, env_index: Any = None, **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """Calls a function with what each function of ``env_fns`` returned, where it is.
+
+        Args:
+            function: As for :meth:`cartwheel.VectorEnv.apply`, like all that follow.
+            *args: Further arguments.
+            env_index: Row numbers; by default all rows.
+            **kwargs: Keywords of the function.
+
+        Returns:
+            One result for each of these rows.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.apply`.
+        """
+        return self._pool.apply(function, *args, env_index=env_index, **kwargs)
+
+    def render(self, env_index: Any = None) -> tuple[Any, ...]:
+        """Renders environments; returns one frame for each of these rows."""
+        return self._pool.render(env_index)
+
+    def stats(self) -> Stats:
+        """Returns steps, resets and times of each row and worker, as of ``VectorEnv``."""
+        return self._pool.stats()
+
+    def close(self, timeout: float | None = None, *, terminate: bool = False) -> None:
+        """Closes the environments and ends the workers, in any state.
+
+        Args:
+            timeout: Seconds that environments get to finish a pending call and to close.
+            terminate: Do not wait at all.
+        """
+        self._pool.close(timeout=timeout, terminate=terminate)
+
+    # States
+
+    def get_state(self, env_index: Any = None) -> list[bytes]:
+        """Saves rows, as :meth:`cartwheel.VectorEnv.get_state`.
+
+        An environment, or one within it, has ``get_state()`` and ``set_state(state)``, or
+        ``states="pickle"`` saves it by its attributes.
+        """
+        return self._pool.get_state(env_index)
+
+    def set_state(self, env_index: Any, states: Sequence[bytes]) -> tuple[ByAgent, dict[str, Any]]:
+        """Continues rows from states of :meth:`get_state`.
+
+        Returns:
+            Observations and infos of these rows, as of a :meth:`reset` with row numbers.
+        """
+        return self._shown(self._batches.reset(*self._pool.set_state(env_index, states)))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Saves all rows, to continue here or in another process, as of ``VectorEnv``."""
+        return self._pool.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> tuple[ByAgent, dict[str, Any]]:
+        """Continues from a state of :meth:`state_dict`.
+
+        Returns:
+            What the rows last showed, as of :meth:`reset`.
+        """
+        shown: Any = self._pool.load_state_dict(state)
+        return self._shown(self._batches.reset(shown, {}))
+
+    # Conversions
+
+    def _prepared(self, actions: Any, env_index: Any) -> tuple[dict[str, Any], Any]:
+        """Returns the actions of the pool, and which of their rows are over."""
+        count = self.num_envs if env_index is None else np.size(env_index)
+        return self._batches.actions(actions, count), self._pool.frozen_rows(env_index)
+
+    def _reset_columns(self, seed: Any, options: Any) -> Columns:
+        return self._batches.reset(*self._pool.reset(seed=seed, options=options))
+
+    def _step_columns(self, actions: Any, env_index: Any) -> Columns:
+        batch, self._frozen = self._prepared(actions, env_index)
+        return self._batches.step(self._pool.step(batch, env_index), self._frozen)
+
+    def _by_agent(self, columns: Any) -> ByAgent:
+        return dict(zip(self.possible_agents, columns, strict=True))
+
+    def _observations(self, groups: dict[str, Any]) -> ByAgent:
+        return {
+            name: self._batches.observations(groups, place)
+            for place, name in enumerate(self.possible_agents)
+        }
+
+    def _shown(self, columns: Columns) -> tuple[ByAgent, dict[str, Any]]:
+        return self._observations(columns.observations), self._infos(columns)
+
+    def _stepped(
+        self, columns: Columns
+    ) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, dict[str, Any]]:
+        return (
+            self._observations(columns.observations),
+            self._by_agent(columns.rewards),
+            self._by_agent(columns.terminated),
+            self._by_agent(columns.truncated),
+            self._infos(columns),
+        )
+
+    def _infos(self, columns: Columns) -> dict[str, Any]:
+        infos = columns.infos
+        infos["present"] = self._by_agent(columns.present)
+        infos["acted"] = self._by_agent(columns.acted)
+        if columns.episode_over is not None:
+            infos["episode_over"] = columns.episode_over
+        names = self._batches.layout.agents
+        if columns.agent_infos:
+            infos.update(by_name(names, columns.agent_infos))
+        finals = columns.finals
+        if finals is not None:
+            infos["final_obs"] = self._observations(finals.observations)
+            infos["_final_obs"] = self._by_agent(finals.present)
+            infos["final_info"] = by_name(names, finals.infos)
+            infos["_final_info"] = self._by_agent(finals.present.copy())
+        return infos
+
+
+def _dict_space(names: tuple[Any, ...], spaces: Iterable[Space[Any]]) -> Dict:
+    # An ordered dictionary keeps its order, which Gymnasium would change otherwise.
+    return Dict(OrderedDict(zip(names, spaces, strict=True)))
+
+
+def _batched(space: Dict, count: int) -> Dict:
+    return Dict(OrderedDict((name, _batch(part, count)) for name, part in space.items()))
+
+
+def _batch(space: Space[Any], count: int) -> Space[Any]:
+    try:
+        return batch_space(space, count)
+    except TypeError:  # a space for which Gymnasium has no batches
+        return Tuple([space] * count)

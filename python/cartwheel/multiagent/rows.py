@@ -1,0 +1,261 @@
+"""A row for each agent: environments of several agents for trainers of one agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from cartwheel._internal import nested
+from cartwheel._internal.closing import ClosesAfterWith
+from cartwheel._internal.spaces import has_fixed_shape
+from cartwheel._internal.versions import keep_open
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cartwheel._internal.arguments import Seeds
+    from cartwheel.multiagent.base import AgentsBase
+    from cartwheel.multiagent.batches import Columns
+
+
+class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
+    """The agents of a :class:`~cartwheel.ParallelVectorEnv` as rows of a vector environment.
+
+    Row ``i * agents + j`` is agent ``j`` of environment ``i``. ``infos["present"]``,
+    ``infos["acted"]`` and ``infos["episode_over"]`` have an entry for each row. In ``SAME_STEP``,
+    an agent that ends before its environment has its last observation in ``infos["final_obs"]`` and
+    zeros in its row.
+
+    Attributes:
+        envs: The environments with several agents.
+        num_agents: The number of possible agents.
+    """
+
+    __del__ = keep_open
+
+    def __init__(self, envs: AgentsBase) -> None:
+        """Checks spaces; see :meth:`cartwheel.ParallelVectorEnv.as_rows`."""
+        self.envs = envs
+        self.num_agents: int = envs.num_agents
+        if envs.batch_size < envs.num_envs:
+            raise ValueError(
+                "`as_rows` steps all environments at once, got batch_size="
+                f"{envs.batch_size} of num_envs={envs.num_envs}: leave `batch_size` out."
+            )
+        self.num_envs = envs.num_envs * self.num_agents
+        self.single_observation_space = _common(envs.single_observation_space, "observation")
+        self.single_action_space = _common(envs.single_action_space, "action")
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.autoreset_mode: AutoresetMode = envs.autoreset_mode
+        self.metadata = envs.metadata
+        self.render_mode = envs.render_mode
+
+    def __repr__(self) -> str:
+        """Class and environments, in one line."""
+        return f"{type(self).__name__}({self.envs!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Raises ``TypeError``: environments and their workers are not copied."""
+        raise TypeError(f"{self!r} cannot be pickled or copied: pass a function that makes one.")
+
+    def reset(
+        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets all environments, or those that ``"reset_mask"`` selects with all their rows.
+
+        Args:
+            seed: Environment ``i`` gets ``seed + i``, or entry ``i`` of a list, as its agents share
+                one seed.
+            options: Options of all environments. ``"reset_mask"`` has an entry for each row.
+
+        Raises:
+            ValueError: The mask has some, but not all rows of an environment; or there is
+                ``"env_index"``.
+        """
+        columns = self.envs._reset_columns(seed, self._options(options))
+        return self._flat(columns.observations), self._infos(columns)
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Steps all environments.
+
+        Args:
+            actions: One action for each row; those of absent agents are ignored.
+
+        Raises:
+            ValueError: The number of actions is wrong; nothing was stepped.
+        """
+        shape = (self.envs.num_envs, self.num_agents)
+
+        def by_env(array: Any) -> Any:
+            array = nested.as_array("actions", array)
+            if len(array.shape) == 0 or len(array) != self.num_envs:
+                raise ValueError(
+                    f"`actions` must have one entry for each of the {self.num_envs} rows, "
+                    f"got the shape {array.shape}."
+                )
+            return array.reshape((*shape, *array.shape[1:]))
+
+        by_agent = nested.apply(by_env, actions)
+        columns = self.envs._step_columns(
+            {
+                agent: nested.at(by_agent, (slice(None), place))
+                for place, agent in enumerate(self.envs.possible_agents)
+            },
+            None,
+        )
+        infos = self._infos(columns)
+        terminated, truncated = _flat(columns.terminated), _flat(columns.truncated)
+        observations = self._flat(columns.observations)
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            self._keep_finals(columns, observations, terminated | truncated, infos)
+        return observations, _flat(columns.rewards), terminated, truncated, infos
+
+    def _options(self, options: Any) -> Any:
+        if not isinstance(options, dict):
+            return options
+        named = [name for name in ("env_index", "env_idx") if name in options]
+        if named:
+            raise ValueError(
+                f"rows of agents are reset by 'reset_mask', which `options[{named[0]!r}]` is not."
+            )
+        if "reset_mask" not in options:
+            return options
+        mask = np.asarray(options["reset_mask"])
+        if mask.shape != (self.num_envs,):
+            raise ValueError(
+                f"`options['reset_mask']` must have the shape ({self.num_envs},), got {mask.shape}."
+            )
+        by_env = mask.reshape(self.envs.num_envs, self.num_agents)
+        parts = np.flatnonzero((by_env != by_env[:, :1]).any(axis=1)).tolist()
+        if parts:
+            raise ValueError(
+                "`options['reset_mask']` must have all agents of an environment or none: it has "
+                f"some of the agents of the environments {parts}. Pass `infos['episode_over']`."
+            )
+        return options | {"reset_mask": by_env[:, 0].copy()}
+
+    def _flat(self, groups: dict[str, Any]) -> Any:
+        """Returns observations with a row for each agent: a view, as all agents are one group."""
+        (values,) = groups.values()
+        return nested.apply(lambda array: array.reshape((-1, *array.shape[2:])), values)
+
+    def _infos(self, columns: Columns) -> dict[str, Any]:
+        infos = {
+            key: value if isinstance(value, dict) else np.repeat(value, self.num_agents, axis=0)
+            for key, value in columns.infos.items()
+        }
+        infos.update(self._interleaved(columns.agent_infos))
+        infos["present"], infos["acted"] = _flat(columns.present), _flat(columns.acted)
+        if columns.episode_over is not None:
+            infos["episode_over"] = np.repeat(columns.episode_over, self.num_agents)
+        return infos
+
+    def _interleaved(self, by_agent: dict[int, Any]) -> dict[str, Any]:
+        """Returns infos of agents as infos of rows."""
+        found: dict[str, Any] = {}
+        for place, infos in by_agent.items():
+            for key, value in infos.items():
+                if isinstance(value, dict):
+                    continue
+                if key not in found:
+                    found[key] = np.zeros((self.num_envs, *value.shape[1:]), value.dtype)
+                    if value.dtype == object:
+                        found[key][:] = None
+                elif not np.can_cast(value.dtype, found[key].dtype):
+                    found[key] = found[key].astype(np.promote_types(found[key].dtype, value.dtype))
+                found[key][place :: self.num_agents] = value
+        keys = {
+            key: None
+            for infos in by_agent.values()
+            for key, value in infos.items()
+            if isinstance(value, dict)
+        }
+        for key in keys:
+            parts = {
+                place: infos[key]
+                for place, infos in by_agent.items()
+                if isinstance(infos.get(key), dict)
+            }
+            found[key] = self._interleaved(parts)
+        return found
+
+    def _keep_finals(
+        self, columns: Columns, observations: Any, ended: NDArray[np.bool_], infos: dict[str, Any]
+    ) -> None:
+        """Moves last observations of agents to ``final_obs``, as objects, and blanks their rows."""
+        over, finals = infos["episode_over"], columns.finals
+        last = observations if finals is None else self._flat(finals.observations)
+        mask = ended if finals is None else ended | _flat(finals.present)
+        rows = np.flatnonzero(mask)
+        if not len(rows):
+            return
+        taken = np.empty(self.num_envs, object)
+        for row in rows.tolist():
+            taken[row] = nested.apply(np.copy, nested.at(last, row))
+        early = np.flatnonzero(ended & ~over)
+        nested.apply(lambda array: _blank(array, early), observations)
+        infos["present"][early] = False
+        infos["final_obs"], infos["_final_obs"] = taken, mask
+        final_infos = {} if finals is None else self._interleaved(finals.infos)
+        self._move_infos(early, infos, final_infos)
+        infos["final_info"], infos["_final_info"] = final_infos, mask.copy()
+
+    def _move_infos(
+        self, rows: NDArray[np.intp], infos: dict[str, Any], finals: dict[str, Any]
+    ) -> None:
+        """Moves the infos of rows whose agents ended early to the final infos."""
+        for mask_key in [key for key in infos if key[:1] == "_" and key[1:] in infos]:
+            key, mask = mask_key[1:], infos[mask_key]
+            if key in ("final_obs", "env_error", "worker_restarted") or isinstance(mask, dict):
+                continue
+            moved = rows[mask[rows]]
+            if not len(moved) or isinstance(infos[key], dict):
+                continue
+            if key not in finals:
+                finals[key] = np.zeros_like(infos[key])
+                finals[mask_key] = np.zeros_like(mask)
+            finals[key][moved], finals[mask_key][moved] = infos[key][moved], True
+            infos[key][moved], mask[moved] = np.zeros((), infos[key].dtype)[()], False
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Renders each environment; all its rows get its frame."""
+        return tuple(frame for frame in self.envs.render() for _ in range(self.num_agents))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes the environments and ends the workers."""
+        self.envs.close(**kwargs)
+
+
+def _flat(columns: NDArray[Any]) -> NDArray[Any]:
+    """Returns columns ``(agents, n)`` as one entry for each row, as a copy."""
+    return columns.T.reshape(-1).copy()
+
+
+def _blank(array: NDArray[Any], rows: NDArray[np.intp]) -> None:
+    array[rows] = 0
+
+
+def _common(space: gym.spaces.Dict, what: str) -> Any:
+    """Returns the space of all agents.
+
+    Raises:
+        ValueError: Their spaces differ, or have no fixed shape.
+    """
+    agents = list(space)
+    first = space[agents[0]]
+    for agent in agents:
+        if space[agent] != first:
+            raise ValueError(
+                f"`as_rows` needs agents with the same {what} space: {agents[0]!r} has {first}, "
+                f"{agent!r} has {space[agent]}. `by_group` takes agents with different spaces."
+            )
+    if not has_fixed_shape(first):
+        raise ValueError(f"`as_rows` needs {what}s of fixed shape, got {first}.")
+    return first

@@ -1,0 +1,261 @@
+"""Other forms of a ``ParallelVectorEnv``: by group, a row for each agent, one of PettingZoo's."""
+
+import re
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from pettingzoo.classic.rps.rps import parallel_env as rock_paper_scissors
+
+import cartwheel
+from tests.multiagent.environments import Guests, Talkers, Walkers
+from tests.multiagent.oracle import MODES, check_equal
+
+EVERY_MODE = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+
+
+def make(env_fns, **keywords):
+    keywords.setdefault("executor", "inline")
+    return cartwheel.ParallelVectorEnv(env_fns, **keywords)
+
+
+def test_groups_are_arrays_with_a_dimension_of_agents_in_their_order():
+    with make([lambda: Walkers(4)] * 3) as envs, make([lambda: Walkers(4)] * 3) as others:
+        groups = envs.by_group({"odd": ["walker_1", "walker_3"], "even": ["walker_2", "walker_0"]})
+        assert groups.observation_spaces["odd"].shape == (3, 2, 3)
+        assert groups.action_spaces["even"].shape == (3, 2, 1)
+        observations, infos = groups.reset(seed=0)
+        by_agent, _ = others.reset(seed=0)
+        assert observations["odd"].shape == (3, 2, 3)
+        assert infos["present"]["even"].tolist() == [[True, True]] * 3
+        for step in range(12):
+            actions = {name: space.sample() for name, space in groups.action_spaces.items()}
+            results = groups.step(actions)
+            expected = others.step(
+                {
+                    agent: actions[name][:, at]
+                    for name, members in groups.groups.items()
+                    for at, agent in enumerate(members)
+                }
+            )
+            for name, members in groups.groups.items():
+                for at, agent in enumerate(members):
+                    for one, other in zip(results[:4], expected[:4], strict=True):
+                        check_equal(one[name][:, at], other[agent], (step, name, agent))
+                    for mask in ("present", "acted"):
+                        one, other = results[4][mask], expected[4][mask]
+                        check_equal(one[name][:, at], other[agent], (step, mask, agent))
+            assert results[4]["episode_over"].tolist() == expected[4]["episode_over"].tolist()
+    assert by_agent["walker_2"][0].tolist() == observations["even"][0, 0].tolist()
+
+
+def test_observations_of_groups_are_views_where_agents_are_at_equal_distances():
+    with make([lambda: Walkers(4)] * 2) as envs:
+        names = envs.possible_agents
+        for members, is_view in (
+            (names[:4], True),
+            ([names[0], names[2]], True),
+            (names[1:], True),
+            (names[::-1], False),
+            ([names[0], names[1], names[3]], False),
+        ):
+            rest = [name for name in names if name not in members]
+            groups = envs.by_group({"all": members} | ({"rest": rest} if rest else {}))
+            observations, _ = groups.reset(seed=0)
+            own = envs.reset(seed=0)[0]
+            assert observations["all"][0, :, 0].tolist() == [int(name[-1]) for name in members]
+            assert (observations["all"].base is not None) == is_view
+            assert own["walker_0"].base is not None
+
+
+def test_final_observations_are_by_group():
+    with make([Walkers] * 2, autoreset_mode="same_step") as envs:
+        groups = envs.by_group({"all": envs.possible_agents})
+        groups.reset(seed=[0, 0])
+        for _ in range(4):
+            _, _, terminations, _, infos = groups.step({"all": np.ones((2, 3, 1))})
+        assert infos["final_obs"]["all"][:, 2].tolist() == [[2, 4, 1]] * 2
+        assert infos["_final_obs"]["all"].tolist() == [[False, False, True]] * 2
+        assert terminations["all"].tolist() == [[False, False, True]] * 2
+
+
+@pytest.mark.parametrize(
+    ("groups", "error", "text"),
+    [
+        (["walker_0"], TypeError, "must be a dictionary of lists of the agents"),
+        ({"all": "walker_0"}, TypeError, "must be a dictionary of lists of the agents"),
+        ({"all": ["walker_0", "walker_1"]}, ValueError, "['walker_2'] are in no group"),
+        (
+            {"all": ["walker_0", "walker_1", "walker_2", "walker_0"]},
+            ValueError,
+            "['walker_0'] are in several places",
+        ),
+        ({"all": ["walker_0", "walker_1", "walker_2", "x"]}, ValueError, "['x'] are unknown"),
+        (
+            {"all": ["walker_0", "walker_1", "walker_2"], "none": []},
+            ValueError,
+            "the groups ['none'] have no agents",
+        ),
+    ],
+)
+def test_groups_that_do_not_divide_the_agents_are_refused(groups, error, text):
+    with make([Walkers]) as envs, pytest.raises(error, match=re.escape(text)):
+        envs.by_group(groups)
+
+
+def test_groups_of_different_spaces_are_refused_and_wrong_actions_name_the_group():
+    with make([Guests]) as envs:
+        host, *guests = envs.possible_agents
+        with pytest.raises(ValueError, match="same observation space: in 'all', 'host' has"):
+            envs.by_group({"all": [host, *guests]})
+        with pytest.raises(ValueError, match="same action space: in 'guests', 'guest_10' has"):
+            envs.by_group({"host": [host], "guests": guests})
+    with make([Talkers]) as envs, pytest.raises(ValueError, match="must have a fixed shape"):
+        envs.by_group({"a": ["a"], "b": ["b"]})
+    with make([Walkers] * 2) as envs:
+        groups = envs.by_group({"all": envs.possible_agents})
+        groups.reset(seed=0)
+        with pytest.raises(ValueError, match=r"shape \(num_envs, 3, ...\) for the 3 agents"):
+            groups.step({"all": np.zeros((2, 2, 1))})
+        with pytest.raises(ValueError, match=r"for each of the groups \['all'\], .*are missing"):
+            groups.step({"a": 0})
+
+
+@EVERY_MODE
+def test_rows_of_agents_are_the_columns_of_the_batch(mode):
+    with (
+        make([Walkers] * 3, autoreset_mode=mode) as envs,
+        make([Walkers] * 3, autoreset_mode=mode) as others,
+    ):
+        rows = envs.as_rows()
+        assert isinstance(rows, gym.vector.VectorEnv)
+        assert rows.num_envs == 9
+        assert rows.metadata["autoreset_mode"] == mode
+        assert rows.observation_space.shape == (9, 3)
+        rows.action_space.seed(1)
+        observations, infos = rows.reset(seed=0)
+        names = others.possible_agents
+        others.reset(seed=0)
+        assert observations[:, 0].tolist() == [0, 1, 2] * 3
+        assert not infos["acted"].any()
+        for step in range(14):
+            actions = rows.action_space.sample()
+            by_agent = {name: actions[place::3] for place, name in enumerate(names)}
+            one, other = rows.step(actions), others.step(by_agent)
+            over = other[4]["episode_over"]
+            for place, name in enumerate(names):
+                for flat, columns in zip(one[1:4], other[1:4], strict=True):
+                    assert flat[place::3].tolist() == columns[name].tolist(), (step, name)
+                assert one[4]["acted"][place::3].tolist() == other[4]["acted"][name].tolist()
+                assert one[4]["episode_over"][place::3].tolist() == over.tolist()
+                early = (other[2][name] | other[3][name]) & ~over
+                expected = np.where(early[:, None], 0, other[0][name])
+                present = other[4]["present"][name] & ~early
+                if mode != AutoresetMode.SAME_STEP:
+                    expected, present = other[0][name], other[4]["present"][name]
+                assert one[0][place::3].tolist() == expected.tolist(), (step, name)
+                assert one[4]["present"][place::3].tolist() == present.tolist()
+                if mode == AutoresetMode.SAME_STEP:
+                    check_finals(one[4], other, name, place, early)
+            if mode == AutoresetMode.DISABLED and over.any():
+                rows.reset(options={"reset_mask": one[4]["episode_over"]})
+                others.reset(options={"reset_mask": over})
+
+
+def check_finals(infos, other, name, place, early):
+    """Checks that last observations are in ``final_obs``, of agents that end early, too."""
+    last = np.zeros(len(early), bool)
+    if "final_obs" in other[4]:
+        last = other[4]["_final_obs"][name]
+    mask = early | last
+    if not mask.any():
+        assert "final_obs" not in infos or not infos["_final_obs"][place::3].any()
+        return
+    assert infos["_final_obs"][place::3].tolist() == mask.tolist()
+    for row in np.flatnonzero(mask):
+        source = other[4]["final_obs"] if last[row] else other[0]
+        found = infos["final_obs"][place::3][row]
+        assert found.tolist() == source[name][row].tolist()
+        times = infos["final_info"]["t"][place::3]
+        assert times[row] == found[1]
+
+
+def test_rows_of_environments_are_reset_together():
+    with make([Walkers] * 2, autoreset_mode="disabled") as envs:
+        rows = envs.as_rows()
+        rows.reset(seed=0)
+        rows.step(np.zeros((6, 1)))
+        mask = np.array([True] * 3 + [False] * 3)
+        assert rows.reset(options={"reset_mask": mask})[0][:, 1].tolist() == [0] * 3 + [1] * 3
+        with pytest.raises(ValueError, match=r"some of the agents of the environments \[0\]"):
+            rows.reset(options={"reset_mask": np.arange(6) < 2})
+        with pytest.raises(ValueError, match=r"must have the shape \(6,\), got \(2,\)"):
+            rows.reset(options={"reset_mask": np.ones(2, bool)})
+        with pytest.raises(ValueError, match="reset by 'reset_mask'"):
+            rows.reset(options={"env_index": [0]})
+        with pytest.raises(ValueError, match="one entry for each of the 6 rows"):
+            rows.step(np.zeros((2, 1)))
+
+
+def test_rows_need_agents_with_equal_spaces_and_whole_batches():
+    with make([Guests]) as envs, pytest.raises(ValueError, match="'host' has Dict"):
+        envs.as_rows()
+    with make([Walkers] * 2, batch_size=1) as envs, pytest.raises(ValueError, match="batch_size=1"):
+        envs.as_rows()
+
+
+def test_wrappers_of_gymnasium_take_the_rows_of_agents():
+    with make([Walkers] * 2) as envs:
+        wrapped = gym.wrappers.vector.RescaleAction(envs.as_rows(), -2, 2)
+        assert wrapped.reset(seed=0)[0].shape == (6, 3)
+        assert wrapped.step(np.full((6, 1), 2.0))[0][:, 2].tolist() == [1.0] * 6
+
+
+def one(env_fn):
+    return make([env_fn], autoreset_mode="disabled").as_parallel_env()
+
+
+@pytest.mark.parametrize("env", [rock_paper_scissors, Walkers], ids=["rps", "walkers"])
+def test_one_environment_passes_the_tests_of_pettingzoo(env):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of old names of environments
+        from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+        single = one(env)
+        parallel_api_test(single, 20)
+        single.close()
+        parallel_seed_test(lambda: one(env), 20)
+
+
+def test_one_environment_is_that_of_pettingzoo_agent_by_agent():
+    single, alone = one(Guests), Guests()
+    results, expected = single.reset(seed=4), alone.reset(seed=4)
+    for _ in range(30):
+        assert single.agents == [name for name in alone.possible_agents if name in alone.agents]
+        assert np.array_equal(single.state(), alone.state())
+        assert single.render() == alone.render()
+        for name, observation in results[0].items():
+            check_equal(observation, expected[0][name], (name,))
+        if not alone.agents:
+            results, expected = single.reset(), alone.reset()
+            continue
+        acting = list(alone.agents)
+        actions = {name: single.action_space(name).sample() for name in acting}
+        with pytest.raises(ValueError, match="have none"):
+            single.step({})
+        results, expected = single.step(actions), alone.step(actions)
+        known = {*acting, *alone.agents}
+        assert set(results[0]) == {name for name in expected[0] if name in known}
+        for name in acting:
+            assert [part[name] for part in results[1:4]] == [part[name] for part in expected[1:4]]
+            assert results[4][name] == expected[4].get(name, {})
+    single.close()
+
+
+def test_one_environment_needs_one_row_and_a_caller_that_resets():
+    with make([Walkers] * 2) as envs, pytest.raises(ValueError, match="got num_envs=2"):
+        envs.as_parallel_env()
+    with make([Walkers]) as envs, pytest.raises(ValueError, match="autoreset_mode='disabled'"):
+        envs.as_parallel_env()
