@@ -13,6 +13,7 @@ from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "COPIED_BYTES",
+    "FAILED_PHASE",
     "LARGEST_MESSAGE",
     "PLATFORM",
     "VERSION",
@@ -76,6 +77,9 @@ _Description: TypeAlias = tuple[Any, ...]
 _Fault: TypeAlias = tuple[int, int | None, int]
 _Rest: TypeAlias = tuple[int, int, int]
 
+#: Observation, reward, terminated, truncated, the reward as a list if rewards are arrays, and info.
+_LastStep: TypeAlias = tuple[Any, float, bool, bool, list[float], Any]
+
 class _Worker(Protocol):
     """The environments of a shard, with all tasks outside the step path."""
 
@@ -113,6 +117,20 @@ class _Worker(Protocol):
 
     def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> None:
         """Saves a row for the answer of the present control call."""
+
+    @property
+    def retires(self) -> bool:
+        """Whether ``retire`` is called before each episode."""
+
+    @property
+    def legacy(self) -> tuple[Any, _LastStep | None] | None:
+        """The observation that the row of a retired worker shows, and its last step, if it left it.
+
+        ``None`` if no worker retired before this one.
+        """
+
+    def retire(self, row: int, shown: Any, ended: _LastStep | None, /) -> None:
+        """Ends this process before the next episode of its row, if it has served long enough."""
 
     @property
     def drawn(self) -> set[int]:
@@ -990,6 +1008,9 @@ VERSION: Final[str]
 
 #: Batches of observations of at most this many bytes are copied out of their slab.
 COPIED_BYTES: Final[int]
+
+#: The first byte of the place of a row that failed, see ``_Worker.save``.
+FAILED_PHASE: Final[int]
 
 #: The maximum size of a message between processes in bytes: 1 GiB.
 LARGEST_MESSAGE: Final[int]

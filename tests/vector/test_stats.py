@@ -1,5 +1,8 @@
 """``stats()`` counts what was done, in every executor and mode, and can be read at any time."""
 
+import dataclasses
+import json
+import re
 import threading
 from functools import partial
 
@@ -327,3 +330,45 @@ def test_native_environments_that_panic_count_as_replaced(build_native, mode):
     assert stats.replacements.tolist() == [0, 0, 1, 0]
     assert stats.steps.tolist() == [1] * 4
     assert stats.resets[[0, 1, 3]].tolist() == [1] * 3
+
+
+def parsed(text):
+    """Returns the kinds and the values of a text for Prometheus, by name and labels."""
+    kinds, values = {}, {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            name, kind = line.removeprefix("# TYPE ").split()
+            kinds[name] = kind
+        elif not line.startswith("#"):
+            found = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
+            labels = re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', found[2] or "")
+            values[found[1], tuple(labels)] = float(found[3])
+    return kinds, values
+
+
+def test_stats_are_written_for_json_and_for_prometheus():
+    with INLINE([lambda length=length: TranscriptEnv(length) for length in LENGTHS]) as envs:
+        envs.reset()
+        for _ in range(4):
+            envs.step([0] * len(LENGTHS))
+        stats = envs.stats()
+    assert json.loads(json.dumps(stats.to_dict())) == stats.to_dict()
+    assert stats.to_dict()["steps"] == [4] * 5
+    assert stats.to_dict().keys() == {field.name for field in dataclasses.fields(stats)}
+    text = stats.prometheus(task='a "b"\n')
+    assert text.endswith("\n")
+    kinds, values = parsed(text)
+    label = ("task", r"a \"b\"\n")
+    rows = ("rows", "0-4")
+    assert kinds["cartwheel_steps_total"] == "counter"
+    assert values["cartwheel_steps_total", (label, rows)] == 20
+    assert values["cartwheel_resets_total", (label, rows)] == stats.resets.sum()
+    assert values["cartwheel_elapsed_seconds", (label,)] == stats.elapsed
+    histogram = "cartwheel_step_duration_seconds"
+    buckets = [value for (name, _), value in values.items() if name == f"{histogram}_bucket"]
+    assert kinds[histogram] == "histogram"
+    assert buckets == sorted(buckets)
+    assert buckets[-1] == values[f"{histogram}_count", (label,)] == 20
+    assert values[f"{histogram}_bucket", (label, ("le", "+Inf"))] == 20
+    with pytest.raises(ValueError, match="'rows' cannot be the name of a label"):
+        stats.prometheus(rows=1)

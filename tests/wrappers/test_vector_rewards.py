@@ -205,7 +205,6 @@ USERS = {
     "RecordEpisode": lambda envs, folder: wrappers.RecordEpisode(
         envs, folder, save_video=False, record_env_state=False
     ),
-    "Collector": lambda envs, _: cartwheel.Collector(envs, policy, 3, progress=False),
     "`evaluate`": lambda envs, _: cartwheel.evaluate(envs, policy),
 }
 

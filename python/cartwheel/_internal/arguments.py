@@ -227,38 +227,62 @@ def mismatched_signature(function: Callable[..., Any], *arguments: Any) -> inspe
 
 
 def as_executor(
-    executor: Executor, num_envs: int, *, on_timeout: OnTimeout, on_worker_death: OnWorkerDeath
+    executor: Executor,
+    num_envs: int,
+    *,
+    on_timeout: OnTimeout,
+    on_worker_death: OnWorkerDeath,
+    retires: bool = False,
 ) -> Executor:
     """Chooses the executor for ``"auto"``.
 
     With one environment or one processor, workers cannot run in parallel with anything. A daemonic
     process, such as a worker of ``multiprocessing.Pool``, may start no processes. In all other
     cases ``"process"`` is chosen, because the time of a step is not known in advance. Policies for
-    time-outs and deaths need processes: only they can be killed, and die without the program.
+    time-outs and deaths need processes: only they can be killed, and die without the program. So do
+    workers that are replaced (``retires``).
 
     Raises:
-        ValueError: ``executor`` is not one of the executors, or does not allow this ``on_timeout``.
+        ValueError: ``executor`` is not one of the executors, or does not allow these policies.
     """
     check_choice("executor", executor, Executor)
     if executor == "auto":
         alone = num_envs == 1 or usable_cpus() == 1 or multiprocessing.current_process().daemon
-        restarts = "restart" in (on_timeout, on_worker_death)
+        restarts = retires or "restart" in (on_timeout, on_worker_death)
         executor = "inline" if alone and not restarts else "process"
     if on_timeout == "restart" and executor != "process":
         raise ValueError(
             "`on_timeout='restart'` needs executor='process': only a process can be killed, got "
             f"executor={executor!r}."
         )
+    if retires and executor != "process":
+        raise ValueError(
+            "`max_episodes_per_worker` and `max_worker_memory` need executor='process', whose "
+            f"workers can be replaced, got executor={executor!r}."
+        )
     return executor
 
 
-def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_envs: int) -> int:
+def as_num_workers(
+    num_workers: int | None, max_concurrency: int | None, num_envs: int, *, retires: bool = False
+) -> int:
     """Returns the number of workers: at most ``num_envs``, and at most ``max_concurrency``.
 
+    Workers that are replaced between two episodes (``retires``) have one row each.
+
     Raises:
-        ValueError: An argument is not a positive integer.
+        ValueError: An argument is not a positive integer, or allows too few workers.
     """
     limit = num_envs if max_concurrency is None else _as_max_concurrency(max_concurrency)
+    if retires:
+        asked = num_envs if num_workers is None else as_integer("num_workers", num_workers, 1)
+        if min(asked, limit) < num_envs:
+            raise ValueError(
+                "`max_episodes_per_worker` and `max_worker_memory` replace a worker between two "
+                f"episodes of its only row: they need num_workers={num_envs}, one for each row, "
+                f"got {min(asked, limit)}."
+            )
+        return num_envs
     if num_workers is None:
         return min(usable_cpus(), num_envs, limit)
     return min(as_integer("num_workers", num_workers, 1), num_envs, limit)

@@ -9,11 +9,17 @@ level         record
 ``WARNING``   the environment of a row failed and is replaced (``on_error="restart"``), with the
               exception; failures of native ones are reported only in their infos
 ``WARNING``   a call is still waiting, and for which workers
+``INFO``      a worker process was replaced and serves again
 ``WARNING``   a worker of ``cartwheel.ray`` died and is restarted
 ``WARNING``   a collector starts over, because another caller stepped or reset its environments
 ``ERROR``     an environment raised when it was closed, or before it is replaced
 ``ERROR``     a fork of this program still shares batches with it, for lack of memory
 ============  ==================================================================================
+
+Records about failures have an attribute ``cartwheel``, a dictionary for programs that count or send
+them on: ``event`` (``"death"``, ``"hang"``, ``"restart"``, ``"error"`` or ``"slow"``),
+``env_index`` (the rows), and as far as they apply ``worker``, ``pid``, ``phase``, ``exitcode`` and
+``seconds``.
 
 Records about a single environment are logged in its own process: a worker process if the executor
 is ``"process"``.
@@ -54,6 +60,11 @@ def reminder_s() -> float | None:
     return seconds if 0 < seconds < _NEVER_S else None
 
 
+def log_event(level: int, message: str, *, exc_info: Any = None, **fields: Any) -> None:
+    """Logs a record that programs can read: its attribute ``cartwheel`` has the ``fields``."""
+    LOGGER.log(level, "%s", message, exc_info=exc_info, extra={"cartwheel": fields}, stacklevel=2)
+
+
 def log_waiting(
     call: str,
     seconds: float,
@@ -71,10 +82,19 @@ def log_waiting(
         processes: The worker processes, if there are any.
     """
     rows = {row for first, last in outstanding for row in range(first, last)}
-    waited_for = []
+    waited_for, slow = [], []
     for worker, (first, last) in enumerate(shards):
         own = [row for row in range(first, last) if row in rows]
         pid = f", pid {processes[worker].pid}" if processes else ""
         if own:
+            slow.append(worker)
             waited_for.append(f"rows {own} (worker {worker}{pid})")
-    LOGGER.warning("%s: still waiting for %s after %.1f s", call, ", ".join(waited_for), seconds)
+    log_event(
+        logging.WARNING,
+        f"{call}: still waiting for {', '.join(waited_for)} after {seconds:.1f} s",
+        event="slow",
+        env_index=sorted(rows),
+        workers=slow,
+        call=call,
+        seconds=seconds,
+    )

@@ -35,6 +35,13 @@ def reward_space_of(env: Any) -> Any:
     return None
 
 
+def reward_shape_of(envs: Any) -> tuple[int, ...]:
+    """Returns the shape of one reward: ``()`` for numbers, otherwise ``(k,)``."""
+    space = reward_space_of(envs)
+    shape: tuple[int, ...] = () if space is None else space.shape
+    return shape
+
+
 def check_reward_space(space: Any) -> None:
     """Raises ``ValueError`` unless this is ``None`` or a ``Box`` of shape ``(k,)``."""
     fits = isinstance(space, Box) and len(space.shape) == 1 and space.shape[0] > 0

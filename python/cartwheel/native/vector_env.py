@@ -42,6 +42,7 @@ from cartwheel.native.keywords import (
 )
 from cartwheel.native.mujoco.env import HIDDEN, MujocoBackend, is_mujoco
 from cartwheel.native.mujoco.renderer import RowsRenderer
+from cartwheel.native.mujoco.row_models import split_changes, with_changes
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import GymnasiumRenderer, OwnRenderer, WindowedPool
 from cartwheel.native.spaces import as_space, vector_spec
@@ -515,28 +516,42 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             return tuple(self._mujoco.read(name, numbers, frame_skips))
         return self._ask(calling, name, rows)
 
-    def _check_states(self, calling: str, rows: list[int]) -> None:
-        mujoco = self._mujoco
-        if mujoco is not None and mujoco.simulation.rows.model_per_row:
-            mujoco.check_states(rows, self._ask(calling, "simulation", rows))
+    @property
+    def _has_own_models(self) -> bool:
+        return self._mujoco is not None and self._mujoco.simulation.rows.model_per_row
 
-    def _models(self) -> list[dict[str, Any]]:
-        mujoco = self._mujoco
-        if mujoco is None or not mujoco.simulation.rows.model_per_row:
+    def _models(self, calling: str, rows: Sequence[int]) -> list[dict[str, Any]]:
+        if self._mujoco is None or not self._has_own_models:
             return []
-        return mujoco.model_changes(self._ask("state_dict", "simulation", None))
+        return self._mujoco.model_changes(self._ask(calling, "simulation", list(rows)))
 
-    def _set_models(self, models: Any) -> None:
-        mujoco = self._mujoco
-        if mujoco is None or not mujoco.simulation.rows.model_per_row:
+    def _set_models(self, calling: str, rows: Sequence[int], models: Any) -> None:
+        if self._mujoco is None or not self._has_own_models:
             if models:
                 raise ValueError(
                     "the state is of rows with models of their own: make the vector environment "
                     "with `model_per_row=True`."
                 )
             return
-        check_list("state['envs']['models']", models, self.num_envs)
-        mujoco.set_model_changes(self._ask("load_state_dict", "simulation", None), models)
+        check_list("state['envs']['models']", models, len(rows))
+        self._mujoco.set_model_changes(self._ask(calling, "simulation", list(rows)), models)
+
+    def _with_models(self, rows: Sequence[int], states: list[bytes]) -> list[bytes]:
+        models = self._models("get_state", rows)
+        return list(map(with_changes, states, models)) if models else states
+
+    def _without_models(
+        self, rows: Sequence[int], states: Sequence[bytes]
+    ) -> tuple[list[bytes], list[dict[str, Any]]]:
+        own, models = [], []
+        for row, state in zip(rows, states, strict=True):
+            try:
+                parts = split_changes(state)
+            except ValueError as error:
+                raise ValueError(f"row {row}: {error}") from None
+            own.append(parts[0])
+            models.append(parts[1])
+        return own, models if self._has_own_models or any(models) else []
 
     def _streams(self, calling: str) -> tuple[Stream, ...]:
         """Returns every row's random number stream: seed, and ``state`` of its ``PCG64``."""

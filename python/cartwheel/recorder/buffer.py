@@ -291,6 +291,7 @@ OF_THE_BATCH = frozenset(
         "final_obs",
         "final_observation",
         "infos_lost",
+        "restarted",
         "worker_restarted",
     ]
 )

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
+from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.vector.infos import is_dense
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Segment:
             shape = (capacity, envs.num_envs)
             observations = batch_space(envs.single_observation_space, envs.num_envs)
             self.observations = nested.empty(observations, capacity + 1, "observations")
-            self.rewards = np.empty(shape)
+            self.rewards = np.empty((*shape, *reward_shape_of(envs)))
             self.terminated, self.truncated = np.empty(shape, np.bool_), np.empty(shape, np.bool_)
             nested.assign(self.observations, 0, shown)
 
@@ -129,7 +130,8 @@ class Carry:
     """The results of the last step before a rollout, arrays ``[N]``; zeros after a reset.
 
     Attributes:
-        rewards: Rewards of the step.
+        rewards: Rewards of the step; with a ``reward_space`` of shape ``(k,)``, they and
+            ``returns`` are ``[N, k]``.
         terminated: Flags of the step.
         truncated: Flags of the step.
         is_first: Whether the observation after the step begins an episode.
@@ -150,9 +152,9 @@ class Carry:
         return self.terminated | self.truncated
 
     @classmethod
-    def after_reset(cls, num_envs: int) -> Carry:
+    def after_reset(cls, num_envs: int, reward_shape: tuple[int, ...] = ()) -> Carry:
         """Returns the state after a reset of every environment."""
-        zeros, no_rows = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
+        zeros, no_rows = np.zeros((num_envs, *reward_shape)), np.zeros(num_envs, np.bool_)
         return cls(
             rewards=zeros,
             terminated=no_rows,

@@ -14,14 +14,13 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, check_progress, mode_of
 from cartwheel._internal.process import Finalizer
-from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
 from cartwheel.rollouts.collecting.policy_calls import Actor
 from cartwheel.rollouts.collecting.session import ENTRIES, Session
 from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.vector.calls import Calls
-from cartwheel.vector.state_dict import check_header, new_state
+from cartwheel.vector.state_dict import check_equal, check_header, new_state
 from cartwheel.wrappers.conversion import without_conversion
 
 if TYPE_CHECKING:
@@ -187,8 +186,8 @@ class Collector:
             method ``predict``, a space has parts that are not arrays of fixed shape, or the order
             needs ``send`` and ``recv``, and ``envs`` has none.
         ValueError: The length is given in none of these ways or in several, a number is out of
-            range, arguments do not go together, there is no autoreset mode, ``batch_size`` is less
-            than ``num_envs``, or rewards are arrays (``reward_space``).
+            range, arguments do not go together, there is no autoreset mode, or ``batch_size`` is
+            less than ``num_envs``.
     """
 
     def __init__(
@@ -216,7 +215,6 @@ class Collector:
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
         self.autoreset_mode = _mode_of(envs)
-        check_rewards_are_numbers(envs, "Collector")
         self.envs, self.recurrent = envs, recurrent
         envs, self._conversion = without_conversion(envs)
         if self._conversion is not None:
@@ -452,6 +450,8 @@ class Collector:
         with self._entered("load_state_dict"):
             envs = self._saving("load_state_dict")
             check_header(state, "collector", (*ENTRIES, "envs"))
+            if isinstance(state["envs"], dict) and "num_envs" in state["envs"]:
+                check_equal("num_envs", state["envs"]["num_envs"], self.envs.num_envs)
             self._session.check_state(state)
             if isinstance(state["envs"], dict) and state["envs"].get("envs", ()) is None:
                 raise ValueError("`state['envs']` is a state without environments")

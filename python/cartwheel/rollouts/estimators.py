@@ -12,6 +12,7 @@ from cartwheel.rollouts.record import Record
 if TYPE_CHECKING:
     from typing import SupportsIndex
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from cartwheel._internal.nested import Array
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 class Estimators(Record):
     """The part of a rollout that estimates returns; every array is ``[T, N]``.
+
+    Rewards of several objectives, ``[T, N, k]``, have to be weighed first: by :meth:`scalarize`.
 
     :mod:`cartwheel.returns` documents ``gamma``, ``gae_lambda``, ``lambda_``, ``bootstrap``,
     ``num_threads`` and ``out``, the formulas, the papers and the errors.
@@ -40,7 +43,7 @@ class Estimators(Record):
             ValueError: The shape is wrong.
         """
         array = as_array("values", values)
-        num_steps, num_envs = self.rewards.shape
+        num_steps, num_envs = self.valid.shape
         shown = (num_steps + 1) * num_envs
         length = shown + len(self.final_index)
         if array.dtype not in FLOATS:
@@ -90,12 +93,26 @@ class Estimators(Record):
             )
         return self._values
 
+    @property
+    def _numbers(self) -> NDArray[np.float64]:
+        """The rewards, which are numbers.
+
+        Raises:
+            ValueError: They are arrays.
+        """
+        if self.rewards.ndim > 2:
+            raise ValueError(
+                f"rewards have {self.rewards.shape[2]} objectives, and an estimator needs numbers: "
+                "call it on `rollout.scalarize(weights)`, with one weight for each objective."
+            )
+        return self.rewards
+
     def gae(
         self, gamma: Array, gae_lambda: Array, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advantages and returns by :func:`cartwheel.returns.gae`; needs values."""
         return estimators.gae(
-            self.rewards, **self._all(), gamma=gamma, gae_lambda=gae_lambda, **options
+            self._numbers, **self._all(), gamma=gamma, gae_lambda=gae_lambda, **options
         )
 
     def gae_normalized(
@@ -103,13 +120,18 @@ class Estimators(Record):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advantages and returns by :func:`cartwheel.returns.gae_normalized`; needs values."""
         return estimators.gae_normalized(
-            self.rewards, **self._all(), gamma=gamma, gae_lambda=gae_lambda, **options
+            self._numbers, **self._all(), gamma=gamma, gae_lambda=gae_lambda, **options
         )
 
     def lambda_returns(self, gamma: Array, lambda_: Array, **options: Any) -> NDArray[Any]:
         """Lambda-returns by :func:`cartwheel.returns.lambda_returns`; needs values."""
         return estimators.lambda_returns(
-            self.rewards, self.next_values, **self._flags(), gamma=gamma, lambda_=lambda_, **options
+            self._numbers,
+            self.next_values,
+            **self._flags(),
+            gamma=gamma,
+            lambda_=lambda_,
+            **options,
         )
 
     def vtrace(
@@ -117,7 +139,7 @@ class Estimators(Record):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Value targets and advantages by :func:`cartwheel.returns.vtrace`; needs values."""
         return estimators.vtrace(
-            self.rewards, **self._all(), ratios=ratios, gamma=gamma, lambda_=lambda_, **options
+            self._numbers, **self._all(), ratios=ratios, gamma=gamma, lambda_=lambda_, **options
         )
 
     def retrace(
@@ -134,13 +156,13 @@ class Estimators(Record):
             "ratios": ratios,
         }
         return estimators.retrace(
-            self.rewards, **given, **self._flags(), gamma=gamma, lambda_=lambda_, **options
+            self._numbers, **given, **self._flags(), gamma=gamma, lambda_=lambda_, **options
         )
 
     def n_step_returns(self, n: SupportsIndex, gamma: Array, **options: Any) -> NStepReturns:
         """Targets by :func:`cartwheel.returns.n_step_returns`; sums of rewards without values."""
         return estimators.n_step_returns(
-            self.rewards, **self._flags(), **self._after(), n=n, gamma=gamma, **options
+            self._numbers, **self._flags(), **self._after(), n=n, gamma=gamma, **options
         )
 
     def discounted_returns(self, gamma: Array, **options: Any) -> NDArray[Any]:
@@ -149,7 +171,7 @@ class Estimators(Record):
         If values are set, they bootstrap truncated episodes and the end of the rollout.
         """
         return estimators.discounted_returns(
-            self.rewards, **self._flags(), **self._after(), gamma=gamma, **options
+            self._numbers, **self._flags(), **self._after(), gamma=gamma, **options
         )
 
     def _all(self) -> dict[str, Any]:

@@ -64,9 +64,8 @@ class Record:
         """
         extras = {name: np.asarray(extra) for name, extra in self.extras.items()}
         for name, extra in extras.items():
-            if extra.shape[:2] != self.rewards.shape:
+            if extra.shape[:2] != self.valid.shape:
                 raise ValueError(
-                    f"extra `{name}` must have shape {(*self.rewards.shape, '…')}, got "
-                    f"{extra.shape}."
+                    f"extra `{name}` must have shape {(*self.valid.shape, '…')}, got {extra.shape}."
                 )
         return extras

@@ -365,12 +365,15 @@ def carry_after(rollout: Record) -> Carry:
     if rollout.autoreset_mode == AutoresetMode.NEXT_STEP:  # after a row that only resets
         first += (last >= 0) | ~rollout.valid[0]
     goes_on = (first == 0) & ~before.is_first
-    sums = np.add.reduce(rollout.rewards, axis=0, where=steps >= first)
+    counted, goes_on_of = steps >= first, goes_on
+    if rollout.rewards.ndim > 2:  # of several objectives
+        counted, goes_on_of = counted[..., None], goes_on[:, None]
+    sums = np.add.reduce(rollout.rewards, axis=0, where=counted)
     return Carry(
         rewards=rollout.rewards[-1].copy(),
         terminated=rollout.terminated[-1].copy(),
         truncated=rollout.truncated[-1].copy(),
         is_first=rollout.is_first[-1].copy(),
-        returns=sums + np.where(goes_on, before.returns, 0.0),
+        returns=sums + np.where(goes_on_of, before.returns, 0.0),
         lengths=num_steps - first.astype(np.int64) + np.where(goes_on, before.lengths, 0),
     )

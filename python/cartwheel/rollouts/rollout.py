@@ -5,6 +5,7 @@ This file is above 300 lines because it has the documentation of every public me
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +47,8 @@ class Rollout(Estimators):
     Attributes:
         observations: ``[T + 1, N, …]``. The last row is the first of the next rollout.
         actions: ``[T, N, …]``.
-        rewards: ``float64``, ``[T, N]``.
+        rewards: ``float64``, ``[T, N]``. If environments have a ``reward_space`` of shape ``(k,)``,
+            they are ``[T, N, k]``, and :meth:`scalarize` makes numbers of them.
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
         valid: Which rows are transitions, ``[T, N]``. Rows that only reset (``NEXT_STEP``), rest,
@@ -102,6 +104,41 @@ class Rollout(Estimators):
             return np.concatenate([flat, finals]) if len(finals) else flat
 
         return nested.apply(fuse, self.observations, self.final_observations)
+
+    def scalarize(self, weights: Array) -> Rollout:
+        """Returns the rollout with rewards that are numbers: weighted sums of the objectives.
+
+        All other arrays, and values that were set, are those of this rollout.
+
+        Example:
+            >>> import numpy as np
+            >>> rollout = ...  # of environments with a reward_space of shape (2,)  # doctest: +SKIP
+            >>> rollout.scalarize([0.7, 0.3]).gae(0.99, 0.95)  # doctest: +SKIP
+
+        Args:
+            weights: One weight for each objective, ``[k]``, or such weights for each column,
+                ``[N, k]``.
+
+        Raises:
+            ValueError: Rewards are numbers already, or ``weights`` has another shape.
+        """
+        if self.rewards.ndim == 2:
+            raise ValueError("the rewards of this rollout are numbers: there is nothing to weigh.")
+        array = np.asarray(weights, np.float64)
+        num_envs, objectives = self.rewards.shape[1:]
+        if array.shape not in ((objectives,), (num_envs, objectives)):
+            raise ValueError(
+                f"`weights` must have shape ({objectives},), or ({num_envs}, {objectives}) for "
+                f"weights of each column; got {array.shape}."
+            )
+        carry = dataclasses.replace(
+            self.carry,
+            rewards=(self.carry.rewards * array).sum(-1),
+            returns=(self.carry.returns * array).sum(-1),
+        )
+        rollout = dataclasses.replace(self, rewards=(self.rewards * array).sum(-1), carry=carry)
+        rollout._values = self._values
+        return rollout
 
     # Rows
 

@@ -92,21 +92,25 @@ class Transitions:
         steps, rows = ordered_rows(rollout.valid, order)
         if gamma is None and n_step != 1:
             raise ValueError(f"`n_step={n_step}` needs `gamma`, the discount of its rewards.")
-        windows = estimators.n_step_returns(
-            rollout.rewards,
-            rollout.terminated,
-            rollout.truncated,
-            valid=rollout.valid,
-            n=n_step,
-            gamma=1.0 if gamma is None else gamma,
-            bootstrap=bootstrap,
-        )
+        objectives = [
+            estimators.n_step_returns(
+                rewards,
+                rollout.terminated,
+                rollout.truncated,
+                valid=rollout.valid,
+                n=n_step,
+                gamma=1.0 if gamma is None else gamma,
+                bootstrap=bootstrap,
+            )
+            for rewards in _by_objective(rollout.rewards)
+        ]
+        windows = objectives[0]
         lengths = windows.lengths[steps, rows]
         last = steps + lengths - 1
         return cls(
             observations=nested.at(rollout.observations, (steps, rows)),
             actions=nested.at(rollout.actions, (steps, rows)),
-            rewards=windows.returns[steps, rows],
+            rewards=_joined(rollout, [each.returns[steps, rows] for each in objectives]),
             next_observations=next_observations(rollout, last, rows),
             terminated=rollout.terminated[last, rows],
             truncated=rollout.truncated[last, rows],
@@ -117,6 +121,18 @@ class Transitions:
             episodes=numbers(rollout)[steps, rows],
             extras=nested.at(rollout.checked_extras(), (steps, rows)),
         )
+
+
+def _by_objective(rewards: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Returns the rewards of each objective, ``[T, N]``; numbers are those of one."""
+    if rewards.ndim == 2:
+        return [rewards]
+    return [np.ascontiguousarray(rewards[..., each]) for each in range(rewards.shape[2])]
+
+
+def _joined(rollout: Record, objectives: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Returns one array, with a last axis for the objectives if the rollout has it."""
+    return np.stack(objectives, axis=-1) if rollout.rewards.ndim > 2 else objectives[0]
 
 
 def ordered_rows(
@@ -313,7 +329,8 @@ class Episode(NamedTuple):
         stop: The row after its last row.
         terminated: Whether it was terminated.
         truncated: Whether it was truncated.
-        episode_return: The sum of its rewards, including earlier rollouts.
+        episode_return: The sum of its rewards, including earlier rollouts; a list of the sums of
+            all objectives if rewards are arrays.
         length: The number of its steps, including earlier rollouts.
     """
 
@@ -340,7 +357,8 @@ class Episodes:
         terminated: Whether it was terminated.
         truncated: Whether it was truncated. Without either flag, it continues after the rollout, or
             its environment failed (``on_error="restart"``).
-        returns: The sum of its rewards, including earlier rollouts.
+        returns: The sum of its rewards, including earlier rollouts; ``[E, k]`` with a
+            ``reward_space`` of shape ``(k,)``.
         lengths: The number of its steps, including earlier rollouts: more than ``stops - starts``
             if it began there.
     """
@@ -373,16 +391,20 @@ class Episodes:
         steps, rows, stops = runs(rollout, complete_only=complete_only)
         carry = rollout.carry
         goes_on = (steps == 0) & ~rollout.is_first[0, rows]
-        sums = estimators.discounted_returns(
-            rollout.rewards, rollout.terminated, rollout.truncated, valid=rollout.valid, gamma=1.0
-        )
+        flags = rollout.terminated, rollout.truncated
+        sums = [
+            estimators.discounted_returns(rewards, *flags, valid=rollout.valid, gamma=1.0)
+            for rewards in _by_objective(rollout.rewards)
+        ]
+        returns = _joined(rollout, [each[steps, rows] for each in sums])
+        continued = goes_on if returns.ndim == 1 else goes_on[:, None]
         return cls(
             env_index=rollout.env_index[rows],
             starts=steps,
             stops=stops,
             terminated=rollout.terminated[stops - 1, rows],
             truncated=rollout.truncated[stops - 1, rows],
-            returns=sums[steps, rows] + np.where(goes_on, carry.returns[rows], 0.0),
+            returns=returns + np.where(continued, carry.returns[rows], 0.0),
             lengths=stops - steps + np.where(goes_on, carry.lengths[rows], 0),
         )
 
@@ -433,7 +455,7 @@ def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     the first observation of the next episode there. Frames of resting rows repeat the numbers.
     """
     num_steps, num_envs = rollout.valid.shape
-    sums = np.empty((num_steps + 1, num_envs))
+    sums = np.empty((num_steps + 1, *rollout.carry.returns.shape))
     steps = np.empty((num_steps + 1, num_envs), np.int64)
     sums[0], steps[0] = rollout.carry.returns, rollout.carry.lengths
     for t in range(num_steps):
@@ -441,8 +463,11 @@ def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         # A row that is not a transition either resets or rests.
         resets = ~valid & rollout.is_first[t + 1]
         for so_far, gain in ((sums, rollout.rewards[t]), (steps, 1)):
-            taken = np.where(first, 0, so_far[t]) + gain
-            so_far[t + 1] = np.where(valid, taken, np.where(resets, 0, so_far[t]))
+            firsts, valids, resetting = (
+                flags if so_far.ndim == 2 else flags[:, None] for flags in (first, valid, resets)
+            )
+            taken = np.where(firsts, 0, so_far[t]) + gain
+            so_far[t + 1] = np.where(valids, taken, np.where(resetting, 0, so_far[t]))
     return sums, steps
 
 

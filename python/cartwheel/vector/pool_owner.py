@@ -1,4 +1,4 @@
-"""What the parts of a vector environment share: its pool, and the numbers of rows."""
+"""Attributes that the parts of a vector environment share: its pool, and the numbers of rows."""
 
 from __future__ import annotations
 

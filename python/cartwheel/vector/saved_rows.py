@@ -21,7 +21,7 @@ from cartwheel.vector.states import loaded, restored, saved
 from cartwheel.workers.channels import pickled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class SavedRows(Resets[ObsType, ActType]):
@@ -36,8 +36,8 @@ class SavedRows(Resets[ObsType, ActType]):
         that later steps depend on, including random numbers; or if the vector environment was made
         with ``states="pickle"``. Wrappers around it, Gymnasium's and others, are saved by their
         attributes, except spaces and functions. A wrapper with the two methods saves itself and
-        everything inside it. Rows of MuJoCo whose own model was changed by ``set_attr`` are
-        refused here; :meth:`state_dict` saves them.
+        everything inside it. States of MuJoCo rows have what ``set_attr`` changed in a row's own
+        model.
 
         A state outlives the process. The autoreset mode, the step limit and the number of
         environments may differ where it is restored. States of Python environments are pickles: do
@@ -57,8 +57,7 @@ class SavedRows(Resets[ObsType, ActType]):
         """
         self._pool.check("get_state", idle=True)
         numbers = self._numbers(env_index)
-        self._check_states("get_state", numbers)
-        return saved(self._pool, self._callbacks, numbers)
+        return self._with_models(numbers, saved(self._pool, self._callbacks, numbers))
 
     def set_state(self, env_index: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
         """Continues rows from states that :meth:`get_state` returned.
@@ -91,11 +90,17 @@ class SavedRows(Resets[ObsType, ActType]):
             raise TypeError("`states` must be a list with one state for each row, got one state.")
         if len(states) != len(numbers):
             raise ValueError(f"{len(states)} states for {len(numbers)} rows")
-        for state in states:
-            self._callbacks.check_state(state)
-        self._check_states("set_state", numbers)
+        own, models = self._without_models(numbers, states)
+        self._check_row_states(numbers, own)
+        before = self._models("set_state", numbers)
         space = self.single_observation_space
-        return restored(self._pool, self._callbacks, numbers, list(states), space)
+        try:
+            self._set_models("set_state", numbers, models)
+            return restored(self._pool, self._callbacks, numbers, own, space)
+        except BaseException:
+            with contextlib.suppress(Exception):  # closed, or broken
+                self._set_models("set_state", numbers, before)
+            raise
 
     def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
         """Saves the vector environment, to continue it here or in another process.
@@ -170,7 +175,7 @@ class SavedRows(Resets[ObsType, ActType]):
         return {
             "states": saved(self._pool, self._callbacks, list(range(self.num_envs)), "state_dict"),
             "next_resets": as_entries(next_resets, pickled),
-            "models": self._models(),
+            "models": self._models("state_dict", range(self.num_envs)),
         }
 
     def _load_rows(self, state: dict[str, Any]) -> ObsType | None:
@@ -180,31 +185,39 @@ class SavedRows(Resets[ObsType, ActType]):
             return None
         check_keys("state['envs']", rows, {"states", "next_resets", "models"})
         check_list("state['envs']['states']", rows["states"], self.num_envs)
-        for row_state in rows["states"]:
-            self._callbacks.check_state(row_state)
+        self._check_row_states(range(self.num_envs), rows["states"])
         coming = from_entries(rows["next_resets"], self.num_envs, "state['envs']['next_resets']")
-        before, models = self._pending_next_resets("load_state_dict"), self._models()
+        calling, everything = "load_state_dict", range(self.num_envs)
+        before, models = self._pending_next_resets(calling), self._models(calling, everything)
         self._keep_next_resets(coming)  # refuses them before anything changes
         try:
-            self._set_models(rows["models"])
+            self._set_models(calling, everything, rows["models"])
             self._pool.stop_recording()
             space = self.single_observation_space
             observations: ObsType = loaded(
-                self._pool, self._callbacks, rows["states"], space, "load_state_dict"
+                self._pool, self._callbacks, rows["states"], space, calling
             )
         except BaseException:
             with contextlib.suppress(Exception):  # closed, or broken
-                self._set_models(models)
+                self._set_models(calling, everything, models)
                 self._keep_next_resets({**dict.fromkeys(coming, (None, None)), **before})
             raise
         self._keep_next_resets(coming)  # loading discards them
         return observations
 
-    def _models(self) -> list[dict[str, Any]]:
-        """Returns what was set in the model of each row, if rows have models of their own."""
+    def _check_row_states(self, rows: Iterable[int], states: Iterable[bytes]) -> None:
+        """Raises if one of the states that rows get was cut or changed; the error names the row."""
+        for row, state in zip(rows, states, strict=True):
+            try:
+                self._callbacks.check_state(state)
+            except (TypeError, ValueError) as error:  # noqa: PERF203 - the error needs the row
+                raise type(error)(f"row {row}: {error}") from None
+
+    def _models(self, calling: str, rows: Sequence[int]) -> list[dict[str, Any]]:  # noqa: ARG002 - for overrides
+        """Returns what was set in the models of rows, if rows have models of their own."""
         return []
 
-    def _set_models(self, models: Any) -> None:
+    def _set_models(self, calling: str, rows: Sequence[int], models: Any) -> None:  # noqa: ARG002 - for overrides
         """Sets all of that, and sets back what was set otherwise.
 
         Raises:
@@ -212,5 +225,18 @@ class SavedRows(Resets[ObsType, ActType]):
         """
         check_list("state['envs']['models']", models, 0)
 
-    def _check_states(self, calling: str, rows: list[int]) -> None:
-        """Raises ``ValueError`` if states of a row would be incomplete."""
+    def _with_models(self, rows: Sequence[int], states: list[bytes]) -> list[bytes]:  # noqa: ARG002 - for overrides
+        """Returns states of rows together with what was set in their models."""
+        return states
+
+    def _without_models(
+        self,
+        rows: Sequence[int],  # noqa: ARG002 - for overrides
+        states: Sequence[bytes],
+    ) -> tuple[list[bytes], list[dict[str, Any]]]:
+        """Returns the two parts of such states.
+
+        Raises:
+            ValueError: A state was cut or changed.
+        """
+        return list(states), []

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from cartwheel.vector.prometheus import as_prometheus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,8 +53,9 @@ class Stats:
             middle of a step.
         working: ``float64``, shape ``(num_groups,)``: time spent on each group's steps, resets and
             control calls.
-        restarts: ``int64``, shape ``(num_groups,)``: how often the group's worker died and was
-            restarted (``on_worker_death="restart"``).
+        restarts: ``int64``, shape ``(num_groups,)``: how often the group's worker was replaced,
+            because it died (``on_worker_death="restart"``), hung (``on_timeout="restart"``) or
+            reached a limit (``max_episodes_per_worker``, ``max_worker_memory``).
         waited: Time that calls waited for workers, without the steps of the calling thread itself.
         batches: Batches that steps, resets and ``recv`` returned.
         observation_bytes: Bytes of the observations in these batches.
@@ -95,6 +98,37 @@ class Stats:
         with np.errstate(invalid="ignore"):
             means: NDArray[np.float64] = self.step_seconds / self.steps
         return means
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all counts and times as numbers and lists, for ``json`` and loggers.
+
+        Example:
+            >>> import cartwheel
+            >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 2)
+            >>> _ = envs.reset(seed=1)
+            >>> envs.stats().to_dict()["resets"]
+            [1, 1]
+            >>> envs.close()
+        """
+        values = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in values
+        }
+
+    def prometheus(self, **labels: Any) -> str:
+        """Returns the counts and times in the text format of Prometheus, version 0.0.4.
+
+        Values of rows are summed over the rows of a group; the label ``rows`` names them. Serve the
+        text from a web server of your own, or write it to a file for the ``node_exporter``.
+
+        Args:
+            **labels: Labels of every value, such as ``task="Ant-v5"``.
+
+        Raises:
+            ValueError: The name of a label is not allowed.
+        """
+        return as_prometheus(self, labels)
 
     def __repr__(self) -> str:
         """The totals in one line; ``print`` and notebooks show tables."""

@@ -33,6 +33,7 @@ from cartwheel._internal.logging import LOGGER, reminder_s
 from cartwheel._internal.rewards import common_reward_space
 from cartwheel._internal.spaces import Batching
 from cartwheel._internal.suggestions import checks_keywords, shown
+from cartwheel.errors import add_note
 from cartwheel.vector.base import LAST_GRACE, PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
@@ -43,6 +44,7 @@ from cartwheel.workers.callbacks import WorkerCallbacks
 from cartwheel.workers.channels import Deadline
 from cartwheel.workers.one_env import check_distinct
 from cartwheel.workers.restart_policy import RestartPolicy
+from cartwheel.workers.retirement import as_bytes, check_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -167,6 +169,14 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             ``"auto"`` then chooses.
         max_restarts: How often one environment, or one worker, is replaced. The next failure is
             raised as with ``"raise"``. ``None``: no limit.
+        max_episodes_per_worker: Episodes after which a worker process ends and another one makes
+            its environment again, as ``maxtasksperchild`` of ``multiprocessing.Pool``, so that a
+            simulator that leaks stays small. Needs a worker for each row, which is then the
+            default. The results are those of the same process, and ``infos["restarted"]`` is true
+            in the reset; attributes that were set are lost. The random numbers of the new
+            environment follow from the row's last seed, if it had one.
+        max_worker_memory: Bytes, or a text such as ``"4GiB"``: likewise, before the first episode
+            at whose beginning a worker process has more resident memory.
         timeout: Seconds that the construction, and each ``reset``, ``step`` or control call, may
             take; ``None``: no limit, and so is any time-out of 31 years or more. With ``"inline"``
             nothing interrupts a constructor or a step of an environment. A ``timeout`` that is
@@ -254,6 +264,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         on_worker_death: OnWorkerDeath = "raise",
         on_timeout: OnTimeout = "raise",
         max_restarts: int | None = 10,
+        max_episodes_per_worker: int | None = None,
+        max_worker_memory: int | str | None = None,
         timeout: float | None = None,
         max_batches: int | None = None,
         max_episode_steps: int | None = None,
@@ -268,7 +280,13 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         """Starts the workers and makes the environments."""
         timeout = as_timeout(timeout)
         self.restart_policy = RestartPolicy(
-            on_error, on_worker_death, on_timeout, timeout, max_restarts
+            on_error,
+            on_worker_death,
+            on_timeout,
+            timeout,
+            max_restarts,
+            max_episodes_per_worker,
+            None if max_worker_memory is None else as_bytes("max_worker_memory", max_worker_memory),
         )
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
@@ -290,9 +308,15 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
                 "`batch_size` below the number of environments needs `observation_mode='same'`."
             )
         self.executor = as_executor(
-            executor, self.num_envs, on_timeout=on_timeout, on_worker_death=on_worker_death
+            executor,
+            self.num_envs,
+            on_timeout=on_timeout,
+            on_worker_death=on_worker_death,
+            retires=self.restart_policy.retires,
         )
-        num_workers = as_num_workers(num_workers, max_concurrency, self.num_envs)
+        num_workers = as_num_workers(
+            num_workers, max_concurrency, self.num_envs, retires=self.restart_policy.retires
+        )
         Batching.check_mode(observation_mode)
         as_context(context)
         check_max_batches(max_batches)
@@ -371,6 +395,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self._check_descriptions(descriptions)
         identities = [one for found in descriptions for one in found["same"]]
         check_distinct(self.env_fns, identities, is_remote=self.executor == "process")
+        check_memory(
+            [found["memory"] for found in descriptions], self.restart_policy.max_worker_memory
+        )
         self._rules.check_limits([limit for found in descriptions for limit in found["limits"]])
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}
         self.render_mode = descriptions[0]["render_mode"]
@@ -420,7 +447,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
             spin=spin,
             inline=self.executor == "inline",
-            restart=self.restart_policy.on_worker_death == "restart",
+            restart=self.restart_policy.resumes,
             hang_limit=self.restart_policy.hang_limit,
             reminder=reminder,
             maniskill_names=self.final_names == "maniskill",
@@ -571,9 +598,13 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         by_row: list[Any] = [None] * self.num_envs
         for row, part in zip(rows, parts, strict=True):
             by_row[row] = part
-        messages: list[Any] = self._callbacks.pack(
-            [(task, name, part) for part in self._callbacks.split(by_row)]
-        )
+        contents = [(task, name, part) for part in self._callbacks.split(by_row)]
+        try:
+            messages: list[Any] = self._callbacks.pack(contents)
+        except Exception as error:
+            what = "a value of" if task == "set_attr" else "an argument of"
+            add_note(error, f"{what} {name!r} cannot be sent to the worker processes")
+            raise
         return messages
 
     def get_attr(self, name: str, *, env_index: Any = None) -> tuple[Any, ...]:

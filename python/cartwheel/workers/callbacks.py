@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import logging
+import time
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cartwheel._internal.arguments import by_row, copied
-from cartwheel._internal.logging import LOGGER, log_waiting
+from cartwheel._internal.logging import log_event, log_waiting
 from cartwheel._internal.spaces import batch_opaque, rows_of
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.faults import Fault, add_info, raise_first
@@ -342,7 +344,7 @@ class WorkerCallbacks:
         announced: int,
         attempt: int,
     ) -> int | None:
-        """Restarts a worker that the native pool found dead.
+        """Restarts a worker that the native pool found dead, because it failed or retired.
 
         Args:
             worker: The index of the worker.
@@ -358,29 +360,62 @@ class WorkerCallbacks:
             traces and calls again.
 
         Raises:
-            WorkerDiedError: The limit ``max_restarts`` is reached, or new processes died as well.
+            WorkerDiedError: The limit ``max_restarts`` is reached, the policy is to raise, or new
+                processes died as well.
             WorkerTimeoutError: The limit is reached and the worker hung, or the construction took
                 longer than a call may.
             Exception: The environments could not be made.
         """
         group, first = self._group, self._group.shards[worker][0]
+        policy = group.restart_policy
         resets = {row: self.row_resets.get(first + row, {}) for row in resetting}
         phase = "construct" if attempt else phase
         if not attempt:
             group.deaths[worker] = group.died(worker, phase)
-        ended = group.hung if hung and not attempt else group.died
-        if not group.restart_policy.allows(group.restarts[worker]):
-            restarts = group.restarts[worker]
-            raise add_note(
-                ended(worker, phase), f"it was restarted {restarts} times before (max_restarts)"
-            )
-        LOGGER.warning("restarting: %s", ended(worker, phase))
+        hung = hung and not attempt
+        if attempt or not group.has_retired(worker):
+            self._check_restart(worker, phase, hung=hung)
+        began = time.monotonic()
         try:
-            return group.restart(worker, over, resets, announced, group.restart_policy.timeout)
+            pid = group.restart(worker, over, resets, announced, policy.timeout)
         except WorkerDiedError:
-            if attempt + 1 < _ATTEMPTS:
+            if attempt + 1 < _ATTEMPTS and policy.on_worker_death == "restart":
                 return None
             raise
+        log_event(
+            logging.INFO,
+            f"worker {worker} serves again as process {pid}",
+            event="restart",
+            worker=worker,
+            env_index=list(range(*group.shards[worker])),
+            pid=pid,
+            seconds=time.monotonic() - began,
+        )
+        return pid
+
+    def _check_restart(self, worker: int, phase: str, *, hung: bool) -> None:
+        """Logs a failure of a worker that is restarted.
+
+        Raises:
+            WorkerDiedError: It must not be restarted.
+            WorkerTimeoutError: It hung, and must not be restarted once more.
+        """
+        group = self._group
+        if not hung and group.restart_policy.on_worker_death != "restart":
+            raise self.worker_died(worker, group.processes[worker].pid, [], phase)
+        ended = (group.hung if hung else group.died)(worker, phase)
+        if not group.restart_policy.allows(group.restarts[worker]):
+            restarts = group.restarts[worker]
+            raise add_note(ended, f"it was restarted {restarts} times before (max_restarts)")
+        log_event(
+            logging.WARNING,
+            f"restarting: {ended}",
+            event="hang" if hung else "death",
+            worker=worker,
+            env_index=list(range(*group.shards[worker])),
+            pid=group.processes[worker].pid,
+            phase=phase,
+        )
 
 
 def _keywords(seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -129,6 +129,23 @@ class Chain:
         """
         return [self._attributes_of(wrapper, row) for wrapper in self.wrappers]
 
+    def attributes_by_place(self, kinds: tuple[type, ...], row: int) -> dict[int, bytes]:
+        """Returns the attributes of the wrappers of some classes, by their place.
+
+        Raises:
+            ValueError: An attribute cannot be pickled.
+        """
+        return {
+            at: self._attributes_of(wrapper, row)
+            for at, wrapper in enumerate(self.wrappers)
+            if isinstance(wrapper, kinds)
+        }
+
+    def set_attributes_by_place(self, saved: dict[int, bytes]) -> None:
+        """Sets what :meth:`attributes_by_place` returned for a chain of the same wrappers."""
+        for at, values in saved.items():
+            _set_attributes(self.wrappers[at], self._unpickled(values))
+
     def _attributes_of(self, wrapper: Any, row: int) -> bytes:
         values = _saved(wrapper)
         if isinstance(wrapper, RecordEpisodeStatistics):
@@ -155,12 +172,7 @@ class Chain:
     def set_attributes(self, saved: list[dict[str, Any]]) -> None:
         """Sets the attributes of each wrapper."""
         for wrapper, values in zip(self.wrappers, saved, strict=True):
-            own = vars(wrapper)
-            for name in set(_saved(wrapper)).difference(values):
-                del own[name]
-            own.update(values)
-            if isinstance(wrapper, RecordEpisodeStatistics):
-                own[_STARTED] = time.perf_counter() - own[_STARTED]
+            _set_attributes(wrapper, values)
 
     def forget_reset(self) -> None:
         """Lets the wrappers refuse a step as before the first reset."""
@@ -275,6 +287,16 @@ def _saved(wrapper: Any) -> dict[str, Any]:
         for name, value in vars(wrapper).items()
         if name not in _MADE_AGAIN and not isinstance(value, (*_CODE, Space))
     }
+
+
+def _set_attributes(wrapper: Any, values: dict[str, Any]) -> None:
+    """Sets the saved attributes of a wrapper, and deletes those that it did not have."""
+    own = vars(wrapper)
+    for name in set(_saved(wrapper)).difference(values):
+        del own[name]
+    own.update(values)
+    if isinstance(wrapper, RecordEpisodeStatistics):
+        own[_STARTED] = time.perf_counter() - own[_STARTED]
 
 
 def _is_not_whole(env: Any) -> str | None:

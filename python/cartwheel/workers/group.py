@@ -6,6 +6,7 @@ import bisect
 import contextlib
 import copy
 import dataclasses
+import logging
 import multiprocessing
 import os
 import weakref
@@ -14,7 +15,7 @@ from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import cache_draws
-from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel._internal.process import uninterrupted
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.workers.channels import Deadline, ProcessChannel
@@ -58,7 +59,8 @@ class WorkerGroup:
         owner: The process that started the workers.
         start_process: Starts worker processes; ``None`` for other executors.
         setup: The memory, and the keywords of ``Memory`` and ``Shard`` for worker processes.
-        restarts: For each worker, how often it was restarted.
+        restarts: For each worker, how often it was restarted after a failure.
+        retired: For each worker that retired and was not replaced yet, what its process left.
         deaths: The last death of each worker that was restarted.
         cache: The states that resets load; ``None`` if environments reset themselves.
         drawn: The rows whose terminal states are drawn.
@@ -78,6 +80,7 @@ class WorkerGroup:
     start_process: StartProcess | None = None
     setup: tuple[Memory, dict[str, Any], dict[str, Any]] | None = None
     restarts: list[int] = dataclasses.field(default_factory=list)
+    retired: dict[int, dict[str, Any]] = dataclasses.field(default_factory=dict)
     deaths: dict[int, WorkerDiedError] = dataclasses.field(default_factory=dict)
     cache: ResetCache | None = None
     drawn: list[int] = dataclasses.field(default_factory=list)
@@ -241,8 +244,29 @@ class WorkerGroup:
         """Logs a death once, and returns the exception."""
         if died.exitcode != NO_MAIN_GUARD and died.worker not in self.reported:
             self.reported.add(died.worker)
-            LOGGER.warning("%s", str(died))  # a record that is kept must not keep the frames
+            log_event(  # with the text alone: a record that is kept must not keep the frames
+                logging.WARNING,
+                str(died),
+                event="death",
+                worker=died.worker,
+                env_index=died.env_index,
+                pid=died.pid,
+                phase=died.phase,
+                exitcode=died.exitcode,
+            )
         return died
+
+    def has_retired(self, worker: int) -> bool:
+        """Whether the process of a dead worker ended by itself between two episodes.
+
+        That also holds while its replacement has not served yet.
+        """
+        channel = self.channels[worker]
+        if worker not in self.retired and isinstance(channel, ProcessChannel):
+            left = None if channel.legacy is None else channel.legacy.read()
+            if left is not None:
+                self.retired[worker] = left
+        return worker in self.retired
 
     def reap(self, worker: int) -> None:
         """Kills the process of a worker that is restarted or found dead, and waits for its end.
@@ -262,7 +286,7 @@ class WorkerGroup:
         announced: int,
         timeout: float | None,
     ) -> int:
-        """Replaces a dead worker process with a new one, which makes new environments.
+        """Replaces an ended worker process with a new one, which makes new environments.
 
         Args:
             worker: The index of the worker.
@@ -282,7 +306,9 @@ class WorkerGroup:
         """
         assert self.start_process is not None, "worker processes die"
         assert self.setup is not None, "only workers that have served are restarted"
-        self.restarts[worker] += 1
+        left = self.retired.get(worker)
+        if left is None:
+            self.restarts[worker] += 1
         self.reported.discard(worker)
         self.reap(worker)
         with uninterrupted():  # otherwise a started process could be lost
@@ -305,6 +331,7 @@ class WorkerGroup:
                 "resets": resets,
                 "announced": announced,
                 "cached": self._cached(worker),
+                "left": left,
                 "drawn": [row - first for row in self.drawn if first <= row < last],
             }
             descriptors = [descriptor for *_, descriptor in rollouts]
@@ -313,14 +340,17 @@ class WorkerGroup:
         except BaseException:
             process.kill()
             raise
+        self.retired.pop(worker, None)
         pid: int = process.pid
         return pid
 
     def _cached(self, worker: int) -> list[tuple[ResetCache, tuple[int, int]]] | None:
-        """Returns the cache for the rows of a restarted worker, with new draws."""
+        """Returns the cache for the rows of a restarted worker: with new draws after a failure."""
         cache, restarts = self.cache, self.restarts[worker]
         if cache is None:
             return None
+        if worker in self.retired:
+            return [(cache, self.retired[worker]["draw"])]
         seeds = (row << 64 | restarts << 32 for row in range(*self.shards[worker]))
         return [(cache, (cache_draws(cache.key, seed), 0)) for seed in seeds]
 

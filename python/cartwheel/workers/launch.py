@@ -130,7 +130,7 @@ def start_processes(
         OSError: Too few file descriptors are left; no process was started.
     """
     check_can_start()
-    require_descriptors(len(shards))
+    require_descriptors(len(shards), retires=restart_policy.retires)
     forks = context.get_start_method() == "fork"
     parts: list[bytes | Sequence[EnvFn]] = [
         env_fns[first:last] if forks else _pickled(env_fns, first, last) for first, last in shards
@@ -197,7 +197,7 @@ def set_up(group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]) -> t
 #: The folder in which Linux or macOS lists the open descriptors.
 _LISTED = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 #: For each worker: its socket, two pidfds, the copy of stderr, and two pipes of
-#: ``multiprocessing``.
+#: ``multiprocessing``. A worker that may retire also has a file for what it leaves.
 _PER_WORKER = 6
 #: For all: four of the memory, two of a pipe, and some that are open briefly, as while a process
 #: starts.
@@ -208,7 +208,7 @@ _SHARED = 16
 _limit_lock = threading.Lock()
 
 
-def require_descriptors(num_workers: int) -> None:
+def require_descriptors(num_workers: int, *, retires: bool = False) -> None:
     """Raises the limit of open descriptors to the number that the workers need.
 
     If the soft limit is too low, it is raised to what is needed, where the hard limit allows that.
@@ -223,7 +223,7 @@ def require_descriptors(num_workers: int) -> None:
     with _limit_lock:
         limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         taken = sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208
-        needed = _PER_WORKER * num_workers + _SHARED
+        needed = (_PER_WORKER + retires) * num_workers + _SHARED
         if limit == resource.RLIM_INFINITY or taken + needed <= limit:
             return
         if hard != resource.RLIM_INFINITY and taken + needed > hard:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cartwheel._cartwheel import Descriptor
 from cartwheel.workers.channels import ProcessChannel
 from cartwheel.workers.inheritance import changed_for_programs
+from cartwheel.workers.retirement import Legacy
 from cartwheel.workers.stderr import Stderr
 from cartwheel.workers.worker import serve_process
 
@@ -120,7 +121,11 @@ class StartProcess:
                     process.start()
                 channel = ProcessChannel(Descriptor(caller_end.detach()), process.pid)
             channel.stderr = Stderr()
-            channel.post((b"", [lifeline(), channel.stderr.descriptor]))
+            descriptors = [lifeline(), channel.stderr.descriptor]
+            if self.restart_policy.retires:
+                channel.legacy = Legacy()
+                descriptors.append(channel.legacy.descriptor)
+            channel.post((b"", descriptors))
         except BaseException:
             if process.pid is not None:
                 process.kill()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import bdb
 import dataclasses
+import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath, check_choice
-from cartwheel._internal.logging import LOGGER
+from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel.errors import add_note
 from cartwheel.workers.faults import described
 
@@ -33,6 +34,10 @@ class RestartPolicy:
             construction of a replacement may take. ``None`` for no limit.
         max_restarts: How often each environment may be replaced, and each worker restarted;
             ``None`` for no limit.
+        max_episodes_per_worker: Episodes after which a worker of one row is replaced; ``None`` for
+            no limit.
+        max_worker_memory: Bytes of resident memory above which a worker of one row is replaced
+            before its next episode; ``None`` for no limit.
     """
 
     on_error: OnError = "raise"
@@ -40,6 +45,8 @@ class RestartPolicy:
     on_timeout: OnTimeout = "raise"
     timeout: float | None = None
     max_restarts: int | None = 10
+    max_episodes_per_worker: int | None = None
+    max_worker_memory: int | None = None
 
     def __post_init__(self) -> None:
         """Checks the choices."""
@@ -53,6 +60,18 @@ class RestartPolicy:
             )
         if self.max_restarts is not None:
             as_integer("max_restarts", self.max_restarts, 0)
+        if self.max_episodes_per_worker is not None:
+            as_integer("max_episodes_per_worker", self.max_episodes_per_worker, 1)
+
+    @property
+    def retires(self) -> bool:
+        """Whether worker processes are replaced between two episodes, though they did not fail."""
+        return self.max_episodes_per_worker is not None or self.max_worker_memory is not None
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the native pool goes on when a worker process has ended."""
+        return self.retires or self.on_worker_death == "restart"
 
     @property
     def hang_limit(self) -> float | None:
@@ -92,9 +111,17 @@ class Replacements:
         #: For each row that was seeded, the seed and the number of replacements since then.
         self._seeds: dict[int, tuple[int, int]] = {}
 
+    def hand_over(self) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
+        """Returns what :meth:`take_over` of the worker's next process gets."""
+        return self._counts, self._seeds
+
+    def take_over(self, kept: tuple[dict[int, int], dict[int, tuple[int, int]]]) -> None:
+        """Continues the counts and seeds of the worker's last process."""
+        self._counts, self._seeds = kept
+
     def note_seeds(self, resets: dict[int, dict[str, Any] | None]) -> None:
         """Remembers the seeds among the keywords of resets, by row of the worker."""
-        if self.restart_policy.on_error == "restart":
+        if self.restart_policy.on_error == "restart" or self.restart_policy.retires:
             seeded = ((row, how["seed"]) for row, how in resets.items() if how)
             self._seeds.update((row, (seed, 0)) for row, seed in seeded if seed is not None)
 
@@ -118,11 +145,13 @@ class Replacements:
             add_note(failure, f"the environment was replaced {made} times before (max_restarts)")
             return None
         self._counts[row] = made + 1
-        LOGGER.warning(
-            "the environment of row %d failed and is replaced (%d)",
-            self.first_row + row,
-            made + 1,
+        log_event(
+            logging.WARNING,
+            f"the environment of row {self.first_row + row} failed and is replaced ({made + 1})",
             exc_info=failure,
+            event="error",
+            env_index=[self.first_row + row],
+            replacements=made + 1,
         )
         old = envs[row]
         try:
@@ -135,12 +164,13 @@ class Replacements:
             if before != now:
                 raise RuntimeError(f"the {kind} of a replacement must be {before}, got {now}")
         # The next episode begins with its own reset; this reset allows control calls before it.
-        env.reset(seed=self._next_seed(row))
+        env.reset(seed=self.next_seed(row))
         envs[row] = env
         summary, _ = described(failure)
         return summary[:_MAX_TEXT]
 
-    def _next_seed(self, row: int) -> int | None:
+    def next_seed(self, row: int) -> int | None:
+        """Returns the seed of the next replacement of a row; ``None`` if it was never seeded."""
         if row not in self._seeds:
             return None
         seed, replaced = self._seeds[row]

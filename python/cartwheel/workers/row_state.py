@@ -22,15 +22,13 @@ import gymnasium as gym
 from gymnasium.utils import seeding
 from gymnasium.wrappers import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
-from cartwheel._cartwheel import cache_draws, draw_cached
+from cartwheel._cartwheel import FAILED_PHASE, cache_draws, draw_cached
 from cartwheel.workers.channels import pickled
 from cartwheel.workers.env_chain import Chain
 
 _MAGIC = b"cartwpy\n"
 _VERSION = 1
 _HEAD = struct.Struct("<8sI?16s")
-#: The first byte of the place of a row that failed: ``PhaseTag::Failed`` of the engine.
-_FAILED = b"\2"
 #: Gymnasium's wrappers with values of many episodes.
 _TURNED_BACK = (NormalizeObservation, NormalizeReward, RecordEpisodeStatistics)
 
@@ -95,7 +93,7 @@ def saved(
             f"row {row} cannot be saved: it lost its environment when its worker was restarted. "
             "Step or reset it first."
         )
-    if failed := place.startswith(_FAILED):  # it cannot go on, so there is nothing to save
+    if failed := place[:1] == bytes([FAILED_PHASE]):  # it cannot go on, so there is nothing to save
         return _HEAD.pack(_MAGIC, _VERSION, failed, _digest(b""))
     chain = Chain(env)
     saves = None if pickles and not chain.has_methods() else chain.methods(row)[0]

@@ -36,7 +36,7 @@ class Stderr:
 
     def __init__(self) -> None:
         """Makes the memory."""
-        self.descriptor = Descriptor(_nameless_file())
+        self.descriptor = Descriptor(nameless_file("cartwheel-stderr"))
 
     def last_lines(self) -> str:
         """Returns the last 4096 characters, in whole lines, and as many of a crash report."""
@@ -53,19 +53,20 @@ class Stderr:
         return f"{said}{crash}{report[:_SHOWN]}".strip()
 
 
-def _nameless_file() -> int:
+def nameless_file(name: str) -> int:
     """Returns a descriptor of a new, empty file without a name, in memory where possible.
 
     macOS, old kernels, old C libraries and filters of system calls do not have files in memory.
     POSIX shared memory is not an option: macOS neither reads nor writes it through descriptors.
+    ``name`` is shown among the open files of a process.
     """
     if PLATFORM == "linux" and hasattr(os, "memfd_create"):
         try:
-            return os.memfd_create("cartwheel-stderr", os.MFD_CLOEXEC)
+            return os.memfd_create(name, os.MFD_CLOEXEC)
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.EPERM):
                 raise
-    with tempfile.TemporaryFile(prefix="cartwheel-stderr-") as file:
+    with tempfile.TemporaryFile(prefix=f"{name}-") as file:
         return os.dup(file.fileno())
 
 

@@ -35,6 +35,13 @@ from cartwheel.workers.faults import Fault
 from cartwheel.workers.inheritance import change_environment, free_inherited
 from cartwheel.workers.one_env import EnvIdentities
 from cartwheel.workers.restart_policy import Replacements, RestartPolicy
+from cartwheel.workers.retirement import (
+    Service,
+    continue_statistics,
+    memory_of_this_process,
+    statistics_of,
+    write_legacy,
+)
 from cartwheel.workers.row_state import CachedEnv, ResetCache, load, sampled, saved
 from cartwheel.workers.stderr import keep_stderr
 
@@ -55,6 +62,9 @@ class Worker:
         next_resets: For rows of the worker, the packed keywords of their next automatic reset.
         pickle: Pickles the values for which a stream of infos has no format.
         drawn: The rows whose terminal states are rendered in ``SAME_STEP``, counted from the first.
+        retires: Whether :meth:`retire` is called before each episode.
+        legacy: What a worker process that retired left to this one: the observation that its row
+            shows, and the last step of its episode or ``None``.
     """
 
     pickle = staticmethod(pickled)
@@ -87,6 +97,13 @@ class Worker:
         self.envs: list[Any] = []
         self._env_fns: list[EnvFn] = []
         self._replacements = Replacements(restart_policy or RestartPolicy(), first_row)
+        self.retires = False
+        self._legacy_file: Descriptor | None = None
+        self._service = Service(restart_policy or RestartPolicy())
+        self.legacy: tuple[Any, Any] | None = None
+        #: The seed of the first reset, and a frame of the last state, which a worker left.
+        self._first_seed: int | None = None
+        self._last_frame: list[Any] = []
         #: The shared memory, in a worker process.
         self.memory: Memory | None = None
         #: Whether the worker serves; until then, the caller waits for a message.
@@ -113,9 +130,9 @@ class Worker:
             closed then. Otherwise ``metadata`` and ``render_mode`` of the first environment, and
             the ``spaces`` of each: a pair of observation and action space, or ``None`` when the
             pair equals the first one; ``reward_spaces``: that of each, ``None`` for numbers;
-            ``limits``: whether each truncates its episodes itself; ``same``: the identities of
-            the environments, for ``check_distinct``; and ``layouts``: that of each with several
-            agents.
+            ``limits``: whether each truncates its episodes itself; ``same``: the identities of the
+            environments, for ``check_distinct``; ``layouts``: that of each with several agents; and
+            ``memory``: the resident memory of a process that may retire.
         """
         row = self.first_row
         try:
@@ -148,6 +165,7 @@ class Worker:
                 "limits": [truncates(env) for env in self.envs],
                 "same": known.same,
                 "layouts": _layouts(self.envs),
+                "memory": memory_of_this_process() if self.retires else 0,
             }
         except BaseException as error:  # the environments' own code may raise anything
             self.close()
@@ -226,15 +244,19 @@ class Worker:
         resets: dict[int, dict[str, Any]],
         drawn: list[int],
         cached: list[tuple[ResetCache, tuple[int, int]]] | None,
+        left: dict[str, Any] | None,
     ) -> None:
-        """Takes over from a worker process that died.
+        """Takes over from a worker process that died or retired.
 
         Args:
             rollouts: Index and steps of each rollout to attach; the descriptors came with them.
             resets: The keywords of resets that were sent to the dead worker, by its rows.
             drawn: The rows of the worker whose terminal states are rendered.
             cached: If resets load states from a cache: for each row the cache, and its draws.
+            left: What it left in :meth:`retire`; ``None`` if it died.
         """
+        if left is not None:
+            self._take_over(left)
         for row, own in enumerate(cached or []):
             self.envs[row] = CachedEnv(self.envs[row], self.first_row + row, *own)
         self.drawn = set(drawn)
@@ -242,6 +264,66 @@ class Worker:
         for index, steps in rollouts:
             self.memory.attach_rollout(index, steps, self.channel.take_descriptor())
         self._sent["resets"].update(dict.fromkeys(resets, lambda: resets))
+
+    def may_retire(self, file: Descriptor) -> None:
+        """Lets this process end between two episodes; ``file`` is for what it leaves then."""
+        self.retires, self._legacy_file = True, file
+
+    def retire(self, row: int, shown: Any, ended: Any) -> None:
+        """Ends this process before the next episode of its only row, if it has served long enough.
+
+        Args:
+            row: The row, counted from the worker's first.
+            shown: The observation that it shows; ``None`` if it was never reset.
+            ended: The last step of the episode, if the task is that step: observation, reward,
+                terminated, truncated, the reward as a list if rewards are arrays, and info.
+
+        Raises:
+            Exception: What the next process needs cannot be pickled.
+        """
+        reason = self._service.reason_to_end()
+        if reason is None:
+            return
+        assert self._legacy_file is not None, "a worker that may retire has a file"
+        env = self.envs[row]
+        own = env.env if isinstance(env, CachedEnv) else env
+        frame = [self.draw(row)] if ended is not None and row in self.drawn else []
+        left = {
+            "reason": reason,
+            "legacy": (shown, ended),
+            "frame": frame,
+            "seed": self._replacements.next_seed(row),
+            "replacements": self._replacements.hand_over(),
+            "next_resets": self.next_resets,
+            "statistics": statistics_of(own, self.first_row + row),
+            "draw": env.draw if isinstance(env, CachedEnv) else None,
+        }
+        write_legacy(self._legacy_file, pickled(left))
+        try:
+            self.close()
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        finally:
+            os._exit(0)  # the native loop below cannot be left otherwise in the middle of a task
+
+    def _take_over(self, left: dict[str, Any]) -> None:
+        """Continues with what :meth:`retire` of the last process left."""
+        self.legacy = left["legacy"]
+        self._last_frame = left["frame"]
+        self._first_seed = left["seed"]
+        self._replacements.take_over(left["replacements"])
+        self.next_resets.update(left["next_resets"])
+        if self._first_seed is not None:
+            self.next_resets.setdefault(0, None)  # native code asks for the keywords
+        continue_statistics(self.envs[0], left["statistics"])
+
+    def _with_seed(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """Returns the keywords of a reset, with the seed of the first one after a retirement."""
+        seed, self._first_seed = self._first_seed, None
+        return (
+            keywords if seed is None or keywords["seed"] is not None else {**keywords, "seed": seed}
+        )
 
     def receive_actions(self) -> list[Any]:
         """Receives the actions of a step whose action space has no fixed shape."""
@@ -255,6 +337,8 @@ class Worker:
             for row, keywords in enumerate(resets):
                 if keywords is not None:
                     self.next_resets.pop(row, None)
+        if self._first_seed is not None:
+            resets = [None if one is None else self._with_seed(one) for one in resets]
         self._replacements.note_seeds(dict(enumerate(resets)))
         return resets
 
@@ -267,6 +351,7 @@ class Worker:
         self.next_resets.pop(row, None)
         if isinstance(keywords, bytes):
             return keywords
+        keywords = self._with_seed(keywords)
         self._replacements.note_seeds({row: keywords})
         return keywords
 
@@ -284,9 +369,12 @@ class Worker:
     def take_next_reset(self, row: int) -> dict[str, Any] | None:
         """Returns the keywords of an automatic reset, if the caller has chosen some for it."""
         packed = self.next_resets.pop(row, None)
-        if packed is None:
+        if packed is None and self._first_seed is None:
             return None
-        keywords: dict[str, Any] = self.channel.unpack(packed)
+        keywords: dict[str, Any] = {"seed": None, "options": None}
+        if packed is not None:
+            keywords = self.channel.unpack(packed)
+        keywords = self._with_seed(keywords)
         self._replacements.note_seeds({row: keywords})
         return keywords
 
@@ -386,6 +474,8 @@ class Worker:
 
     def draw(self, row: int) -> Any:
         """Returns a frame of the environment of a row, counted from the worker's first."""
+        if self._last_frame:
+            return self._last_frame.pop()
         with self._drawing:
             return self.envs[row].render()
 
@@ -408,7 +498,7 @@ class Worker:
             self.envs[row - self.first_row] = CachedEnv(own, row, *part)
             return None
         if task == "has_next_reset":
-            return row - self.first_row in self.next_resets
+            return self.next_resets.get(row - self.first_row) is not None
         if task == "draws":
             return env.draw
         if task == "apply":
@@ -552,6 +642,8 @@ def serve_process(
         channel.receive_bytes()  # the first message has only descriptors
         watch_parent(parent, channel.take_descriptor())
         keep_stderr(channel.take_descriptor())
+        if restart_policy.retires:
+            worker.may_retire(channel.take_descriptor())
         worker.introduce(env_fns)
         setup = channel.receive()
         if setup is None:

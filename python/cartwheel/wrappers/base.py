@@ -18,6 +18,7 @@ from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel._internal.suggestions import shown
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
+from cartwheel.wrappers.batch import check_acted
 from cartwheel.wrappers.freezing import Freezes
 from cartwheel.wrappers.keys import Parts, advised
 from cartwheel.wrappers.source import Source, StepRecording
@@ -413,9 +414,11 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _acted(self, actions: Any, env_index: Any) -> Any:
         batch = self._source.ahead(env_index)
-        actions = self.act(actions, batch)
-        for act in self._inner_acts:
-            actions = act(actions, batch)
+        for act in (self.act, *self._inner_acts):
+            acted = act(actions, batch)
+            if acted is not actions:
+                check_acted(act, actions, acted)
+            actions = acted
         return actions
 
     def _called(self, call: Callable[..., Batch], *arguments: Any) -> Batch:
@@ -493,7 +496,9 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
     def __getattr__(self, name: str) -> Any:
         """Other public names are those of the wrapped environment."""
         if name.startswith("_") or name == "env":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            has_begun = _has(self, "_source")
+            why = "" if has_begun else ": its `__init__` must call `super().__init__(env)` first"
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
         return getattr(self.env, name)
 
 

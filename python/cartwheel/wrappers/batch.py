@@ -235,6 +235,40 @@ class Batch:
         return self.observations, self.infos
 
 
+def check_acted(act: Any, given: Any, actions: Any) -> None:
+    """Checks what the method ``act`` of a wrapper returned for the actions that it was given.
+
+    Raises:
+        TypeError: It returned nothing.
+        ValueError: It returned an array with another number of actions.
+    """
+    if actions is None:
+        name = type(act.__self__).__name__
+        raise TypeError(f"`act` of {name} returned None: it must return the actions.")
+    if (
+        isinstance(actions, np.ndarray)
+        and isinstance(given, np.ndarray)
+        and actions.shape[:1] != given.shape[:1]
+    ):
+        raise ValueError(
+            f"`act` of {type(act.__self__).__name__} was given actions of shape {given.shape} and "
+            f"returned actions of shape {actions.shape}: it must return as many."
+        )
+
+
+def refuse_none(transform: Any, batch: Batch) -> None:
+    """Raises for a batch in which the method ``transform`` of a wrapper left ``None``.
+
+    Raises:
+        TypeError: Always.
+    """
+    name = "observations" if batch.observations is None else "rewards"
+    raise TypeError(
+        f"`transform` of {type(transform.__self__).__name__} set `batch.{name}` to None: it must "
+        f"replace the {name} by others, or leave them as they are."
+    )
+
+
 #: The keys under which infos have final observations: Gymnasium's name, and ManiSkill's.
 NAMES = ("final_obs", "final_observation")
 

@@ -172,6 +172,8 @@ def _of_dtype(space: Space[Any], dtype: Any) -> Space[Any]:
     if isinstance(space, Discrete):
         last = space.start + space.n - 1
         return Box(int(space.start), int(last), shape=(), dtype=dtype)
+    if isinstance(space, MultiDiscrete) and not np.issubdtype(dtype, np.integer):
+        return Box(space.start, space.start + space.nvec - 1, dtype=dtype)
     if isinstance(space, MultiDiscrete):
         return MultiDiscrete(space.nvec, dtype=dtype, start=space.start)
     if isinstance(space, MultiBinary):

@@ -30,7 +30,7 @@ from cartwheel.vector.calls import Calls
 from cartwheel.vector.infos import RESTARTED, failed_rows
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.state_dict import check_array, check_keys
-from cartwheel.wrappers.batch import RESET, SHOWN, ActionBatch, Batch
+from cartwheel.wrappers.batch import RESET, SHOWN, ActionBatch, Batch, refuse_none
 from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
@@ -290,10 +290,14 @@ class Source:
             if batch.late is not None:
                 batch.catch_up(self.seen_by)
             transform(batch)
+            if batch.observations is None:
+                refuse_none(transform, batch)
             self.seen_by += 1
         if batch.late is not None:
             batch.catch_up(self.seen_by)
         last(batch)
+        if batch.observations is None or (batch.rewards is None and batch.truncations is not None):
+            refuse_none(last, batch)
         self.on_its_way = None
         self.seen_by = 0
 

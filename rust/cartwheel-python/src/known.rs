@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 81] = [
+const NAMES: [&str; 82] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
@@ -69,6 +69,7 @@ const NAMES: [&str; 81] = [
     "reset",
     "restart",
     "restore",
+    "retire",
     "return",
     "reward",
     "row_resets",

@@ -74,6 +74,8 @@ mod _cartwheel {
     #[pymodule_export]
     const COPIED_BYTES: usize = crate::pool::COPIED_BYTES;
     #[pymodule_export]
+    const FAILED_PHASE: u8 = cartwheel_engine::PhaseTag::Failed as u8;
+    #[pymodule_export]
     const LARGEST_MESSAGE: usize = cartwheel_engine::worker::LARGEST_MESSAGE;
     #[pymodule_export]
     const PLATFORM: &str = cartwheel_engine::platform::NAME;

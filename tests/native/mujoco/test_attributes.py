@@ -90,30 +90,48 @@ def test_a_model_for_each_row_is_set_row_by_row(build):
     assert_same_steps(envs, oracle, 20)
 
 
-def test_a_row_whose_own_model_was_set_has_no_state_and_the_error_says_why(build):
-    envs, oracle = build(model_per_row=True)
-    assert_same_steps(envs, oracle, 5)
-    states = envs.get_state()
+def test_the_state_of_a_row_has_what_was_set_in_its_own_model(build):
+    envs, _ = build(model_per_row=True)
     mass, gravity = envs.get_attr("model.body_mass")[0], envs.get_attr("model.opt.gravity")[0]
     envs.set_attr("model.body_mass", 2 * mass, env_index=[1])
     envs.set_attr("model.opt.gravity", 0.5 * gravity, env_index=[1])
     envs.set_attr("timestep", 0.001, env_index=[2])
-    qpos = envs.get_attr("data.qpos")
-    for row, names in ((1, r"`model.body_mass`, `model.opt.gravity`"), (2, "`model.opt.timestep`")):
-        words = rf"row {row} has no states at present: `set_attr` changed {names} of its own model"
-        with pytest.raises(ValueError, match=words):
-            envs.get_state([0, row])
-        with pytest.raises(ValueError, match=words):
-            envs.set_state([0, row], [states[1], states[0]])
-    assert_identical(envs.get_attr("data.qpos"), qpos, "nothing changed")
-    envs.set_state([0], [states[1]])
-    assert_identical(envs.get_attr("data.qpos")[0], qpos[1])
+    states = envs.get_state()
+    actions = envs.action_space.sample()
+    expected = envs.step(actions)
+    envs.set_attr("model.body_mass", 3 * mass)  # is set back, in the rows that get a state
+    envs.set_state([2, 0, 1], [states[1], states[2], states[0]])
+    names = ("model.body_mass", "model.opt.gravity", "timestep")
+    got = {name: envs.get_attr(name) for name in names}
+    assert_identical(got["model.body_mass"], (mass, mass, 2 * mass))
+    assert_identical(got["model.opt.gravity"], (gravity, gravity, 0.5 * gravity))
+    assert got["timestep"][0] == 0.001
+    assert got["timestep"][1] == got["timestep"][2] != 0.001
+    again = envs.step(actions[[2, 0, 1]])
+    for one, other in zip(again[:4], expected[:4], strict=True):
+        assert_identical(one[[1, 2, 0]], other)
 
-    envs.set_attr("model.body_mass", mass)
-    envs.set_attr("model.opt.gravity", gravity)
-    envs.set_attr("timestep", envs.get_attr("timestep")[0])
-    envs.set_state(None, states)
-    assert_same_steps(envs, oracle, 20)
+
+def test_the_state_of_a_row_with_a_model_that_is_refused_changes_nothing(build):
+    envs, _ = build(model_per_row=True)
+    shared, _ = build()
+    mass = envs.get_attr("model.body_mass")[0]
+    plain = envs.get_state()
+    envs.set_attr("model.body_mass", 2 * mass, env_index=[1])
+    changed = envs.get_state([1])[0]
+    before = envs.get_state()
+    for states, words in (
+        ([changed, changed[:60]], "row 2: the state of 60 bytes was cut or changed"),
+        ([changed, changed[:-1]], r"row 2: the state of \d+ bytes was cut or changed"),
+        ([changed, b"no"], "row 2: .* not a state"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            envs.set_state([0, 2], states)
+        assert envs.get_state() == before
+    with pytest.raises(ValueError, match="`model_per_row=True`"):
+        shared.set_state([0], [changed])
+    envs.set_state([1], [plain[1]])
+    assert_identical(envs.get_attr("model.body_mass")[1], mass)
 
 
 def test_a_shared_model_has_states_whatever_is_set(build):

@@ -196,22 +196,3 @@ class MujocoBackend:
         for row, own in zip(rows, coming, strict=True):
             for name, value in own.items():
                 write(row, name, value)
-
-    def check_states(self, rows: Sequence[int], numbers: Sequence[int]) -> None:
-        """Refuses states of rows whose models differ: a state does not have the model.
-
-        Args:
-            rows: The rows, for errors.
-            numbers: Their parameters ``simulation``.
-
-        Raises:
-            ValueError: Fields of a row's own model were set.
-        """
-        for row, number in zip(rows, numbers, strict=True):
-            if names := changed(self.row(number)):
-                raise ValueError(
-                    f"row {row} has no states at present: `set_attr` changed "
-                    f"{', '.join(f'`{name}`' for name in names)} of its own model, which a state "
-                    "does not have, so it would continue with another model where it is restored. "
-                    "Set the values back, or make the vector environment from a model with them."
-                )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -150,7 +151,7 @@ class Auto:
         began, waited, thought = time.perf_counter(), self.waited, self._actor.seconds
         rollout = self._source.collect()
         seconds = time.perf_counter() - began
-        self._speed = rollout.rewards.size / seconds
+        self._speed = math.prod(rollout.rewards.shape[:2]) / seconds
         per_step = 1.0 / rollout.num_steps
         self._measured = (
             (self._actor.seconds - thought) * per_step,

@@ -37,7 +37,7 @@ class Block:
     Attributes:
         observations: ``[T + 1, N, …]``.
         actions: ``[T, N, …]``; zeros where the policy was not asked.
-        rewards: ``[T, N]``.
+        rewards: ``[T, N]``, or ``[T, N, k]``.
         terminated: ``[T, N]``.
         truncated: ``[T, N]``.
         failed: Which steps failed, and are not transitions, ``[T, N]``.
@@ -45,7 +45,14 @@ class Block:
         extras: ``[T, N, …]``, by name; zeros where the policy was not asked.
     """
 
-    def __init__(self, space: Space[Any], actions: Any, num_steps: int, num_rows: int) -> None:
+    def __init__(
+        self,
+        space: Space[Any],
+        actions: Any,
+        num_steps: int,
+        num_rows: int,
+        reward_shape: tuple[int, ...] = (),
+    ) -> None:
         """``space`` is that of one observation; ``actions`` have the form ``[1, N, …]``."""
         shape = (num_steps, num_rows)
         self.shape = shape
@@ -53,7 +60,7 @@ class Block:
             batch_space(space, num_rows), num_steps + 1, "observations"
         )
         self.actions = nested.apply(lambda form: _zeros(form, shape), actions)
-        self.rewards = np.zeros(shape)
+        self.rewards = np.zeros((*shape, *reward_shape))
         self.terminated, self.truncated = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         self.failed = np.zeros(shape, np.bool_)
         self.versions = np.zeros(shape, np.int64)
@@ -151,7 +158,7 @@ class Block:
         one = columns[0][0]
         width = sum(len(rows) for _, rows, _ in columns)
         actions = nested.at(one.actions, (slice(1), np.zeros(width, np.int64)))
-        result = cls(one._space, actions, one.shape[0], width)
+        result = cls(one._space, actions, one.shape[0], width, one.rewards.shape[2:])
         for block, rows, places in columns:
             for name in ("observations", "actions", "rewards", "terminated", "truncated"):
                 nested.assign(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.collecting.policy_calls import Answers
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
@@ -57,7 +58,7 @@ class Lockstep:
         """Which of the observations that are shown begin an episode, ``[N]``."""
         if self._recording is not None:
             return self._recording.is_first.copy()
-        carry = self.carry or Carry.after_reset(self._envs.num_envs)
+        carry = self.carry or Carry.after_reset(self._envs.num_envs, reward_shape_of(self._envs))
         return carry.is_first.copy()
 
     @property
@@ -134,7 +135,7 @@ class Lockstep:
 
     def _begin(self) -> Recording:
         """Begins a recording."""
-        carry = self.carry or Carry.after_reset(self._envs.num_envs)
+        carry = self.carry or Carry.after_reset(self._envs.num_envs, reward_shape_of(self._envs))
         most = self.num_steps or MAX_STEPS
         capacity = most if self.episodes_per_env is None else min(self._capacity, most)
         self._answers.extras = None  # each rollout may have others

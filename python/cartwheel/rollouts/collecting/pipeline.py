@@ -28,6 +28,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
+from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.rollouts.buffers import Finals as FinalsOfInfos
 from cartwheel.rollouts.collecting.block import Block, Finals
 from cartwheel.rollouts.collecting.policy_calls import Answers, Stopped
@@ -86,6 +87,7 @@ class Pipeline(abc.ABC):
         """Collects nothing yet; :meth:`begin` comes first."""
         self._envs, self._mode, self._actor, self._calls = envs, mode, actor, calls
         self._space = envs.single_observation_space
+        self._reward_shape = reward_shape_of(envs)
         self._num_steps, self.run_ahead = num_steps, run_ahead
         self._columns, self._standby = columns, standby
         self._num_rows: int = envs.num_envs if standby is None else standby.num_rows
@@ -527,7 +529,11 @@ class Pipeline(abc.ABC):
         """Returns a block, which is made when its first row needs it."""
         if number not in self._blocks:
             self._blocks[number] = Block(
-                self._space, self._answers.actions, self.num_steps, self._num_rows
+                self._space,
+                self._answers.actions,
+                self.num_steps,
+                self._num_rows,
+                self._reward_shape,
             )
         return self._blocks[number]
 

@@ -13,6 +13,7 @@ from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.logging import LOGGER
 from cartwheel._internal.progress import Progress
+from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.rollouts.buffers import Carry
 from cartwheel.rollouts.collecting.auto import Auto
 from cartwheel.rollouts.collecting.pipeline import Pipeline
@@ -87,7 +88,7 @@ class Session:
             num_rows = standby.num_rows
             standby.keep(standby.spares, nested.at(observations, standby.spares))
             shown = nested.at(observations, slice(num_rows))
-        self.source.begin(Carry.after_reset(num_rows), shown)
+        self.source.begin(Carry.after_reset(num_rows, reward_shape_of(self.envs)), shown)
         self._seed = None
         return observations, infos
 
@@ -136,7 +137,7 @@ class Session:
         Raises:
             ValueError: It has another form.
         """
-        like = Carry.after_reset(self.envs.num_envs)
+        like = Carry.after_reset(self.envs.num_envs, reward_shape_of(self.envs))
         if state["carry"] is not None:
             check_keys("state['carry']", state["carry"], vars(like))
             for name, part in vars(like).items():

@@ -73,10 +73,10 @@ impl<'py> PyRows<'_, '_, 'py> {
         self.forget_final(row);
         let called = match request {
             RowRequest::Leave => self.call_left(row),
-            RowRequest::Reset(keywords) => {
+            RowRequest::Reset(keywords) => self.retire(row, None).and_then(|()| {
                 self.report_loss(row);
                 self.restart(row, Some(keywords.unbind()))
-            }
+            }),
             RowRequest::Restore(state) => self.call_restored(row, &state),
             RowRequest::Step => match self.autoreset.refusal(row) {
                 Some(refusal) => return Called::Failed(refused(refusal)),
@@ -144,6 +144,9 @@ impl<'py> PyRows<'_, '_, 'py> {
         match self.autoreset.command(row) {
             RowCommand::Step => {
                 let stepped = if self.report_loss(row) {
+                    if let Some(ended) = self.take_left_end(row) {
+                        return self.end_step(row, ended, Retry::Step);
+                    }
                     self.call_reset(row, None).map(|()| Transition::CUT)
                 } else {
                     self.call_steps(row)
@@ -154,6 +157,7 @@ impl<'py> PyRows<'_, '_, 'py> {
                 }
             }
             RowCommand::Reset => {
+                self.retire(row, None)?;
                 self.report_loss(row);
                 let keywords = self.automatic(row)?;
                 self.restart(row, keywords)
@@ -175,6 +179,9 @@ impl<'py> PyRows<'_, '_, 'py> {
         let draws = !matches!(retry, Retry::Never);
         if let Err(failure) = self.keep_final(row, draws) {
             return self.go_on(row, transition, retry, failure);
+        }
+        if draws {
+            self.retire(row, Some(&transition))?;
         }
         let keywords = self.automatic(row)?;
         let retry = self.reset(row, keywords)?;

@@ -51,6 +51,64 @@ impl LastResult {
     }
 }
 
+/// The end of an episode that a retired worker left to this one, which resets the row.
+#[derive(Debug)]
+pub(crate) struct LeftEnd {
+    pub(super) observation: Py<PyAny>,
+    pub(super) info: Py<PyAny>,
+    pub(super) transition: Transition,
+    /// The reward, where rewards are arrays.
+    pub(super) rewards: Vec<f64>,
+}
+
+impl LeftEnd {
+    /// The end that the tuple of [`PyRows::retire`] describes.
+    fn new(left: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (observation, reward, terminated, truncated, rewards, info) = left.extract()?;
+        let transition = Transition { reward, terminated, truncated };
+        Ok(Self { observation, info, transition, rewards })
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.observation)?;
+        visit.call(&self.info)
+    }
+}
+
+/// The retirement of a worker process of one row, before an episode of the row begins.
+#[derive(Debug, Default)]
+pub(crate) struct Retirement {
+    /// Whether the worker is asked before each episode.
+    is_limited: bool,
+    /// Whether this worker replaces one that retired, not one that died.
+    follows: bool,
+    /// The last step that the retired worker left, if the task is a step in `SAME_STEP`.
+    left: Option<LeftEnd>,
+}
+
+impl Retirement {
+    /// Reads the attributes of `cartwheel.workers.worker.Worker`; gives the observation that the row
+    /// of a retired worker showed to `held`.
+    pub(super) fn new(worker: &Bound<'_, PyAny>, held: &mut [LastResult]) -> PyResult<Self> {
+        let is_limited = worker.getattr("retires")?.extract()?;
+        let legacy = worker.getattr("legacy")?;
+        if legacy.is_none() {
+            return Ok(Self { is_limited, ..Self::default() });
+        }
+        let (shown, left): (Option<Py<PyAny>>, Option<Bound<'_, PyAny>>) = legacy.extract()?;
+        if let Some(held) = held.first_mut() {
+            held.shown = shown;
+        }
+        let left = left.map(|left| LeftEnd::new(&left)).transpose()?;
+        Ok(Self { is_limited, follows: true, left })
+    }
+
+    /// Tells Python's garbage collector which objects it keeps.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.left.iter().try_for_each(|left| left.traverse(visit))
+    }
+}
+
 /// The rows of a shard during one task.
 pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) py: Python<'py>,
@@ -67,6 +125,7 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) autoreset: &'a mut Autoreset,
     /// Rows that lost their environments before the caller was informed.
     pub(crate) lost: &'a mut [bool],
+    pub(crate) retirement: &'a mut Retirement,
     pub(crate) tree: &'a Tree,
     /// Whether batches have final observations.
     pub(crate) dense_finals: bool,
@@ -264,9 +323,35 @@ impl<'py> PyRows<'_, '_, 'py> {
     pub(super) fn report_loss(&mut self, row: usize) -> bool {
         let lost = std::mem::take(&mut self.lost[row]);
         if lost {
-            self.tell(row, "worker_restarted", |infos| infos.bool(true));
+            let key = if self.retirement.follows { "restarted" } else { "worker_restarted" };
+            self.tell(row, key, |infos| infos.bool(true));
         }
         lost
+    }
+
+    /// Lets the worker process end before the next episode of its row, if it has served long enough.
+    /// Another process repeats the task; it gets `ended`, the last step of the episode, if that is a
+    /// part of the task.
+    pub(super) fn retire(&self, row: usize, ended: Option<&Transition>) -> PyResult<()> {
+        if !self.retirement.is_limited {
+            return Ok(());
+        }
+        let held = &self.held[row];
+        let ended = ended.map(|last| {
+            let Transition { reward, terminated, truncated } = *last;
+            (&held.fresh, reward, terminated, truncated, held.rewards.clone(), &held.info)
+        });
+        let arguments = (row, &held.shown, ended);
+        self.worker.call_method1(intern!(self.py, "retire"), arguments)?;
+        Ok(())
+    }
+
+    /// Holds the end of the episode that a retired worker left, if it left one.
+    pub(super) fn take_left_end(&mut self, row: usize) -> Option<Transition> {
+        let LeftEnd { observation, info, transition, rewards } = self.retirement.left.take()?;
+        let held = &mut self.held[row];
+        (held.fresh, held.info, held.rewards) = (Some(observation), Some(info), rewards);
+        Some(transition)
     }
 
     /// Adds an info of `row` to those of its environment.

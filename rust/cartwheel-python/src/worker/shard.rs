@@ -23,7 +23,7 @@ use crate::value::Foreign;
 use crate::worker::actions::Actions;
 use crate::worker::called::{Called, RowRequest};
 use crate::worker::row_timer::RowTimer;
-use crate::worker::rows::{LastResult, PyRows};
+use crate::worker::rows::{LastResult, PyRows, Retirement};
 
 /// Flag of a step whose actions arrive through the worker's channel and not through shared memory.
 pub(crate) const ACTIONS_BY_CHANNEL: u32 = 1;
@@ -51,6 +51,8 @@ pub(crate) struct PyShard {
     foreign: Foreign,
     /// Rows that lost their environments before the caller was informed.
     lost: Vec<bool>,
+    /// Whether the worker process ends before an episode, and what one that ended left.
+    retirement: Retirement,
     faults: Vec<(usize, PyErr)>,
     /// A single sent row whose environment was called.
     prepared: Option<Called>,
@@ -74,6 +76,8 @@ impl PyShard {
         (dense_finals, reward_width): (bool, Option<usize>),
         lost: bool,
     ) -> PyResult<Self> {
+        let mut held: Vec<_> =
+            (0..autoreset.len()).map(|_| LastResult::new(reward_width)).collect();
         Ok(Self {
             envs: worker.getattr("envs")?.cast_into::<PyList>()?.unbind(),
             next_resets: worker.getattr("next_resets")?.cast_into::<PyDict>()?.unbind(),
@@ -82,7 +86,8 @@ impl PyShard {
             actions,
             dense_finals,
             reward_width,
-            held: (0..autoreset.len()).map(|_| LastResult::new(reward_width)).collect(),
+            retirement: Retirement::new(worker, &mut held)?,
+            held,
             lost: vec![lost; autoreset.len()],
             autoreset,
             writer: InfoWriter::new(),
@@ -104,6 +109,7 @@ impl PyShard {
         self.observations.traverse(visit)?;
         self.actions.traverse(visit)?;
         self.foreign.traverse(visit)?;
+        self.retirement.traverse(visit)?;
         self.held.iter().try_for_each(|held| held.traverse(visit))
     }
 
@@ -175,6 +181,7 @@ impl PyShard {
             next_resets: self.next_resets.bind(py),
             autoreset: &mut self.autoreset,
             lost: &mut self.lost,
+            retirement: &mut self.retirement,
             tree: &self.observations,
             dense_finals: self.dense_finals,
             reward_width: self.reward_width,
