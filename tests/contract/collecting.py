@@ -11,6 +11,7 @@ import copy
 import pickle
 import weakref
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -158,22 +159,26 @@ class CollectorPlay:
         def make():
             return PlainEnv(changes=changes, endless=limits is not None)
 
-        inner = cartwheel.VectorEnv(
-            [make] * NUM_ENVS, executor=executor, autoreset_mode=subject.inside or mode, **keywords
-        )
-        self.envs = inner if subject.wrap is None else subject.wrap(inner, mode)
-        self.inner = weakref.ref(inner)
+        keywords |= {"executor": executor, "autoreset_mode": subject.inside or mode}
+        self._make_envs = partial(cartwheel.VectorEnv, [make] * NUM_ENVS, **keywords)
         #: Calls of the policy before one that raises; negative: none does.
         self.calls_until_failure = -1
-        act = self._recurrent if "recurrent" in subject.keywords else self._policy
-        self.collector = cartwheel.Collector(
-            self.envs, act, seed=SEED, progress=False, **subject.keywords
-        )
+        self.begin()
         columns = NUM_ENVS - subject.keywords.get("standby", 0)
         self.lives = [Life() for _ in range(columns)]
         #: Where rows are in rollouts that were complete before a reset, and how many may be.
         self.complete, self.may_be_complete = [], 0
         self.gate = Gate()
+
+    def begin(self):
+        """Makes environments and a collector."""
+        inner = self._make_envs()
+        self.envs = inner if self.subject.wrap is None else self.subject.wrap(inner, self.mode)
+        self.inner = weakref.ref(inner)
+        act = self._recurrent if "recurrent" in self.subject.keywords else self._policy
+        self.collector = cartwheel.Collector(
+            self.envs, act, seed=SEED, progress=False, **self.subject.keywords
+        )
 
     def end(self):
         self.gate.open()
@@ -231,6 +236,25 @@ class CollectorPlay:
         """Each row may begin another episode once."""
         for life in self.lives:
             life.may_begin = True
+
+    def move(self):
+        """Others, which were never used, continue from the state of these, unless it is refused."""
+        names = ("run_ahead", "columns", "standby", "background")
+        refused = next((name for name in names if name in self.subject.keywords), None)
+        if refused is not None:
+            with pytest.raises(ValueError, match=f"between two rollouts, which {refused}="):
+                self.collector.state_dict()
+            return
+        try:
+            state = pickle.dumps(self.collector.state_dict())
+        except RuntimeError as error:
+            if "while order='auto' measures" not in str(error):
+                raise
+            return
+        self.collector.close()
+        self.envs.close()
+        self.begin()
+        self.collector.load_state_dict(pickle.loads(state))
 
     # The two next to each other
 
@@ -381,6 +405,15 @@ def steps_within_a_rollout(play):
         play.envs.step(np.zeros((1, 1), np.float32), np.array([2]))
         play.begins_anew()
         play.collect(2)
+
+
+@event()
+def state_dict(play):
+    """Before the first rollout, and between two others."""
+    for count in (0, 1, 2):
+        play.collect(count)
+        play.move()
+    play.collect(3)
 
 
 @event()

@@ -254,6 +254,29 @@ def test_a_reset_may_discard_videos(tmp_path, reel):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("mode", [N, S, D])
+def test_a_load_cuts_a_video_and_the_next_episode_has_one(tmp_path, reel, mode):
+    envs = RecordEpisode(painters(lengths=(3, 3, 3), mode=mode, states="pickle"), tmp_path, False)
+
+    def step(count):
+        for _ in range(count):
+            over = np.logical_or(*envs.step(np.zeros(3, int))[2:4])
+            if mode == D and over.any():
+                envs.reset(options={"reset_mask": over})
+
+    envs.reset()
+    step(1)
+    state = envs.state_dict()
+    step(1)
+    envs.load_state_dict(state)
+    step(6 if mode == N else 5)  # the rest of the episode without a video, and a whole one
+    envs.close()
+    shown = [[colors(image) for image in images] for _, images in reel]
+    assert shown[0] == [[(0, 0, step)] for step in range(3)]
+    assert shown[1] == [[(0, 1, step)] for step in range(4)]
+    assert len(shown) == 2
+
+
 @pytest.mark.parametrize("mode", [N, S])
 @pytest.mark.parametrize("choice", [[0], "tile"])
 def test_infos_are_written_on_each_tile(tmp_path, reel, mode, choice):

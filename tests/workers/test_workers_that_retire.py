@@ -92,7 +92,7 @@ def play(envs, twin, steps, on_step=lambda _: None, first=0):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("limit", [1, 2])
+@pytest.mark.parametrize("limit", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_results_are_those_of_one_process(mode, limit):
     pids, restarted = [], np.zeros(3, int)
 
@@ -118,6 +118,7 @@ def test_results_are_those_of_one_process(mode, limit):
         assert resets.tolist() == twin.stats().resets.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_sent_rows_go_on_while_a_worker_is_replaced(mode):
     with (
@@ -133,6 +134,7 @@ def test_sent_rows_go_on_while_a_worker_is_replaced(mode):
             assert_same(envs.recv(), twin.recv())
 
 
+@pytest.mark.slow
 def test_sent_and_explicit_resets_reach_the_new_process():
     with build() as envs, cartwheel.VectorEnv(env_fns(), executor="inline") as twin:
         for number in range(2):
@@ -144,6 +146,7 @@ def test_sent_and_explicit_resets_reach_the_new_process():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_details_of_the_next_reset_and_statistics_survive(mode):
     fns = [lambda n=n: gym.wrappers.NormalizeReward(SteadyEnv(n)) for n in LENGTHS]
@@ -159,6 +162,7 @@ def test_details_of_the_next_reset_and_statistics_survive(mode):
             play(envs, twin, 1, first=step)
 
 
+@pytest.mark.slow
 def test_a_run_with_seeds_can_be_repeated():
     runs = []
     for _ in range(2):
@@ -172,6 +176,7 @@ def test_a_run_with_seeds_can_be_repeated():
     assert len(set(runs[0])) == len(runs[0])
 
 
+@pytest.mark.slow
 def test_a_final_frame_is_of_the_old_process():
     with build(autoreset_mode="SameStep") as envs:
         envs.reset()
@@ -180,6 +185,7 @@ def test_a_final_frame_is_of_the_old_process():
         assert (frames[0] == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense", [False, True])
 def test_wrappers_see_one_episode_after_the_other(dense):
     with (
@@ -203,6 +209,7 @@ def test_the_memory_of_a_simulator_that_leaks_stays_bounded():
         assert max(kept) == 2 * LEAK
 
 
+@pytest.mark.slow
 def test_a_worker_with_too_much_memory_is_replaced():
     leak = 40 * 2**20
     start = [lambda: SteadyEnv(1, leak=leak)]
@@ -237,6 +244,7 @@ def test_a_death_is_raised_as_without_a_limit(caplog):
     assert [record.cartwheel["event"] for record in caplog.records] == ["death"]
 
 
+@pytest.mark.slow
 def test_replacements_do_not_count_as_failures(caplog):
     caplog.set_level(logging.INFO, logger="cartwheel")
     with build(max_restarts=0, on_worker_death="restart") as envs:
@@ -249,6 +257,7 @@ def test_replacements_do_not_count_as_failures(caplog):
     assert {event["env_index"][0] for event in events} == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_states_are_loaded_into_a_worker_that_was_replaced():
     with build(states="pickle") as envs, build(states="pickle") as other:
         envs.reset()

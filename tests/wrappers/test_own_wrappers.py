@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from cartwheel.wrappers import AutoresetAdapter, ClipReward, VectorWrapper
+from cartwheel.wrappers import AutoresetAdapter, ClipReward, FrameStack, VectorWrapper
 from cartwheel.wrappers.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
 from tests.support.wrapping import Builds, D, N, S, Script, build, drive, settings_of
 
+#: The rows of `build`.
+ROWS = 3
 SCRIPT = Script(steps=25, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
 
 
@@ -80,3 +82,81 @@ def test_act_is_not_told_of_rows_that_do_not_exist(rows, error, text):
         envs.step(np.zeros(len(rows), np.int64), rows)
     assert envs.told == {}
     envs.close()
+
+
+class WithoutInit(VectorWrapper):
+    def __init__(self, env):
+        del env
+        self.scale = 1.0
+
+
+class WithLateInit(VectorWrapper):
+    def __init__(self, env):
+        self.scale = np.ones(self.num_envs)
+        super().__init__(env)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda envs: WithoutInit(envs).reset(),
+        lambda envs: WithoutInit(envs).num_envs,
+        lambda envs: FrameStack(WithoutInit(envs), 2),
+        WithLateInit,
+    ],
+)
+def test_a_wrapper_without_the_constructor_of_its_base_says_so(use):
+    envs = build("inline", "pole", S)
+    with pytest.raises(AttributeError, match=r"must call `super\(\).__init__\(env\)` first"):
+        use(envs)
+    envs.close()
+
+
+class Returning(VectorWrapper):
+    """``act`` returns what it is told to, and ``transform`` sets what it is told to."""
+
+    acted, left = None, ()
+
+    def act(self, actions, batch):
+        del actions, batch
+        return self.acted
+
+    def transform(self, batch):
+        for name in self.left:
+            setattr(batch, name, None)
+
+
+@pytest.mark.parametrize("outer", [lambda envs: envs, lambda envs: FrameStack(envs, 2)])
+@pytest.mark.parametrize("call", ["step", "send", "step_async"])
+def test_what_act_returns_is_checked(outer, call):
+    inner = Returning(build("inline", "pole", S))
+    envs = outer(inner)
+    envs.reset(seed=1)
+    with pytest.raises(TypeError, match="`act` of Returning returned None"):
+        getattr(envs, call)(np.zeros(ROWS, np.int64))
+    inner.acted = np.zeros(ROWS + 1, np.int64)
+    words = rf"was given actions of shape \({ROWS},\) and returned actions of shape \({ROWS + 1},\)"
+    with pytest.raises(ValueError, match=f"`act` of Returning {words}"):
+        getattr(envs, call)(np.zeros(ROWS, np.int64))
+    inner.acted = np.zeros(ROWS, np.int64)
+    envs.step(np.zeros(ROWS, np.int64))  # nothing was begun
+    envs.close()
+
+
+@pytest.mark.parametrize("outer", [lambda envs: envs, lambda envs: FrameStack(envs, 2)])
+def test_what_transform_leaves_is_checked(outer):
+    inner = Returning(build("inline", "pole", S))
+    inner.acted = np.zeros(ROWS, np.int64)
+    envs = outer(inner)
+    envs.reset(seed=1)
+    inner.left = ("observations",)
+    for call in (envs.reset, lambda: envs.step(inner.acted)):
+        with pytest.raises(TypeError, match=r"`transform` of Returning set `batch.observations`"):
+            call()
+    envs.close()
+    rewards = Returning(build("inline", "pole", S))
+    rewards.acted, rewards.left = inner.acted, ("rewards",)
+    rewards.reset(seed=1)
+    with pytest.raises(TypeError, match=r"`transform` of Returning set `batch.rewards` to None"):
+        rewards.step(inner.acted)
+    rewards.close()
