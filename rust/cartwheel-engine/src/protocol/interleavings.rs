@@ -312,6 +312,20 @@ fn a_place_that_another_worker_found_claimed_is_in_the_batch_of_its_ticket() {
 }
 
 #[test]
+fn a_row_is_visible_when_the_holder_of_its_place_has_committed_it() {
+    every_interleaving_of_workers([1, 1, 1], |words| {
+        words.batches().open(0, 0);
+        words.send(0, 0, 7);
+        let worker = start(&words, 0, 1);
+        let holder = words.batches().holders(0, 0).next();
+        if holder.is_some_and(|(_, holder)| holder.is_committed) {
+            assert_eq!(words.place(0), 7);
+        }
+        worker.join().expect("a worker");
+    });
+}
+
+#[test]
 fn a_slab_has_one_holder_and_earlier_accesses_have_ended() {
     every_interleaving(|| {
         let slabs = Arc::new((FreeList::new(2), cells(2)));
