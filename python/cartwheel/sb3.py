@@ -221,6 +221,26 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         """Closes the environments and ends their workers; a second call does nothing."""
         self.vector_env.close()
 
+    def state_dict(self) -> dict[str, Any]:
+        """Saves the environments, as :meth:`cartwheel.VectorEnv.state_dict` does.
+
+        Wrappers of Stable-Baselines3 around this object, such as ``VecNormalize``, save themselves.
+        """
+        return self.vector_env.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> VecEnvObs:
+        """Continues from a state of :meth:`state_dict`.
+
+        Returns:
+            What the rows last showed, for ``model._last_obs``. With ``monitor``, returns and
+            lengths of the running episodes begin anew.
+
+        Raises:
+            Exception: As for :meth:`cartwheel.VectorEnv.load_state_dict`.
+        """
+        observations: VecEnvObs = self.vector_env.load_state_dict(state)
+        return observations
+
     @property
     def envs(self) -> list[Any]:
         """The environments themselves, for the executor ``"inline"``.
