@@ -30,6 +30,7 @@ __all__ = [
     "RewardNormalizer",
     "RolloutSlab",
     "RowKinds",
+    "RowStreams",
     "Shard",
     "SlabLease",
     "TimedEpisodes",
@@ -55,6 +56,7 @@ __all__ = [
     "native_envs",
     "next_values",
     "plain_loop",
+    "read_fields",
     "register_plugin",
     "require_memory",
     "reset_option_names",
@@ -66,6 +68,7 @@ __all__ = [
     "valid_mask",
     "vtrace",
     "watch_parent",
+    "write_fields",
 ]
 
 # The protocols of Python classes whose methods native code calls by name. Arguments are positional.
@@ -238,6 +241,12 @@ class _WorkerCallbacks(_Callbacks, Protocol):
 
         Returns the process id of the new process; ``None`` if it died too and must be cleared.
         """
+
+class _ResetFunction(Protocol):
+    """Writes the first states of rows that begin an episode."""
+
+    def __call__(self, rows: list[int], known_as: list[Any], streams: RowStreams, /) -> int | None:
+        """Returns the value of the parameter that makes them take effect, or ``None``."""
 
 class _RewardFunction(Protocol):
     """Computes rewards and flags of all rows between the halves of a step."""
@@ -433,6 +442,41 @@ class MujocoModel:
     def number(self) -> int:
         """The number of the model: the option ``_simulation`` of an environment."""
 
+def read_fields(addresses: NDArray[np.int64], into: NDArray[np.uint8]) -> None:
+    """Copies one array of each of several rows of MuJoCo.
+
+    Only for :mod:`cartwheel.mujoco`, between two calls of the rows: a wrong address is undefined
+    behavior.
+
+    Args:
+        addresses: The addresses of the arrays, ``(n,)``.
+        into: Their bytes, ``(n, bytes)``.
+
+    Raises:
+        TypeError: An argument is not such an array.
+        ValueError: The shapes do not fit each other.
+    """
+
+def write_fields(addresses: NDArray[np.int64], values: NDArray[np.uint8]) -> None:
+    """The reverse of :func:`read_fields`."""
+
+@final
+class RowStreams:
+    """The random numbers of rows that begin an episode, while ``external_resets`` is called.
+
+    The methods fill an array, ``(rows, n)``, each row with the next draws of its own generator.
+    They raise ``RuntimeError`` after the call.
+    """
+
+    def random(self, into: NDArray[np.float64]) -> None:
+        """Draws ``Generator.random``."""
+
+    def standard_normal(self, into: NDArray[np.float64]) -> None:
+        """Draws ``Generator.standard_normal``."""
+
+    def integers(self, low: int, high: int, into: NDArray[np.int64]) -> None:
+        """Draws ``Generator.integers(low, high, endpoint=True)``."""
+
 @final
 class NativeEnvs:
     """Native environments; after a pool has taken the environments, their mailboxes."""
@@ -449,6 +493,7 @@ class NativeEnvs:
         replacements: int = 0,
         dense_finals: bool = False,
         external_rewards: bool = False,
+        external_resets: str | None = None,
     ) -> NativeEnvs:
         """Checks the arguments; :meth:`make` makes the environments.
 
@@ -463,6 +508,8 @@ class NativeEnvs:
                 raised.
             dense_finals: As for :class:`Memory`.
             external_rewards: Whether the pool has ``external_rewards``.
+            external_resets: If the pool has ``external_resets``, the parameter by which their
+                callable knows a row.
 
         Raises:
             ValueError: The environment or an option does not exist, or a value is invalid.
@@ -696,6 +743,7 @@ class Pool:
         maniskill_names: bool = False,
         external_rewards: _RewardFunction | None = None,
         reward_width: int | None = None,
+        external_resets: tuple[_ResetFunction, str] | None = None,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -734,6 +782,12 @@ class Pool:
                 Their time limits and automatic resets come after it. If it raises, the step
                 does, and the rows that were stepped need a reset.
             reward_width: As for :class:`Memory`.
+            external_resets: Writes the first states of native rows that begin an episode, in any
+                call in which they do; and a parameter. It gets these rows in ascending order, the
+                parameter by which it knows each, and their random numbers. It returns the number to
+                which the parameter is then set in each of them, which makes what it wrote take
+                effect, or ``None`` if it wrote nothing. If it raises, the call does, and the
+                rows of the call need a reset.
         """
 
     def step(self, actions: Any, rows: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

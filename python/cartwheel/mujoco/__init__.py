@@ -19,6 +19,8 @@ Example:
 Gymnasium's own environments of MuJoCo are ``cartwheel.make_vec("cartwheel/Ant-v5", num_envs)``.
 """
 
+from cartwheel.mujoco.random import RowGenerators
+from cartwheel.mujoco.resets import RowFields
 from cartwheel.mujoco.vector_env import SimulationVectorEnv, make
 
-__all__ = ["SimulationVectorEnv", "make"]
+__all__ = ["RowFields", "RowGenerators", "SimulationVectorEnv", "make"]

@@ -13,6 +13,7 @@ import numpy as np
 from cartwheel._internal.arguments import as_bool, as_integer
 from cartwheel._internal.suggestions import check_keywords, keywords_of, shown
 from cartwheel.mujoco.description import describe, describe_model
+from cartwheel.mujoco.resets import EpisodeStarts, SimulationArrays
 from cartwheel.mujoco.rewards import ExternalRewards, Fields
 from cartwheel.native.mujoco.env import MujocoBackend
 from cartwheel.native.mujoco.library import load_mujoco, logged_warnings
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cartwheel.mujoco.resets import ResetFunction
     from cartwheel.mujoco.rewards import Function
 
 #: The environment in Rust, which is not listed.
@@ -45,6 +47,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
         reward: Function,
         terminated: Function | None = None,
         truncated: Function | None = None,
+        reset: ResetFunction | None = None,
         frame_skip: int = 1,
         observation: Sequence[str] = ("qpos", "qvel"),
         reset_noise_scale: float = 0.0,
@@ -78,7 +81,11 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
             height=height,
             camera_id=camera_id,
             camera_name=camera_name,
+            external_resets=reset is not None,
         )
+        self._starts = EpisodeStarts(reset)
+        if reset is not None:
+            self._external_resets = self._starts
         self._external_rewards = ExternalRewards(
             self._own.fields,
             num_envs,
@@ -88,6 +95,11 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
         )
         super().__init__(_ID, num_envs, max_episode_steps=max_episode_steps, **keywords)
         self.env_id = self._shown_id
+        if reset is not None:
+            numbers = self._ask("make", "simulation", None)
+            self._starts.arrays = SimulationArrays(
+                self._own.mujoco, self._own.simulation.rows, numbers
+            )
 
     def _known_id(self, env_id: Any, options: dict[str, Any]) -> str:
         known = keywords_of(SimulationVectorEnv) | keywords_of(NativeVectorEnv) - {"env_id"}
@@ -139,6 +151,7 @@ def make(
     reward: Function,
     terminated: Function | None = None,
     truncated: Function | None = None,
+    reset: ResetFunction | None = None,
     **keywords: Any,
 ) -> SimulationVectorEnv:
     """Makes a vector environment of a model of your own: MuJoCo steps it natively, on threads.
@@ -162,6 +175,26 @@ def make(
     what does not fit, the step raises it, and the rows that were stepped need a reset, as after any
     failed step; the vector environment continues after :meth:`~cartwheel.NativeVectorEnv.reset`.
 
+    ``reset(rng, rows, fields)`` writes the initial states of the rows that begin an episode, in any
+    mode and by any reset, in one call for all of them. MuJoCo's data has been reset, with the
+    initial state and its noise. Its arguments:
+
+    * ``rng``: draws numbers for these rows, each from its own stream: ``rng.uniform(low, high,
+      size)`` has the shape ``(len(rows), *size)``, and entry ``j`` is what the generator
+      ``np_random`` of row ``rows[j]`` would draw. There are ``random``, ``uniform``,
+      ``standard_normal``, ``normal`` and ``integers``. See
+      :class:`~cartwheel.mujoco.RowGenerators`.
+    * ``rows``: the numbers of these rows, ``int64``, in ascending order.
+    * ``fields``: their fields by name, with the rows as the first axis, to be read and written:
+      arrays of ``MjData`` such as ``fields["qpos"]``, ``fields["mocap_pos"]`` or
+      ``fields["ctrl"]``, and with ``model_per_row=True`` those of each row's own model, such as
+      ``fields["model.body_mass"]``, which last until they are written again. See
+      :class:`~cartwheel.mujoco.RowFields`.
+
+    After it, ``mj_setConst`` computes the constants of models whose fields need it, without an
+    effect on the state, and ``mj_forward`` follows. If it raises, nothing was written: the call
+    raises it, and its rows need a reset.
+
     Args:
         model: A ``mujoco.MjModel``, the path of a file (XML, or ``.mjb``), or XML as text.
         num_envs: Number of rows.
@@ -170,6 +203,8 @@ def make(
             none does.
         truncated: Returns which episodes were cut short, in addition to those that reach
             ``max_episode_steps``.
+        reset: Writes initial states; by default episodes begin with the initial state and its
+            noise.
         **keywords: Any of:
 
             * ``frame_skip`` (1): steps of MuJoCo in a step, which is ``frame_skip *
@@ -196,7 +231,13 @@ def make(
         FileNotFoundError: The file does not exist.
     """
     return SimulationVectorEnv(
-        model, num_envs, reward=reward, terminated=terminated, truncated=truncated, **keywords
+        model,
+        num_envs,
+        reward=reward,
+        terminated=terminated,
+        truncated=truncated,
+        reset=reset,
+        **keywords,
     )
 
 
@@ -208,6 +249,7 @@ class OwnModel(MujocoBackend):
     """The model and the simulations of a vector environment without an id.
 
     Attributes:
+        mujoco: The imported package.
         fields: The observed arrays.
     """
 
@@ -226,9 +268,10 @@ class OwnModel(MujocoBackend):
         height: int,
         camera_id: int | None,
         camera_name: str | None,
+        external_resets: bool,
     ) -> None:
         """Loads the model; the arguments are those of :func:`cartwheel.mujoco.make`."""
-        mujoco = load_mujoco("cartwheel.mujoco")
+        self.mujoco = mujoco = load_mujoco("cartwheel.mujoco")
         frame_skip = as_integer("frame_skip", frame_skip, 1)
         if reset_noise not in _NOISES:
             raise ValueError(f"`reset_noise` must be one of {_NOISES}, got {shown(reset_noise)}.")
@@ -254,8 +297,8 @@ class OwnModel(MujocoBackend):
             "reset_noise_scale": reset_noise_scale,
             "normal_velocities": reset_noise == "normal",
             "fields": self.fields.sizes(),
+            "_external_resets": external_resets,
         }
-        self._module = mujoco
         self.visual_options = None
         seconds = loaded.opt.timestep * frame_skip
         modes = ["human", "rgb_array", "depth_array", "rgbd_tuple"]
@@ -272,11 +315,11 @@ class OwnModel(MujocoBackend):
 
     def describe(self) -> dict[str, Any]:
         """Returns the hash and the XML of the model."""
-        return describe_model(self._module, self.simulation.model, self._xml)
+        return describe_model(self.mujoco, self.simulation.model, self._xml)
 
     def compiled(self) -> bytes:
         """Returns the model in the form of a ``.mjb`` file."""
-        return compiled(self._module, self.simulation.model)
+        return compiled(self.mujoco, self.simulation.model)
 
 
 def _load(mujoco: ModuleType, model: Any) -> tuple[Any, str | None]:

@@ -142,6 +142,14 @@ class NativeCallbacks:
         owner: Any = self._owner()
         return owner._external_rewards(before, actions, after)
 
+    def external_resets(self, rows: list[int], numbers: list[int], streams: Any) -> Any:
+        """Asks the vector environment for the first states of rows; the native pool calls it.
+
+        The pool knows it by this method alone, as :meth:`external_rewards`.
+        """
+        owner: Any = self._owner()
+        return owner._external_resets(rows, numbers, streams)
+
     def draw_terminal(self, rows: list[int], kept: list[Any]) -> list[Any]:
         """Returns frames of the terminal states that rows kept; the native pool calls it."""
         return self.draw_kept(rows, kept)

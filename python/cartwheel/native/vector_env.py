@@ -149,6 +149,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
 
     #: Computes rewards and flags, if the environments in Rust do not.
     _external_rewards: Callable[..., Any] | None = None
+    #: Writes the first states of episodes, if the environments in Rust do not.
+    _external_resets: Callable[..., Any] | None = None
 
     def __init__(
         self,
@@ -231,6 +233,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             replacements=self.restart_policy.replacements,
             dense_finals=final_obs == "dense",
             external_rewards=self._external_rewards is not None,
+            external_resets=None if self._external_resets is None else "simulation",
         )
         self._renderer = self._renderer_of(envs.render_modes(), native_id, options)
         self._open(envs, shards, max_batches, timeout, thread_affinity_offset)
@@ -303,6 +306,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             affinity_offset=affinity_offset,
             maniskill_names=self.final_names == "maniskill",
             external_rewards=None if self._external_rewards is None else callbacks.external_rewards,
+            external_resets=(
+                None if self._external_resets is None else (callbacks.external_resets, "written")
+            ),
         )
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001

@@ -85,6 +85,11 @@ class CachedReset(KeepsState, VectorWrapper):
             )
         if inner._caches_resets:
             raise ValueError("the resets of `env` load states of a `CachedReset` already")
+        if getattr(inner, "_external_resets", None) is not None:
+            raise ValueError(
+                "`env` has a function `reset`, which writes each first state: states of a "
+                "`CachedReset` would leave it out. Load states within that function instead."
+            )
         super().__init__(env)
         inner._pool.check("CachedReset", idle=True)
         words = np.random.SeedSequence(seed).generate_state(1 + self.num_envs + num_states, "u8")

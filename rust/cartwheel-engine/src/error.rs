@@ -290,6 +290,16 @@ impl Error {
         cartwheel_core::Error::bad_options(what).into()
     }
 
+    /// The same error, if it is of one row counted from the first row of its shard, counted from the first
+    /// row of the pool.
+    #[must_use]
+    pub fn of_shard(self, first: usize) -> Self {
+        match self {
+            Self::Failed { row, message } => Self::Failed { row: first + row, message },
+            other => other,
+        }
+    }
+
     /// The same error for a further row, if it is one that whole tasks have.
     pub(crate) fn again(&self) -> Self {
         match self {

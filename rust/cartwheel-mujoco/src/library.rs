@@ -30,6 +30,7 @@ enum RawModel {}
 enum RawData {}
 
 type Advance = unsafe extern "C-unwind" fn(*const RawModel, *mut RawData);
+type SetConst = unsafe extern "C-unwind" fn(*mut RawModel, *mut RawData);
 type StateSize = unsafe extern "C-unwind" fn(*const RawModel, c_int) -> c_int;
 type GetState = unsafe extern "C-unwind" fn(*const RawModel, *const RawData, *mut f64, c_int);
 type SetState = unsafe extern "C-unwind" fn(*const RawModel, *mut RawData, *const f64, c_int);
@@ -43,6 +44,7 @@ pub struct Library {
     forward: Advance,
     reset_data: Advance,
     rne_post_constraint: Advance,
+    set_const: SetConst,
     state_size: StateSize,
     get_state: GetState,
     set_state: SetState,
@@ -94,6 +96,7 @@ impl Library {
             forward: function!("mj_forward" as Advance),
             reset_data: function!("mj_resetData" as Advance),
             rne_post_constraint: function!("mj_rnePostConstraint" as Advance),
+            set_const: function!("mj_setConst" as SetConst),
             state_size: function!("mj_stateSize" as StateSize),
             get_state: function!("mj_getState" as GetState),
             set_state: function!("mj_setState" as SetState),
@@ -193,6 +196,19 @@ impl Physics {
     /// `mj_resetData`.
     pub(crate) fn reset(&mut self) {
         self.advance(self.library.reset_data);
+    }
+
+    /// `mj_setConst`: computes the constants of the model from its other fields, and leaves the part `spec`
+    /// of the data's state as it is.
+    ///
+    /// # Safety
+    ///
+    /// The model belongs to this data alone.
+    pub(crate) unsafe fn set_constants(&mut self, spec: c_int) {
+        let state = self.state(spec);
+        // SAFETY: a model, which the caller says nothing else uses, and its data (invariants 1 and 2).
+        unsafe { (self.library.set_const)(self.model.as_ptr(), self.data.as_ptr()) }
+        self.set_state(spec, &state);
     }
 
     #[inline]

@@ -201,7 +201,7 @@ macro_rules! options {
             const PARAMETERS: &'static [&'static str] = &[
                 $(stringify!($attribute),)+
                 "simulation", "frame_skip", "timestep", "init_qpos", "init_qvel", "qpos", "qvel",
-                "state_vector", "ctrl", "scene",
+                "state_vector", "ctrl", "scene", "written",
             ];
 
             fn simulation(&self) -> u64 {

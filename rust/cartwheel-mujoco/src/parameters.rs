@@ -59,6 +59,41 @@ impl Parameter for Number {
     }
 }
 
+/// What the row's owner has written since the last reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fields {
+    /// Arrays of the data, or of the model where its constants do not depend on them.
+    Plain,
+    /// Fields of the row's own model on which its constants depend.
+    Constants,
+}
+
+/// The parameter by which the owner says so, with the number of a variant. It reads as `None`, or as the
+/// reason why MuJoCo refuses what was written.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) fields: Option<Fields>,
+    pub(crate) refused: Option<String>,
+}
+
+impl Parameter for Written {
+    fn get(&self) -> ParameterValue {
+        self.refused.clone().map_or(ParameterValue::None, ParameterValue::Text)
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let mut number = 0_u32;
+        number.set(value)?;
+        let fields = match number {
+            1 => Fields::Plain,
+            2 => Fields::Constants,
+            _ => return Err(Error::BadParameter(format!("must be 1 or 2, got {number}"))),
+        };
+        *self = Self { fields: Some(fields), refused: None };
+        Ok(())
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct FrameSkip(pub(crate) u32);
 

@@ -8,7 +8,7 @@
 //! | reward | 0 |
 //! | terminates | never |
 
-use cartwheel::{Error, Failure, FloatsRef};
+use cartwheel::{Error, Failure, FloatsRef, Rng};
 
 use crate::env::{Robot, Step, info};
 use crate::model::{Model, Observed, Sizes};
@@ -24,6 +24,10 @@ options! {
     ;
     /// The observed fields.
     fields: Vec<Observed>,
+    /// Whether the owner completes resets: it writes fields, and sets the parameter `written`. States do
+    /// not depend on it.
+    #[serde(rename = "_external_resets")]
+    external_resets: bool,
 }
 
 info! {
@@ -55,6 +59,22 @@ impl Robot for Simulation {
         let normal = options.normal_velocities;
         let velocities = if normal { VelocityNoise::Normal } else { VelocityNoise::Uniform };
         (*options.reset_noise_scale, velocities)
+    }
+
+    fn reset(
+        &self,
+        options: &Options,
+        stepper: &mut Stepper,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        let (scale, velocities) = Self::reset_noise(options);
+        if !options.external_resets {
+            stepper.reset(scale, velocities, rng)
+        } else if scale == 0.0 {
+            stepper.place_exactly()
+        } else {
+            stepper.place(scale, velocities, rng)
+        }
     }
 
     fn step(

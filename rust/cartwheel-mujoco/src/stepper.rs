@@ -5,6 +5,8 @@
 //! # Invariants
 //!
 //! 1. **Rows** are as [`RowParts::new`](crate::RowParts::new) requires. `keep_alive` is dropped last.
+//! 2. **Models.** The parameter `written` is set to [`Fields::Constants`] only in rows whose model no other
+//!    row shares; `cartwheel.mujoco.resets` sets it, and users cannot.
 #![expect(unsafe_code, reason = "takes addresses from `RowParts`, see the invariants")]
 
 use std::any::Any;
@@ -18,7 +20,9 @@ use crate::guard::guarded;
 use crate::library::Physics;
 use crate::model::{Guarded, Observed, RowParts, Sizes, check_frame_skip, check_timestep};
 use crate::numeric::{difference, norm};
-use crate::parameters::{Coordinates, FrameSkip, Number, Numbers, Scene, Timestep};
+use crate::parameters::{
+    Coordinates, Fields, FrameSkip, Number, Numbers, Scene, Timestep, Written,
+};
 
 /// The simulation of one row.
 pub struct Stepper {
@@ -43,6 +47,7 @@ pub struct Stepper {
     pub(crate) ten_velocity: Field,
     pub(crate) body_mass: Field,
     scene: Scene,
+    written: Written,
     /// The arrays that were asked for.
     observed: Vec<Field>,
     /// MuJoCo's warning of the last step or reset.
@@ -121,6 +126,7 @@ impl Stepper {
                     .map(|name| field(name, fields.get(name).map_or(0, |&(_, len)| len)))
                     .collect::<Result<_, _>>()?,
             ),
+            written: Written::default(),
             observed: observed
                 .iter()
                 .map(|Observed(name, len)| field(name, *len))
@@ -165,8 +171,27 @@ impl Stepper {
         self.call(Physics::forward)
     }
 
-    /// A reset to the initial state with noise. All positions are drawn before all velocities.
+    /// A reset to the initial state with noise.
     pub(crate) fn reset(
+        &mut self,
+        scale: f64,
+        velocities: VelocityNoise,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        self.place(scale, velocities, rng)?;
+        self.forward()
+    }
+
+    /// The same to the initial state without noise, from which nothing is computed.
+    pub(crate) fn place_exactly(&mut self) -> Result<(), Failure> {
+        self.clear()?;
+        self.set_initial_positions();
+        self.state.qvel.copy_from_slice(&self.init_qvel);
+        Ok(())
+    }
+
+    /// The same with noise. All positions are drawn before all velocities.
+    pub(crate) fn place(
         &mut self,
         scale: f64,
         velocities: VelocityNoise,
@@ -183,7 +208,7 @@ impl Stepper {
                     VelocityNoise::Normal => scale * rng.standard_normal(),
                 };
         }
-        self.forward()
+        Ok(())
     }
 
     /// Draws the velocities of an arm: the initial ones with noise, and zero for the last `still`.
@@ -278,6 +303,7 @@ impl Stepper {
             "state_vector" => &self.state,
             "ctrl" => &self.ctrl,
             "scene" => &self.scene,
+            "written" => &self.written,
             _ => return None,
         })
     }
@@ -295,6 +321,7 @@ impl Stepper {
             "state_vector" => &mut self.state,
             "ctrl" => &mut self.ctrl,
             "scene" => &mut self.scene,
+            "written" => &mut self.written,
             _ => return None,
         })
     }
@@ -302,9 +329,21 @@ impl Stepper {
     /// Positions or velocities that were set take effect, as in `MujocoEnv.set_state`. An error of
     /// MuJoCo fails the next step.
     pub(crate) fn parameters_changed(&mut self) {
-        if self.state.qpos.take_set() | self.state.qvel.take_set() {
+        if let Some(fields) = self.written.fields.take() {
+            self.written.refused = self.use_written(fields).err().map(|error| error.to_string());
+        } else if self.state.qpos.take_set() | self.state.qvel.take_set() {
             let _kept = self.forward();
         }
+    }
+
+    /// What the row's owner has written takes effect.
+    fn use_written(&mut self, fields: Fields) -> Result<(), Failure> {
+        if fields == Fields::Constants {
+            let spec = self.model.state_spec;
+            // SAFETY: only rows with a model of their own are told so (invariant 2).
+            self.call(|physics| unsafe { physics.set_constants(spec) })?;
+        }
+        self.forward()
     }
 
     /// Appends the state: all that steps, observations and infos depend on, except the model.

@@ -43,13 +43,15 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::native::PyNativeEnvs;
     #[pymodule_export]
+    use crate::native::begun::PyRowStreams;
+    #[pymodule_export]
     use crate::native::cache::{cache_draws, draw_cached};
     #[pymodule_export]
     use crate::native::descriptions::{
         block_rows, described_options, env_keywords, native_envs, reset_option_names,
     };
     #[pymodule_export]
-    use crate::native::mujoco::PyMujocoModel;
+    use crate::native::mujoco::{PyMujocoModel, read_fields, write_fields};
     #[pymodule_export]
     use crate::native::plain_loop::plain_loop;
     #[pymodule_export]

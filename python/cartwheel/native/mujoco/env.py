@@ -13,7 +13,16 @@ from cartwheel._internal.arguments import as_bool, as_positive
 from cartwheel.native.mujoco.gymnasium_env import GymnasiumEnv
 from cartwheel.native.mujoco.library import load_mujoco
 from cartwheel.native.mujoco.model import Simulation
-from cartwheel.native.mujoco.rows import changed, convert, is_of_row, read, write
+from cartwheel.native.mujoco.rows import (
+    CONSTANTS,
+    changed,
+    convert,
+    is_of_row,
+    needs_constants,
+    read,
+    write,
+    write_model,
+)
 from cartwheel.native.registration import NAMESPACE
 
 if TYPE_CHECKING:
@@ -24,8 +33,9 @@ if TYPE_CHECKING:
 #: Internal keywords of an environment in Rust: the number of its model, and the digest by which
 #: saved states of other models are refused.
 _NUMBER, _DIGEST = "_simulation", "model"
-#: Parameters in Rust that only cartwheel reads: the number of a row, and the scene of frames.
-HIDDEN = ("simulation", "scene")
+#: Parameters in Rust that only cartwheel uses: the number of a row, the scene of frames, and what
+#: was written into the row.
+HIDDEN = ("simulation", "scene", "written")
 #: The keyword that names a body.
 _BODY = "main_body"
 #: The seconds of a step of MuJoCo: the parameter in Rust, which divides by it, and MuJoCo's field.
@@ -189,10 +199,11 @@ class MujocoBackend:
             ValueError: A value does not fit.
         """
         rows = [self.row(number) for number in numbers]
+        if any(map(needs_constants, {name for own in models for name in own})):
+            self.simulation.rows.note(CONSTANTS)
         coming = [
             {name: convert(row, name, value) for name, value in {**row.original, **own}.items()}
             for row, own in zip(rows, models, strict=True)
         ]
         for row, own in zip(rows, coming, strict=True):
-            for name, value in own.items():
-                write(row, name, value)
+            write_model(row, own)

@@ -30,6 +30,7 @@ SYMBOLS = (
     "mj_forward",
     "mj_resetData",
     "mj_rnePostConstraint",
+    "mj_setConst",
     "mj_stateSize",
     "mj_getState",
     "mj_setState",

@@ -12,6 +12,7 @@ import numpy as np
 from cartwheel._internal.suggestions import shown, suggest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
 
 #: Arrays of ``MjData`` that frames are drawn from, in the order of the parameter ``scene``.
@@ -49,6 +50,83 @@ DATA_FIELDS = (
 #: Arrays of ``MjModel`` that environments read.
 MODEL_FIELDS = ("body_mass",)
 
+#: Fields of ``MjModel`` that ``mj_setConst`` computes from others, as far as a MuJoCo has them.
+CONSTANTS = tuple(
+    f"model.{name}"
+    for name in (
+        "actuator_acc0",
+        "actuator_length0",
+        "body_invweight0",
+        "body_margin",
+        "body_sameframe",
+        "body_subtreemass",
+        "bvh_aabb",
+        "cam_mat0",
+        "cam_pos0",
+        "cam_poscom0",
+        "dof_M0",
+        "dof_invweight0",
+        "dof_length",
+        "eq_data",
+        "flexedge_invweight0",
+        "flexedge_length0",
+        "geom_aabb",
+        "geom_fluid",
+        "geom_rbound",
+        "geom_sameframe",
+        "jnt_actuatorid",
+        "light_dir0",
+        "light_pos0",
+        "light_poscom0",
+        "site_sameframe",
+        "stat.meaninertia",
+        "tendon_actuatorid",
+        "tendon_invweight0",
+        "tendon_length0",
+        "tendon_lengthspring",
+    )
+)
+#: Beginnings of the names of fields on which these do not depend.
+_WITHOUT_CONSTANTS = (
+    "actuator_actlimited",
+    "actuator_actrange",
+    "actuator_biasprm",
+    "actuator_ctrllimited",
+    "actuator_ctrlrange",
+    "actuator_forcelimited",
+    "actuator_forcerange",
+    "actuator_gainprm",
+    "cam_fovy",
+    "dof_damping",
+    "dof_frictionloss",
+    "dof_sol",
+    "geom_friction",
+    "geom_rgba",
+    "geom_sol",
+    "jnt_range",
+    "jnt_sol",
+    "jnt_stiffness",
+    "light_ambient",
+    "light_diffuse",
+    "light_specular",
+    "mat_",
+    "opt.",
+    "site_rgba",
+    "tendon_damping",
+    "tendon_frictionloss",
+    "tendon_range",
+    "tendon_rgba",
+    "tendon_sol",
+    "tendon_stiffness",
+    "vis.",
+)
+
+
+def needs_constants(name: str) -> bool:
+    """Whether ``mj_setConst`` follows when this field of a model, ``model.…``, was written."""
+    return not name.removeprefix("model.").startswith(_WITHOUT_CONSTANTS)
+
+
 #: The result of ``make_row``: the row's number, the addresses of its model and its data, address
 #: and number of elements of each field, and the object that keeps all of them alive.
 MadeRow = tuple[int, int, int, dict[str, tuple[int, int]], object]
@@ -61,12 +139,12 @@ class Row:
         number: Its number, unique in the process.
         model: The ``mujoco.MjModel``, which rows share unless each has its own.
         data: The ``mujoco.MjData``.
-        original: The original values of the model's fields that were set.
+        original: The original values of the fields that were set in the model of any row.
     """
 
     _numbers = itertools.count()
 
-    def __init__(self, mujoco: ModuleType, model: Any) -> None:
+    def __init__(self, mujoco: ModuleType, model: Any, original: dict[str, Any]) -> None:
         """Makes the data of a model.
 
         Raises:
@@ -75,8 +153,12 @@ class Row:
         self.number = next(self._numbers)
         self.model = model
         self.data = mujoco.MjData(model)
-        self.original: dict[str, Any] = {}
+        self.original = original
         self._mujoco = mujoco
+
+    def set_constants(self) -> None:
+        """Computes the constants of the row's own model from its other fields."""
+        self._mujoco.mj_setConst(self.model, self._mujoco.MjData(self.model))
 
     def data_of(self, qpos: Any, scene: Any) -> Any:
         """Returns another data in an earlier state of this row.
@@ -129,6 +211,7 @@ class Rows:
         self.model_per_row = model_per_row
         self._mujoco = mujoco
         self._fields = (data_fields, model_fields)
+        self._original: dict[str, Any] = {}
         self._alive: weakref.WeakValueDictionary[int, Row] = weakref.WeakValueDictionary()
 
     def make(self) -> MadeRow:
@@ -138,13 +221,26 @@ class Rows:
             mujoco.FatalError: There is not enough memory.
         """
         model = copy.copy(self.model) if self.model_per_row else self.model
-        row = Row(self._mujoco, model)
+        row = Row(self._mujoco, model, self._original)
         self._alive[row.number] = row
         fields = {}
         for owner, names in zip((row.data, model), self._fields, strict=True):
             for name in names:
                 fields[name] = _memory(owner, name)
         return row.number, model._address, row.data._address, fields, row
+
+    def note(self, names: Iterable[str]) -> None:
+        """Notes that these fields, ``model.…``, differ from now on in models of rows.
+
+        Names that this MuJoCo does not have are left out.
+        """
+        for name in names:
+            if name not in self._original:
+                value = self.model
+                for part in name.split(".")[1:]:
+                    value = getattr(value, part, None)
+                if value is not None:
+                    self._original[name] = copy.copy(value)
 
     def __getitem__(self, number: int) -> Row:
         """Returns the simulation of this number.
@@ -238,6 +334,20 @@ def write(row: Row, name: str, value: Any) -> None:
         setattr(owner, last, value)
     except (AttributeError, TypeError) as error:
         raise ValueError(f"`{name}` cannot be set: MuJoCo fixes it.") from error
+
+
+def write_model(row: Row, values: dict[str, Any]) -> None:
+    """Sets fields of a row's own model to results of :func:`convert`.
+
+    Where they have constants, ``mj_setConst`` computes all of them first, since some are numbers
+    that cannot be set, such as that of bodies with compensated gravity.
+    """
+    for name, value in values.items():
+        write(row, name, value)
+    if not values.keys().isdisjoint(CONSTANTS):
+        row.set_constants()
+        for name, value in values.items():
+            write(row, name, value)
 
 
 def changed(row: Row) -> list[str]:

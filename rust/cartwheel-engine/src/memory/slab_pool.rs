@@ -412,6 +412,18 @@ impl Lease {
         unsafe { mapping.read_new(start, into) }
     }
 
+    /// Copies `from` to `offset` of the slab, which nothing else reads: the lease is the only one, and no
+    /// address of it was given away.
+    ///
+    /// # Panics
+    ///
+    /// As [`Lease::read`].
+    pub fn write(&mut self, offset: usize, from: &[u8]) {
+        let (mapping, start) = self.source(offset, from.len());
+        // SAFETY: the places of the lease are committed, so no worker accesses them (invariant 3).
+        unsafe { mapping.write(start, from) }
+    }
+
     /// The mapping, and the offset in it of `wanted` bytes from `offset` of the slab on.
     fn source(&self, offset: usize, wanted: usize) -> (&Mapping, usize) {
         let (mapping, start, bytes) = self.place();

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cartwheel_core::rng::Rng;
+
 use super::cache::{Draw, ResetCache};
 use super::state::RowState;
 use super::stream::{Seed, Stream};
@@ -90,8 +92,37 @@ pub enum Request {
     Cache(Arc<ResetCache>, Vec<Draw>),
     /// The present draw of every row.
     Draws,
+    /// These rows, counted from the first row of the shard, need a reset: their owner could not use
+    /// their last results.
+    Fail(Vec<usize>),
+    /// Rows that began an episode continue from a first state that their owner has written.
+    Begin(Beginning),
     /// Nothing.
     Nothing,
+}
+
+/// Rows, counted from the first row of the shard, whose owner has completed their resets.
+#[derive(Debug)]
+pub struct Beginning {
+    /// The rows.
+    pub rows: Vec<usize>,
+    /// Their random streams from now on.
+    pub streams: Vec<Rng>,
+    /// The name of a parameter, and the value of the info format to which it is set in each of them: it
+    /// tells the environments that their states were written. Afterwards it reads as text in one that
+    /// refuses its state: the reason.
+    pub parameter: (String, Vec<u8>),
+}
+
+/// A row that began an episode, whose reset the owner completes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BegunRow {
+    /// The row, counted from the first row of the pool.
+    pub row: usize,
+    /// The parameter by which the owner knows it, as a value of the info format.
+    pub known_as: Vec<u8>,
+    /// Its random stream after the reset.
+    pub stream: Rng,
 }
 
 /// Location of the terminal state of a row, before its reset in the same step: a record of the
@@ -119,6 +150,8 @@ pub enum Answer {
     Draws(Vec<Draw>),
     /// The random streams, one for each row of the shard.
     Streams(Vec<Stream>),
+    /// The observations of rows that began: for each leaf, the elements of these rows.
+    Begun(Vec<Vec<u8>>),
 }
 
 /// Rewards and flags that the owner of a pool computes for a shard's rows after the first half of a step:
@@ -152,6 +185,7 @@ struct Contents {
     /// Seeds and options of the next automatic resets of rows.
     next_resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
     rewards: Option<ExternalRewards>,
+    begun: Vec<BegunRow>,
     faults: Vec<Fault>,
     /// Info streams that did not fit, by their first row.
     spilled: BTreeMap<usize, Vec<u8>>,
@@ -232,6 +266,12 @@ impl Mailbox {
         Some(contents.faults.remove(at))
     }
 
+    /// Takes the rows that began an episode in the tasks that have finished, if the owner
+    /// [completes their resets](super::ShardSettings::external_resets).
+    pub fn take_begun(&self) -> Vec<BegunRow> {
+        std::mem::take(&mut self.contents().begun)
+    }
+
     /// Takes the info stream that begins with row `row`, if [`crate::worker::Report::spilled`] or
     /// [`crate::memory::InfosAt::Channel`].
     pub fn take_spilled(&self, row: usize) -> Option<Vec<u8>> {
@@ -270,6 +310,10 @@ impl Mailbox {
 
     pub(super) fn post_answer(&self, answer: Result<Answer, Error>) {
         self.contents().answer = Some(answer);
+    }
+
+    pub(super) fn post_begun(&self, row: BegunRow) {
+        self.contents().begun.push(row);
     }
 
     pub(super) fn post_faults(&self, faults: Vec<Fault>) {

@@ -16,6 +16,7 @@
 //! | [`ShardSettings`] | settings that all shards of a pool share, besides their kind |
 //! | [`NativeShard`] | the environments of one worker |
 //! | [`ExternalRewards`] | rewards and flags of rows that the owner computes |
+//! | [`BegunRow`], [`Beginning`] | a row whose reset the owner completes, and how it goes on |
 //! | [`Mailbox`] | what owner and shard pass to each other besides the batch |
 
 mod cache;
@@ -33,7 +34,8 @@ mod stream;
 
 pub use cache::{CachedState, Draw, ResetCache};
 pub use mailbox::{
-    Answer, ExternalRewards, Fault, Mailbox, Request, RowOptions, RowReset, TerminalState,
+    Answer, Beginning, BegunRow, ExternalRewards, Fault, Mailbox, Request, RowOptions, RowReset,
+    TerminalState,
 };
 pub use settings::ShardSettings;
 pub use shard::NativeShard;

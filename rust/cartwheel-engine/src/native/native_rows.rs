@@ -1,6 +1,7 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
 mod caching;
+mod external_resets;
 mod external_rewards;
 mod next_reset;
 mod repeats;
@@ -76,6 +77,10 @@ pub(super) struct NativeRows {
     max_replacements: u32,
     /// Of steps that repeat their action.
     repeats: Repeats,
+    /// Whether the owner completes resets, and the parameter by which it knows a row.
+    external_resets: Option<usize>,
+    /// The rows that began an episode and were not reported yet; none unless the owner completes resets.
+    begun: Vec<usize>,
     /// Whether steps have two halves.
     has_external_rewards: bool,
     /// The command of each row in the first half of a step, until the second one; else empty.
@@ -136,6 +141,8 @@ impl NativeRows {
             replacements: Vec::new(),
             max_replacements: settings.replacements,
             repeats: Repeats::default(),
+            external_resets: settings.external_resets,
+            begun: Vec::new(),
             has_external_rewards: settings.has_external_rewards,
             unsettled: Vec::new(),
         })

@@ -63,6 +63,11 @@ impl NativeRows {
                 Ok(Answer::Done)
             }
             Request::Draws => Ok(Answer::Draws(self.draws())),
+            Request::Fail(rows) => {
+                rows.into_iter().for_each(|row| self.autoreset.fail(row));
+                Ok(Answer::Done)
+            }
+            Request::Begin(begun) => self.begin_written(begun),
             Request::Nothing => Ok(Answer::Done),
         }
     }
@@ -89,7 +94,7 @@ impl NativeRows {
     }
 
     /// The number of a parameter.
-    fn parameter(&self, name: &str) -> Result<usize, Error> {
+    pub(super) fn parameter(&self, name: &str) -> Result<usize, Error> {
         let names = self.envs.kind().parameters();
         names.iter().position(|known| known == name).ok_or_else(|| {
             let names = names.join(", ");

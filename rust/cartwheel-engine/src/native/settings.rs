@@ -26,4 +26,9 @@ pub struct ShardSettings {
     /// the rows; it has their observations again, the infos and the faults of both halves, and the resets of
     /// `SAME_STEP`. [`Policy::has_external_rewards`](crate::pool::Policy::has_external_rewards) is the same for the pool.
     pub has_external_rewards: bool,
+    /// Whether the owner of the pool completes the resets of rows, and the number of the parameter by
+    /// which it knows a row. The shard then leaves a [`BegunRow`](super::BegunRow) for each row that
+    /// begins an episode. The owner writes the row's first state where the row keeps it, and passes on
+    /// [`Request::Begin`](super::Request::Begin), which shows it.
+    pub external_resets: Option<usize>,
 }

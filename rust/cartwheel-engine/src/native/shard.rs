@@ -84,6 +84,7 @@ impl NativeShard {
     /// Passes on the infos and faults of rows that were carried out.
     fn report(&mut self, task: &mut Task<'_>, rows: &Range<usize>) -> Report {
         let Some(own) = &mut self.rows else { return Report::default() };
+        own.report_begun(rows, task.first);
         let infos = if task.sent { own.infos.of(rows) } else { own.infos.stream() };
         let spilled = !task.store_infos(infos);
         if spilled {

@@ -6,6 +6,15 @@ use crate::error::Error;
 use crate::transition::PhaseTag;
 
 impl Pool {
+    /// These rows need a reset from now on, as their shards know, too.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such row.
+    pub fn fail_rows(&mut self, rows: &[usize]) {
+        rows.iter().for_each(|&row| self.phases[row] = PhaseTag::Failed as u8);
+    }
+
     /// Checks whether a call of this kind can begin now.
     ///
     /// # Errors

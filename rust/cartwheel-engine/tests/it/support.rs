@@ -68,6 +68,7 @@ pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
         dense_finals: false,
         is_checked: false,
         has_external_rewards: false,
+        external_resets: None,
     }
 }
 

@@ -116,6 +116,7 @@ pub(crate) fn addresses(other: bool) -> BTreeMap<String, usize> {
         ("mj_forward", nothing as *const () as usize),
         ("mj_resetData", reset as *const () as usize),
         ("mj_rnePostConstraint", nothing as *const () as usize),
+        ("mj_setConst", nothing as *const () as usize),
         ("mj_stateSize", state_size as *const () as usize),
         ("mj_getState", get_state as *const () as usize),
         ("mj_setState", set_state as *const () as usize),

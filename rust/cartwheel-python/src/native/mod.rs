@@ -1,5 +1,6 @@
 //! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
 
+pub(crate) mod begun;
 pub(crate) mod cache;
 pub(crate) mod descriptions;
 mod frame;
@@ -62,7 +63,7 @@ impl PyNativeEnvs {
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0,
-        dense_finals = false, external_rewards = false
+        dense_finals = false, external_rewards = false, external_resets = None
     ))]
     fn new(
         env_id: &str,
@@ -74,9 +75,14 @@ impl PyNativeEnvs {
         replacements: u32,
         dense_finals: bool,
         external_rewards: bool,
+        external_resets: Option<&str>,
     ) -> PyResult<Self> {
         let kind = find(env_id).and_then(|table| EnvKind::new(&table, options));
         let kind = kind.map_err(to_py_err)?;
+        let number = |name: &str| {
+            let found = kind.parameters().iter().position(|known| known == name);
+            found.ok_or_else(|| PyValueError::new_err(format!("there is no parameter {name:?}")))
+        };
         let settings = ShardSettings {
             autoreset: to_autoreset_mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
@@ -85,6 +91,7 @@ impl PyNativeEnvs {
             dense_finals,
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
             has_external_rewards: external_rewards,
+            external_resets: external_resets.map(number).transpose()?,
         };
         let num_rows = shards.last().map_or(0, |&(_, last)| last);
         Ok(Self {
@@ -206,13 +213,7 @@ impl PyNativeEnvs {
             let refused = rows.into_iter().map(|row| (first + row, reason.as_str()));
             return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
         }
-        let answer = answer.map_err(|error| match error {
-            Error::Failed { row, message } => {
-                to_py_err(Error::Failed { row: self.rows[shard].start + row, message })
-            }
-            other => to_py_err(other),
-        });
-        match answer? {
+        match answer.map_err(|error| to_py_err(error.of_shard(self.rows[shard].start)))? {
             Answer::Values(values) => values
                 .into_iter()
                 .map(|value| from_value(py, &value))
@@ -233,7 +234,7 @@ impl PyNativeEnvs {
                 let draw = |draw: Draw| (draw.key, draw.count).into_bound_py_any(py);
                 draws.into_iter().map(draw).collect::<PyResult<_>>().map(Some)
             }
-            Answer::Done => Ok(None),
+            Answer::Done | Answer::Begun(_) => Ok(None),
         }
     }
 

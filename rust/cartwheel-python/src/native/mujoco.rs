@@ -6,14 +6,20 @@
 //!    loaded MuJoCo, and addresses of models, data and arrays that `mujoco` made and that the row's
 //!    Python object, `keep_alive`, owns. It does not step or change them while a call to the
 //!    environments runs.
+//! 2. **Fields.** `cartwheel.mujoco.resets`, the only caller of [`read_fields`] and [`write_fields`], passes
+//!    addresses of arrays of rows that it keeps alive, of as many bytes as its own array has for each
+//!    row, between two calls to the environments. It writes fields that may have any numbers.
 #![expect(unsafe_code, reason = "takes addresses from Python, see the invariants")]
 
 use std::collections::BTreeMap;
+use std::ptr::with_exposed_provenance_mut;
 
 use cartwheel_core::Error;
 use cartwheel_mujoco::{Library, Model, Registered, RowParts, Sizes};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::array::{Borrowed, BorrowedMut};
 use crate::error::to_py_err;
 use crate::interpreter::attach;
 
@@ -85,4 +91,52 @@ fn row_parts(make_row: &Py<PyAny>) -> Result<RowParts, Error> {
         Ok(unsafe { RowParts::new(number, model, data, fields, Box::new(keep_alive)) })
     })
     .map_err(|error: PyErr| Error::bad_options(format!("the simulation of a row: {error}")))
+}
+
+/// Copies an array of each row into a row of `into`, `(rows, bytes)`; documented in the stub.
+#[pyfunction]
+pub(crate) fn read_fields(addresses: &Bound<'_, PyAny>, into: &Bound<'_, PyAny>) -> PyResult<()> {
+    let (addresses, mut into) = (
+        Borrowed::<i64>::new("addresses", addresses, 1)?,
+        BorrowedMut::<u8>::new("into", into, 2)?,
+    );
+    let (addresses, cells) = (addresses.cells()?, into.cells()?);
+    for (address, cells) in addresses.iter().zip(rows_of(cells, addresses.len())?) {
+        // SAFETY: the address of an array of a row, of as many bytes, which nothing else accesses
+        // meanwhile (invariant 2). NumPy's array does not overlap it.
+        unsafe { pointer(*address).copy_to_nonoverlapping(cells.as_mut_ptr(), cells.len()) }
+    }
+    Ok(())
+}
+
+/// The reverse of [`read_fields`].
+#[pyfunction]
+pub(crate) fn write_fields(
+    addresses: &Bound<'_, PyAny>,
+    values: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let (addresses, mut values) = (
+        Borrowed::<i64>::new("addresses", addresses, 1)?,
+        BorrowedMut::<u8>::new("values", values, 2)?,
+    );
+    let (addresses, cells) = (addresses.cells()?, values.cells()?);
+    for (address, cells) in addresses.iter().zip(rows_of(cells, addresses.len())?) {
+        // SAFETY: as above, and MuJoCo takes any numbers in these arrays (invariant 2).
+        unsafe { pointer(*address).copy_from_nonoverlapping(cells.as_ptr(), cells.len()) }
+    }
+    Ok(())
+}
+
+fn pointer(address: i64) -> *mut u8 {
+    with_exposed_provenance_mut(usize::try_from(address).unwrap_or_default())
+}
+
+/// The cells of each of so many rows.
+fn rows_of(cells: &mut [u8], rows: usize) -> PyResult<std::slice::ChunksMut<'_, u8>> {
+    let each = cells.len().checked_div(rows).unwrap_or(0);
+    if each * rows != cells.len() || (each == 0 && !cells.is_empty()) {
+        let text = format!("{} bytes for {rows} rows", cells.len());
+        return Err(PyValueError::new_err(text));
+    }
+    Ok(cells.chunks_mut(each.max(1)))
 }

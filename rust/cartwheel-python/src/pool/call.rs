@@ -74,6 +74,7 @@ impl State {
         calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
+        self.complete_resets(py, Some(Call::Reset), &mut received, calling)?;
         self.collect_or_drop(py, Some(Call::Reset), &mut received)?.into_observations(py)
     }
 
@@ -85,6 +86,7 @@ impl State {
         calling: &str,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
+        self.complete_resets(py, Some(Call::Reset), &mut received, calling)?;
         let lease = self.load(py, &mut received)?;
         let Self { callbacks, batches, infos, by_row, .. } = self;
         let dicts = by_row.reset(py, infos)?;
@@ -159,6 +161,7 @@ impl State {
             return Err(not_pending(py, Call::Reset));
         }
         let mut received = self.finish(py, None, calling, timeout)?;
+        self.complete_resets(py, None, &mut received, calling)?;
         let outputs = self.collect_or_lose(py, None, &mut received)?;
         name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
         outputs.into_observations(py)

@@ -27,6 +27,7 @@ use crate::pool::batch::RewardForm;
 use crate::pool::by_row::{ByRow, RecordedEpisodes};
 use crate::pool::callbacks::Callbacks;
 use crate::pool::exclusive::{Closing, Exclusive};
+use crate::pool::external_resets::ResetFunction;
 use crate::pool::external_rewards::RewardFunction;
 use crate::pool::gil::GilPolicy;
 use crate::pool::infos::{FinalsForm, Infos};
@@ -60,7 +61,8 @@ impl PyPool {
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, channels, callbacks, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
-        affinity_offset = None, maniskill_names = false, external_rewards = None, reward_width = None
+        affinity_offset = None, maniskill_names = false, external_rewards = None,
+        reward_width = None, external_resets = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -90,6 +92,7 @@ impl PyPool {
         maniskill_names: bool,
         external_rewards: Option<Py<PyAny>>,
         reward_width: Option<usize>,
+        external_resets: Option<(Py<PyAny>, String)>,
     ) -> PyResult<Self> {
         enter();
         let made = memory.get();
@@ -127,6 +130,7 @@ impl PyPool {
             by_row: ByRow::new(rows),
             native,
             reward_function: external_rewards.map(RewardFunction::new),
+            reset_function: external_resets.map(ResetFunction::new),
             outgoing: OutgoingMessages::new(channels),
             next_resets: BTreeMap::new(),
             called_rows: None,

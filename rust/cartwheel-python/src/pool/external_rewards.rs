@@ -78,13 +78,14 @@ impl State {
             .and_then(|columns| self.post_rewards(py, &columns));
         let explain = |error| self.callbacks.explain(py, error, Call::Settle, calling);
         self.pool.begin(Call::Settle, 0).map_err(explain)?;
-        let second = self.finish(py, Some(Call::Settle), calling, None)?;
+        let mut second = self.finish(py, Some(Call::Settle), calling, None)?;
         if let Err(raised) = posted {
             self.drop_results(py, Some(Call::Step), &second);
             self.lose(0..self.rows);
             self.discard_messages(py, &second)?;
             return Err(raised);
         }
+        self.complete_resets(py, Some(Call::Step), &mut second, calling)?;
         Ok(second)
     }
 

@@ -10,6 +10,7 @@ mod call;
 mod callbacks;
 mod class;
 mod exclusive;
+mod external_resets;
 mod external_rewards;
 mod gil;
 mod infos;
@@ -41,6 +42,7 @@ use crate::pool::batch::{Batches, Outputs, load, taken};
 use crate::pool::by_row::ByRow;
 use crate::pool::callbacks::Callbacks;
 use crate::pool::exclusive::Closing;
+use crate::pool::external_resets::ResetFunction;
 use crate::pool::external_rewards::RewardFunction;
 use crate::pool::gil::GilPolicy;
 use crate::pool::infos::Infos;
@@ -67,6 +69,8 @@ struct State {
     native: Option<Py<PyNativeEnvs>>,
     /// Computes rewards and flags of the rows after the first half of each step.
     reward_function: Option<RewardFunction>,
+    /// Writes the first states of episodes.
+    reset_function: Option<ResetFunction>,
     gil: GilPolicy,
     batches: Batches,
     infos: Infos,
@@ -98,6 +102,9 @@ impl State {
         if let Some(function) = &self.reward_function {
             function.traverse(visit)?;
         }
+        if let Some(function) = &self.reset_function {
+            function.traverse(visit)?;
+        }
         visit.call(&self.native)?;
         visit.call(&self.called_rows)?;
         self.next_resets.values().try_for_each(|given| visit.call(given))?;
@@ -124,6 +131,9 @@ impl State {
 
     /// Notes that the last results of these rows were not seen.
     fn lose(&mut self, rows: impl Iterator<Item = usize>) {
+        if let (Some(_), Some(native)) = (&self.reset_function, &self.native) {
+            native.get().take_begun(); // their resets are lost, too
+        }
         if let Some(episodes) = &mut self.episodes {
             episodes.lose(rows);
         }

@@ -112,6 +112,9 @@ impl State {
         calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut received = self.finish_step(py, call, portion, calling, timeout)?;
+        if received.rows.sent().is_some() {
+            self.complete_resets(py, None, &mut received, calling)?;
+        }
         let outputs = self.collect_or_lose(py, call, &mut received)?;
         if call.is_none() {
             name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;

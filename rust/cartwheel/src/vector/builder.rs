@@ -55,6 +55,7 @@ impl<E: Env> Builder<E> {
             dense_finals: false,
             is_checked: false,
             has_external_rewards: false,
+            external_resets: None,
         };
         Self {
             rows,

@@ -62,6 +62,9 @@ impl NativeRows {
         for at in resets.filter(|&at| self.commands[at] == RESET) {
             place.counters.count_resets(place.rows.start + at, 1);
         }
+        if self.external_resets.is_some() {
+            self.note_begun(place, span);
+        }
     }
 
     fn carry_out(
