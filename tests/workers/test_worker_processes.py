@@ -1,11 +1,14 @@
 """The properties of a worker process, seen from inside and from outside."""
 
+import contextlib
+import gc
 import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +21,18 @@ from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv, TranscriptEnv, transcripts
 from tests.support.executors import EXECUTORS, FORK_FIRST
 from tests.support.processes import residue
+
+
+def copied_by_a_collection(_env):
+    """The memory, in bytes, that a garbage collection no longer shares with the caller."""
+
+    def own():
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty"))
+
+    before = own()
+    gc.collect()
+    return (own() - before) * 1024
 
 
 class InsideEnv(TranscriptEnv):
@@ -63,6 +78,15 @@ class MatryoshkaEnv(gym.Env):
 def test_workers_are_named_after_the_class_and_their_index(build_processes):
     envs = build_processes([InsideEnv] * 4)
     assert envs.call("name") == ("Worker<VectorEnv>-0",) * 2 + ("Worker<VectorEnv>-1",) * 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_garbage_collections_of_a_forked_worker_copy_no_objects_of_the_caller():
+    objects = [[] for _ in range(200_000)]
+    envs = cartwheel.VectorEnv(transcripts(3), executor="process", num_workers=1, context="fork")
+    with contextlib.closing(envs):
+        (copied, *_) = envs.apply(copied_by_a_collection)
+    assert copied < sys.getsizeof([]) * len(objects) / 4
 
 
 @pytest.mark.parametrize("context", FORK_FIRST)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import pickle
 import signal
@@ -627,6 +628,9 @@ def serve_process(
         restart_policy: How failures of environments are handled.
     """
     if other is not None:
+        # A collection writes to every object that it visits, and what is written to is no longer
+        # shared with the caller: it would copy all objects of the caller into every worker.
+        gc.freeze()
         other.close()
         free_inherited()
     # Threads of the program, which a fork does not copy, but Python would join at the end.
