@@ -33,8 +33,6 @@ SPHINX := $(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-goi
 SITE = "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')"
 # The module that tests and lints import: of a release build if there is one, else of a quicker build.
 MODULE = $(VENV)/$(if $(wildcard $(VENV)/.built),.built,.developed)
-# More processes than processors: many tests wait for others to end.
-XDIST := -n 4 --dist worksteal
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 # $(call targets,FILES): the documented targets of makefiles.
 targets = @sed -n 's/^\([a-z-]*\):.*\#\# /\1\t/p' $(1) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -78,7 +76,7 @@ test-rust: setup ## run the tests of the crates, with injected faults, and under
 test-python: $(MODULE) ## run the Python tests, with each value of each parameter
 	@$(if $(wildcard $(VENV)/.built),cargo build --locked --quiet -p test-plugin)
 	@echo '==> pytest, each value of each parameter'
-	@$(BIN)/python -m pytest $(XDIST)
+	@$(BIN)/python -m tests
 
 parity: build ## compare every native environment with Gymnasium's and count the values that differ
 	@$(BIN)/python -m tools.parity

@@ -15,9 +15,7 @@ import warnings
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
-import gymnasium as gym
 import pytest
-from gymnasium.error import DependencyNotInstalled
 from hypothesis import HealthCheck, settings
 
 # Workers import the environments as `tests.support.environments`, like the tests.
@@ -212,12 +210,6 @@ def _warmed_up():
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 1)
     envs.reset()
     envs.close()
-    painter = gym.make("CartPole-v1", render_mode="rgb_array")  # pygame starts a thread
-    painter.reset()
-    # pygame has no wheels for musl, and none without the GIL.
-    with contextlib.suppress(DependencyNotInstalled):
-        painter.render()
-    painter.close()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -41,13 +41,24 @@ def left_behind(before, ignored=()):
     """
 
     def more():
-        found = residue() - before
+        found = {one for one in residue() - before if not _is_of_pygame(one)}
         return {one for one in found if not any(text in one for text in ignored)}
 
     deadline = time.monotonic() + 30  # a joined thread stays in /proc until the kernel has ended it
     while (left := more()) and time.monotonic() < deadline:
         time.sleep(0.01)
     return left
+
+
+def _is_of_pygame(one):
+    """Whether it is the thread that the first drawing starts, and that stays."""
+    kind, _, task = one.rpartition(" ")
+    if kind != "native thread":
+        return False
+    try:
+        return Path(f"/proc/self/task/{task}/comm").read_text().startswith("SDL")
+    except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+        return True
 
 
 def sockets():

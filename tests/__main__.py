@@ -1,0 +1,92 @@
+"""Runs all tests, some files in each process: ``python -m tests [--processes N] [OPTION…]``.
+
+The other options are pytest's. Tests fork thousands of processes, and a fork takes longer the more
+memory and libraries its parent has: three times as long after every test has been collected. So
+each process collects a few files, and a new process runs the next ones.
+"""
+
+import argparse
+import collections
+import contextlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+#: The source code of the tests of one process, in bytes.
+SIZE = 120_000
+#: A line of pytest's progress.
+PROGRESS = re.compile(r"[.sxXFE]+( +\[ *\d+%\])?\n?")
+COUNTED = ("failed", "error", "passed", "skipped", "deselected", "xfailed", "xpassed")
+COUNT = re.compile(rf"(\d+) ({'|'.join(COUNTED)})")
+#: What pytest returns when a process has none of the tests that the options choose.
+NO_TESTS = 5
+
+
+def groups():
+    """The files of each process: neighbors, which share fixtures; the slowest folders first."""
+    files, size = [], 0
+    for file in sorted(ROOT.glob("tests/**/test_*.py"), reverse=True):
+        size += file.stat().st_size
+        if files and size > SIZE:
+            yield files
+            files, size = [], file.stat().st_size
+        files.append(file.relative_to(ROOT).as_posix())
+    yield files
+
+
+def run(groups, processes, options):
+    """Runs the groups, prints what pytest prints, and returns its status, or that of a failure."""
+    # Each process would write its own failures where `--last-failed` looks for those of all.
+    without = ("-p", "no:lfplugin", "-p", "no:nfplugin")
+    command = [sys.executable, "-m", "pytest", "-q", *without, *options]
+    waiting, running = collections.deque(groups), {}
+    statuses, total, start = set(), collections.Counter(), time.monotonic()
+    try:
+        while waiting or running:
+            while waiting and len(running) < processes:
+                files = waiting.popleft()
+                output = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed below
+                process = subprocess.Popen(
+                    [*command, *files], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+                )
+                running[process] = (files, output)
+            time.sleep(0.05)
+            for process in [process for process in running if process.poll() is not None]:
+                files, output = running.pop(process)
+                with output:
+                    output.seek(0)
+                    lines = [line for line in output if not PROGRESS.fullmatch(line)]
+                statuses.add(process.returncode)
+                for number, what in COUNT.findall(lines[-1] if lines else ""):
+                    total[what] += int(number)
+                print(f"==> {files[0]} … {files[-1]}\n", *lines, sep="", flush=True)
+            if statuses - {0, NO_TESTS} and {"-x", "--exitfirst"}.intersection(options):
+                waiting.clear()
+    finally:  # Ctrl-C reaches each process, which then ends by itself
+        for process in running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=60)
+            process.kill()
+    counts = ", ".join(f"{total[what]} {what}" for what in COUNTED if total[what])
+    print(f"==> {counts or 'no tests ran'} in {time.monotonic() - start:.0f} s")
+    failures = statuses - {0, NO_TESTS}
+    return min(failures or statuses, key=abs)
+
+
+def main():
+    """Reads the command line and runs the tests."""
+    parser = argparse.ArgumentParser(prog="python -m tests", description=__doc__)
+    # More processes than processors: many tests wait for others to end.
+    parser.add_argument("--processes", type=int, default=4, help="at a time (4)")
+    arguments, options = parser.parse_known_args()
+    return run(groups(), arguments.processes, options)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main())
+    sys.exit(130)

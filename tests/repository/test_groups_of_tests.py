@@ -1,0 +1,43 @@
+"""`python -m tests` runs every test once, and fails if one fails."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.__main__ import SIZE, groups, run
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_each_file_is_in_one_group():
+    files = [ROOT / file for group in groups() for file in group]
+    assert sorted(files) == sorted((ROOT / "tests").rglob("test_*.py"))
+
+
+def test_no_group_is_large():
+    for group in groups():
+        assert len(group) == 1 or sum((ROOT / file).stat().st_size for file in group) <= SIZE
+
+
+@pytest.mark.parametrize(
+    ("option", "status", "counts"),
+    [
+        ("--color=no", 1, "1 failed, 3 passed"),
+        ("-k=passes", 0, "2 passed, 2 deselected"),
+        ("-x", 1, "1 failed"),
+    ],
+)
+def test_the_counts_and_the_status_are_those_of_all_groups(tmp_path, capfd, option, status, counts):
+    texts = {
+        "first": "def test_fails():\n    assert 7 == 6 + 2\n",
+        "second": "def test_passes(): pass\ndef test_too(): pass\ndef test_also_passes(): pass\n",
+    }
+    files = []
+    for name, text in texts.items():
+        files.append(tmp_path / f"test_{name}.py")
+        files[-1].write_text(text)
+    assert run([[str(file)] for file in files], 1, [option]) == status
+    printed = capfd.readouterr().out
+    assert f"==> {counts} in " in printed
+    assert ("assert 7 == (6 + 2)" in printed) == (status == 1)
+    assert "[100%]" not in printed
