@@ -91,14 +91,12 @@ lint-rust: setup
 	@echo '==> cargo clippy'
 	@cargo clippy --locked --workspace --exclude abi-header --all-targets --features cartwheel-engine/failpoints -- -D warnings
 
-lint-python: $(MODULE)
+lint-python: $(VENV)/.stubtest
 	@echo '==> ruff'
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@echo '==> mypy'
 	@$(BIN)/python -m mypy
-	@echo '==> stubtest'
-	@$(BIN)/python -m mypy.stubtest cartwheel._cartwheel
 
 lint-workflows: $(LINT_VENV)/.installed
 	@echo '==> check-jsonschema and zizmor, .github and CITATION.cff'
@@ -152,6 +150,11 @@ wheel: $(RELEASE_VENV)/.installed ## build the release wheel of this machine int
 	@$(RELEASE_VENV)/bin/python -m release.wheels --here --abis cp310-abi3
 
 # Stamp files: a step that is done is not repeated.
+
+$(VENV)/.stubtest: $(MODULE) python/cartwheel/_cartwheel.pyi
+	@echo '==> stubtest'
+	@$(BIN)/python -m mypy.stubtest cartwheel._cartwheel
+	@touch $@
 
 # The tools that build the site. The layer comes first, so that what $(VENV) has, if there is one, is not installed again.
 $(DOCS_VENV)/.installed: docs/requirements.txt constraints.txt

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+from tests.__main__ import NO_TESTS
+
 ROOT = Path(__file__).parents[1]
 COPY = ROOT / "target" / "seeded-faults"
 SWAPS = {
@@ -138,15 +140,8 @@ def noticed_by(fault: Fault) -> str | None:
                 return failed
         if fault.kind != "package" and (failed := build()):
             return failed
-        nearest = near(fault.file)
-        others = sorted(
-            test.relative_to(COPY).as_posix()
-            for test in COPY.glob("tests/*")
-            if test.name not in {*nearest, "repository", "support", "programs"}
-            and (any(test.glob("**/test_*.py")) or test.match("test_*.py"))
-        )
-        # Tests of the repository itself read Git's list of files, and notice no fault of behavior.
-        return test(*(f"tests/{name}" for name in nearest)) or test(*others)
+        nearest = [f"tests/{name}" for name in near(fault.file)]
+        return test("pytest", "-n", "2", *nearest) or test("tests", "--processes", "3")
     finally:
         target.write_text(source, encoding="utf-8")
 
@@ -172,18 +167,16 @@ def build() -> str | None:
     return None
 
 
-def test(*folders: str) -> str | None:
-    """Runs the tests of some folders that run by default, up to one that fails and fails again.
+def test(*words: str) -> str | None:
+    """Runs tests that run by default, up to one that fails and fails again.
 
-    On a busy machine a test may fail once, for lack of time.
+    On a busy machine a test may fail once, for lack of time. Tests of the repository itself read
+    Git's list of files, and notice no fault of behavior.
     """
-    options = ("-n", "3", "--dist", "worksteal", "--timeout=60")
-    pytest = (sys.executable, "-m", "pytest", "-q", "-x")
-    failed = None
+    options = ("-q", "-x", "--timeout=60", "--deselect=tests/repository")
     for _ in range(3):
-        if not (failed := run(*pytest, *options, *folders)):
-            return None
-        if run(*pytest, "--timeout=60", "--last-failed", *folders):
+        failed = run(sys.executable, "-m", *words, *options)
+        if not failed or run(sys.executable, "-m", "pytest", *options, failed):
             return failed
     return f"{failed}, which passed when it ran again"
 
@@ -204,11 +197,11 @@ def run(*command: str) -> str | None:
         )
     except subprocess.TimeoutExpired:
         return f"no end within {TIMEOUT_S} s"
-    if not ended.returncode:
+    if ended.returncode in (0, NO_TESTS):
         return None
     text = ended.stdout + ended.stderr
     patterns = (
-        r"^(?:FAILED|ERROR) (\S+)",
+        r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$",
         r"^test (\S+) .*FAILED",
         r"^    (\S+)$",
         r"^error.*: (.*)",

@@ -36,11 +36,13 @@ def cache(request):
     return request.config.cache.mkdir("mypy")
 
 
+@pytest.mark.slow  # `make lint` checks the program as strictly, with the repository's options
 def test_a_users_program_has_exactly_the_errors_that_it_expects(cache):
     checked = mypy(PROGRAM, cache)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.slow
 def test_an_error_that_does_not_occur_is_an_error(cache, tmp_path):
     """So the test above can fail."""
     changed = tmp_path / "program.py"
