@@ -236,6 +236,11 @@ def main() -> int:
     if arguments.list:
         print(*(f"{number}: {fault}" for number, fault in numbered), sep="\n")
         return 0
+    for old in COPY.glob("*"):  # what cargo built stays
+        if old.is_dir() and old.name != "target":
+            shutil.rmtree(old)
+        elif not old.is_dir():
+            old.unlink()
     keep = shutil.ignore_patterns("target", ".git", ".venv*", ".*_cache", "dist", "_build")
     copy = shutil.copyfile  # newer than what an earlier run built from faults, so cargo builds them
     shutil.copytree(ROOT, COPY, ignore=keep, dirs_exist_ok=True, symlinks=True, copy_function=copy)
