@@ -253,7 +253,7 @@ class _RewardFunction(Protocol):
 
     def __call__(
         self, before: bytes, actions: Any, after: Any, /
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[tuple[str, Any]]]:
         """Returns contiguous arrays of shape ``(num_envs,)``."""
 
 class _Transitions(Protocol):
@@ -744,6 +744,7 @@ class Pool:
         external_rewards: _RewardFunction | None = None,
         reward_width: int | None = None,
         external_resets: tuple[_ResetFunction, str] | None = None,
+        before_step: Callable[[], None] | None = None,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -788,6 +789,7 @@ class Pool:
                 which the parameter is then set in each of them, which makes what it wrote take
                 effect, or ``None`` if it wrote nothing. If it raises, the call does, and the
                 rows of the call need a reset.
+            before_step: Called before each step of all rows, if they have ``external_rewards``.
         """
 
     def step(self, actions: Any, rows: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

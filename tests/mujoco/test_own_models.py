@@ -195,7 +195,7 @@ def test_unlimited_actuators_have_no_bounds(make):
     ("keywords", "error", "text"),
     [
         ({"observation": ["qpos", "qvle"]}, ValueError, "'qvle', which is not an array .* 'qvel'"),
-        ({"observation": ["time"]}, ValueError, "'time', which is not an array of MjData$"),
+        ({"observation": ["ncon"]}, ValueError, "'ncon', a number .* only `time` can be named"),
         ({"observation": "qpos"}, TypeError, r"list of names, got 'qpos': did you mean \['qpos'\]"),
         ({"observation": []}, ValueError, "must name arrays, each once"),
         ({"observation": ["qpos", "qpos"]}, ValueError, "must name arrays, each once"),

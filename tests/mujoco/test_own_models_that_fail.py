@@ -29,7 +29,7 @@ def test_an_array_that_is_not_observed_is_named_with_those_that_are(make):
     envs.reset(seed=1)
     with pytest.raises(KeyError, match="act") as caught:
         envs.step(np.zeros((ROWS, 2)))
-    assert "have what `observation` names: [" in caught.value.__notes__[-1]
+    assert "what `observation` and `inputs` name: [" in caught.value.__notes__[-1]
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
@@ -213,3 +213,35 @@ def test_an_error_of_one_row_is_reported_after_the_others_were_rewarded(make, fu
     for envs in (raising, restarting):
         envs.reset(seed=0)
         envs.step(np.ones((ROWS, 1)))
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_a_row_that_is_replaced_begins_as_others_do_and_its_inputs_are_followed(make, full, mode):
+    _, xml = full
+    begun, heights = [], []
+
+    def reset(_rng, rows, fields):
+        begun.append(rows.tolist())
+        fields["qpos"][:, 0] = 0.25
+
+    def reward(before, _actions, after):
+        heights.append((before["qpos"][:, 0], after["qpos"][:, 0]))
+        return after["qpos"][:, 0]
+
+    task = {"reward": reward, "terminated": None, "truncated": None, "reset": reset}
+    keywords = {"observation": ["qvel"], "inputs": ["qpos"], "reset_noise_scale": 0}
+    envs = make(xml, autoreset_mode=mode, on_error="restart", **keywords, **task)
+    envs.reset(seed=0)
+    result = press_row_two(envs)
+    if mode == "NextStep":
+        assert result[3][2]
+        result = envs.step(np.ones((ROWS, 1)))
+    assert [2] in begun
+    assert (envs.get_attr("data.qpos")[2] == 0.25).all()
+    assert (result[0][2] == 0).all()
+    envs.reset(options={"env_index": [2]})
+    for _ in range(2):
+        envs.step(np.ones((ROWS, 1)))
+    before, after = heights[-1]
+    assert 0.25 <= before[2] < after[2]
+    assert_identical(after, np.concatenate(envs.get_attr("data.qpos")))

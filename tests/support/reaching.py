@@ -113,6 +113,15 @@ def terminated(_before, _actions, after):
     return distance(after) < 0.12
 
 
+def infos(before, _actions, after):
+    now = distance(after)
+    return {
+        "progress": distance(before) - now,
+        "success": now < 0.12,
+        "tip": after["site_xpos"][:, 0],
+    }
+
+
 TASK = {
     "reward": reward,
     "terminated": terminated,

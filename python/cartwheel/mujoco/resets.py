@@ -10,7 +10,7 @@ from cartwheel._cartwheel import read_fields, write_fields
 from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.errors import add_note
 from cartwheel.mujoco.random import RowGenerators
-from cartwheel.native.mujoco.rows import CONSTANTS, needs_constants
+from cartwheel.native.mujoco.rows import CONSTANTS, array_of, has_time, needs_constants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,7 +112,8 @@ class SimulationArrays:
             place = array.ctypes.data
             self._mujoco.mj_step(model, owner)
             moved = _value(owner, name)
-            if moved is None or moved.ctypes.data != place:
+            moves = moved is None or moved.ctypes.data != place
+            if moves or (name == "time" and not has_time(owner)):
                 raise KeyError(f"{name!r} cannot be used: MuJoCo moves it in every step")
 
 
@@ -174,6 +175,9 @@ class EpisodeStarts:
     """Calls the function for the rows that begin an episode, and writes what it changed.
 
     The pool calls it, so it does not refer to a vector environment.
+
+    Attributes:
+        function: The function; ``None`` where rows are only followed.
     """
 
     def __init__(self, function: ResetFunction | None) -> None:
@@ -186,7 +190,7 @@ class EpisodeStarts:
             raise TypeError(
                 f"`reset` must be a function of (rng, rows, fields), got {shown(function)}."
             )
-        self._function = function
+        self.function = function
         #: The arrays of all rows, once the rows exist.
         self.arrays: SimulationArrays | None = None
 
@@ -209,11 +213,11 @@ class EpisodeStarts:
         assert self.arrays is not None
         own = np.array(rows, np.int64)
         self.arrays.follow(own, numbers)
-        if self._function is None:
+        if self.function is None:
             return None
         fields = RowFields(self.arrays, own)
         try:
-            result = self._function(RowGenerators(streams, len(rows)), own.copy(), fields)
+            result = self.function(RowGenerators(streams, len(rows)), own.copy(), fields)
             written = _checked(result, fields.close(), own)
         except BaseException as error:
             add_note(
@@ -262,7 +266,7 @@ def _value(owner: Any, name: str) -> NDArray[Any] | None:
     """Returns an array of MuJoCo's, such as ``"body_mass"`` or ``"opt.gravity"``, or ``None``."""
     value = owner
     for part in name.split("."):
-        value = None if part.startswith("_") else getattr(value, part, None)
+        value = None if part.startswith("_") else array_of(value, part)
     is_array = isinstance(value, np.ndarray) and value.flags.c_contiguous
     return value if is_array else None
 

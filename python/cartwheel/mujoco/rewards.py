@@ -1,7 +1,8 @@
-"""Rewards and flags of all rows at once, by functions of the caller over stacked arrays."""
+"""Rewards, flags and infos of all rows at once, by functions of the caller over stacked arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.errors import add_note
+from cartwheel.native.mujoco.rows import array_of, has_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,8 +18,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cartwheel.mujoco.resets import SimulationArrays
+
     Arrays = dict[str, NDArray[np.float64]]
     Function = Callable[[Arrays, Any, Arrays], Any]
+
+
+#: Keys of infos that cartwheel or Gymnasium set.
+_RESERVED = ("final_obs", "final_info", "env_index", "env_error", "mujoco_warning")
 
 
 class ExternalRewards:
@@ -34,6 +42,8 @@ class ExternalRewards:
         reward: Function,
         terminated: Function | None,
         truncated: Function | None,
+        infos: Function | None,
+        inputs: Sequence[str],
     ) -> None:
         """Keeps the functions.
 
@@ -42,18 +52,32 @@ class ExternalRewards:
         """
         self._fields = fields
         self._shape = (num_envs,)
-        self._functions = {"reward": reward, "terminated": terminated, "truncated": truncated}
+        self._functions = {
+            "reward": reward,
+            "terminated": terminated,
+            "truncated": truncated,
+            "infos": infos,
+        }
         for name, function in self._functions.items():
             if not callable(function) and not (function is None and name != "reward"):
                 raise TypeError(
                     f"`{name}` must be a function of (before, actions, after), got "
                     f"{shown(function)}."
                 )
+        self._inputs = tuple(inputs)
+        #: The inputs before the step that is going on.
+        self._before: Arrays = {}
+        #: The arrays of all rows, once the rows exist; needed for inputs.
+        self.arrays: SimulationArrays | None = None
+
+    def begin_step(self) -> None:
+        """Reads the inputs before a step."""
+        self._before = self._read_inputs()
 
     def __call__(
         self, before: bytes, actions: Any, after: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Returns rewards, terminations and truncations of all rows, each ``(num_envs,)``.
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[tuple[str, Any]]]:
+        """Returns rewards, terminations and truncations, each ``(num_envs,)``, and infos by name.
 
         Args:
             before: The elements of the observations before the step.
@@ -70,12 +94,48 @@ class ExternalRewards:
             False  # a function must not change the arguments of the next one
         )
         split = self._fields.split
-        given = (split(np.frombuffer(before).reshape(after.shape)), actions, split(after))
+        shown_before = split(np.frombuffer(before).reshape(after.shape))
+        given = (
+            {**shown_before, **self._before},
+            actions,
+            {**split(after), **self._read_inputs()},
+        )
         return (
             self._rewards(*given),
             self._flags("terminated", *given),
             self._flags("truncated", *given),
+            self._infos(*given),
         )
+
+    def _read_inputs(self) -> Arrays:
+        inputs = {}
+        for name in self._inputs:
+            assert self.arrays is not None
+            inputs[name] = self.arrays.read(name, slice(None))
+            inputs[name].flags.writeable = False
+        return inputs
+
+    def _infos(self, *given: Any) -> list[tuple[str, NDArray[Any]]]:
+        """Returns infos with their names, each with one entry for each row."""
+        if self._functions["infos"] is None:
+            return []
+        infos = self._result("infos", *given)
+        if not isinstance(infos, Mapping):
+            raise TypeError(f"`infos` must return a dictionary of arrays, got {shown(infos)}.")
+        return [(_checked_name(name), self._entries(name, infos[name])) for name in infos]
+
+    def _entries(self, name: str, values: Any) -> NDArray[Any]:
+        array = np.asarray(values)
+        if array.shape[:1] != self._shape:
+            raise ValueError(
+                f"`infos` must return one entry for each of {self._shape[0]} rows, got "
+                f"{name!r} of shape {array.shape}."
+            )
+        if array.dtype.kind not in "biuf":
+            raise TypeError(
+                f"`infos` must return numbers and truth values, got {name!r} of {array.dtype}."
+            )
+        return array
 
     def _rewards(self, *given: Any) -> NDArray[np.float64]:
         rewards = self._called("reward", *given)
@@ -97,16 +157,7 @@ class ExternalRewards:
 
     def _called(self, name: str, *given: Any) -> NDArray[Any]:
         """Calls a function of the caller; returns an array with one entry for each row."""
-        function = self._functions[name]
-        assert function is not None
-        try:
-            result = np.asarray(function(*given))
-        except Exception as error:
-            add_note(error, f"in the function `{name}` of cartwheel.mujoco.make")
-            named = list(self._fields.shapes)
-            if isinstance(error, KeyError) and error.args and error.args[0] not in named:
-                add_note(error, f"`before` and `after` have what `observation` names: {named}")
-            raise
+        result = np.asarray(self._result(name, *given))
         if result.shape != self._shape:
             raise ValueError(
                 f"`{name}` must return one value for each of {self._shape[0]} rows, an array of "
@@ -114,21 +165,49 @@ class ExternalRewards:
             )
         return result
 
+    def _result(self, name: str, *given: Any) -> Any:
+        """Calls a function of the caller."""
+        function = self._functions[name]
+        assert function is not None
+        try:
+            return function(*given)
+        except Exception as error:
+            add_note(error, f"in the function `{name}` of cartwheel.mujoco.make")
+            named = [*self._fields.shapes, *self._inputs]
+            if isinstance(error, KeyError) and error.args and error.args[0] not in named:
+                add_note(
+                    error,
+                    f"`before` and `after` have what `observation` and `inputs` name: {named}",
+                )
+            raise
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name or name.startswith("_") or name in _RESERVED:
+        raise ValueError(
+            f"`infos` returned the key {shown(name)}: keys are text, do not begin with an "
+            f"underscore, and are none of {', '.join(_RESERVED)}."
+        )
+    return name
+
 
 class Fields:
-    """The arrays of ``MjData`` that an observation consists of, one after the other.
+    """Arrays of ``MjData``, such as those that an observation consists of, one after the other.
 
     Attributes:
         shapes: The shape of each array in one simulation, by name, in the order of the observation.
         size: Number of elements of an observation.
     """
 
-    def __init__(self, mujoco: ModuleType, model: Any, names: Sequence[str]) -> None:
+    def __init__(
+        self, mujoco: ModuleType, model: Any, names: Sequence[str], keyword: str = "observation"
+    ) -> None:
         """Checks names of arrays by making a simulation and stepping it once.
 
         Args:
             mujoco: The imported package.
             model: A ``mujoco.MjModel``.
+            keyword: The keyword that names them, for errors.
             names: Names of arrays of ``MjData``, such as ``"qpos"`` and ``"sensordata"``.
 
         Raises:
@@ -139,16 +218,17 @@ class Fields:
         """
         if isinstance(names, str):
             raise TypeError(
-                f"`observation` must be a list of names, got {names!r}: did you mean [{names!r}]?"
+                f"`{keyword}` must be a list of names, got {names!r}: did you mean [{names!r}]?"
             )
         data = mujoco.MjData(model)
-        arrays = {name: _array(data, name) for name in names}
-        if not arrays or len(arrays) < len(names):
-            raise ValueError(f"`observation` must name arrays, each once, got {shown(names)}.")
+        arrays = {name: _array(data, name, keyword) for name in names}
+        if len(arrays) < len(names) or (keyword == "observation" and not names):
+            raise ValueError(f"`{keyword}` must name arrays, each once, got {shown(names)}.")
         places = {name: array.ctypes.data for name, array in arrays.items()}
         mujoco.mj_step(model, data)
         for name, place in places.items():
-            if getattr(data, name).ctypes.data != place:
+            moves = array_of(data, name).ctypes.data != place
+            if moves or (name == "time" and not has_time(data)):
                 raise ValueError(f"`{name}` cannot be observed: MuJoCo moves it in every step.")
         self.shapes = {name: array.shape for name, array in arrays.items()}
         self.size = sum(map(prod, self.shapes.values()))
@@ -174,17 +254,21 @@ class Fields:
         return split
 
 
-def _array(data: Any, name: Any) -> NDArray[np.float64]:
+def _array(data: Any, name: Any, keyword: str) -> NDArray[np.float64]:
     """Returns an array of a simulation, checked."""
     if not isinstance(name, str):
-        raise TypeError(f"`observation` must be a list of names, got {shown(name)} in it.")
-    array = getattr(data, name, None)
+        raise TypeError(f"`{keyword}` must be a list of names, got {shown(name)} in it.")
+    array = array_of(data, name)
     if not isinstance(array, np.ndarray) or name.startswith("_"):
         names = [known for known in dir(data) if not known.startswith(("_", "efc_"))]
         arrays = [known for known in names if isinstance(getattr(data, known), np.ndarray)]
+        if isinstance(array, int | float):
+            raise ValueError(
+                f"`{keyword}` names {name!r}, a number of MjData: only `time` can be named."
+            )
         meant = suggest(name, arrays)
         hint = "" if meant is None else f": did you mean {meant!r}?"
-        raise ValueError(f"`observation` names {name!r}, which is not an array of MjData{hint}")
+        raise ValueError(f"`{keyword}` names {name!r}, which is not an array of MjData{hint}")
     if array.dtype != np.float64 or not array.flags.c_contiguous:
         raise ValueError(f"`{name}` cannot be observed: it must be of float64, got {array.dtype}.")
     return array

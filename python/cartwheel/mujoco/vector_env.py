@@ -48,8 +48,10 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
         terminated: Function | None = None,
         truncated: Function | None = None,
         reset: ResetFunction | None = None,
+        infos: Function | None = None,
         frame_skip: int = 1,
         observation: Sequence[str] = ("qpos", "qvel"),
+        inputs: Sequence[str] = (),
         reset_noise_scale: float = 0.0,
         reset_noise: str = "uniform",
         init_qpos: Any = None,
@@ -72,6 +74,7 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
             model,
             frame_skip=frame_skip,
             observation=observation,
+            inputs=inputs,
             reset_noise_scale=reset_noise_scale,
             reset_noise=reset_noise,
             init_qpos=init_qpos,
@@ -84,22 +87,32 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
             external_resets=reset is not None,
         )
         self._starts = EpisodeStarts(reset)
-        if reset is not None:
-            self._external_resets = self._starts
         self._external_rewards = ExternalRewards(
             self._own.fields,
             num_envs,
             reward=reward,
             terminated=terminated,
             truncated=truncated,
+            infos=infos,
+            inputs=self._own.inputs,
         )
+        follows = reset is not None or bool(self._own.inputs)
+        if follows:
+            self._external_resets = self._starts
+        if self._own.inputs:
+            self._before_step = self._external_rewards.begin_step
         super().__init__(_ID, num_envs, max_episode_steps=max_episode_steps, **keywords)
         self.env_id = self._shown_id
-        if reset is not None:
+        if follows:
             numbers = self._ask("make", "simulation", None)
-            self._starts.arrays = SimulationArrays(
-                self._own.mujoco, self._own.simulation.rows, numbers
-            )
+            rows = self._own.simulation.rows
+            arrays = SimulationArrays(self._own.mujoco, rows, numbers)
+            self._starts.arrays = self._external_rewards.arrays = arrays
+
+    @property
+    def writes_first_states(self) -> bool:
+        """Whether the function ``reset`` writes the first state of each episode."""
+        return self._starts.function is not None
 
     def _known_id(self, env_id: Any, options: dict[str, Any]) -> str:
         known = keywords_of(SimulationVectorEnv) | keywords_of(NativeVectorEnv) - {"env_id"}
@@ -152,6 +165,7 @@ def make(
     terminated: Function | None = None,
     truncated: Function | None = None,
     reset: ResetFunction | None = None,
+    infos: Function | None = None,
     **keywords: Any,
 ) -> SimulationVectorEnv:
     """Makes a vector environment of a model of your own: MuJoCo steps it natively, on threads.
@@ -164,9 +178,10 @@ def make(
 
     The functions get three arguments:
 
-    * ``before`` and ``after``: dictionaries with the arrays named by ``observation``, before the
-      step and after it: ``after["qpos"]`` has the shape ``(num_envs, nq)``, ``after["xpos"]``
-      ``(num_envs, nbody, 3)``, all ``float64``. They are read-only views: copy what you keep.
+    * ``before`` and ``after``: dictionaries with the arrays named by ``observation`` and
+      ``inputs``, before the step and after it: ``after["qpos"]`` has the shape
+      ``(num_envs, nq)``, ``after["xpos"]`` ``(num_envs, nbody, 3)``, all ``float64``. They are
+      read-only views: copy what you keep.
     * ``actions``: a read-only copy of the actions, ``(num_envs, nu)``, ``float32`` or ``float64``
       as they were passed.
 
@@ -205,6 +220,10 @@ def make(
             ``max_episode_steps``.
         reset: Writes initial states; by default episodes begin with the initial state and its
             noise.
+        infos: Returns a dictionary of arrays, ``(num_envs, ...)``, of numbers or truth values, such
+            as the terms of the reward or whether the task was done. They are infos of the step, as
+            if each environment had returned its entries: with masks, without entries for rows that
+            the step only reset, and in ``SAME_STEP`` within ``final_info`` for rows that ended.
         **keywords: Any of:
 
             * ``frame_skip`` (1): steps of MuJoCo in a step, which is ``frame_skip *
@@ -212,6 +231,8 @@ def make(
             * ``observation`` (``("qpos", "qvel")``): names of ``float64`` arrays of ``MjData``. An
               observation is all of them, one after the other, in MuJoCo's order of elements;
               :meth:`SimulationVectorEnv.fields` splits it.
+            * ``inputs`` (none): names of further arrays that the functions see, while observations
+              leave them out. ``time`` is an array, too, with one number for each row.
             * ``reset_noise_scale`` (0.0) and ``reset_noise`` (``"uniform"``): initial positions get
               uniform noise of this scale, and velocities uniform or ``"normal"`` noise.
             * ``init_qpos`` and ``init_qvel``: initial state; by default the model's.
@@ -237,6 +258,7 @@ def make(
         terminated=terminated,
         truncated=truncated,
         reset=reset,
+        infos=infos,
         **keywords,
     )
 
@@ -251,6 +273,7 @@ class OwnModel(MujocoBackend):
     Attributes:
         mujoco: The imported package.
         fields: The observed arrays.
+        inputs: Names of the fields that only functions see.
     """
 
     def __init__(
@@ -259,6 +282,7 @@ class OwnModel(MujocoBackend):
         *,
         frame_skip: int,
         observation: Sequence[str],
+        inputs: Sequence[str],
         reset_noise_scale: float,
         reset_noise: str,
         init_qpos: Any,
@@ -278,6 +302,10 @@ class OwnModel(MujocoBackend):
         with logged_warnings(mujoco, logging.WARNING):
             loaded, self._xml = _load(mujoco, model)
             self.fields = Fields(mujoco, loaded, observation)
+            of_data = Fields(mujoco, loaded, inputs, "inputs")
+        if twice := self.fields.shapes.keys() & of_data.shapes.keys():
+            raise ValueError(f"`inputs` names {min(twice)!r}, which `observation` names, too.")
+        self.inputs = tuple(inputs)
         low, high = _control_ranges(loaded)
         data = mujoco.MjData(loaded)  # its positions are the model's own, as after `mj_resetData`
         self.simulation = Simulation(
@@ -289,14 +317,15 @@ class OwnModel(MujocoBackend):
             action_low=low,
             action_high=high,
             model_per_row=as_bool("model_per_row", model_per_row),
-            fields=tuple(self.fields.shapes),
+            fields=(*self.fields.shapes, *of_data.shapes),
         )
         self.options = {
             "_simulation": self.simulation.number,
             "model": self.simulation.digest,
             "reset_noise_scale": reset_noise_scale,
             "normal_velocities": reset_noise == "normal",
-            "fields": self.fields.sizes(),
+            "fields": [*self.fields.sizes(), *of_data.sizes()],
+            "num_observed": len(self.fields.shapes),
             "_external_resets": external_resets,
         }
         self.visual_options = None

@@ -142,6 +142,11 @@ class NativeCallbacks:
         owner: Any = self._owner()
         return owner._external_rewards(before, actions, after)
 
+    def before_step(self) -> None:
+        """Tells the vector environment that a step begins; the native pool calls it."""
+        owner: Any = self._owner()
+        owner._before_step()
+
     def external_resets(self, rows: list[int], numbers: list[int], streams: Any) -> Any:
         """Asks the vector environment for the first states of rows; the native pool calls it.
 

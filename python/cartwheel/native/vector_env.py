@@ -149,6 +149,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
 
     #: Computes rewards and flags, if the environments in Rust do not.
     _external_rewards: Callable[..., Any] | None = None
+    #: Called before each step.
+    _before_step: Callable[[], None] | None = None
     #: Writes the first states of episodes, if the environments in Rust do not.
     _external_resets: Callable[..., Any] | None = None
 
@@ -309,6 +311,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             external_resets=(
                 None if self._external_resets is None else (callbacks.external_resets, "written")
             ),
+            before_step=None if self._before_step is None else callbacks.before_step,
         )
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001

@@ -85,7 +85,7 @@ class CachedReset(KeepsState, VectorWrapper):
             )
         if inner._caches_resets:
             raise ValueError("the resets of `env` load states of a `CachedReset` already")
-        if getattr(inner, "_external_resets", None) is not None:
+        if getattr(inner, "writes_first_states", False):
             raise ValueError(
                 "`env` has a function `reset`, which writes each first state: states of a "
                 "`CachedReset` would leave it out. Load states within that function instead."

@@ -22,8 +22,10 @@ options! {
     /// Whether the noise of velocities is normal.
     _normal_velocities = normal_velocities: bool = false,
     ;
-    /// The observed fields.
+    /// The observed fields, and behind them those that only the owner reads. States have all of them.
     fields: Vec<Observed>,
+    /// Number of the observed ones.
+    num_observed: usize,
     /// Whether the owner completes resets: it writes fields, and sets the parameter `written`. States do
     /// not depend on it.
     #[serde(rename = "_external_resets")]
@@ -44,7 +46,7 @@ impl Robot for Simulation {
     type Info = SimulationInfo;
 
     fn observation_len(options: &Options, _: Sizes) -> usize {
-        options.fields.iter().map(|field| field.1).sum()
+        options.fields.iter().take(options.num_observed).map(|field| field.1).sum()
     }
 
     fn observed(options: &Options) -> &[Observed] {
@@ -87,8 +89,8 @@ impl Robot for Simulation {
         Ok(Step { reward: 0.0, terminated: false, info: self.reset_info(stepper) })
     }
 
-    fn observe(&self, _: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
-        for field in stepper.observed() {
+    fn observe(&self, options: &Options, stepper: &Stepper, mut observation: Observation<'_>) {
+        for field in stepper.observed().take(options.num_observed) {
             observation.push(field);
         }
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import itertools
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -251,9 +252,32 @@ class Rows:
         return self._alive[number]
 
 
+def array_of(owner: Any, name: str) -> Any:
+    """Returns an array of a data or a model; the number ``time`` of a data as an array, too.
+
+    MuJoCo's module has no address of ``MjData.time``, but that of ``energy``, which follows it in
+    each release from 3.2 on. :func:`has_time` checks it.
+    """
+    if name != "time":
+        return getattr(owner, name, None)
+    number = ctypes.c_double.from_address(owner.energy.ctypes.data - ctypes.sizeof(ctypes.c_double))
+    return np.ndarray((), np.float64, number)
+
+
+def has_time(data: Any) -> bool:
+    """Whether :func:`array_of` finds the time of a data, which is changed for that."""
+    found = array_of(data, "time")
+    for time in (0.125, 3.5):
+        data.time = time
+        if found != time:
+            return False
+    found[()] = 7.25
+    return bool(data.time == 7.25)
+
+
 def _memory(owner: Any, name: str) -> tuple[int, int]:
     """Returns the address of an array and the number of its elements."""
-    array = getattr(owner, name)
+    array = array_of(owner, name)
     if array.dtype != np.float64 or not array.flags.c_contiguous:
         raise TypeError(
             f"`{name}` of {type(owner).__name__} must be contiguous and of float64, got "

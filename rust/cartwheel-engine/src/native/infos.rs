@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use cartwheel_core::space::Space;
 
+use super::mailbox::ExternalInfo;
 use crate::info::{InfoReader, InfoWriter, RecordKind};
 use crate::memory::LeafColumns;
 use crate::plugin::{Bytes, entries_of};
@@ -96,6 +97,40 @@ impl RowInfos {
             errors.end(record);
         }
         self.add(errors.stream());
+    }
+
+    /// Adds infos that the owner of the pool computed for these rows, in ascending order and counted from
+    /// row `number`, to the records of the rows.
+    pub(super) fn add_external(
+        &mut self,
+        infos: &[ExternalInfo],
+        number: usize,
+        rows: impl Iterator<Item = usize>,
+    ) {
+        let Self { plugin, spare, .. } = self;
+        let stream = plugin.bytes();
+        let mut rest = Records { stream, at: 0 };
+        spare.clear();
+        for at in rows {
+            let row = number + at;
+            spare.append(&stream[rest.before(row)]);
+            let own = rest.take(row);
+            if let Some(Found { kind: RecordKind::Whole, whole, .. }) = &own {
+                spare.append(&stream[whole.clone()]);
+            }
+            let record = spare.begin(RecordKind::Info, row, 0);
+            match own {
+                None | Some(Found { kind: RecordKind::Whole, .. }) => {}
+                Some(own) => spare.append(&stream[own.body]),
+            }
+            for info in infos {
+                spare.key(&info.name);
+                info.write(at, spare);
+            }
+            spare.end(record);
+        }
+        spare.append(&stream[rest.at..]);
+        plugin.replace(spare.stream());
     }
 
     /// Adds records in the order of rows, before those of the same rows.

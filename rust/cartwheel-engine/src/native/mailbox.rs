@@ -15,7 +15,9 @@ use super::cache::{Draw, ResetCache};
 use super::state::RowState;
 use super::stream::{Seed, Stream};
 use crate::error::Error;
+use crate::info::InfoWriter;
 use crate::plugin::{RenderFrame, ResetOptions};
+use crate::space::DType;
 
 /// The reset of one row.
 #[derive(Debug, Clone)]
@@ -164,6 +166,39 @@ pub struct ExternalRewards {
     pub terminations: Vec<u8>,
     /// Episodes that were cut short, 0 or 1.
     pub truncations: Vec<u8>,
+    /// Infos of the rows that were stepped.
+    pub infos: Vec<ExternalInfo>,
+}
+
+/// An info that the owner of a pool computes for rows: one entry for each of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExternalInfo {
+    /// Its key.
+    pub name: String,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// The shape of an entry; a number where it is empty.
+    pub shape: Vec<usize>,
+    /// The elements of all rows; truth values are 0 or 1.
+    pub elements: Vec<u8>,
+}
+
+impl ExternalInfo {
+    /// Number of bytes of an entry.
+    pub fn entry_bytes(&self) -> usize {
+        self.dtype.size() * self.shape.iter().product::<usize>()
+    }
+
+    /// Writes the entry of the row in this place.
+    pub(super) fn write(&self, place: usize, into: &mut InfoWriter) {
+        let bytes = self.entry_bytes();
+        let entry = &self.elements[place * bytes..(place + 1) * bytes];
+        match (self.dtype, self.shape.is_empty()) {
+            (DType::Bool, true) => into.bool(entry != [0]),
+            (dtype, true) => into.scalar(dtype, entry),
+            (dtype, false) => into.array(dtype, &self.shape, entry),
+        }
+    }
 }
 
 /// A row that failed in the task that finished last.
@@ -244,7 +279,7 @@ impl Mailbox {
     ///
     /// When its columns differ in length.
     pub fn post_rewards(&self, columns: ExternalRewards) {
-        let ExternalRewards { rewards, terminations, truncations } = &columns;
+        let ExternalRewards { rewards, terminations, truncations, .. } = &columns;
         assert!(rewards.len() == terminations.len() && rewards.len() == truncations.len());
         self.contents().rewards = Some(columns);
     }

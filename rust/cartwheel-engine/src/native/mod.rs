@@ -15,7 +15,7 @@
 //! | [`ResetCache`], [`CachedState`], [`Draw`] | initial states that resets load, and which ones |
 //! | [`ShardSettings`] | settings that all shards of a pool share, besides their kind |
 //! | [`NativeShard`] | the environments of one worker |
-//! | [`ExternalRewards`] | rewards and flags of rows that the owner computes |
+//! | [`ExternalRewards`], [`ExternalInfo`] | rewards, flags and infos of rows that the owner computes |
 //! | [`BegunRow`], [`Beginning`] | a row whose reset the owner completes, and how it goes on |
 //! | [`Mailbox`] | what owner and shard pass to each other besides the batch |
 
@@ -34,8 +34,8 @@ mod stream;
 
 pub use cache::{CachedState, Draw, ResetCache};
 pub use mailbox::{
-    Answer, Beginning, BegunRow, ExternalRewards, Fault, Mailbox, Request, RowOptions, RowReset,
-    TerminalState,
+    Answer, Beginning, BegunRow, ExternalInfo, ExternalRewards, Fault, Mailbox, Request,
+    RowOptions, RowReset, TerminalState,
 };
 pub use settings::ShardSettings;
 pub use shard::NativeShard;

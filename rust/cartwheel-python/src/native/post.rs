@@ -5,7 +5,8 @@ use std::collections::btree_map::Entry;
 use std::sync::PoisonError;
 
 use cartwheel_engine::native::{
-    Draw, ExternalRewards, Request, RowOptions, RowReset, RowState, Seed, TerminalState,
+    Draw, ExternalInfo, ExternalRewards, Request, RowOptions, RowReset, RowState, Seed,
+    TerminalState,
 };
 use cartwheel_engine::plugin::ResetOptions;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -60,15 +61,30 @@ impl PyNativeEnvs {
     ///
     /// `ValueError` unless there is one entry for each row.
     pub(crate) fn post_rewards(&self, all: &ExternalRewards) -> PyResult<()> {
-        let ExternalRewards { rewards, terminations, truncations } = all;
+        let ExternalRewards { rewards, terminations, truncations, infos } = all;
         let rows = self.num_rows();
         for len in [rewards.len(), terminations.len(), truncations.len()] {
             if len != rows {
                 return Err(PyValueError::new_err(format!("{len} outcomes for {rows} rows")));
             }
         }
+        for info in infos {
+            let expected = rows * info.entry_bytes();
+            if info.elements.len() != expected {
+                let (got, name) = (info.elements.len(), &info.name);
+                let text = format!("{got} bytes of `{name}` for {rows} rows, not {expected}");
+                return Err(PyValueError::new_err(text));
+            }
+        }
         for (mailbox, rows) in self.mailboxes().iter().zip(&self.rows) {
+            let own = |info: &ExternalInfo| {
+                let bytes = info.entry_bytes();
+                let elements = info.elements[rows.start * bytes..rows.end * bytes].to_vec();
+                let (name, shape) = (info.name.clone(), info.shape.clone());
+                ExternalInfo { name, dtype: info.dtype, shape, elements }
+            };
             mailbox.post_rewards(ExternalRewards {
+                infos: infos.iter().map(own).collect(),
                 rewards: rewards[rows.clone()].to_vec(),
                 terminations: terminations[rows.clone()].to_vec(),
                 truncations: truncations[rows.clone()].to_vec(),

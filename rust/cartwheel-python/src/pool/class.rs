@@ -62,7 +62,7 @@ impl PyPool {
         memory, observations, actions, *, shard, pids, objects, channels, callbacks, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
         affinity_offset = None, maniskill_names = false, external_rewards = None,
-        reward_width = None, external_resets = None
+        reward_width = None, external_resets = None, before_step = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -93,6 +93,7 @@ impl PyPool {
         external_rewards: Option<Py<PyAny>>,
         reward_width: Option<usize>,
         external_resets: Option<(Py<PyAny>, String)>,
+        before_step: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         enter();
         let made = memory.get();
@@ -129,7 +130,8 @@ impl PyPool {
             infos: Infos::new(objects, columnar, native.is_some()),
             by_row: ByRow::new(rows),
             native,
-            reward_function: external_rewards.map(RewardFunction::new),
+            reward_function: external_rewards
+                .map(|callable| RewardFunction::new(callable, before_step)),
             reset_function: external_resets.map(ResetFunction::new),
             outgoing: OutgoingMessages::new(channels),
             next_resets: BTreeMap::new(),

@@ -43,6 +43,7 @@ impl State {
             }
         }
         self.check_episodes(each.clone()).map_err(explain)?;
+        self.prepare_step(py)?;
         let next = self.pack_next_resets(py, each.clone())?;
         let (native, callbacks) = (self.native.as_ref(), self.callbacks.bind(py));
         let mut sending = self.pool.sending(Call::Step, named.as_deref()).map_err(explain)?;

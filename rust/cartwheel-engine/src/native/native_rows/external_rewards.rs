@@ -52,6 +52,11 @@ impl NativeRows {
             place.outcomes.rewards[..count].copy_from_slice(&external.rewards);
             place.outcomes.terminations[..count].copy_from_slice(&external.terminations);
             place.outcomes.truncations[..count].copy_from_slice(&external.truncations);
+            if !external.infos.is_empty() {
+                let stepped = |at: &usize| commands[*at] == STEP && !cut.contains(at);
+                let rows = (0..count).filter(stepped);
+                self.infos.add_external(&external.infos, place.number(), rows);
+            }
         } else {
             for (row, command) in place.rows.clone().zip(&mut commands) {
                 if *command == STEP {

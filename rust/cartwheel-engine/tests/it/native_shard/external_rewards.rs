@@ -24,6 +24,7 @@ fn own_rewards(observations: &[i64]) -> ExternalRewards {
         rewards: vec![-0.5; observations.len()],
         terminations: observations.iter().map(|&left| u8::from(left <= 0)).collect(),
         truncations: vec![0; observations.len()],
+        infos: Vec::new(),
     }
 }
 
@@ -41,6 +42,7 @@ fn settle(envs: &mut Envs, external: Option<&ExternalRewards>) -> Batch {
                 rewards: external.rewards[shard.clone()].to_vec(),
                 terminations: external.terminations[shard.clone()].to_vec(),
                 truncations: external.truncations[shard].to_vec(),
+                infos: Vec::new(),
             });
         }
     }
@@ -91,6 +93,7 @@ fn the_owner_decides_and_the_time_limit_is_added() {
         rewards: vec![1.0, 2.0, 3.0, 4.0, 5.0],
         terminations: vec![0, 1, 0, 0, 0],
         truncations: vec![0, 0, 0, 1, 0],
+        infos: Vec::new(),
     };
     let batch = settle(&mut envs, Some(&external));
     assert_eq!(batch.rewards(), external.rewards);
