@@ -276,7 +276,8 @@ def _places(groups: list[Group], count: int) -> list[tuple[Group, int]]:
 
 def _flags(columns: NDArray[Any]) -> NDArray[np.bool_]:
     """Returns flags ``(n, ...)`` of bytes with the rows last, as a copy."""
-    return np.ascontiguousarray(np.moveaxis(columns, 0, -1)).view(np.bool_)
+    places = (*range(1, columns.ndim), 0)
+    return np.ascontiguousarray(columns.transpose(places)).view(np.bool_)
 
 
 def _show_state(batch: dict[str, Any], infos: dict[str, Any]) -> None:

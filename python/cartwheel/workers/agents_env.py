@@ -23,7 +23,9 @@ from cartwheel._internal import nested
 from cartwheel._internal.spaces import has_fixed_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 #: The flags of a row, ``int8`` of shape ``(len(FLAGS), agents)``. ``lives``: the agent is in
 #: ``agents`` after the step. ``docs/multi-agent.md`` describes the others.
@@ -166,6 +168,12 @@ class AgentsEnv:
             for group in self.layout.observation_groups()
         ]
         self._action_groups = self.layout.action_groups()
+        spaces_of_arrays = isinstance(self._action_groups[0].space, nested.ARRAY_SPACES)
+        #: Whether all actions are in one array.
+        self._stacks_all_actions = len(self._action_groups) == 1 and spaces_of_arrays
+        #: The flags where every agent acts, is present and lives.
+        self._all_act = np.ones((len(FLAGS), len(self._names)), np.int8)
+        self._all_act[:2] = 0
         flags = MultiBinary((len(FLAGS), len(self._names)))
         observations = {writer.key: writer.space for writer in self._writers}
         spaces: dict[str, Space[Any]] = {"agents": Dict(observations), "flags": flags}
@@ -208,25 +216,25 @@ class AgentsEnv:
             ValueError: An unknown agent appears, or an observation has a wrong shape.
             TypeError: An observation has another kind of dtype.
         """
+        names, before = self._names, list(self.env.agents)
         actions = self._actions(action)
-        before = list(self.env.agents)
         if self._settings.action_repeat > 1:
             observations, rewards, terminations, truncations, infos = self._repeat(actions)
         else:
-            observations, rewards, terminations, truncations, infos = self.env.step(
-                {name: actions[name] for name in before}
-            )
+            if before != names:
+                actions = {name: actions[name] for name in before}
+            observations, rewards, terminations, truncations, infos = self.env.step(actions)
         after = list(self.env.agents)
-        present = observations.keys() & {*before, *after}
-        known = [name for name in self._names if name in present or name in before]
-        acted = set(before)
-        return (
-            self._observed(observations, before, after, terminations, truncations),
-            [float(rewards.get(name, 0.0)) if name in acted else 0.0 for name in self._names],
-            not after,
-            False,
-            self._infos(infos, known),
-        )
+        row = self._observed(observations, before, after, terminations, truncations)
+        if before == names:
+            summed = [float(rewards.get(name, 0.0)) for name in names]
+            known = before
+        else:
+            acted = set(before)
+            summed = [float(rewards.get(name, 0.0)) if name in acted else 0.0 for name in names]
+            known = [name for name in names if name in acted or name in observations]
+            known = [name for name in known if name in acted or name in after]
+        return row, summed, not after, False, self._infos(infos, known)
 
     def _repeat(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Repeats actions; of an agent that ends, the results of its last repetition stay."""
@@ -252,13 +260,15 @@ class AgentsEnv:
         return merged
 
     def _actions(self, action: dict[str, Any]) -> dict[Any, Any]:
-        """Returns the action of each possible agent."""
-        found: dict[Any, Any] = {}
+        """Returns the action of each possible agent, in their order."""
+        if self._stacks_all_actions:
+            return dict(zip(self._names, action["0"], strict=True))
+        found = dict.fromkeys(self._names)
         for group in self._action_groups:
             values = action[group.key]
+            is_plain = isinstance(values, np.ndarray) or not group.is_fixed
             for at, place in enumerate(group.members):
-                part = values[at] if _is_plain(values, group) else nested.at(values, at)
-                found[self._names[place]] = part
+                found[self._names[place]] = values[at] if is_plain else nested.at(values, at)
         return found
 
     def _observed(
@@ -270,7 +280,14 @@ class AgentsEnv:
         truncations: dict[Any, Any],
     ) -> dict[str, Any]:
         """Returns the row's observation."""
-        names, acted, lives = self._names, set(before), set(after)
+        names = self._names
+        if before == names == after and observations.keys() == self._places.keys():
+            flags = self._all_act.copy()
+            if any(terminations.values()) or any(truncations.values()):
+                flags[0] = [bool(terminations.get(name, False)) for name in names]
+                flags[1] = [bool(truncations.get(name, False)) for name in names]
+            return self._row(observations, self._places, flags)
+        acted, lives = set(before), set(after)
         unknown = lives.difference(self._places)
         if unknown:
             raise ValueError(
@@ -278,24 +295,29 @@ class AgentsEnv:
                 f"has {names}"
             )
         present = {name for name in observations if name in acted or name in lives}
-        flags = [
+        columns = [
             [name in acted and bool(terminations.get(name, False)) for name in names],
             [name in acted and bool(truncations.get(name, False)) for name in names],
             [name in present for name in names],
             [name in acted for name in names],
             [name in lives for name in names],
         ]
+        return self._row(observations, present, np.array(columns, np.int8))
+
+    def _row(
+        self, observations: dict[Any, Any], present: Container[Any], flags: NDArray[np.int8]
+    ) -> dict[str, Any]:
         row: dict[str, Any] = {
             "agents": {writer.key: writer.write(observations, present) for writer in self._writers},
-            "flags": np.array(flags, np.int8),
+            "flags": flags,
         }
         if self.layout.state_space is not None:
-            row["state"] = self.env.state()
+            row["state"] = copy.deepcopy(self.env.state())  # which the environment may change
         return row
 
     def _infos(self, infos: dict[Any, Any], known: Iterable[Any]) -> dict[str, Any]:
         """Returns infos that are not empty, by the place of the agent."""
-        if not infos:
+        if not any(infos.values()):
             return {}
         return {str(self._places[name]): infos[name] for name in known if infos.get(name)}
 
@@ -387,7 +409,7 @@ class ObservationStack:
             empty: Any = create_empty_array(group.space, n=1)
             self._blank = next(iter(iterate(batch_space(group.space, 1), empty)))
 
-    def write(self, observations: dict[Any, Any], present: set[Any]) -> Any:
+    def write(self, observations: dict[Any, Any], present: Container[Any]) -> Any:
         """Returns the stacked observations. The result is overwritten by the third next call.
 
         Raises:
@@ -398,21 +420,21 @@ class ObservationStack:
             blank, names = self._blank, self._names
             return tuple(observations[name] if name in present else blank for name in names)
         tree, leaves = next(self._trees)
-        for at, name in enumerate(self._names):
-            if name not in present:
-                for _, array, absent in leaves:
+        for path, array, absent in leaves:
+            dtype, shape = array.dtype, array.shape[1:]
+            for at, name in enumerate(self._names):
+                if name not in present:
                     array[at] = absent
-                continue
-            for path, array, _ in leaves:
+                    continue
                 value = observations[name]
                 for key in path:
                     value = _part(value, key, name, path)
-                if type(value) is not np.ndarray or value.dtype != array.dtype:
-                    value = _as_dtype(value, array.dtype, name, path)
-                if value.shape != array.shape[1:]:
+                if type(value) is not np.ndarray or value.dtype != dtype:
+                    value = _as_dtype(value, dtype, name, path)
+                if value.shape != shape:
                     raise ValueError(
                         f"the observation of agent {name!r}{_at(path)} must have the shape "
-                        f"{array.shape[1:]} of its space, got {value.shape}"
+                        f"{shape} of its space, got {value.shape}"
                     )
                 array[at] = value
         return tree
@@ -459,11 +481,6 @@ def _as_dtype(value: Any, dtype: np.dtype[Any], name: Any, path: tuple[Any, ...]
 
 def _at(path: tuple[Any, ...]) -> str:
     return "".join(f"[{key!r}]" for key in path)
-
-
-def _is_plain(values: Any, group: Group) -> bool:
-    """Whether an entry of the values of a group is the value of one agent."""
-    return isinstance(values, np.ndarray) or not group.is_fixed
 
 
 def _saves_itself(env: Any) -> bool:
