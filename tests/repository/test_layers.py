@@ -19,8 +19,8 @@ PYTHON = """
     bench
     __init__
     ray rllib sb3 skrl tianshou torchrl
-    _cli envpool evaluation make mujoco multiagent recorder rollouts testing
-    _spec ale native wrappers
+    _cli envpool evaluation make mujoco recorder rollouts testing
+    _spec ale multiagent native wrappers
     vector
     _device returns workers
     _internal

@@ -4,7 +4,8 @@ Averaging the episodes that happen to end within a number of steps favors short 
 environment plays the same number of complete episodes, and a row that has played them rests.
 """
 
+from cartwheel.evaluation.agents import AgentsEvaluation
 from cartwheel.evaluation.evaluate import evaluate
 from cartwheel.evaluation.result import Evaluation
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["AgentsEvaluation", "Evaluation", "evaluate"]

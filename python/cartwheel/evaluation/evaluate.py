@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import gymnasium as gym
 import numpy as np
@@ -15,27 +15,61 @@ from cartwheel._internal.policy import actions_and_extras, as_function
 from cartwheel._internal.progress import Progress
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import shown
+from cartwheel.evaluation.agents import evaluate_agents
 from cartwheel.evaluation.episode_counter import EpisodeCounter
 from cartwheel.evaluation.stepping import stepping
+from cartwheel.multiagent.base import AgentsBase
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.episode_rules import whole_episodes
 from cartwheel.wrappers.conversion import without_conversion
 from cartwheel.wrappers.freezing import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
     from cartwheel._internal.arguments import ResetOptions, Seeds
     from cartwheel._internal.policy import Policy
+    from cartwheel.evaluation.agents import AgentsEvaluation
     from cartwheel.evaluation.result import Evaluation
     from cartwheel.wrappers.conversion import ConvertsArrays
 
 
+@overload
 def evaluate(
     envs: gym.vector.VectorEnv[Any, Any, Any],
+    policy: Policy,
+    *,
+    episodes_per_env: int = ...,
+    seed: Seeds = ...,
+    options: ResetOptions = ...,
+    recurrent: bool = ...,
+    confidence: float = ...,
+    progress: bool | Callable[[int, int], object] = ...,
+    order: EvaluateOrder = ...,
+) -> Evaluation: ...
+
+
+@overload
+def evaluate(
+    envs: AgentsBase,
+    policy: Policy,
+    *,
+    episodes_per_env: int = ...,
+    seed: Seeds = ...,
+    options: ResetOptions = ...,
+    recurrent: bool = ...,
+    confidence: float = ...,
+    progress: bool | Callable[[int, int], object] = ...,
+    order: EvaluateOrder = ...,
+    teams: Mapping[str, Sequence[Any]] | None = ...,
+) -> AgentsEvaluation: ...
+
+
+def evaluate(
+    envs: gym.vector.VectorEnv[Any, Any, Any] | AgentsBase,
     policy: Policy,
     *,
     episodes_per_env: int = 1,
@@ -45,7 +79,8 @@ def evaluate(
     confidence: float = 0.95,
     progress: bool | Callable[[int, int], object] = True,
     order: EvaluateOrder = "lockstep",
-) -> Evaluation:
+    teams: Mapping[str, Sequence[Any]] | None = None,
+) -> Evaluation | AgentsEvaluation:
     """Plays exactly ``episodes_per_env`` complete episodes of every environment.
 
     Example:
@@ -98,6 +133,11 @@ def evaluate(
     must support the option ``"reset_mask"``. In ``NEXT_STEP`` rows that reset are not shown to the
     policy.
 
+    Several agents. Of a :class:`~cartwheel.ParallelVectorEnv` the episodes are those of its
+    environments, and the result is an :class:`AgentsEvaluation`: the returns of each agent, of
+    teams and of all. The policy gets observations by agent and returns actions by agent. Success is
+    not measured, and ``order`` must be ``"lockstep"``.
+
     Args:
         envs: A vector environment, whose ``batch_size`` is ``num_envs`` if it has one.
         policy: Called with the observations of the rows that play, a batch of ``k ≤ num_envs``
@@ -123,6 +163,8 @@ def evaluate(
             environments that send rows: cartwheel's, in wrappers of ``cartwheel.wrappers`` or
             without.
 
+        teams: Of environments of several agents: lists of agents by the name of their team.
+
     Returns:
         The episodes, their means and confidence intervals.
 
@@ -142,18 +184,34 @@ def evaluate(
     """
     _check(envs, episodes_per_env, options, confidence, progress)
     check_choice("order", order, EvaluateOrder)
-    envs, conversion = without_conversion(envs)
+    if isinstance(envs, AgentsBase):
+        if order != "lockstep":
+            raise ValueError(f"`order` must be 'lockstep' for several agents, got {order!r}")
+        return evaluate_agents(
+            envs,
+            policy,
+            episodes_per_env=int(episodes_per_env),
+            seed=seed,
+            options=options,
+            recurrent=recurrent,
+            confidence=confidence,
+            progress=progress,
+            teams=teams,
+        )
+    if teams is not None:
+        raise ValueError("`teams` are for environments of several agents: ParallelVectorEnv")
+    inner, conversion = without_conversion(envs)
     if conversion is not None:
         options = conversion._options_as_arrays(options)
-    space = envs.single_action_space
+    space = inner.single_action_space
     act = CheckedPolicy(policy, space, recurrent=recurrent, conversion=conversion)
-    counter = EpisodeCounter(envs.num_envs, int(episodes_per_env))
-    total = envs.num_envs * int(episodes_per_env)
+    counter = EpisodeCounter(inner.num_envs, int(episodes_per_env))
+    total = inner.num_envs * int(episodes_per_env)
     with contextlib.ExitStack() as stack:
-        Calls(envs).note()
-        stack.enter_context(frozen(envs))
-        stack.enter_context(whole_episodes(envs))
-        playing = stack.enter_context(stepping(envs, order, seed, options))
+        Calls(inner).note()
+        stack.enter_context(frozen(inner))
+        stack.enter_context(whole_episodes(inner))
+        playing = stack.enter_context(stepping(inner, order, seed, options))
         if progress is True:
             bar = stack.enter_context(contextlib.closing(Progress(total)))
         while counter.done < total:
@@ -176,9 +234,10 @@ def evaluate(
 
 
 def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, progress: Any) -> None:
-    if not isinstance(envs, gym.vector.VectorEnv):
-        raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
-    check_rewards_are_numbers(envs, "`evaluate`")
+    if not isinstance(envs, AgentsBase):
+        if not isinstance(envs, gym.vector.VectorEnv):
+            raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
+        check_rewards_are_numbers(envs, "`evaluate`")
     check_progress(progress)
     as_integer("episodes_per_env", episodes_per_env, 1, limit=1 << 32)
     if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:

@@ -50,6 +50,7 @@ class Columns(NamedTuple):
         agent_infos: Infos by the place of the agent.
         finals: The last results of rows that are over; ``None``: no row is over, or the mode is
             another one than ``SAME_STEP``.
+        failed: Which rows failed in the step; ``None`` for none.
     """
 
     observations: dict[str, Any]
@@ -63,6 +64,7 @@ class Columns(NamedTuple):
     infos: dict[str, Any]
     agent_infos: dict[int, Any]
     finals: Finals | None = None
+    failed: NDArray[np.bool_] | None = None
 
 
 class AgentBatches:
@@ -129,6 +131,8 @@ class AgentBatches:
             present = _flags(batch["flags"][:, FLAGS.index("present")])
         failed = failed_rows(infos)
         if failed is not None:
+            # An environment that ended by itself failed in the reset after it.
+            failed = failed & ~terminations
             flags[:2, :, failed] = False
             acted[:, failed] = False
         if np.count_nonzero(truncations):
@@ -149,6 +153,7 @@ class AgentBatches:
             over,
             own,
             by_agent,
+            failed=failed,
         )
         if last is batch or not np.count_nonzero(over):
             own.pop("final_info", None)
