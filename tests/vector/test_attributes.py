@@ -174,10 +174,14 @@ def test_values_that_cannot_be_pickled_are_an_error_only_between_processes(build
         with pytest.raises(Exception, match="pickle") as failure:
             envs.get_attr("lock")
         assert_names_row(failure.value, 0)
-        with pytest.raises(Exception, match="pickle"):
-            envs.set_attr("lock", threading.Lock())
-        with pytest.raises(Exception, match="pickle"):
-            envs.call("remember", threading.Lock())
+        for call, what in (
+            (partial(envs.set_attr, "lock"), "a value of 'lock'"),
+            (partial(envs.call, "remember"), "an argument of 'remember'"),
+        ):
+            with pytest.raises(Exception, match="pickle") as failure:
+                call(threading.Lock())
+            note = f"{what} cannot be sent to the worker processes"
+            assert failure.value.__notes__ == [note]
     else:
         assert [type(lock) for lock in envs.get_attr("lock")] == [type(threading.Lock())] * 3
     assert_identical(envs.get_attr("row"), (0, 1, 2))

@@ -195,7 +195,7 @@ def test_all_rows_change_or_none(executor):
     for bad, error, words in [
         (b"", ValueError, "not a state of a Python environment"),
         (native.get_state()[0], ValueError, "not a state of a Python environment"),
-        (state[:-1], ValueError, "was cut or changed"),
+        (state[:-1], ValueError, "^row 1: the state of .* was cut or changed"),
         (state[:50] + b"?" + state[51:], ValueError, "was cut or changed"),
         (state[:8] + b"\x09" + state[9:], ValueError, "version 9; this cartwheel reads 1"),
         ("text", TypeError, "must be bytes"),

@@ -1,10 +1,12 @@
 """Wrappers without state give what Gymnasium's give in single environments, to the bit."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import wrappers as singles
 from gymnasium.vector.utils import batch_space
 
+import cartwheel
 from cartwheel import wrappers
 from tests.support.gymnasium_versions import space_of_today
 from tests.support.wrapping import (
@@ -130,3 +132,36 @@ def test_spaces_are_those_of_gymnasium(environment):
 def alone_env(environment):
     envs = build("sync", environment)
     return envs.envs[0]
+
+
+class DiceEnv(gym.Env):
+    """Two dice, with faces from 1 on and from 0 on."""
+
+    observation_space = gym.spaces.MultiDiscrete([6, 4], start=[1, 0])
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return self.np_random.integers([1, 0], [7, 4]), {}
+
+    def step(self, action):
+        del action
+        return self.np_random.integers([1, 0], [7, 4]), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16])
+def test_a_multi_discrete_space_has_any_dtype_of_numbers(dtype):
+    envs = cartwheel.VectorEnv([DiceEnv] * 2, executor="inline")
+    converted = wrappers.DtypeObservation(
+        cartwheel.VectorEnv([DiceEnv] * 2, executor="inline"), dtype
+    )
+    expected, _ = envs.reset(seed=3)
+    shown, _ = converted.reset(seed=3)
+    np.testing.assert_array_equal(shown, expected)
+    assert shown.dtype == dtype
+    assert converted.observation_space.contains(shown)
+    if dtype == np.float32:
+        bounds = gym.spaces.Box(np.float32([1, 0]), np.float32([6, 3]))
+        assert converted.single_observation_space == bounds
+    envs.close()
+    converted.close()
