@@ -118,7 +118,7 @@ impl RowQueue<'_> {
 
     /// A number that changes when a row leaves the queue.
     pub(crate) fn taken(&self) -> u64 {
-        self.ends.first.load(Ordering::Acquire) // pairs with `remove`: what left is committed, or about to be
+        self.ends.first.load(Ordering::Relaxed) // only compared, by the watchdog
     }
 
     /// A number that changes when work is pushed.
@@ -160,9 +160,9 @@ impl RowQueue<'_> {
         } else {
             pack(number.wrapping_add(1), 0)
         };
-        // `push` reuses this place in the next lap, after the row that left it was received. `Release`
-        // pairs with the `Acquire` in `taken`: the entry was read before.
-        self.ends.first.store(next, Ordering::Release);
+        // `push` reuses this place in the next lap, after the row that left it was received: the commit
+        // of that row releases that the entry was read.
+        self.ends.first.store(next, Ordering::Relaxed);
     }
 }
 
