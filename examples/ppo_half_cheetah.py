@@ -52,11 +52,11 @@ class Settings:
 class Agent:
     """A Gaussian policy, with deviations of its own, and a value function."""
 
-    def __init__(self) -> None:
+    def __init__(self, observations: int = OBSERVATIONS, actions: int = ACTIONS) -> None:
         """Creates networks with orthogonal weights; the policy's last layer has small ones."""
-        self.actor = _network(ACTIONS, gain=0.01)  # (…, 17) to the means of the actions (…, 6)
-        self.critic = _network(1, gain=1.0)  # (…, 17) to (…, 1)
-        self.log_deviation = torch.nn.Parameter(torch.full((ACTIONS,), -0.5))
+        self.actor = _network(observations, actions, gain=0.01)  # (…, 17) to means (…, 6)
+        self.critic = _network(observations, 1, gain=1.0)  # (…, 17) to (…, 1)
+        self.log_deviation = torch.nn.Parameter(torch.full((actions,), -0.5))
         self.parameters = [
             *self.actor.parameters(),
             *self.critic.parameters(),
@@ -70,6 +70,11 @@ class Agent:
             actions = means + self.log_deviation.exp() * torch.randn_like(means)
             return actions, {"log_prob": self.log_prob(means, actions)}
 
+    def exploit(self, observations: NDArray[np.float32]) -> Any:
+        """The means of the actions (N, 6)."""
+        with torch.inference_mode():
+            return self.actor(torch.from_numpy(observations))
+
     def log_prob(self, means: Any, actions: Any) -> Any:
         """Log-probabilities (M,) of actions (M, 6)."""
         scaled = (actions - means) / self.log_deviation.exp()
@@ -82,8 +87,8 @@ class Agent:
             return self.critic(torch.from_numpy(observations))
 
 
-def _network(outputs: int, gain: float) -> Any:
-    sizes = [(OBSERVATIONS, 64, 2**0.5), (64, 64, 2**0.5), (64, outputs, gain)]
+def _network(inputs: int, outputs: int, gain: float) -> Any:
+    sizes = [(inputs, 64, 2**0.5), (64, 64, 2**0.5), (64, outputs, gain)]
     layers: list[Any] = []
     for fan_in, fan_out, layer_gain in sizes:
         linear = torch.nn.Linear(fan_in, fan_out)
@@ -147,8 +152,13 @@ def train(settings: Settings) -> list[tuple[int, float]]:
     return curve
 
 
-def plot(curve: Sequence[tuple[int, float]], path: Path) -> None:
-    """Draws the learning curve; the ending of the path's name is the format."""
+def plot(
+    curve: Sequence[tuple[int, float]],
+    path: Path,
+    title: str = "PPO on cartwheel/HalfCheetah-v5",
+    value: str = "return, last 32 episodes",
+) -> None:
+    """Draws a learning curve; the ending of the path's name is the format."""
     from matplotlib.figure import Figure  # only the plot needs it
 
     figure = Figure(figsize=(6, 3.4), layout="constrained")
@@ -156,8 +166,8 @@ def plot(curve: Sequence[tuple[int, float]], path: Path) -> None:
     steps, returns = zip(*curve, strict=True)
     axes.plot([step / 1000 for step in steps], returns, color="#1b9aaa")
     axes.set_xlabel("environment steps, thousands")
-    axes.set_ylabel("return, last 32 episodes")
-    axes.set_title("PPO on cartwheel/HalfCheetah-v5", loc="left")
+    axes.set_ylabel(value)
+    axes.set_title(title, loc="left")
     axes.grid(axis="y", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)

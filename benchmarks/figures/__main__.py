@@ -8,10 +8,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.figures.pages import ROOT, SOURCE, fill, load, pages, save
 from cartwheel.bench.command import positive
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from benchmarks.figures.pages import Figure
+
+Figures: TypeAlias = "dict[str, Figure]"
 MAX_LOAD = 0.5
 """Of the last minute: a machine that does anything else measures that, too."""
 
@@ -23,6 +30,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--unquiet", action="store_true", help="measure in spite of other load")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write there, and fill nothing")
     parser.add_argument("--seconds", type=positive(float), default=2.0, help="for each contender")
+    parser.add_argument(
+        "--only", choices=["mjbatch"], default="", help="measure these, and keep the other figures"
+    )
     parser.add_argument("--rounds", type=positive(int), default=5, help="slices of these seconds")
     options = parser.parse_args(arguments)
     if not options.fill:
@@ -32,7 +42,7 @@ def main(arguments: list[str]) -> None:
                 f"this machine is not idle: its load is {load_1min:.2f}, and figures need at most "
                 f"{MAX_LOAD}. Wait until nothing else runs, or try with --unquiet --json FILE"
             )
-        measure_into(options.json or SOURCE, options.seconds, options.rounds)
+        measure_into(options.json or SOURCE, options.seconds, options.rounds, options.only)
     if options.json is None:
         source = load()
         for page in pages():
@@ -40,8 +50,8 @@ def main(arguments: list[str]) -> None:
         subprocess.run([sys.executable, str(ROOT / "docs/pictures/draw.py")], check=True)
 
 
-def measure_into(source: Path, seconds: float, rounds: int) -> None:
-    """Measures everything, and writes the file."""
+def measure_into(source: Path, seconds: float, rounds: int, only: str = "") -> None:
+    """Measures everything, or what ``only`` names, and writes the file."""
     # Only here: to fill pages needs neither environments nor EnvPool.
     from benchmarks.figures.measures import measure
     from cartwheel.bench.envpool import load_package
@@ -52,9 +62,21 @@ def measure_into(source: Path, seconds: float, rounds: int) -> None:
         **machine(),
         "envpool": load_package("envpool").__version__,
     }
-    figures = measure(seconds=seconds, rounds=rounds, progress=lambda line: print(line, flush=True))
+    figures = measure(
+        seconds=seconds, rounds=rounds, progress=lambda line: print(line, flush=True), only=only
+    )
+    if only:
+        facts, others = load()
+        figures = merged(others, figures, only)
     save(facts, figures, source)
     print(f"==> {source}")
+
+
+def merged(others: Mapping[str, Figure], found: Mapping[str, Figure], only: str) -> Figures:
+    """All figures, with those that ``only`` names replaced, before the lifetimes."""
+    kept = {name: each for name, each in others.items() if not name.startswith(f"{only}_")}
+    ratios = {name: each for name, each in kept.items() if each.unit == "×"}
+    return {**ratios, **found, **kept}
 
 
 if __name__ == "__main__":

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
+import json
 import statistics
+import subprocess
 from typing import TYPE_CHECKING
 
 import gymnasium as gym
 
 from benchmarks.figures.lifetime import CLASSES, Lifetime, lifetime
-from benchmarks.figures.pages import Figure
+from benchmarks.figures.pages import ROOT, Figure
 from benchmarks.harness.claim import no_env
 from benchmarks.harness.workloads import rounds_of
 from benchmarks.native import cartpole as native
@@ -28,11 +31,13 @@ from cartwheel.bench.envpool import load_package
 from cartwheel.bench.race import race
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cartwheel._internal.arguments import EnvFn
     from cartwheel.bench.contenders import Contender
 
+MJBATCH = ROOT / ".venv-mjbatch/bin/python"
+"""Made by ``make .venv-mjbatch/.installed``, because mjbatch asks for one version of MuJoCo."""
 LIFETIME_ENVS, LIFETIMES = 512, 3
 """Environments of a lifetime, and how many lifetimes of each class are measured."""
 
@@ -131,6 +136,20 @@ def run(entry: Race, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figu
         yield name, figure(ratios, "×", ratio.work, entry.num_envs, ratio.rival)
 
 
+def against_mjbatch(*, seconds: float, rounds: int) -> Iterator[tuple[str, Figure]]:
+    """Those of MuJoCo models, measured by the Python that has mjbatch and its MuJoCo."""
+    program = (
+        "import sys; from benchmarks.native.mjbatch_models import report; report(*sys.argv[1:])"
+    )
+    command = [str(MJBATCH), "-c", program, str(seconds), str(rounds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    found = json.loads(done.stdout.splitlines()[-1])
+    for work, num_envs, ratios in found["ratios"]:
+        name = "".join(each if each.isalnum() else "_" for each in work.lower())
+        key = f"mjbatch_{name.strip('_')}_{num_envs}"
+        yield key, figure(ratios, "×", f"{work}, native", num_envs, found["versions"])
+
+
 def lifetimes() -> Iterator[tuple[str, Figure]]:
     """The figures of making, stepping and closing many environments, classes in turn."""
     found: dict[str, list[Lifetime]] = {name: [] for name in CLASSES}
@@ -153,17 +172,30 @@ def figure(numbers: list[float], unit: str, work: str, num_envs: int, against: s
     return Figure(value, low, high, unit, work, num_envs, against)
 
 
-def measure(*, seconds: float, rounds: int, progress: Callable[[str], None]) -> dict[str, Figure]:
+def measure(
+    *, seconds: float, rounds: int, progress: Callable[[str], None], only: str = ""
+) -> dict[str, Figure]:
     """Measures everything; some minutes.
 
     Args:
         seconds: Time of each contender in a race, all rounds together.
         rounds: In how many slices.
         progress: Called with the name and text of each figure when it is known.
+        only: ``"mjbatch"``, for its figures alone; by default all.
+
+    Raises:
+        FileNotFoundError: The Python that has mjbatch was not made.
     """
+    if not MJBATCH.exists():
+        raise FileNotFoundError(f"{MJBATCH} is not there: make .venv-mjbatch/.installed")
+    steps: Iterable[Iterator[tuple[str, Figure]]] = [
+        against_mjbatch(seconds=seconds, rounds=rounds)
+    ]
+    if not only:
+        others = (run(entry, seconds=seconds, rounds=rounds) for entry in races())
+        steps = itertools.chain(others, steps, [lifetimes()])
     found: dict[str, Figure] = {}
-    steps = (run(entry, seconds=seconds, rounds=rounds) for entry in races())
-    for figures in (*steps, lifetimes()):
+    for figures in steps:
         for name, each in figures:
             found[name] = each
             progress(f"{name:24} {each.text} {each.unit} ({each.spread})")

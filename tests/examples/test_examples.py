@@ -159,3 +159,16 @@ def test_what_an_actor_of_sebulba_raises_ends_the_training(monkeypatch):
     monkeypatch.setattr(sebulba.Agent, "__call__", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         sebulba.train(2, "cpu", learner.Settings(total_steps=4_000))
+
+
+def test_an_arm_of_ones_own_learns_and_its_recordings_are_played_again(tmp_path, capsys):
+    minari = importlib.import_module("minari")
+    arms = load("reach_arm")
+    arms.main(["--total-steps", "120000", "--no-video", "--output", str(tmp_path)])
+    lines = capsys.readouterr().out.splitlines()
+    returns = [float(line.split()[-1]) for line in lines if line.endswith(tuple("0123456789"))]
+    assert returns[-1] > returns[0] + 10
+    assert sum("values are equal when played again" in line for line in lines) == 2
+    dataset = minari.MinariDataset(tmp_path / "minari-v0" / "data")
+    assert dataset.total_episodes == 9
+    assert dataset[0].observations.shape == (101, 12)

@@ -65,6 +65,15 @@ def test_saving_what_was_loaded_changes_nothing(tmp_path):
     assert json.loads(copy.read_text(encoding="utf-8"))["machine"]["cores"]
 
 
+def test_figures_that_are_measured_alone_leave_the_others_as_they_are():
+    figures = load()[1]
+    new = {"mjbatch_arm_64": Figure(1.5, 1.4, 1.6, "×", "arm", 64, "mjbatch")}
+    old = {**figures, "mjbatch_gone_64": new["mjbatch_arm_64"]}
+    merged = command.merged(old, new, "mjbatch")
+    assert {**merged, **figures} == merged
+    assert {*merged} - {*figures} == {"mjbatch_arm_64"}
+
+
 def test_a_busy_machine_is_refused_before_anything_is_measured(monkeypatch, tmp_path):
     monkeypatch.setattr(command.os, "getloadavg", lambda: (0.51, 0, 0))
     monkeypatch.setattr(command, "measure_into", pytest.fail)
