@@ -66,6 +66,10 @@ def test_each_objective_is_collected_as_if_it_were_alone(mode, order):
             )
             assert_identical(rollout.flatten().rewards[:, objective], single.flatten().rewards)
             assert_identical(weighed.gae(0.9, 0.8), single.gae(0.9, 0.8))
+            for reward_at in ("t", "t+1"):
+                pair = [each.workspace_transitions(reward_at) for each in (rollout, single)]
+                for name in ("env/reward", "env/cumulated_reward"):
+                    assert_identical(pair[0][name][..., objective], pair[1][name])
             assert_identical(
                 rollout.tail(5).carry.returns[:, objective], single.tail(5).carry.returns
             )

@@ -275,6 +275,7 @@ WRONG = {
     "workers": ({"num_workers": 2, "max_episodes_per_worker": 1}, "need num_workers=3, .* got 2"),
     "most": ({"max_concurrency": 1, "max_worker_memory": 10**12}, "need num_workers=3, .* got 1"),
     "zero": ({"max_episodes_per_worker": 0}, "max_episodes_per_worker"),
+    "part": ({"max_worker_memory": 2.5}, "must be a positive number of bytes"),
     "unit": ({"max_worker_memory": "4 gigs"}, "'4GiB' or '512MB', got '4 gigs'"),
     "negative": ({"max_worker_memory": -1}, "must be a positive number of bytes"),
     "little": ({"max_worker_memory": "1MB"}, "is 1,000,000 bytes, and worker"),

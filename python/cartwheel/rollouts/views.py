@@ -516,7 +516,8 @@ def pairs(rollout: Record, reward_at: str) -> dict[str, NDArray[Any]]:
         over = after["env/done"]
         rewards = _single(_later(rollout.rewards))
         before["env/reward"] = rewards[index]
-        after["env/reward"] = np.where(over, np.float32(0), rewards[steps + 1, rows])
+        after["env/reward"] = rewards[steps + 1, rows]
+        after["env/reward"][over] = 0
     for tree, pair in (
         (nested.at(rollout.observations, index), before),
         (next_observations(rollout, steps, rows), after),

@@ -18,6 +18,7 @@ import struct
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from gymnasium.wrappers import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
 from cartwheel._cartwheel import Descriptor
@@ -50,8 +51,8 @@ def as_bytes(name: str, amount: Any) -> int:
     found = _AMOUNT.fullmatch(amount) if isinstance(amount, str) else None
     if found is not None and found[2].upper() in _UNITS:
         size = int(float(found[1]) * _UNITS[found[2].upper()])
-    elif isinstance(amount, int) and not isinstance(amount, bool):
-        size = amount
+    elif isinstance(amount, int | float | np.integer) and not isinstance(amount, bool):
+        size = int(amount) if amount == amount // 1 else 0
     else:
         size = 0
     if size < 1:
