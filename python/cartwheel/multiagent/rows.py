@@ -28,7 +28,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     Row ``i * agents + j`` is agent ``j`` of environment ``i``. ``infos["present"]``,
     ``infos["acted"]`` and ``infos["episode_over"]`` have an entry for each row. In ``SAME_STEP``,
     an agent that ends before its environment has its last observation in ``infos["final_obs"]`` and
-    zeros in its row.
+    zeros in its row. An agent that leaves without a flag is terminated.
 
     Attributes:
         envs: The environments with several agents.
@@ -111,7 +111,9 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
             None,
         )
         infos = self._infos(columns)
-        terminated, truncated = _flat(columns.terminated), _flat(columns.truncated)
+        # A row that ends without a flag would run on into the next episode of its environment.
+        gone = columns.acted & ~columns.lives & ~columns.truncated
+        terminated, truncated = _flat(columns.terminated | gone), _flat(columns.truncated)
         observations = self._flat(columns.observations)
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             self._keep_finals(columns, observations, terminated | truncated, infos)

@@ -8,12 +8,14 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, check_progress, mode_of
 from cartwheel._internal.process import Finalizer
+from cartwheel.multiagent.base import AgentsBase
+from cartwheel.multiagent.rows import AgentRows
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
 from cartwheel.rollouts.collecting.policy_calls import Actor
@@ -26,7 +28,6 @@ from cartwheel.wrappers.conversion import without_conversion
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
     from cartwheel._internal.arguments import ResetOptions
@@ -222,6 +223,11 @@ class Collector:
         self._actor = Actor(policy, recurrent=recurrent, conversion=self._conversion)
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
+        if self.episodes_per_env is not None and isinstance(envs.unwrapped, AgentRows):
+            raise ValueError(
+                "`until` and `num_episodes` count episodes of rows, and rows of agents end with "
+                "their environment: pass `num_steps`, or use `cartwheel.evaluate`."
+            )
         steps = self._checked_steps(num_steps)
         for space, name in (
             (envs.single_observation_space, "observations"),
@@ -538,11 +544,21 @@ def _mode_of(envs: Any) -> AutoresetMode:
         TypeError: ``envs`` is not a vector environment.
         ValueError: There is no mode, or ``batch_size`` is less than ``num_envs``.
     """
+    if isinstance(envs, AgentsBase):
+        raise TypeError(
+            f"`envs` must be a vector environment, got {envs!r}: pass its `as_rows()`, which has a "
+            "row for each agent."
+        )
     if not isinstance(envs, VectorEnv):
         raise TypeError(
             f"`envs` must be a vector environment, got {type(envs)}: see cartwheel.make_vec."
         )
     mode = mode_of(envs)
+    if isinstance(envs.unwrapped, AgentRows) and mode == AutoresetMode.DISABLED:
+        raise ValueError(
+            "rows of agents cannot be reset one by one, which a Collector does in the mode "
+            "DISABLED: make the environments with autoreset_mode='same_step'."
+        )
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
     if batch_size < envs.num_envs:
         raise ValueError(

@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 import cartwheel.returns as estimators
 from cartwheel._internal import nested
+from cartwheel.multiagent.rows import AgentRows
 from cartwheel.rollouts.buffers import Carry, Finals, Segment, join
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.vector.infos import failed_rows
@@ -74,6 +75,7 @@ class Recording:
         #: step terminated an episode, only the autoreset failed (in ``SAME_STEP``), and the step is
         #: a transition.
         self._failed: dict[int, NDArray[np.bool_]] = {}
+        self._of_agents = isinstance(envs.unwrapped, AgentRows)
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
@@ -144,6 +146,8 @@ class Recording:
             if failed is not None:
                 step_of_all = sum(segment.steps for segment in self.segments) - 1
                 self._failed[step_of_all] = failed & ~step[2]  # a terminating step did not fail
+            if self._of_agents:  # rows of absent agents are not transitions
+                self._failed[len(self._versions) - 1] = ~step[4]["acted"]
             self._settle(segment, step)
             if segment.copies:
                 calls.note()

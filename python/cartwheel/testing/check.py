@@ -127,6 +127,11 @@ def check_vector_env(
             f"`envs` is wrapped by {type(envs).__name__}: pass `envs.unwrapped`. Wrappers of all "
             "rows change what rows show."
         )
+    if hasattr(envs, "as_parallel_env"):
+        raise TypeError(
+            f"`envs` has several agents, {shown(envs)}: test one environment by "
+            "pettingzoo.test.parallel_api_test(envs.as_parallel_env())"
+        )
     if not isinstance(envs, gym.vector.VectorEnv):
         raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
     rules = getattr(envs, "_rules", None)

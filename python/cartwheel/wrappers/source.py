@@ -75,9 +75,10 @@ class Source:
             ValueError: The metadata has no autoreset mode.
         """
         if not isinstance(envs, VectorEnv):
-            raise TypeError(
-                f"a wrapper needs a vector environment, got {type(envs)}: see cartwheel.make_vec."
+            advice = (
+                "pass its `as_rows()`" if hasattr(envs, "as_rows") else "see cartwheel.make_vec"
             )
+            raise TypeError(f"a wrapper needs a vector environment, got {type(envs)}: {advice}.")
         self.autoreset_mode = mode_of(envs)
         self.envs: Any = envs
         self.steps_rows: bool = getattr(envs, "steps_rows", False)
