@@ -132,7 +132,7 @@ def write_legacy(descriptor: Descriptor, left: bytes) -> None:
 
 @dataclasses.dataclass
 class Service:
-    """How long a worker process has served.
+    """The service of a worker process, which its limits end.
 
     Attributes:
         restart_policy: The limits.
