@@ -19,7 +19,7 @@ class FakeEvent:
         return self.device.done >= self.number
 
     def synchronize(self):
-        self.device.waits += 1
+        self.device.waits += self.number > self.device.done
         self.device.finish(self.number - self.device.done)
 
 
@@ -34,6 +34,9 @@ class FakeDevice:
         is_lost: Whether events raise.
         is_stuck: Whether no copy ends until the test says so.
         copies, waits, fetches, follows: How often each was asked for.
+        own_copies: How many of the copies were in the stream of the device itself.
+        events: How many events were made, and not used again.
+        stream: The number of the caller's stream.
         staged: The bytes of all staging memory.
         done: How many copies are over.
     """
@@ -46,8 +49,10 @@ class FakeDevice:
         self.free = 1 << 40
         self.registrations = self.copies = self.waits = self.fetches = self.follows = 0
         self.staged = self.done = 0
+        self.own_copies = self.events = self.stream = 0
         self.fails_to_copy = False
         self._pending = deque()
+        self._staging = {}
 
     def register(self, address, nbytes):
         if self.refuses:
@@ -63,30 +68,48 @@ class FakeDevice:
         for _, _, source, _ in self._pending:
             assert not address <= source < end, "unregistered while a copy reads it"
 
-    def empty(self, nbytes):
+    def current(self):
+        return self.stream
+
+    def empty(self, nbytes, *, is_own):
         if nbytes > self.free:
             raise RuntimeError("out of memory")
         return torch.full((nbytes,), 0xAA, dtype=torch.uint8)
 
     def staging(self, nbytes):
         self.staged += nbytes
-        return torch.full((nbytes,), 0xBB, dtype=torch.uint8)
+        memory = torch.full((nbytes,), 0xBB, dtype=torch.uint8)
+        self._staging[memory.untyped_storage().data_ptr()] = None
+        return memory
 
-    def copy(self, target, source):
+    def copy(self, target, source, *, is_own):
         if self.fails_to_copy:
             raise RuntimeError("the copy fails")
         assert target.shape == source.shape
         assert source.is_contiguous()
         self.copies += 1
-        # Like a device, the fake keeps an address and not the memory.
-        self._pending.append((target, weakref.ref(source), source.data_ptr(), source.numel()))
+        self.own_copies += is_own
+        # Like a device, the fake keeps an address and not the memory; that of `staging` is kept.
+        is_staging = source.untyped_storage().data_ptr() in self._staging
+        kept = (lambda: source) if is_staging else weakref.ref(source)
+        assert is_own or is_staging or not self.is_pageable(source), "the host would wait"
+        self._pending.append((target, kept, source.data_ptr(), source.numel()))
 
-    def record(self):
+    def is_pageable(self, source):
+        """Whether memory is not registered."""
+        first = source.data_ptr()
+        return not any(
+            at <= first and first + source.numel() <= at + size
+            for at, size in self.registered.items()
+        )
+
+    def record(self, event, *, is_own):
+        self.events += event is None
         return FakeEvent(self, self.done + len(self._pending))
 
-    def deliver(self, event, memories):
+    def deliver(self, event, memory):
         assert event.number == self.done + len(self._pending)
-        assert memories
+        assert memory.numel()
 
     def follow(self):
         self.follows += 1
@@ -99,6 +122,11 @@ class FakeDevice:
     def pending(self):
         """The number of copies that have begun and are not over."""
         return len(self._pending)
+
+    @property
+    def reads_slabs(self):
+        """Whether a copy that is not over reads other memory than that of `staging`."""
+        return any(isinstance(kept, weakref.ref) for _, kept, _, _ in self._pending)
 
     def make_progress(self):
         """Makes the next copy, if there is one."""
@@ -117,6 +145,6 @@ class FakeDevice:
 class ImmediateDevice(FakeDevice):
     """Makes each copy at once."""
 
-    def copy(self, target, source):
-        super().copy(target, source)
+    def copy(self, target, source, *, is_own):
+        super().copy(target, source, is_own=is_own)
         self.finish()

@@ -18,7 +18,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Text
 
 import cartwheel
-from cartwheel._device import transfers
+from cartwheel._device import batches, transfers
 from cartwheel.wrappers import NormalizeReward, NumpyToTorch, RecordMetrics, numpy_to_torch
 from tests.support import repetitions
 from tests.support.environments import RecordingEnv, samplers, transcripts
@@ -34,8 +34,13 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture
 def device(monkeypatch):
-    """A fake for `device="cuda"`; at the end nothing may be registered."""
+    """A fake for `device="cuda"`; at the end nothing may be registered.
+
+    Batches of :func:`wide` count as large ones, which have a stream of their own.
+    """
     fake = FakeDevice()
+    monkeypatch.setattr(batches, "PACKED", 4_096)
+    monkeypatch.setattr(batches, "IN_STREAM", 4_096)
     monkeypatch.setattr(numpy_to_torch, "Cuda", lambda _: fake)
     # A wait for copies lets the device make one.
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: fake.make_progress())
@@ -111,6 +116,59 @@ def test_a_large_batch_is_copied_from_its_slab(device):
     # The slabs of four flights and the batch that is being filled.
     assert len(device.registered) == device.registrations == 5
     envs.close()
+
+
+def test_a_small_batch_needs_neither_a_stream_nor_an_event_nor_a_wait_of_its_own(device):
+    envs = on_device(cartwheel.NativeVectorEnv("CartPole-v1", 3))
+    bare = cartwheel.NativeVectorEnv("CartPole-v1", 3)
+    kept = [(envs.reset(seed=1), bare.reset(seed=1))]
+    for _ in range(63):
+        kept.append((envs.step(torch.ones(3, dtype=torch.int64)), bare.step(np.ones(3, np.int64))))
+        device.finish(device.pending - 7)
+    assert device.copies == 64
+    assert device.own_copies == device.waits == 0
+    assert device.events == 2
+    assert device.staged == 16 * 256 + 16 * 64  # for steps and for resets
+    device.finish()
+    for tensors, arrays in kept:
+        assert_converted(tensors, arrays)
+    device.stream = 1  # memory of the earlier stream may be freed in its order
+    staged = device.staged
+    last = envs.step(torch.ones(3, dtype=torch.int64)), bare.step(np.ones(3, np.int64))
+    assert device.staged > staged
+    assert last[0][0].untyped_storage().data_ptr() != kept[-1][0][0].untyped_storage().data_ptr()
+    assert_converted(after(device, last[0]), last[1])
+    bare.close(), envs.close()
+
+
+def test_pinned_memory_of_small_batches_waits_for_its_copies(device):
+    envs = on_device(cartwheel.NativeVectorEnv("CartPole-v1", 3))
+    bare = cartwheel.NativeVectorEnv("CartPole-v1", 3)
+    kept = [(envs.reset(seed=1), bare.reset(seed=1))]
+    for _ in range(40):
+        kept.append((envs.step(torch.ones(3, dtype=torch.int64)), bare.step(np.ones(3, np.int64))))
+    assert device.waits == 3  # 16 places: before the 17th, 25th and 33rd step
+    device.finish()
+    for tensors, arrays in kept:
+        assert_converted(tensors, arrays)
+    bare.close(), envs.close()
+
+
+def test_a_batch_of_medium_size_is_copied_from_its_slab_in_the_stream_of_the_caller(
+    device, monkeypatch
+):
+    monkeypatch.setattr(batches, "IN_STREAM", 1 << 20)
+    envs, bare = on_device(wide()), wide()
+    kept = [(envs.reset(seed=1), bare.reset(seed=1))]
+    for _ in range(20):
+        actions = np.ones(300, np.int64)
+        kept.append((envs.step(torch.from_numpy(actions)), bare.step(actions)))
+    assert device.staged == device.own_copies == 0
+    assert device.waits == 21 - 4
+    device.finish()
+    for tensors, arrays in kept:
+        assert_converted(tensors, arrays)
+    bare.close(), envs.close()
 
 
 def test_a_slab_is_free_once_its_copy_is_over(device):
@@ -214,7 +272,7 @@ def test_the_end_of_a_pool_waits_for_copies_and_unpins(device, build_wide, end):
         del envs
         gc.collect()
         assert kept() is None
-    assert not device.pending
+    assert not device.reads_slabs
     assert not device.registered
     assert torch.equal(observations, expected[0])
     assert results[0].isfinite().all()
@@ -325,7 +383,8 @@ def test_static_results_have_places_in_turn(device, num_envs, depth):
         result = envs.step(torch.ones(num_envs, dtype=torch.int64))
         assert_converted(after(device, result), bare.step(np.ones(num_envs, np.int64)))
         shown.append(result[0])
-    assert device.follows == 31
+    # In the caller's own stream, copies are after its work anyway.
+    assert device.follows == (31 if num_envs == 300 else 0)
     places = [tensor.data_ptr() for tensor in shown]
     assert len(set(places)) == depth
     assert places[depth:] == places[:-depth]

@@ -37,6 +37,8 @@ class Cuda:
         self.name = str(self.place)
         self._stream: Any = torch.cuda.Stream(self.place)
         self._cudart: Any = torch.cuda.cudart()
+        #: After the last copy to the host.
+        self._fetched: Event | None = None
 
     def register(self, address: int, nbytes: int) -> bool:
         """Pins memory by ``cudaHostRegister``."""
@@ -54,25 +56,36 @@ class Cuda:
             with contextlib.suppress(RuntimeError):
                 self._torch.zeros(1, device=self.place)
 
-    def empty(self, nbytes: int) -> Any:
+    def current(self) -> int:
+        """The address of CUDA's stream."""
+        stream: int = self._torch.cuda.current_stream(self.place).cuda_stream
+        return stream
+
+    def empty(self, nbytes: int, *, is_own: bool) -> Any:
         """Allocates in the order of the copies, which need not wait for the caller's stream."""
         torch = self._torch
         try:
+            if not is_own:
+                return torch.empty(nbytes, dtype=torch.uint8, device=self.place)
             return self._in_stream(torch.empty, nbytes, dtype=torch.uint8, device=self.place)
         except torch.cuda.OutOfMemoryError as error:
             raise add_note(
                 error,
-                f"NumpyToTorch needs {nbytes} bytes on {self.name} for one batch: keep fewer of "
-                "its tensors, or pass static=True, which reuses the memory of `depth` batches",
+                f"NumpyToTorch needs {nbytes} bytes on {self.name} for its next batches: keep "
+                "fewer of its tensors, or pass static=True, which reuses the memory of `depth` "
+                "batches",
             ) from None
 
     def staging(self, nbytes: int) -> Any:
         """PyTorch uses pinned memory again when the copies from it are over."""
         return self._torch.empty(nbytes, dtype=self._torch.uint8, pin_memory=True)
 
-    def copy(self, target: Any, source: Any) -> None:
-        """Copies in the stream of this object."""
-        self._in_stream(target.copy_, source, non_blocking=True)
+    def copy(self, target: Any, source: Any, *, is_own: bool) -> None:
+        """Copies bytes, which takes one call of CUDA."""
+        if is_own:
+            self._in_stream(target.copy_, source, non_blocking=True)
+        else:
+            target.copy_(source, non_blocking=True)
 
     def _in_stream(self, call: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         """Calls a function while the stream of this object is the current one."""
@@ -87,21 +100,21 @@ class Cuda:
         finally:
             cuda.set_stream(current)
 
-    def record(self) -> Event:
-        """An event of the stream of this object."""
-        event: Event = self._stream.record_event()
-        return event
+    def record(self, event: Event | None, *, is_own: bool) -> Event:
+        """Records an event of CUDA."""
+        stream = self._stream if is_own else self._torch.cuda.current_stream(self.place)
+        recorded: Event = stream.record_event(event)
+        return recorded
 
-    def deliver(self, event: Event, memories: Sequence[Any]) -> None:
+    def deliver(self, event: Event, memory: Any) -> None:
         """The caller's stream waits; the memory is reused after its work, too."""
-        current = self._torch.cuda.current_stream(self.place.index)
+        current = self._torch.cuda.current_stream(self.place)
         current.wait_event(event)
-        for memory in memories:
-            memory.record_stream(current)
+        memory.record_stream(current)
 
     def follow(self) -> None:
         """The stream of this object waits for the caller's."""
-        self._stream.wait_stream(self._torch.cuda.current_stream(self.place.index))
+        self._stream.wait_stream(self._torch.cuda.current_stream(self.place))
 
     def fetch(self, tensors: Sequence[Any]) -> list[Any]:
         """Copies into pinned memory."""
@@ -110,7 +123,8 @@ class Cuda:
         for tensor in tensors:
             copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
             copies.append(copy.copy_(tensor.detach(), non_blocking=True))
-        torch.cuda.current_stream(self.place.index).record_event().synchronize()
+        self._fetched = self.record(self._fetched, is_own=False)
+        self._fetched.synchronize()
         return copies
 
 

@@ -36,8 +36,16 @@ class Device(Protocol):
     def unregister(self, address: int) -> None:
         """Ends what :meth:`register` began; no copy from the memory may be in flight."""
 
-    def empty(self, nbytes: int) -> Any:
+    def current(self) -> int:
+        """Returns the number of the current stream."""
+
+    def empty(self, nbytes: int, *, is_own: bool) -> Any:
         """Returns memory of the device that copies may write at once.
+
+        Args:
+            nbytes: Its size.
+            is_own: Whether these copies run in the stream of this object, and not in the current
+                one.
 
         Raises:
             RuntimeError: There is not enough memory.
@@ -46,14 +54,22 @@ class Device(Protocol):
     def staging(self, nbytes: int) -> Any:
         """Returns pinned memory of the host, which is not used again while a copy reads it."""
 
-    def copy(self, target: Any, source: Any) -> None:
-        """Begins a copy of host memory; the caller keeps ``source`` until it is over."""
+    def copy(self, target: Any, source: Any, *, is_own: bool) -> None:
+        """Begins a copy of host memory in the stream of this object, or in the current one.
 
-    def record(self) -> Event:
-        """Returns a point after all copies that have begun."""
+        The caller keeps ``source`` until it is over, unless it is of :meth:`staging`.
+        """
 
-    def deliver(self, event: Event, memories: Sequence[Any]) -> None:
-        """The current stream waits for the event, and may use ``memories`` from then on."""
+    def record(self, event: Event | None, *, is_own: bool) -> Event:
+        """Returns a point after all work of the stream of this object, or of the current one.
+
+        Args:
+            event: A point that is not needed any more, to be used again; ``None`` makes another.
+            is_own: Whether of the stream of this object.
+        """
+
+    def deliver(self, event: Event, memory: Any) -> None:
+        """The current stream waits for the event, and may use ``memory`` from then on."""
 
     def follow(self) -> None:
         """Later copies wait for all work that the current stream has now."""

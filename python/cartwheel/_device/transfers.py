@@ -20,8 +20,6 @@ from cartwheel._internal.logging import LOGGER
 from cartwheel.errors import ForkedProcessError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cartwheel._device.device import Device, Event
 
 #: The maximum number of bytes that are pinned for one vector environment.
@@ -69,18 +67,27 @@ class Registrations:
 class Flight:
     """A copy that has begun, and the memory that it reads."""
 
-    __slots__ = ("_device", "_event", "source")
+    __slots__ = ("_device", "_event", "_is_marked", "is_own", "source")
 
-    def __init__(self, device: Device, source: Any) -> None:
-        """Is made before the copy begins, so that an interrupt in between loses nothing."""
-        self._device, self.source = device, source
-        self._event: Event | None = None
+    def __init__(self, device: Device, source: Any, event: Event | None, *, is_own: bool) -> None:
+        """Is made before the copy begins, so that an interrupt in between loses nothing.
+
+        Args:
+            device: Makes the copy.
+            source: The memory that it reads.
+            event: Of an earlier flight, to be used again.
+            is_own: Whether the copy is in the device's own stream, and not in the caller's.
+        """
+        self._device, self.source, self._event, self.is_own = device, source, event, is_own
+        self._is_marked = False
 
     @property
     def event(self) -> Event:
         """A point after the copy."""
-        if self._event is None:
-            self._event = self._device.record()
+        if not self._is_marked:
+            self._event = self._device.record(self._event, is_own=self.is_own)
+            self._is_marked = True
+        assert self._event is not None
         return self._event
 
 
@@ -101,6 +108,8 @@ class Transfers:
         self.device, self.has_slabs = device, has_slabs
         self.registrations = Registrations(device)
         self._flights: deque[Flight] = deque()
+        #: Of a flight that is over.
+        self._event: Event | None = None
         self._is_forked = False
         _open.add(self)
 
@@ -127,28 +136,40 @@ class Transfers:
         self.check_process()
         flights = self._flights
         while flights and flights[0].event.query():
-            flights.popleft()
+            self._event = flights.popleft().event
 
-    def send(self, copies: Sequence[tuple[Any, Any]], memories: Sequence[Any], depth: int) -> None:
-        """Begins copies, for which the current stream waits before its next work.
+    def put(self, target: Any, source: Any) -> None:
+        """Copies pinned memory of :meth:`Device.staging` in the caller's stream.
+
+        Raises:
+            RuntimeError: The device failed.
+        """
+        self.device.copy(target, source, is_own=False)
+
+    def send(self, target: Any, source: Any, memory: Any, depth: int, *, is_own: bool) -> None:
+        """Begins a copy, for which the current stream waits before its next work.
 
         Args:
-            copies: Targets and sources.
-            memories: The memory of the device that has the targets.
+            target: Memory of the device.
+            source: Memory of the host, which is kept until the copy is over.
+            memory: The memory of the device that has the target.
             depth: The maximum number of flights; the oldest are waited for.
+            is_own: Whether it runs in the device's own stream, and not in the caller's.
 
         Raises:
             RuntimeError: The device failed.
         """
         flights = self._flights
-        for target, source in copies:
-            while len(flights) >= depth:
-                flights[0].event.synchronize()
-                flights.popleft()
-            flight = Flight(self.device, source)
-            flights.append(flight)
-            self.device.copy(target, source)
-        self.device.deliver(flight.event, memories)
+        while len(flights) >= depth:
+            flights[0].event.synchronize()
+            self._event = flights.popleft().event
+        event, self._event = self._event, None
+        flight = Flight(self.device, source, event, is_own=is_own)
+        flights.append(flight)
+        self.device.copy(target, source, is_own=is_own)
+        event = flight.event
+        if is_own:
+            self.device.deliver(event, memory)
 
     def drain(self) -> bool:
         """Waits for all copies, for at most :data:`DRAIN_S`; returns whether they are over.

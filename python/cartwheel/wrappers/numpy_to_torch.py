@@ -9,6 +9,7 @@ from gymnasium.error import DependencyNotInstalled
 
 from cartwheel._device.batches import DeviceBatches, Results, collected
 from cartwheel._device.cuda import Cuda
+from cartwheel._device.places import torch_dtype
 from cartwheel._device.transfers import Transfers
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer
@@ -115,12 +116,24 @@ class NumpyToTorch(ConvertsArrays):
         super().__init__(env)
         self.device = device
         self._device = place
+        #: Whether no wrapper changes actions, so that `act` is called without rows.
+        self._acts_alone = not self._inner_acts and type(self).act is NumpyToTorch.act
+        space = env.single_observation_space
+        #: Whether all arrays of a step are a pool's: writable, and of dtypes that PyTorch has.
+        self._has_plain_arrays = (
+            place is None
+            and not self._inner_transforms
+            and self._source.is_bare
+            and isinstance(space, nested.ARRAY_SPACES)
+            and np.dtype(space.dtype).isnative
+            and torch_dtype(torch, np.dtype(space.dtype)) is not None
+        )
         self._from_numpy: Callable[[Any], Any] = torch.from_numpy
         self._tensor_type: type = torch.Tensor
         self._transfers: Transfers | None = None
         if on_cuda:
-            self._transfers = _transfers(env, Cuda(place))
-            space, rows = env.single_observation_space, rows_of_batch(env)
+            self._transfers = _transfers_to(Cuda(place), env)
+            rows = rows_of_batch(env)
             self._batches = DeviceBatches(self._transfers, space, rows, static=static, depth=depth)
 
     if TYPE_CHECKING:
@@ -164,9 +177,16 @@ class NumpyToTorch(ConvertsArrays):
     def act(self, actions: Any, batch: ActionBatch) -> Any:
         """Returns actions as arrays."""
         del batch
+        return self._prepared(actions)
+
+    def _acted(self, actions: Any, env_index: Any) -> Any:
+        return self._prepared(actions) if self._acts_alone else super()._acted(actions, env_index)
+
+    def _prepared(self, actions: Any) -> Any:
+        """Makes room for the results of a step, and returns its actions as arrays."""
         if self._transfers is not None:
             self._batches.prepare()
-        return self._as_arrays(actions)
+        return actions if type(actions) is np.ndarray else self._as_arrays(actions)
 
     def _called(self, call: Callable[..., Batch], *arguments: Any) -> Batch:
         if self._transfers is not None:
@@ -175,6 +195,14 @@ class NumpyToTorch(ConvertsArrays):
 
     def transform(self, batch: Batch) -> None:
         """Returns results as tensors."""
+        if self._has_plain_arrays and batch.rewards is not None:
+            tensor = self._from_numpy
+            batch.observations, batch.rewards = tensor(batch.observations), tensor(batch.rewards)
+            batch.terminations = tensor(batch.terminations)
+            batch.truncations = tensor(batch.truncations)
+            if batch.infos:
+                batch.infos = self._converted_infos(batch.infos, self._as_tensor)
+            return
         batch.put_finals_back()
         convert = self._as_tensor if self._transfers is None else self._sent(batch)
         batch.observations = nested.apply(convert, batch.observations)
@@ -273,6 +301,8 @@ class NumpyToTorch(ConvertsArrays):
     def _as_arrays(self, actions: Any) -> Any:
         """Returns actions, extras or options with arrays instead of tensors."""
         if self._transfers is None:
+            if isinstance(actions, self._tensor_type):
+                return _as_array(actions)
             return self._replaced(actions, _as_array)
         found: list[Any] = []
         self._replaced(actions, found.append)
@@ -306,6 +336,18 @@ def _as_array(tensor: Any) -> Any:
         TypeError: NumPy has no such dtype.
     """
     try:
+        return tensor.numpy()  # takes half of the time of the other call
+    except (RuntimeError, TypeError):  # it has a gradient, or is on another device
+        return _as_detached_array(tensor)
+
+
+def _as_detached_array(tensor: Any) -> Any:
+    """Returns a tensor of any device as an array.
+
+    Raises:
+        TypeError: NumPy has no such dtype.
+    """
+    try:
         return tensor.numpy(force=True)
     except TypeError:
         raise TypeError(
@@ -322,12 +364,13 @@ def _converted_finals(finals: Any, mask: Any, convert: Callable[[Any], Any]) -> 
     return converted
 
 
-def _transfers(env: Any, device: Device) -> Transfers:
+def _transfers_to(device: Device, env: Any) -> Transfers:
     """The transfers to a device, of which a pool has one that ends before its memory does."""
     innermost = env.unwrapped
     if not isinstance(innermost, PoolVectorEnv):
         return Transfers(device, has_slabs=False)
-    found: Transfers = innermost._attached.setdefault(
-        device.name, Transfers(device, has_slabs=True)
-    )
+    attached = innermost._attached
+    if device.name not in attached:
+        attached[device.name] = Transfers(device, has_slabs=True)
+    found: Transfers = attached[device.name]
     return found

@@ -65,6 +65,7 @@ class Source:
         steps_rows: Whether some of its rows can be stepped apart: cartwheel's own can.
         on_its_way: The batch that has not passed all wrappers yet; the last one clears it.
         seen_by: How many wrappers have seen this batch, from the innermost on; 0 without one.
+        is_bare: Whether every array and exception of a call is the pool's.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
@@ -97,8 +98,7 @@ class Source:
         self._pool: Pool | None = None
         self._drops_read = 0
         self._level = _level_in(envs) + 1
-        #: Whether every exception of a call is the pool's.
-        self._is_bare = _is_bare(envs)
+        self.is_bare = _is_bare(envs)
         innermost = envs.unwrapped
         if isinstance(innermost, PoolVectorEnv):
             self._pool = innermost._pool
@@ -115,7 +115,7 @@ class Source:
         """Steps all rows, or those of ``env_index``."""
         if env_index is not None:
             self.check_steps_rows("step")
-        before = None if self._is_bare else self.pool_state()
+        before = None if self.is_bare else self.pool_state()
         try:
             if env_index is None:
                 result = self.envs.step(actions)
@@ -144,7 +144,7 @@ class Source:
 
     def step_wait(self, timeout: float | None) -> Batch:
         """Waits for the step that ``step_async`` began."""
-        before = None if self._is_bare else self.pool_state()
+        before = None if self.is_bare else self.pool_state()
         try:
             result = self.envs.step_wait(timeout) if timeout is not None else self.envs.step_wait()
             batch = self.on_its_way = self._stepped(result, in_parts=self._waits_for is not None)
@@ -155,7 +155,7 @@ class Source:
 
     def recv(self, timeout: float | None, **bounds: int | None) -> Batch:
         """Receives rows that were sent."""
-        before = None if self._is_bare else self.pool_state()
+        before = None if self.is_bare else self.pool_state()
         try:
             result = self.envs.recv(timeout, **bounds)
             batch = self.on_its_way = self._stepped(result, in_parts=True)
