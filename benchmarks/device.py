@@ -208,14 +208,15 @@ class _Copies:
         made = wrapped._transfers.device
         copy = made.copy
 
-        def timed(target: Any, source: Any) -> None:
+        def timed(target: Any, source: Any, *, is_own: bool) -> None:
             if not self.are_timed:
-                copy(target, source)
+                copy(target, source, is_own=is_own)
                 return
             first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            first.record(made._stream)
-            copy(target, source)
-            last.record(made._stream)
+            stream = made._stream if is_own else torch.cuda.current_stream()
+            first.record(stream)
+            copy(target, source, is_own=is_own)
+            last.record(stream)
             self._events.append((first, last, source.numel()))
 
         made.copy = timed

@@ -72,6 +72,7 @@ class FakeDevice:
         return self.stream
 
     def empty(self, nbytes, *, is_own):
+        assert isinstance(is_own, bool)
         if nbytes > self.free:
             raise RuntimeError("out of memory")
         return torch.full((nbytes,), 0xAA, dtype=torch.uint8)
@@ -104,11 +105,15 @@ class FakeDevice:
         )
 
     def record(self, event, *, is_own):
+        assert isinstance(is_own, bool)
         self.events += event is None
         return FakeEvent(self, self.done + len(self._pending))
 
     def deliver(self, event, memory):
-        assert event.number == self.done + len(self._pending)
+        assert event.number <= self.done + len(self._pending)
+        assert isinstance(memory, torch.Tensor)
+
+    def share(self, memory):
         assert memory.numel()
 
     def follow(self):

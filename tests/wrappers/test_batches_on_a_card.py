@@ -12,7 +12,7 @@ import pytest
 from gymnasium.spaces import Box
 
 import cartwheel
-from cartwheel._device import transfers
+from cartwheel._device import batches, transfers
 from cartwheel._device.cuda import Cuda
 from cartwheel.wrappers import NumpyToTorch
 from tests.support.environments import samplers, transcripts
@@ -33,6 +33,13 @@ CYCLES = 200_000_000
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind():
     """CUDA keeps threads and descriptors, so the fixture of the same name cannot tell."""
+
+
+@pytest.fixture
+def _large_from_4_kb(monkeypatch):
+    """Batches above this size have copies from their slab, in a stream of their own."""
+    monkeypatch.setattr(batches, "PACKED", 4_096)
+    monkeypatch.setattr(batches, "IN_STREAM", 4_096)
 
 
 def on_cpu(value):
@@ -83,6 +90,7 @@ def test_results_are_those_on_the_cpu_and_stay(kind, mode, keywords):
         envs.close()
 
 
+@pytest.mark.usefixtures("_large_from_4_kb")
 @pytest.mark.parametrize("dense", [False, True])
 def test_slabs_are_pinned_and_survive_slow_streams(dense, caplog):
     keywords = {"autoreset_mode": S, **({"final_obs": "dense"} if dense else {})}
@@ -104,6 +112,7 @@ def test_slabs_are_pinned_and_survive_slow_streams(dense, caplog):
     assert envs._transfers.registrations._sizes == {}
 
 
+@pytest.mark.usefixtures("_large_from_4_kb")
 @pytest.mark.parametrize("build_wide", [lambda: poles(2_000), lambda: PROCESS(wide_rows())])
 def test_a_pool_ends_while_a_copy_waits(build_wide):
     bare, envs = build_wide(), NumpyToTorch(build_wide(), "cuda")
@@ -121,6 +130,7 @@ def wide_rows():
     return samplers(Box(-1, 1, (3_000,), np.float64), 2)
 
 
+@pytest.mark.usefixtures("_large_from_4_kb")
 def test_a_copy_that_does_not_end_keeps_its_memory(monkeypatch, caplog):
     monkeypatch.setattr(transfers, "DRAIN_S", 0.01)
     bare, envs = poles(2_000), NumpyToTorch(poles(2_000), "cuda")

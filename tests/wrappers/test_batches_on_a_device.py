@@ -145,8 +145,8 @@ def test_pinned_memory_of_small_batches_waits_for_its_copies(device):
     envs = on_device(cartwheel.NativeVectorEnv("CartPole-v1", 3))
     bare = cartwheel.NativeVectorEnv("CartPole-v1", 3)
     kept = [(envs.reset(seed=1), bare.reset(seed=1))]
-    for _ in range(40):
-        kept.append((envs.step(torch.ones(3, dtype=torch.int64)), bare.step(np.ones(3, np.int64))))
+    ones = np.ones(3, np.int64)
+    kept += [(envs.step(torch.from_numpy(ones)), bare.step(ones)) for _ in range(40)]
     assert device.waits == 3  # 16 places: before the 17th, 25th and 33rd step
     device.finish()
     for tensors, arrays in kept:

@@ -58,7 +58,14 @@ class DeviceBatches:
     """
 
     def __init__(
-        self, transfers: Transfers, space: Space[Any], rows: int, *, static: bool, depth: int
+        self,
+        transfers: Transfers,
+        space: Space[Any],
+        rows: int,
+        *,
+        static: bool,
+        depth: int,
+        has_pool_rewards: bool = False,
     ) -> None:
         """Allocates nothing on the device.
 
@@ -68,6 +75,7 @@ class DeviceBatches:
             rows: The maximum number of rows of a batch.
             static: Whether results have one of ``depth`` fixed places.
             depth: The maximum number of copies in flight.
+            has_pool_rewards: Whether rewards of a batch in a slab are those in the slab.
 
         Raises:
             ValueError: Static memory for observations without a fixed size.
@@ -82,7 +90,7 @@ class DeviceBatches:
             raise ValueError(
                 f"static=True needs observations of a fixed size, and {space} has parts without."
             )
-        self._is_static = static
+        self._is_static, self._has_pool_rewards = static, has_pool_rewards
         fixed = depth if static else None
         self._results = Supply(torch, transfers.device, size or 0, fixed)
         self._others = Supply(torch, transfers.device, 0, None)
@@ -129,6 +137,74 @@ class DeviceBatches:
             found.update((id(array), each) for array, each in zip(further, tensors, strict=True))
         return found
 
+    def tensors_of(self, tree: Any) -> Any:
+        """Sends nested arrays; those without a PyTorch dtype stay."""
+        arrays = collected(tree, self.accepts)
+        if not arrays:
+            return tree
+        sent = self.send(Results(arrays))
+        return nested.apply(lambda value: sent.get(id(value), value), tree)
+
+    def empty_like(self, array: NDArray[Any]) -> Any:
+        """Allocates a tensor that :meth:`fill` may write, in the order of the caller's stream.
+
+        Raises:
+            RuntimeError: There is not enough memory on the device.
+        """
+        transfers = self._transfers
+        transfers.check_process()
+        with self._torch.inference_mode(False):
+            memory = transfers.device.empty(max(array.nbytes, 1), is_own=False)
+            transfers.device.share(memory)
+            dtype = torch_dtype(self._torch, array.dtype)
+            return memory[: array.nbytes].view(dtype).view(array.shape)
+
+    def on_device(self, array: NDArray[Any]) -> Any:
+        """A copy of an array of numbers, for which the host waits."""
+        return self._torch.from_numpy(array).to(self._transfers.device.name)
+
+    def fill(self, targets: list[Any], arrays: list[NDArray[Any]]) -> None:
+        """Copies arrays into memory of :meth:`empty_like`, each to its place.
+
+        Args:
+            targets: The place of each array: a tensor of as many bytes.
+            arrays: Are packed into pinned memory first.
+
+        Raises:
+            RuntimeError: The device failed.
+            ForkedProcessError: In a forked child.
+        """
+        transfers = self._transfers
+        transfers.land()
+        layout = self._packed(arrays, 1)
+        is_own = layout.nbytes > IN_STREAM
+        if layout.nbytes <= PACKED:
+            views, source = self._ring(layout.nbytes, transfers.device.current()).take(layout)
+            for view, array in zip(views, arrays, strict=True):
+                view[...] = array
+        else:
+            source = self._staged(layout, arrays)
+        copies = [
+            (target, source[start : start + target.numel()])
+            for target, start in zip(targets, layout.starts, strict=True)
+        ]
+        if is_own:
+            transfers.send(copies, targets[0], self._depth, is_own=True)
+        else:
+            for target, part in copies:
+                transfers.put(target, part)
+
+    def _staged(self, layout: Layout, arrays: list[NDArray[Any]]) -> Any:
+        """A copy of arrays in pinned memory, made by all threads of PyTorch."""
+        torch = self._torch
+        source = self._transfers.device.staging(layout.nbytes)
+        for view, array in zip(layout.views(source.numpy()), arrays, strict=True):
+            if array.flags.writeable and array.dtype == view.dtype and array.flags.c_contiguous:
+                torch.from_numpy(view).copy_(torch.from_numpy(array))
+            else:
+                view[...] = array
+        return source
+
     def _sent(self, supply: Supply, arrays: list[NDArray[Any]], results: Results | None) -> Any:
         """Sends arrays in one copy; returns their tensors."""
         transfers = self._transfers
@@ -143,9 +219,7 @@ class DeviceBatches:
         else:
             piece = None if results is None else self._in_slab(results, arrays)
             if piece is None:
-                source = transfers.device.staging(layout.nbytes)
-                for view, array in zip(layout.views(source.numpy()), arrays, strict=True):
-                    view[...] = array
+                source = self._staged(layout, arrays)
             else:
                 layout, source = piece
         places, place = supply.take(layout, stream)
@@ -153,20 +227,25 @@ class DeviceBatches:
         if is_own or piece is not None:
             if is_own and supply.fixed_size:
                 transfers.device.follow()
-            transfers.send(target, source, places.memory, self._depth, is_own=is_own)
+            transfers.send([(target, source)], places.memory, self._depth, is_own=is_own)
         else:
             transfers.put(target, source)
-        return places.tensors(place, layout.form)
+        return places.tensors(place, layout)
 
     def _packed(self, arrays: list[NDArray[Any]], rows: int) -> Layout:
         """The places of arrays in one piece, which has room for so many rows."""
         key = (rows, *[(array.dtype, array.shape) for array in arrays])
-        if key not in self._layouts:
-            if len(self._layouts) >= MAX_LAYOUTS:  # batches of `recv` may have any size
-                self._layouts.clear()
-                self._rings.clear()
-            self._layouts[key] = Layout.of_packed(arrays, rows)
-        return self._layouts[key]
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._remember(key, Layout.of_packed(self._torch, arrays, rows))
+        return layout
+
+    def _remember(self, key: Any, layout: Layout) -> Layout:
+        if len(self._layouts) >= MAX_LAYOUTS:  # batches of `recv` may have any size
+            self._layouts.clear()
+            self._rings.clear()
+        self._layouts[key] = layout
+        return layout
 
     def _ring(self, nbytes: int, stream: Any) -> Ring:
         """Pinned memory with places of a power of two that have room for so many bytes."""
@@ -181,9 +260,7 @@ class DeviceBatches:
         rows = len(arrays[0]) if arrays and arrays[0].ndim else 1
         return max(rows, self._rows) if self._is_static else rows
 
-    def _in_slab(
-        self, results: Results, arrays: list[NDArray[Any]]
-    ) -> tuple[Layout, Any] | None:
+    def _in_slab(self, results: Results, arrays: list[NDArray[Any]]) -> tuple[Layout, Any] | None:
         """The piece of a slab that has these results; ``None`` if they are not all in one."""
         leaves = results.leaves
         if not (self._transfers.has_slabs and leaves and isinstance(leaves[0].base, SlabLease)):
@@ -218,10 +295,15 @@ class DeviceBatches:
         if not self._transfers.registrations.covers(start, memory.nbytes):
             return None
         for array, place, dtype in rest:  # wrappers may have others; and flags become 0 and 1
-            np.ndarray(array.shape, dtype, memory, place)[...] = array
+            if dtype is np.bool_ or not self._has_pool_rewards:
+                np.ndarray(array.shape, dtype, memory, place)[...] = array
             places.append(place)
-        form = zip(places, arrays, strict=True)
-        layout = Layout(tuple((at, each.dtype, each.shape) for at, each in form), memory.nbytes)
+        key = (memory.nbytes, *places, *[(array.dtype, array.shape) for array in arrays])
+        layout = self._layouts.get(key)
+        if layout is None:
+            pairs = zip(places, arrays, strict=True)
+            form = tuple((at, array.dtype, array.shape) for at, array in pairs)
+            layout = self._remember(key, Layout(self._torch, form, memory.nbytes))
         return layout, self._torch.from_numpy(memory)
 
 

@@ -31,7 +31,7 @@ class Cuda:
         import torch
 
         self._torch: Any = torch
-        _check_exists(torch, place)
+        check_exists(torch, place)
         index = torch.cuda.current_device() if place.index is None else place.index
         self.place = torch.device(place.type, index)
         self.name = str(self.place)
@@ -71,9 +71,9 @@ class Cuda:
         except torch.cuda.OutOfMemoryError as error:
             raise add_note(
                 error,
-                f"NumpyToTorch needs {nbytes} bytes on {self.name} for its next batches: keep "
-                "fewer of its tensors, or pass static=True, which reuses the memory of `depth` "
-                "batches",
+                f"cartwheel needs {nbytes} bytes on {self.name} for batches or for a rollout: keep "
+                "fewer tensors of either. NumpyToTorch(…, static=True) uses the memory of `depth` "
+                "batches again.",
             ) from None
 
     def staging(self, nbytes: int) -> Any:
@@ -112,6 +112,11 @@ class Cuda:
         current.wait_event(event)
         memory.record_stream(current)
 
+    def share(self, memory: Any) -> None:
+        """The memory is used again only after these copies."""
+        self.follow()
+        memory.record_stream(self._stream)
+
     def follow(self) -> None:
         """The stream of this object waits for the caller's."""
         self._stream.wait_stream(self._torch.cuda.current_stream(self.place))
@@ -128,7 +133,7 @@ class Cuda:
         return copies
 
 
-def _check_exists(torch: Any, place: Any) -> None:
+def check_exists(torch: Any, place: Any) -> None:
     """Raises ``RuntimeError`` if PyTorch has no such device."""
     version = torch.__version__
     if torch.version.cuda is None and torch.version.hip is None:

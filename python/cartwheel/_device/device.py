@@ -71,6 +71,9 @@ class Device(Protocol):
     def deliver(self, event: Event, memory: Any) -> None:
         """The current stream waits for the event, and may use ``memory`` from then on."""
 
+    def share(self, memory: Any) -> None:
+        """Later copies of this object's stream may write memory of the current stream."""
+
     def follow(self) -> None:
         """Later copies wait for all work that the current stream has now."""
 

@@ -7,7 +7,7 @@ for several batches at once.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,24 +26,36 @@ ALIGN = 64
 #: The maximum number of batches for which memory of a device is allocated at once, and of their
 #: bytes.
 MAX_PLACES = 16
-SHARED = 1 << 20
+SHARED = 4 << 20
 #: The bytes of the pinned memory that small batches use in turn.
 RING = 4 << 20
 
 
-class Layout(NamedTuple):
-    """The places of arrays in one piece of memory.
+class Layout:
+    """The places of arrays in one piece of memory, looked at once for many batches.
 
     Attributes:
-        form: Offset, dtype and shape of each array.
         nbytes: The size of the piece.
+        columns: Of each array: PyTorch's dtype, bytes of an element, shape, strides and the number
+            of its first element.
     """
 
-    form: Form
-    nbytes: int
+    def __init__(self, torch: Any, form: Form, nbytes: int) -> None:
+        """Computes the arguments of views."""
+        self._form, self.nbytes = form, nbytes
+        self.columns = [
+            (
+                torch_dtype(torch, dtype),
+                dtype.itemsize,
+                shape,
+                tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))),
+                at // dtype.itemsize,
+            )
+            for at, dtype, shape in form
+        ]
 
     @classmethod
-    def of_packed(cls, arrays: Sequence[NDArray[Any]], rows: int) -> Layout:
+    def of_packed(cls, torch: Any, arrays: Sequence[NDArray[Any]], rows: int) -> Layout:
         """Arrays one after the other, with places for so many rows of each."""
         form, end = [], 0
         for array in arrays:
@@ -52,11 +64,16 @@ class Layout(NamedTuple):
             if array.ndim and 0 < len(array) < rows:
                 size = size // len(array) * rows
             end += aligned(size)
-        return cls(tuple(form), max(end, ALIGN))
+        return cls(torch, tuple(form), max(end, ALIGN))
+
+    @property
+    def starts(self) -> list[int]:
+        """The offset of each array."""
+        return [at for at, _, _ in self._form]
 
     def views(self, host: NDArray[np.uint8], start: int = 0) -> list[NDArray[Any]]:
         """Arrays of the layout in memory of the host, from an offset on."""
-        return [np.ndarray(shape, dtype, host, start + at) for at, dtype, shape in self.form]
+        return [np.ndarray(shape, dtype, host, start + at) for at, dtype, shape in self._form]
 
 
 class Places:
@@ -78,7 +95,7 @@ class Places:
         self.memory, self.count, self.stream = memory, count, stream
         self.size = memory.numel() // count
         self._targets: dict[int, Any] = {}
-        self._tensors: dict[Form, list[Any]] = {}
+        self._tensors: dict[Layout, list[Any]] = {}
 
     def target(self, place: int, nbytes: int) -> Any:
         """The first bytes of a place."""
@@ -89,25 +106,34 @@ class Places:
             self._targets[nbytes] = targets.unbind(0)
         return self._targets[nbytes][place]
 
-    def tensors(self, place: int, form: Form) -> Any:
-        """Tensors of a place, in their form: offset, dtype and shape of each."""
-        if form not in self._tensors:
-            with self._torch.inference_mode(False):  # the caller may use them outside of it
-                columns = [self._column(*each) for each in form]
-            self._tensors[form] = list(zip(*columns, strict=True))
-        return self._tensors[form][place]
+    def tensors(self, place: int, layout: Layout) -> Any:
+        """Tensors of a place."""
+        found = self._tensors.get(layout)
+        if found is None:
+            if self._torch.is_inference_mode_enabled():  # the caller may use them outside of it
+                with self._torch.inference_mode(False):
+                    found = self._columns(layout)
+            else:
+                found = self._columns(layout)
+            self._tensors[layout] = found
+        return found[place]
 
-    def _column(self, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> list[Any]:
-        """A tensor of each place."""
-        strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-        size = dtype.itemsize
-        memory = self.memory.view(torch_dtype(self._torch, dtype))
-        if self.count == 1:
-            return [memory.as_strided(shape, strides, offset // size).data]
-        column = memory.as_strided(
-            (self.count, *shape), (self.size // size, *strides), offset // size
-        )
-        return [tensor.data for tensor in column.unbind(0)]
+    def _columns(self, layout: Layout) -> list[Any]:
+        """The tensors of each place."""
+        memory, count = self.memory, self.count
+        if count == 1:
+            return [
+                [
+                    memory.view(dtype).as_strided(shape, strides, first).data
+                    for dtype, _, shape, strides, first in layout.columns
+                ]
+            ]
+        columns = []
+        for dtype, itemsize, shape, strides, first in layout.columns:
+            shapes, steps = (count, *shape), (self.size // itemsize, *strides)
+            column = memory.view(dtype).as_strided(shapes, steps, first)
+            columns.append([tensor.data for tensor in column.unbind(0)])
+        return list(zip(*columns, strict=True))
 
 
 class Supply:
@@ -167,8 +193,12 @@ class Supply:
         return places, place
 
     def _allocate(self, size: int, stream: int | None) -> Places:
-        with self._torch.inference_mode(False):  # later copies may be outside of it
-            memory = self._device.empty(size * self._count, is_own=stream is None)
+        nbytes, is_own = size * self._count, stream is None
+        if self._torch.is_inference_mode_enabled():  # later copies may be outside of it
+            with self._torch.inference_mode(False):
+                memory = self._device.empty(nbytes, is_own=is_own)
+        else:
+            memory = self._device.empty(nbytes, is_own=is_own)
         self._places, self._next = Places(self._torch, memory, self._count, stream), 0
         return self._places
 
@@ -191,7 +221,7 @@ class Ring:
         #: After the last copy of each half; ``None`` if there was none.
         self._events: list[Event | None] = [None, None]
         self._sources: dict[int, Any] = {}
-        self._views: dict[Form, list[list[NDArray[Any]]]] = {}
+        self._views: dict[Layout, list[list[NDArray[Any]]]] = {}
 
     def take(self, layout: Layout) -> tuple[list[NDArray[Any]], Any]:
         """Waits for room; returns arrays to write into, and the source of their copy."""
@@ -203,13 +233,13 @@ class Ring:
             event = self._events[half]
             if event is not None:
                 event.synchronize()
-        if layout.form not in self._views:
+        if layout not in self._views:
             places = range(2 * self._half)
-            self._views[layout.form] = [layout.views(self._host, n * self.size) for n in places]
+            self._views[layout] = [layout.views(self._host, n * self.size) for n in places]
         if layout.nbytes not in self._sources:
             sources = self._memory.as_strided((2 * self._half, layout.nbytes), (self.size, 1))
             self._sources[layout.nbytes] = sources.unbind(0)
-        found = self._views[layout.form][place], self._sources[layout.nbytes][place]
+        found = self._views[layout][place], self._sources[layout.nbytes][place]
         self._next, self._is_used = (place + 1) % (2 * self._half), True
         return found
 

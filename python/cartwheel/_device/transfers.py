@@ -146,15 +146,15 @@ class Transfers:
         """
         self.device.copy(target, source, is_own=False)
 
-    def send(self, target: Any, source: Any, memory: Any, depth: int, *, is_own: bool) -> None:
-        """Begins a copy, for which the current stream waits before its next work.
+    def send(self, copies: list[tuple[Any, Any]], memory: Any, depth: int, *, is_own: bool) -> None:
+        """Begins copies, for which the current stream waits before its next work.
 
         Args:
-            target: Memory of the device.
-            source: Memory of the host, which is kept until the copy is over.
-            memory: The memory of the device that has the target.
+            copies: Targets on the device, and sources on the host, which are kept until the copies
+                are over.
+            memory: The memory of the device that has the targets.
             depth: The maximum number of flights; the oldest are waited for.
-            is_own: Whether it runs in the device's own stream, and not in the caller's.
+            is_own: Whether they run in the device's own stream, and not in the caller's.
 
         Raises:
             RuntimeError: The device failed.
@@ -164,9 +164,10 @@ class Transfers:
             flights[0].event.synchronize()
             self._event = flights.popleft().event
         event, self._event = self._event, None
-        flight = Flight(self.device, source, event, is_own=is_own)
+        flight = Flight(self.device, [source for _, source in copies], event, is_own=is_own)
         flights.append(flight)
-        self.device.copy(target, source, is_own=is_own)
+        for target, source in copies:
+            self.device.copy(target, source, is_own=is_own)
         event = flight.event
         if is_own:
             self.device.deliver(event, memory)

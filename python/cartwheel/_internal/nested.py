@@ -46,17 +46,25 @@ def at(tree: Any, index: Any) -> Any:
 
 
 def concat(trees: Sequence[Any], axis: int = 0) -> Any:
-    """Concatenates the corresponding arrays of the trees along an axis."""
-    return apply(lambda *arrays: np.concatenate(arrays, axis), *trees)
+    """Concatenates the corresponding arrays, or PyTorch tensors, of the trees along an axis."""
+
+    def joined(*arrays: Any) -> Any:
+        if isinstance(arrays[0], np.ndarray):
+            return np.concatenate(arrays, axis)
+        import torch
+
+        return torch.cat(arrays, axis)
+
+    return apply(joined, *trees)
 
 
 def assign(tree: Any, index: Any, source: Any) -> None:
     """Writes ``source`` to ``tree[index]``, array by array."""
-    if isinstance(tree, np.ndarray):
+    if isinstance(tree, dict | tuple):
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            assign(tree[key], index, source[key])
+    else:
         tree[index] = source
-        return
-    for key in tree if isinstance(tree, dict) else range(len(tree)):
-        assign(tree[key], index, source[key])
 
 
 def parts(space: Space[Any]) -> Iterable[tuple[Any, Space[Any]]]:

@@ -13,10 +13,13 @@ from cartwheel._internal.rewards import reward_shape_of
 from cartwheel.vector.infos import is_dense
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gymnasium.spaces import Space
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel._device.mirror import Mirror
     from cartwheel.rollouts.collecting.policy_calls import Answers
 
 
@@ -42,6 +45,7 @@ class Segment:
         self._dtype = getattr(self.actions, "dtype", None)
         self._shape = getattr(self.actions, "shape", ())[1:]
         self.extras: dict[str, NDArray[Any]] | None = None  # known from the first step on
+        self.mirror: Mirror | None = None  # from the first call of the policy on
         self.copies = not getattr(envs, "fills_rollouts", False)
         if not self.copies:
             slab = given.rollout(capacity)
@@ -60,6 +64,16 @@ class Segment:
     def is_full(self) -> bool:
         """Whether all steps are recorded."""
         return self.steps == self.capacity
+
+    def on_device(self, mirror: Callable[[Any], Mirror]) -> Any:
+        """Returns the present observations on a device, to which they are copied once.
+
+        Args:
+            mirror: Allocates memory for all observations there.
+        """
+        if self.mirror is None:
+            self.mirror = mirror(self.observations)
+        return self.mirror.put(self.steps)
 
     def act(self, result: Any) -> Any:
         """Records the policy's result for the next step; changes nothing if it does not fit.
@@ -123,6 +137,17 @@ def join(segments: list[Segment]) -> dict[str, Any]:
         part["observations"] = nested.at(part["observations"], slice(1, None))
     names = ("observations", "actions", "rewards", "terminated", "truncated", "extras")
     return {name: nested.concat([part[name] for part in parts]) for name in names}
+
+
+def join_mirrors(segments: list[Segment], mirror: Callable[[Any], Mirror]) -> Any:
+    """Returns the observations of all segments on a device."""
+    parts = []
+    for number, segment in enumerate(segments):
+        segment.on_device(mirror)
+        assert segment.mirror is not None
+        rows = slice(1 if number else 0, segment.steps + 1)
+        parts.append(nested.at(segment.mirror.tensors, rows))
+    return parts[0] if len(parts) == 1 else nested.concat(parts)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from cartwheel._device.sending import device_of
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_bool, as_integer, check_progress, mode_of
 from cartwheel._internal.process import Finalizer
@@ -24,6 +25,7 @@ from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.state_dict import check_equal, check_header, new_state
 from cartwheel.wrappers.conversion import without_conversion
+from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.policy import Policy
     from cartwheel.rollouts.collecting.session import CollectorStats
     from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.wrappers.conversion import ConvertsArrays
 
 
 class Collector:
@@ -176,6 +179,11 @@ class Collector:
             on which environment played.
         background: Collect in a thread, from the first :meth:`collect` on.
         queue: The maximum number of rollouts that wait for :meth:`collect` in the background.
+        device: Where the policy gets observations and rollouts have their observations, actions,
+            extras and final observations, as PyTorch tensors: a name, or a ``torch.device``. Also
+            where :class:`~cartwheel.wrappers.NumpyToTorch` has it, if ``envs`` are wrapped in one.
+            On CUDA each batch is copied once, to its place in the rollout. See :meth:`Rollout.to`.
+            ``None``: rollouts have NumPy arrays.
         progress: ``True``: draw a progress bar for a rollout that takes longer than a second, if
             stderr is a terminal. A function: it is called after each call of the policy with the
             steps that the rollout has already, in all columns, and with ``T × N``; or with ended
@@ -187,8 +195,10 @@ class Collector:
             method ``predict``, a space has parts that are not arrays of fixed shape, or the order
             needs ``send`` and ``recv``, and ``envs`` has none.
         ValueError: The length is given in none of these ways or in several, a number is out of
-            range, arguments do not go together, there is no autoreset mode, or ``batch_size`` is
-            less than ``num_envs``.
+            range, arguments do not go together, there is no autoreset mode, ``batch_size`` is less
+            than ``num_envs``, or ``device`` is not that of ``NumpyToTorch``.
+        gymnasium.error.DependencyNotInstalled: ``device`` without PyTorch.
+        RuntimeError: PyTorch does not have the device.
     """
 
     def __init__(
@@ -212,15 +222,23 @@ class Collector:
         standby: int = 0,
         background: bool = False,
         queue: int = 1,
+        device: Any = None,
         progress: bool | Callable[[int, int], object] = True,
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
         self.autoreset_mode = _mode_of(envs)
         self.envs, self.recurrent = envs, recurrent
-        envs, self._conversion = without_conversion(envs)
+        envs, conversion = without_conversion(envs)
+        on_device = None if device is None else _conversion_to(device, envs, conversion)
+        self._conversion = conversion = conversion if on_device is None else on_device
         if self._conversion is not None:
             options = self._conversion._options_as_arrays(options)
-        self._actor = Actor(policy, recurrent=recurrent, conversion=self._conversion)
+        self._actor = Actor(
+            policy,
+            recurrent=recurrent,
+            conversion=conversion,
+            mirror=None if on_device is None else on_device._mirror,
+        )
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
         if self.episodes_per_env is not None and isinstance(envs.unwrapped, AgentRows):
@@ -246,7 +264,8 @@ class Collector:
         calls = Calls(envs)
         where = envs, self.autoreset_mode, self._actor, calls, steps, self.episodes_per_env
         source, spares = plan.source(*where)
-        self._session = Session(envs, self._actor, source, calls, order, spares, seed, options)
+        where = envs, self._actor, source, calls, order, spares, seed, options
+        self._session = Session(*where, on_device)
         self._background: Background | None = None
         self._is_closed = False
         self._door = threading.Lock()
@@ -383,6 +402,7 @@ class Collector:
             else:
                 rollout = background.take()
             session.count(rollout)
+            session.deliver(rollout)
             return rollout
 
     def update(self, change: Callable[[], Any] | None = None) -> int:
@@ -526,6 +546,25 @@ class Collector:
                 "time, and not from within the policy."
             )
         return self._door
+
+
+def _conversion_to(device: Any, envs: Any, given: ConvertsArrays | None) -> NumpyToTorch:
+    """Returns what shows observations on a device to the policy.
+
+    Raises:
+        ValueError: The wrapper that converts arrays already has another device.
+        RuntimeError: PyTorch does not have the device.
+    """
+    if given is None:
+        return NumpyToTorch(envs, device)
+    place = device_of(device, is_checked=False)
+    own = given.device or "cpu" if isinstance(given, NumpyToTorch) else None
+    if own is None or device_of(own, is_checked=False) != place:
+        raise ValueError(
+            f"`device` must be that of the wrapper around the environments, {given}, which is "
+            f"{own!r}; got {device!r}: give both the same, or leave the wrapper out."
+        )
+    return given
 
 
 def _check_background(envs: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cartwheel.returns as estimators
+from cartwheel._device.sending import array_of
 from cartwheel._internal.nested import as_array
 from cartwheel.returns.arrays import FLOATS
 from cartwheel.rollouts.record import Record
@@ -29,6 +30,8 @@ class Estimators(Record):
     """
 
     _values: tuple[NDArray[Any], NDArray[Any]] | None = None
+    #: A point after all copies to the device, until the caller's stream has waited for it.
+    _ready: Any = None
 
     def set_values(self, values: Array) -> None:
         """Sets the values of the observations that :meth:`Rollout.value_inputs` returned.
@@ -42,7 +45,7 @@ class Estimators(Record):
             TypeError: The dtype is wrong.
             ValueError: The shape is wrong.
         """
-        array = as_array("values", values)
+        array = as_array("values", self._on_host(values))
         num_steps, num_envs = self.valid.shape
         shown = (num_steps + 1) * num_envs
         length = shown + len(self.final_index)
@@ -139,7 +142,12 @@ class Estimators(Record):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Value targets and advantages by :func:`cartwheel.returns.vtrace`; needs values."""
         return estimators.vtrace(
-            self._numbers, **self._all(), ratios=ratios, gamma=gamma, lambda_=lambda_, **options
+            self._numbers,
+            **self._all(),
+            ratios=self._on_host(ratios),
+            gamma=gamma,
+            lambda_=lambda_,
+            **options,
         )
 
     def retrace(
@@ -151,9 +159,9 @@ class Estimators(Record):
         averages over actions.
         """
         given: dict[str, Any] = {
-            "q_values": q_values,
+            "q_values": self._on_host(q_values),
             "next_values": self.next_values,
-            "ratios": ratios,
+            "ratios": self._on_host(ratios),
         }
         return estimators.retrace(
             self._numbers, **given, **self._flags(), gamma=gamma, lambda_=lambda_, **options
@@ -173,6 +181,10 @@ class Estimators(Record):
         return estimators.discounted_returns(
             self._numbers, **self._flags(), **self._after(), gamma=gamma, **options
         )
+
+    def _on_host(self, values: Any) -> Any:
+        """Returns values of tensors on the rollout's device as arrays."""
+        return values if self.device is None else array_of(values)
 
     def _all(self) -> dict[str, Any]:
         """The flags, and the values before each step and of the true next observations."""

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel._device.sending import tensor_on
+from cartwheel._internal import nested
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -40,6 +43,7 @@ class Record:
     carry: Carry
     policy_version: NDArray[np.int64]
     env_index: NDArray[np.int64]
+    device: Any = None
 
     @property
     def num_steps(self) -> int:
@@ -57,15 +61,31 @@ class Record:
         return self.carry.done
 
     def checked_extras(self) -> dict[str, NDArray[Any]]:
-        """Returns the extras as arrays, including extras that the user added.
+        """Returns the extras as arrays, or on a device as tensors, with those of the user.
 
         Raises:
             ValueError: An extra does not have one entry for each row.
         """
-        extras = {name: np.asarray(extra) for name, extra in self.extras.items()}
+        extras = {name: self._as_part(extra) for name, extra in self.extras.items()}
         for name, extra in extras.items():
-            if extra.shape[:2] != self.valid.shape:
+            if tuple(extra.shape[:2]) != self.valid.shape:
                 raise ValueError(
-                    f"extra `{name}` must have shape {(*self.valid.shape, '…')}, got {extra.shape}."
+                    f"extra `{name}` must have shape {(*self.valid.shape, '…')}, got "
+                    f"{tuple(extra.shape)}."
                 )
         return extras
+
+    def _as_part(self, array: Any) -> Any:
+        """Returns an array, or on a device a tensor."""
+        return np.asarray(array) if self.device is None else tensor_on(self.device, array)
+
+    def sent(self, array: NDArray[Any]) -> Any:
+        """Returns an array of the host as a part of views: on a device as a tensor."""
+        return array if self.device is None else tensor_on(self.device, array)
+
+    def at(self, tree: Any, index: Any) -> Any:
+        """Returns copies of observations, actions or extras at an index of arrays."""
+        if self.device is None:
+            return nested.at(tree, index)
+        index = nested.apply(lambda part: tensor_on(self.device, part), index)
+        return nested.apply(lambda tensor: tensor[index], tree)

@@ -12,14 +12,17 @@ from gymnasium.vector import AutoresetMode
 import cartwheel.returns as estimators
 from cartwheel._internal import nested
 from cartwheel.multiagent.rows import AgentRows
-from cartwheel.rollouts.buffers import Carry, Finals, Segment, join
+from cartwheel.rollouts.buffers import Carry, Finals, Segment, join, join_mirrors
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.vector.infos import failed_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel._device.mirror import Mirror
     from cartwheel.rollouts.collecting.policy_calls import Actor, Answers
     from cartwheel.rollouts.record import Record
     from cartwheel.vector.calls import Calls
@@ -127,7 +130,8 @@ class Recording:
             if self.segments[-1].is_full:
                 self._grow()
             segment = self.segments[-1]
-            answer, version = actor.ask(self.shown, self._rows, first)
+            shown = self.shown if actor.mirror is None else segment.on_device(actor.mirror)
+            answer, version = actor.ask(shown, self._rows, first)
             actions = segment.act(answer)
             self.is_lost = True
             if segment.copies and calls.others():
@@ -205,14 +209,19 @@ class Recording:
         self.segments.append(segment)
         self.shown = nested.at(segment.observations, 0)
 
-    def rollout(self) -> Rollout:
+    def rollout(self, mirror: Callable[[Any], Mirror] | None = None) -> Rollout:
         """Returns the complete rollout.
+
+        Args:
+            mirror: Of the actor; the observations are on its device.
 
         Raises:
             RuntimeError: Final observations are missing.
             ValueError: The flags are impossible in this mode.
         """
         rows = join(self.segments)
+        if mirror is not None:
+            rows["observations"] = join_mirrors(self.segments, mirror)
         valid, is_first, replaced = self._marks(rows["terminated"], rows["truncated"])
         for step, envs in self._failed.items():
             valid[step] &= ~envs

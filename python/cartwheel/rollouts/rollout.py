@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel._device.sending import array_of, device_of, tensor_on
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.literals import Part, check_choice
@@ -28,7 +29,7 @@ from cartwheel.rollouts.views import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -70,12 +71,53 @@ class Rollout(Estimators):
             reset have the version of the time of their step, too.
         env_index: The environment of each column, ``int64``, ``[N]``: ``0`` to ``N - 1``, unless
             the collector has ``columns``.
+        device: ``None``, or the ``torch.device`` of :meth:`to` and of ``Collector(device=…)``, on
+            which observations, actions, extras and final observations are tensors.
     """
 
     def __repr__(self) -> str:
         """Size, mode and names of extras in one line."""
         size = f"{self.num_steps} steps × {self.num_envs} envs"
         return one_line("Rollout", f"{size}, {self.autoreset_mode.name.lower()}", self.extras)
+
+    # Devices
+
+    def to(self, device: Any) -> Rollout:
+        """Returns the rollout with PyTorch tensors on a device.
+
+        Observations, actions, extras and final observations are tensors there. Rewards, flags,
+        marks and indices stay arrays, which the estimators need. :meth:`flatten`,
+        :meth:`minibatches`, :meth:`windows` and :meth:`transitions` return tensors of the device
+        only, but for their indices. Arrays without a PyTorch dtype stay arrays.
+
+        Args:
+            device: A name, or a ``torch.device``. On the CPU, tensors have the memory of the
+                arrays. To CUDA, arrays travel through pinned memory, for which nothing waits but
+                the current stream.
+
+        Raises:
+            gymnasium.error.DependencyNotInstalled: PyTorch is not installed.
+            RuntimeError: PyTorch does not have the device, or there is not enough memory on it.
+        """
+        place = device_of(device)
+        if self.device == place:
+            return self
+        return self._with_parts(lambda part: tensor_on(place, part), place)
+
+    def numpy(self) -> Rollout:
+        """Returns the rollout with NumPy arrays; itself, if it has no device.
+
+        From a device of another kind than the CPU, arrays are copies.
+        """
+        return self if self.device is None else self._with_parts(array_of, None)
+
+    def _with_parts(self, convert: Callable[[Any], Any], device: Any) -> Rollout:
+        """Returns a rollout whose parts for a device are converted."""
+        names = ("observations", "actions", "extras", "final_observations")
+        parts = {name: nested.apply(convert, getattr(self, name)) for name in names}
+        other = dataclasses.replace(self, **parts, device=device)
+        other._values = self._values
+        return other
 
     # Values
 
@@ -87,6 +129,11 @@ class Rollout(Estimators):
         """
         after = nested.at(self.observations, slice(1, None))
         if not len(self.final_index):
+            return after
+        if self.device is not None:
+            after = nested.apply(lambda tensor: tensor.clone(), after)
+            index = tuple(self.sent(column) for column in np.ascontiguousarray(self.final_index.T))
+            nested.assign(after, index, self.final_observations)
             return after
         after = nested.apply(np.copy, after)
         nested.assign(after, tuple(self.final_index.T), self.final_observations)
@@ -101,7 +148,7 @@ class Rollout(Estimators):
 
         def fuse(shown: NDArray[Any], finals: NDArray[Any]) -> NDArray[Any]:
             flat = shown.reshape(-1, *shown.shape[2:])
-            return np.concatenate([flat, finals]) if len(finals) else flat
+            return nested.concat([flat, finals]) if len(finals) else flat
 
         return nested.apply(fuse, self.observations, self.final_observations)
 
@@ -224,15 +271,16 @@ class Rollout(Estimators):
         order = np.arange(count)
         if shuffle:
             np.random.default_rng(seed).shuffle(order)
+        rows_order = self.sent(order) if rows is not None else order
         stops = range(size, count + 1 if drop_last else count + size, size)
 
         def parts() -> Iterator[Rows | Windows]:
             for stop in stops:
-                index = order[stop - size : stop]
+                some = slice(stop - size, stop)
                 if rows is not None:
-                    yield rows.take(index)
+                    yield rows.take(rows_order[some])
                 elif places is not None and length is not None:
-                    yield places.take(index).windows(self, length)
+                    yield places.take(order[some]).windows(self, length)
 
         return parts()
 
@@ -294,13 +342,14 @@ class Rollout(Estimators):
             truncated=self.truncated[after],
             valid=self.valid[after],
             is_first=self.is_first[after],
-            final_observations=nested.at(self.final_observations, kept),
+            final_observations=self.at(self.final_observations, (np.flatnonzero(kept),)),
             final_index=self.final_index[kept] - np.array([cut, 0]),
             extras=nested.at(self.checked_extras(), after),
             autoreset_mode=self.autoreset_mode,
             carry=carry,
             policy_version=self.policy_version[after],
             env_index=self.env_index,
+            device=self.device,
         )
         if self._values is not None:
             tail._values = self._values[0][after], self._values[1][kept]
@@ -334,7 +383,7 @@ class Rollout(Estimators):
         Raises:
             ValueError: ``reward_at`` is unknown.
         """
-        return frames(self, reward_at)
+        return frames(self.numpy(), reward_at)
 
     def workspace_transitions(self, reward_at: RewardPlace = "t+1") -> dict[str, NDArray[Any]]:
         """Returns the transitions in the form of BBRL's ``get_transitions()``, ``[2, M, …]``.
@@ -349,4 +398,4 @@ class Rollout(Estimators):
         Raises:
             ValueError: ``reward_at`` is unknown.
         """
-        return pairs(self, reward_at)
+        return pairs(self.numpy(), reward_at)

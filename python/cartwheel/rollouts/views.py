@@ -107,19 +107,20 @@ class Transitions:
         windows = objectives[0]
         lengths = windows.lengths[steps, rows]
         last = steps + lengths - 1
+        sent = rollout.sent
         return cls(
-            observations=nested.at(rollout.observations, (steps, rows)),
-            actions=nested.at(rollout.actions, (steps, rows)),
-            rewards=_joined(rollout, [each.returns[steps, rows] for each in objectives]),
+            observations=rollout.at(rollout.observations, (steps, rows)),
+            actions=rollout.at(rollout.actions, (steps, rows)),
+            rewards=sent(_joined(rollout, [each.returns[steps, rows] for each in objectives])),
             next_observations=next_observations(rollout, last, rows),
-            terminated=rollout.terminated[last, rows],
-            truncated=rollout.truncated[last, rows],
-            discounts=None if gamma is None else windows.discounts[steps, rows],
+            terminated=sent(rollout.terminated[last, rows]),
+            truncated=sent(rollout.truncated[last, rows]),
+            discounts=None if gamma is None else sent(windows.discounts[steps, rows]),
             lengths=lengths,
             steps=steps,
             env_index=rollout.env_index[rows],
             episodes=numbers(rollout)[steps, rows],
-            extras=nested.at(rollout.checked_extras(), (steps, rows)),
+            extras=rollout.at(rollout.checked_extras(), (steps, rows)),
         )
 
 
@@ -153,7 +154,7 @@ def ordered_rows(
 
 def next_observations(rollout: Record, steps: NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
     """Returns copies of the true next observations of some rows."""
-    after = nested.at(rollout.observations, (steps + 1, rows))
+    after = rollout.at(rollout.observations, (steps + 1, rows))
     if len(rollout.final_index):
         slots = np.full(rollout.valid.shape, -1, np.int64)
         slots[rollout.final_index[:, 0], rollout.final_index[:, 1]] = np.arange(
@@ -161,7 +162,8 @@ def next_observations(rollout: Record, steps: NDArray[np.int64], rows: NDArray[n
         )
         slots = slots[steps, rows]
         replaced = slots >= 0
-        nested.assign(after, replaced, nested.at(rollout.final_observations, slots[replaced]))
+        finals = rollout.at(rollout.final_observations, (slots[replaced],))
+        nested.assign(after, rollout.sent(np.flatnonzero(replaced)), finals)
     return after
 
 
@@ -208,13 +210,14 @@ class Rows:
         parts = {
             "observations": nested.at(rollout.observations, slice(num_steps)),
             "actions": rollout.actions,
-            "rewards": rollout.rewards,
-            "terminated": rollout.terminated,
-            "truncated": rollout.truncated,
+            "rewards": rollout.sent(rollout.rewards),
+            "terminated": rollout.sent(rollout.terminated),
+            "truncated": rollout.sent(rollout.truncated),
             "extras": rollout.checked_extras(),
         }
         if valid_only and not rollout.valid.all():
-            return cls(**{name: nested.at(part, rollout.valid) for name, part in parts.items()})
+            index = rollout.valid if rollout.device is None else rollout.valid.nonzero()
+            return cls(**{name: rollout.at(part, index) for name, part in parts.items()})
 
         def flat(array: NDArray[Any]) -> NDArray[Any]:
             return array.reshape(num_steps * num_envs, *array.shape[2:])
@@ -305,18 +308,19 @@ class Places:
         steps = self.starts + np.minimum(offsets, self.lengths - 1)
         index = (steps, np.broadcast_to(self.columns, steps.shape))
         inside = offsets < self.lengths
+        sent = rollout.sent
         return Windows(
-            observations=nested.at(rollout.observations, index),
-            actions=nested.at(rollout.actions, index),
-            rewards=rollout.rewards[index],
-            terminated=rollout.terminated[index],
-            truncated=rollout.truncated[index],
-            valid=rollout.valid[index] & inside,
-            is_first=rollout.is_first[index] & inside,
+            observations=rollout.at(rollout.observations, index),
+            actions=rollout.at(rollout.actions, index),
+            rewards=sent(rollout.rewards[index]),
+            terminated=sent(rollout.terminated[index]),
+            truncated=sent(rollout.truncated[index]),
+            valid=sent(rollout.valid[index] & inside),
+            is_first=sent(rollout.is_first[index] & inside),
             starts=self.starts,
             env_index=rollout.env_index[self.columns],
             lengths=self.lengths,
-            extras=nested.at(rollout.checked_extras(), index),
+            extras=rollout.at(rollout.checked_extras(), index),
         )
 
 

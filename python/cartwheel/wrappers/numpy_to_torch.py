@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from gymnasium.error import DependencyNotInstalled
 
 from cartwheel._device.batches import DeviceBatches, Results, collected
 from cartwheel._device.cuda import Cuda
+from cartwheel._device.mirror import Mirror
 from cartwheel._device.places import torch_dtype
 from cartwheel._device.transfers import Transfers
 from cartwheel._internal import nested
@@ -129,12 +131,19 @@ class NumpyToTorch(ConvertsArrays):
             and torch_dtype(torch, np.dtype(space.dtype)) is not None
         )
         self._from_numpy: Callable[[Any], Any] = torch.from_numpy
+        self._torch: Any = torch
         self._tensor_type: type = torch.Tensor
         self._transfers: Transfers | None = None
         if on_cuda:
             self._transfers = _transfers_to(Cuda(place), env)
-            rows = rows_of_batch(env)
-            self._batches = DeviceBatches(self._transfers, space, rows, static=static, depth=depth)
+            self._batches = DeviceBatches(
+                self._transfers,
+                space,
+                rows_of_batch(env),
+                static=static,
+                depth=depth,
+                has_pool_rewards=self._source.is_bare and not self._inner_transforms,
+            )
 
     if TYPE_CHECKING:
 
@@ -257,8 +266,38 @@ class NumpyToTorch(ConvertsArrays):
         """Returns observations as tensors."""
         if self._transfers is None:
             return nested.apply(self._as_tensor, observations)
-        leaves = collected(observations, self._batches.accepts)
-        return nested.apply(self._tensors_of(self._batches.send(Results(leaves))), observations)
+        return self._batches.tensors_of(observations)
+
+    @property
+    def _place(self) -> Any:
+        """The ``torch.device`` of results."""
+        if self._transfers is not None:
+            return self._torch.device(self._transfers.device.name)
+        return self._device or self._torch.device("cpu")
+
+    @property
+    def _mirror(self) -> Callable[[Any], Mirror] | None:
+        """Allocates memory of CUDA for the observations of a rollout, ``[T + 1, N, …]``.
+
+        ``None`` for other devices. It raises ``RuntimeError`` if there is not enough memory, and
+        ``ForkedProcessError`` in a forked child.
+        """
+        return None if self._transfers is None else partial(Mirror, self._torch, self._batches)
+
+    def _ready(self) -> Any:
+        """Returns a point after all work of the current stream; ``None`` without streams."""
+        return (
+            None if self._transfers is None else self._transfers.device.record(None, is_own=False)
+        )
+
+    def _deliver(self, event: Any, tree: Any) -> None:
+        """The current stream waits for a point of :meth:`_ready`, and may use the tensors."""
+        if self._transfers is not None and event is not None:
+            deliver = self._transfers.device.deliver
+            nested.apply(
+                lambda part: deliver(event, part) if isinstance(part, self._tensor_type) else None,
+                tree,
+            )
 
     def _shown_infos(self, infos: dict[str, Any]) -> dict[str, Any]:
         """Returns infos with tensors; the dictionaries received are kept."""

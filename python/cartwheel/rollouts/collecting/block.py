@@ -14,12 +14,13 @@ from cartwheel._internal.arguments import as_integer
 from cartwheel.rollouts.rollout import Rollout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gymnasium.spaces import Space
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
+    from cartwheel._device.mirror import Mirror
     from cartwheel.rollouts.buffers import Carry
 
 
@@ -67,6 +68,13 @@ class Block:
         self.extras: dict[str, NDArray[Any]] = {}
         self._space = space
         self._finals: list[Finals] = []
+        self._mirror: Mirror | None = None
+
+    def on_device(self, mirror: Callable[[Any], Mirror]) -> Mirror:
+        """The observations on a device; ``mirror`` allocates memory for them."""
+        if self._mirror is None:
+            self._mirror = mirror(self.observations)
+        return self._mirror
 
     def act(
         self,

@@ -126,7 +126,7 @@ class Lockstep:
             recording.waited = 0.0
         recording.end()
         self._recording, self.carry = None, None  # set again below, if the rollout is complete
-        rollout = recording.rollout()
+        rollout = recording.rollout(self._actor.mirror)
         if self.episodes_per_env is None:
             self.carry, self.shown = carry_after(rollout), recording.shown
         else:

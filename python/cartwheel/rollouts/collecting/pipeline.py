@@ -281,6 +281,8 @@ class Pipeline(abc.ABC):
             block, carry = self._gathered(rows), self._carry.take(rows)
         block.expect(forms)
         rollout = block.rollout(self._mode, carry, rows)
+        if self._actor.mirror is not None and self._columns is None:
+            rollout.observations = block.on_device(self._actor.mirror).complete()
         self._rollouts += 1
         after = carry_after(rollout)
         self._carry = after if self._columns is None else self._carry.replaced(rows, after)
@@ -306,6 +308,14 @@ class Pipeline(abc.ABC):
 
     def _ask(self, rows: NDArray[np.int64], observations: Any) -> tuple[Any, dict[str, Any], int]:
         """Returns actions, extras and the version of the policy for rows."""
+        mirror = self._actor.mirror
+        if mirror is not None and self._columns is None:
+            observations = self._actor.shown(observations)
+            for block, at in self._by_column(rows):
+                which = rows[at]
+                block.on_device(mirror).take_in(
+                    self._step[which], which, nested.at(observations, at)
+                )
         answer, version = self._actor.ask(observations, rows, lambda: self._first[rows])
         return *self._answers.checked(answer, len(rows)), version
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
+    from cartwheel._device.mirror import Mirror
     from cartwheel._internal.policy import Policy
     from cartwheel.wrappers.conversion import ConvertsArrays
 
@@ -39,12 +40,20 @@ class Actor:
         calls: How many calls there were.
         rows: For how many rows.
         seconds: For how long, in all.
+        mirror: Allocates memory of a device for the observations of a rollout, whose rows the
+            policy sees; ``None``: it sees copies or views of the arrays on the host.
     """
 
     def __init__(
-        self, policy: Policy, *, recurrent: bool, conversion: ConvertsArrays | None = None
+        self,
+        policy: Policy,
+        *,
+        recurrent: bool,
+        conversion: ConvertsArrays | None = None,
+        mirror: Callable[[Any], Mirror] | None = None,
     ) -> None:
         """Checks that the policy can be called; it sees arrays as ``conversion`` returns them."""
+        self.mirror = mirror
         self.recurrent, self._conversion = recurrent, conversion
         self.policy = policy
         self.version = self.calls = self.rows = 0
@@ -69,6 +78,10 @@ class Actor:
             function = self._conversion._converted(function)
         self._function = function
         self._policy = policy
+
+    def shown(self, observations: Any) -> Any:
+        """Returns observations as the policy sees them."""
+        return observations if self._conversion is None else self._conversion._shown(observations)
 
     @property
     def is_called_here(self) -> bool:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.collecting.source import Source
     from cartwheel.rollouts.rollout import Rollout
     from cartwheel.vector.calls import Calls
+    from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
 
 #: How many of the slowest rows the statistics name.
 SLOWEST = 5
@@ -60,8 +61,21 @@ class Session:
         standby: Standby | None,
         seed: Any,
         options: ResetOptions,
+        on_device: NumpyToTorch | None,
     ) -> None:
-        """Resets nothing yet; ``seed`` is for the first reset."""
+        """Resets nothing yet.
+
+        Args:
+            envs: The environments, without what converts their arrays.
+            actor: Calls the policy.
+            source: Collects rollouts.
+            calls: Of the environments.
+            order: Its name.
+            standby: Spare environments.
+            seed: For the first reset.
+            options: For every reset.
+            on_device: Has the device of rollouts; ``None``: they are in arrays of the host.
+        """
         self.envs, self.actor, self.source, self._calls = envs, actor, source, calls
         self._order, self._standby = order, standby
         self._seed = self._first_seed = seed
@@ -69,6 +83,7 @@ class Session:
         self._rollouts = self._steps = self._staleness = self._max_staleness = 0
         self._seconds = 0.0
         self._has_told = False
+        self._on_device = on_device
 
     def reset(self, seed: Any, options: ResetOptions) -> tuple[Any, dict[str, Any]]:
         """Resets every environment; the policy gets the returned observations next."""
@@ -99,9 +114,20 @@ class Session:
         began = time.perf_counter()
         try:
             with self._reporting(progress=progress):
-                return self.source.collect()
+                rollout = self.source.collect()
+            if self._on_device is not None:
+                rollout = rollout.to(self._on_device._place)
+                rollout._ready = self._on_device._ready()
+            return rollout
         finally:
             self._seconds += time.perf_counter() - began
+
+    def deliver(self, rollout: Rollout) -> None:
+        """The current stream waits for the copies of a rollout, which another thread may make."""
+        if self._on_device is not None and rollout._ready is not None:
+            parts = (rollout.observations, rollout.actions, rollout.extras)
+            self._on_device._deliver(rollout._ready, (*parts, rollout.final_observations))
+            rollout._ready = None
 
     def state(self) -> dict[str, Any]:
         """Returns what the next rollout depends on, apart from the environments.
