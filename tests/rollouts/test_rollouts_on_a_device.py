@@ -276,7 +276,7 @@ def test_a_policy_that_raises_loses_nothing(order):
         assert_same(tensors, arrays)
 
 
-def test_without_memory_of_the_device_nothing_is_stepped():
+def test_without_memory_of_the_device_nothing_is_stepped(device):
     envs, policy = build("pole", N)
     collector = cartwheel.Collector(envs, policy, 5, seed=1, device="cuda")
     first = collector.collect()

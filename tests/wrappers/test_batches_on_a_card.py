@@ -148,6 +148,7 @@ def test_a_copy_that_does_not_end_keeps_its_memory(monkeypatch, caplog):
     bare.close()
 
 
+@pytest.mark.usefixtures("_large_from_4_kb")
 def test_a_forked_child_is_refused_and_the_parent_goes_on():
     bare, envs = poles(2_000), NumpyToTorch(poles(2_000), "cuda")
     envs.reset(seed=1)
@@ -190,6 +191,7 @@ def test_without_memory_nothing_is_stepped_and_the_error_says_what_to_do():
     bare.close()
 
 
+@pytest.mark.usefixtures("_large_from_4_kb")
 def test_a_refused_registration_leaves_no_error_behind(caplog):
     device = Cuda(torch.device("cuda"))
     assert not device.register(4096, 4096)  # unmapped

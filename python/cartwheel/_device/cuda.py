@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: ``cudaHostRegisterPortable``: the memory counts as pinned for every device.
 _PORTABLE = 1
+#: The number of the caller's streams whose objects are kept.
+MAX_STREAMS = 64
 
 
 class Cuda:
@@ -39,6 +41,10 @@ class Cuda:
         self._cudart: Any = torch.cuda.cudart()
         #: After the last copy to the host.
         self._fetched: Event | None = None
+        #: By their addresses: PyTorch makes an object for each look at the current one.
+        self._streams: dict[int, Any] = {}
+        #: Returns the address of the current stream; PyTorch's own compilers use it.
+        self._address_of: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
     def register(self, address: int, nbytes: int) -> bool:
         """Pins memory by ``cudaHostRegister``."""
@@ -58,8 +64,18 @@ class Cuda:
 
     def current(self) -> int:
         """The address of CUDA's stream."""
-        stream: int = self._torch.cuda.current_stream(self.place).cuda_stream
-        return stream
+        if self._address_of is None:
+            return int(self._torch.cuda.current_stream(self.place).cuda_stream)
+        address: int = self._address_of(self.place.index)
+        return address
+
+    def _current_stream(self) -> Any:
+        address = self.current()
+        if address not in self._streams:
+            if len(self._streams) >= MAX_STREAMS:
+                self._streams.clear()
+            self._streams[address] = self._torch.cuda.current_stream(self.place)
+        return self._streams[address]
 
     def empty(self, nbytes: int, *, is_own: bool) -> Any:
         """Allocates in the order of the copies, which need not wait for the caller's stream."""
@@ -93,7 +109,7 @@ class Cuda:
         if cuda.current_device() != self.place.index:
             with cuda.stream(self._stream):
                 return call(*args, **keywords)
-        current = cuda.current_stream()  # as `with` does, in half of the time
+        current = self._current_stream()  # as `with` does, in half of the time
         cuda.set_stream(self._stream)
         try:
             return call(*args, **keywords)
@@ -102,13 +118,13 @@ class Cuda:
 
     def record(self, event: Event | None, *, is_own: bool) -> Event:
         """Records an event of CUDA."""
-        stream = self._stream if is_own else self._torch.cuda.current_stream(self.place)
+        stream = self._stream if is_own else self._current_stream()
         recorded: Event = stream.record_event(event)
         return recorded
 
     def deliver(self, event: Event, memory: Any) -> None:
         """The caller's stream waits; the memory is reused after its work, too."""
-        current = self._torch.cuda.current_stream(self.place)
+        current = self._current_stream()
         current.wait_event(event)
         memory.record_stream(current)
 
@@ -119,7 +135,7 @@ class Cuda:
 
     def follow(self) -> None:
         """The stream of this object waits for the caller's."""
-        self._stream.wait_stream(self._torch.cuda.current_stream(self.place))
+        self._stream.wait_stream(self._current_stream())
 
     def fetch(self, tensors: Sequence[Any]) -> list[Any]:
         """Copies into pinned memory."""

@@ -72,6 +72,8 @@ class Mirror:
 
     def complete(self) -> Any:
         """Copies what is not there yet; returns the tensors."""
+        for step in np.flatnonzero(~self._is_there.any(axis=1)).tolist():
+            self.put(step)
         steps, columns = np.nonzero(~self._is_there)
         if len(steps):
             rest = nested.at(self._host, (steps, columns))

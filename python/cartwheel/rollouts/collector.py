@@ -264,8 +264,9 @@ class Collector:
         calls = Calls(envs)
         where = envs, self.autoreset_mode, self._actor, calls, steps, self.episodes_per_env
         source, spares = plan.source(*where)
-        where = envs, self._actor, source, calls, order, spares, seed, options
-        self._session = Session(*where, on_device)
+        self._session = Session(
+            envs, self._actor, source, calls, order, spares, seed, options, on_device
+        )
         self._background: Background | None = None
         self._is_closed = False
         self._door = threading.Lock()
@@ -559,12 +560,12 @@ def _conversion_to(device: Any, envs: Any, given: ConvertsArrays | None) -> Nump
         return NumpyToTorch(envs, device)
     place = device_of(device, is_checked=False)
     own = given.device or "cpu" if isinstance(given, NumpyToTorch) else None
-    if own is None or device_of(own, is_checked=False) != place:
-        raise ValueError(
-            f"`device` must be that of the wrapper around the environments, {given}, which is "
-            f"{own!r}; got {device!r}: give both the same, or leave the wrapper out."
-        )
-    return given
+    if isinstance(given, NumpyToTorch) and device_of(own, is_checked=False) == place:
+        return given
+    raise ValueError(
+        f"`device` must be that of the wrapper around the environments, {given}, which is {own!r}; "
+        f"got {device!r}: give both the same, or leave the wrapper out."
+    )
 
 
 def _check_background(envs: Any) -> None:

@@ -46,21 +46,21 @@ class NumpyToTorch(ConvertsArrays):
     ``send``.
 
     On CUDA, observations, dense final observations, rewards and flags of a batch travel in one
-    copy, from pinned memory and in a stream of its own; infos and other final observations, if
-    there are any, in a second one. The host does not wait: the caller's current stream does, and
-    work that it has already runs meanwhile. A large batch is not copied on the host: its memory is
-    pinned, and no step fills it again before the copy is over. Tensors are never overwritten. With
-    ``static=True`` observations, rewards and flags have ``depth`` fixed places in turn, as a CUDA
-    graph needs them: a batch overwrites the one that came ``depth`` batches before, after all work
-    of the caller's current stream. Tensors stay valid after :meth:`close`. Other kinds of devices
-    get a copy of each array.
+    copy from pinned memory; infos and other final observations, if there are any, in a second one.
+    The host does not wait. A small batch is copied by the caller's current stream. A large one is
+    not copied on the host: its memory is pinned, no step fills it again before the copy is over,
+    and the copy has a stream of its own, for which the caller's waits; work that it has already
+    runs meanwhile. Tensors are never overwritten. With ``static=True`` observations, rewards and
+    flags have ``depth`` fixed places in turn, as a CUDA graph needs them: a batch overwrites the
+    one that came ``depth`` batches before, after all work of the caller's current stream. Tensors
+    stay valid after :meth:`close`. Other kinds of devices get a copy of each array.
 
     Actions are tensors of any device, arrays, or dictionaries and tuples of them. Actions on the
     wrapper's own CUDA device come back in pinned memory; the host waits for them, and not for
     work that is queued later. The options of a reset may have tensors, too, as ``"reset_mask"``.
 
     :meth:`rollout` returns NumPy arrays, and ``torch.from_numpy`` makes tensors of them without a
-    copy. So does a :class:`~cartwheel.Collector`; its policy, and that of
+    copy. So does a :class:`~cartwheel.Collector` without ``device``; its policy, and that of
     :func:`~cartwheel.evaluate`, get tensors and may return tensors of any device. Put this wrapper
     around all others.
 
@@ -80,7 +80,7 @@ class NumpyToTorch(ConvertsArrays):
         device: Where tensors go: a name, or a ``torch.device``. ``None`` is the CPU, ``"cuda"`` the
             device that is current now.
         static: Whether results on CUDA have fixed places.
-        depth: The number of these places, and the maximum number of copies in flight.
+        depth: The number of these places, and the maximum number of large copies in flight.
 
     Raises:
         gymnasium.error.DependencyNotInstalled: PyTorch is not installed.
