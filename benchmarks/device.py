@@ -366,13 +366,59 @@ def measure_graph(device: str) -> None:
         raise AssertionError("a graph chose other actions")
 
 
+def measure_collector(device: str) -> None:
+    """Rollouts that are on the device at the end: filled there, or sent when they are complete."""
+    cases: list[tuple[str, Any, int, int]] = [
+        ("28 KB a batch", poles, 128, 4),
+        ("30 MB a batch", frames, 16, 84 * 84 * 4),
+    ]
+    for name, build, num_steps, width in cases:
+        torch.manual_seed(1)
+        net = torch.nn.Sequential(
+            *(torch.nn.Flatten(), torch.nn.Linear(width, 64), torch.nn.Tanh()),
+            torch.nn.Linear(64, 2),
+        ).to(device)
+
+        def act(observations: Any, net: Any = net) -> Any:
+            with torch.no_grad():
+                scores = net(observations.float())
+            return scores.argmax(-1), {"value": scores[:, 0]}
+
+        ways: dict[str, dict[str, Any]] = {
+            "host, then to(…)": {},
+            "on the device": {"device": device},
+            "on the device, in groups": {"device": device, "order": "groups"},
+        }
+        collectors = {}
+        for way, keywords in ways.items():
+            envs = build(1_024)
+            shown = envs if keywords else NumpyToTorch(envs, device)
+            collectors[way] = cartwheel.Collector(
+                shown, act, num_steps, seed=1, progress=False, **keywords
+            )
+        times: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in range(6):
+            for way, collector in collectors.items():
+                synchronize(device)
+                began = time.perf_counter()
+                rollout = collector.collect().to(device)
+                synchronize(device)
+                times[way].append(1e3 * (time.perf_counter() - began))
+                del rollout
+        for way, each in times.items():
+            print(f"{name}, {num_steps} steps  {way:<26}{statistics.median(each[1:]):>9.1f} ms")
+        for collector in collectors.values():
+            collector.close()
+            collector.envs.close()
+
+
 def measure_ppo(device: str) -> None:
     """PPO of `examples/` with the wrapper and with copies by hand: the same returns, and rates."""
     from examples import ppo
 
     settings = ppo.Settings(num_envs=256, num_steps=32, device=device)
-    found: dict[str, list[Any]] = {"by hand": [], "wrapper": []}
-    rates: dict[str, list[float]] = {"by hand": [], "wrapper": []}
+    found: dict[str, list[Any]] = {"by hand": [], "wrapper": [], "collector": []}
+    rates: dict[str, list[float]] = {name: [] for name in found}
     torch.set_num_threads(1)
     for _ in range(3):
         for name in found:
@@ -382,14 +428,15 @@ def measure_ppo(device: str) -> None:
             explore = agent.explore
             if name == "wrapper":
                 envs = NumpyToTorch(envs, device)
-            else:
+            elif name == "by hand":
 
                 def explore(observations: Any, agent: Any = agent) -> Any:
                     actions, extras = agent.explore(observations)
                     return actions.cpu(), {key: value.cpu() for key, value in extras.items()}
 
             optimizer = torch.optim.Adam(agent.parameters, lr=1e-3, eps=1e-5)
-            collector = cartwheel.Collector(envs, explore, settings.num_steps, seed=1)
+            own = device if name == "collector" else None
+            collector = cartwheel.Collector(envs, explore, settings.num_steps, seed=1, device=own)
             returns, collecting, began = [], 0.0, time.perf_counter()
             for _ in range(8):
                 before = time.perf_counter()
@@ -407,7 +454,7 @@ def measure_ppo(device: str) -> None:
             envs.close()
     for name, each in rates.items():
         print(f"{name:<20}{statistics.median(each):>12,.0f} steps/s")
-    same = all(each == found["by hand"][0] for each in found["by hand"] + found["wrapper"])
+    same = all(each == found["by hand"][0] for several in found.values() for each in several)
     print(f"{len(found['wrapper'][0])} episodes, returns {'the same' if same else 'DIFFERENT'}")
 
 
@@ -417,6 +464,7 @@ PARTS = {
     "steps": measure_steps,
     "graph": measure_graph,
     "overlap": measure_overlap,
+    "collector": measure_collector,
     "ppo": measure_ppo,
     "calls": count_calls,  # last: every launch takes longer once a profiler has run
 }

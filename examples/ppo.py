@@ -170,12 +170,15 @@ def train(mode: ModeName, settings: Settings) -> Result:
     start = time.perf_counter()
     torch.manual_seed(settings.seed)
     envs: Any = cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode=mode)
-    if settings.device != "cpu":  # the policy gets tensors, and may return them
-        envs = cartwheel.wrappers.NumpyToTorch(envs, settings.device)
     agent = Agent(settings.device)
     optimizer = torch.optim.Adam(agent.parameters, eps=1e-5, fused=True)
     collector = cartwheel.Collector(
-        envs, agent.explore, settings.num_steps, seed=settings.seed, order=settings.order
+        envs,
+        agent.explore,
+        settings.num_steps,
+        seed=settings.seed,
+        order=settings.order,
+        device=None if settings.device == "cpu" else settings.device,  # arrays, or tensors there
     )
     evaluation_seed = settings.seed + settings.num_envs  # the rows' seeds are those before it
     evaluation, steps = 0.0, 0

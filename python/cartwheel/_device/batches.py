@@ -269,42 +269,43 @@ class DeviceBatches:
         found = lease.results()
         if found is None:
             return None
-        memory, (ended, rewards, terminations, truncations) = found
-        start, rows = _address(memory), len(leaves[0])
+        memory, (ended, *offsets) = found
+        from_numpy = self._torch.from_numpy  # the quickest way to an address
+        source = from_numpy(memory)
+        start, rows = source.data_ptr(), len(leaves[0])
         places = []
         for array in (*leaves, *results.finals):
-            if array.base is not lease or not array.flags.c_contiguous:
+            flags_of = array.flags
+            if not (array.base is lease and flags_of.c_contiguous and flags_of.writeable):
                 return None
-            places.append(_address(array) - start)
-        rest: list[tuple[NDArray[Any], int, Any]] = []
-        if results.ended is not None:
-            if ended is None:
-                return None
-            rest.append((results.ended, ended, np.bool_))
+            places.append(from_numpy(array).data_ptr() - start)
+        flags = [] if results.ended is None else [(results.ended, ended)]
         if results.outcomes:
-            earned, *flags = results.outcomes
-            if len(earned) != rows or earned.nbytes > terminations - rewards:
+            earned = results.outcomes[0]
+            room = offsets[1] - offsets[0]
+            if earned.dtype != np.float64 or len(earned) != rows or earned.nbytes > room:
                 return None
-            rest.append((earned, rewards, np.float64))
-            rest += zip(flags, (terminations, truncations), (np.bool_, np.bool_), strict=True)
-        if any(
-            array.dtype != dtype or (dtype is np.bool_ and array.shape != (rows,))
-            for array, _, dtype in rest
-        ):
-            return None
+            flags += zip(results.outcomes[1:], offsets[1:], strict=True)
+        for array, place in flags:
+            if place is None or array.dtype != np.bool_ or array.shape != (rows,):
+                return None
         if not self._transfers.registrations.covers(start, memory.nbytes):
             return None
-        for array, place, dtype in rest:  # wrappers may have others; and flags become 0 and 1
-            if dtype is np.bool_ or not self._has_pool_rewards:
-                np.ndarray(array.shape, dtype, memory, place)[...] = array
-            places.append(place)
+        if results.ended is not None:
+            places.append(ended)
+        if results.outcomes:
+            places += offsets
+            if not self._has_pool_rewards:  # wrappers may have others
+                np.ndarray(earned.shape, np.float64, memory, offsets[0])[...] = earned
+        for array, place in flags:  # in the slab, any byte but 0 is true
+            np.ndarray((rows,), np.bool_, memory, place)[...] = array
         key = (memory.nbytes, *places, *[(array.dtype, array.shape) for array in arrays])
         layout = self._layouts.get(key)
         if layout is None:
             pairs = zip(places, arrays, strict=True)
             form = tuple((at, array.dtype, array.shape) for at, array in pairs)
             layout = self._remember(key, Layout(self._torch, form, memory.nbytes))
-        return layout, self._torch.from_numpy(memory)
+        return layout, source
 
 
 def collected(tree: Any, accepts: Callable[[NDArray[Any]], bool]) -> list[NDArray[Any]]:
@@ -317,11 +318,6 @@ def collected(tree: Any, accepts: Callable[[NDArray[Any]], bool]) -> list[NDArra
 
     nested.apply(collect, tree)
     return found
-
-
-def _address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 def _max_bytes(space: Space[Any], rows: int) -> int | None:
