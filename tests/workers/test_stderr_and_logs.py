@@ -180,7 +180,7 @@ class CrashesWhenClosedEnv(TalkativeEnv):
 
 
 @pytest.mark.parametrize("how", ["step", "recv"])
-def test_a_long_wait_is_logged_repeatedly(build_workers, logged, monkeypatch, how, gates):
+def test_a_long_wait_is_logged_repeatedly(build_workers, logged, caplog, monkeypatch, how, gates):
     monkeypatch.setenv("CARTWHEEL_REMINDER_S", "0.1")
     envs = build_workers(gates.env_fns(3))
     envs.reset()
@@ -209,6 +209,13 @@ def test_a_long_wait_is_logged_repeatedly(build_workers, logged, monkeypatch, ho
         assert "2] (worker 1" in text
         if envs.processes:
             assert f"pid {envs.processes[1].pid})" in text
+    for record in caplog.records:
+        fields = getattr(record, "cartwheel", None)
+        if fields is None:  # about the construction
+            continue
+        assert (fields["event"], fields["call"]) == ("slow", how)
+        assert fields["env_index"][-1] == 2
+        assert fields["workers"][-1] == (0 if envs.executor == "inline" else 1)
 
 
 def test_a_wait_that_is_logged_still_ends_at_its_timeout(build_workers, logged, monkeypatch, gates):

@@ -279,11 +279,19 @@ def test_every_restart_is_logged(build, caplog):
     envs = build(ROWS)
     envs.reset(seed=SEED)
     pid = envs.get_attr("pid")[4]
-    with caplog.at_level(logging.WARNING, logger="cartwheel"):
+    with caplog.at_level(logging.INFO, logger="cartwheel"):
         envs.step(actions(4, "kill"))
-    [record] = [one for one in caplog.records if one.levelno == logging.WARNING]
+    record, later = caplog.records
     for part in ("worker 1", "rows 3 to 4", str(pid), "SIGKILL", "restarting"):
         assert part in record.getMessage()
+    assert record.levelno == logging.WARNING
+    fields = {"event": "death", "worker": 1, "env_index": [3, 4], "pid": pid, "phase": "step"}
+    assert record.cartwheel == fields
+    assert later.levelno == logging.INFO
+    seconds = later.cartwheel.pop("seconds")
+    assert seconds > 0
+    pid = envs.get_attr("pid")[4]
+    assert later.cartwheel == {"event": "restart", "worker": 1, "env_index": [3, 4], "pid": pid}
 
 
 @pytest.mark.parametrize("kind", WITHOUT_A_SHAPE)

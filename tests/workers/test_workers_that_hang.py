@@ -40,7 +40,7 @@ def assert_others_equal(result, undisturbed):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_worker_that_hangs_in_a_step_is_restarted(build, mode):
+def test_a_worker_that_hangs_in_a_step_is_restarted(build, caplog, mode):
     envs, twin = build(ROWS, autoreset_mode=mode), PROCESS(ROWS, autoreset_mode=mode)
     envs.reset(seed=SEED)
     twin.reset(seed=SEED)
@@ -48,6 +48,8 @@ def test_a_worker_that_hangs_in_a_step_is_restarted(build, mode):
     result = envs.step(actions(4, "hang"))
     assert_others_equal(result, twin.step(actions()))
     assert_cut(result)
+    [hung] = [record.cartwheel for record in caplog.records]
+    assert (hung["event"], hung["env_index"], hung["pid"]) == ("hang", LOST, pids[3])
     if mode == "Disabled":
         envs.reset(options={"reset_mask": np.arange(5) >= 3})
     result = envs.step(actions())
