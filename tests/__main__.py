@@ -22,8 +22,8 @@ SIZE = 120_000
 PROGRESS = re.compile(r"[.sxXFE]+( +\[ *\d+%\])?\n?")
 COUNTED = ("failed", "error", "passed", "skipped", "deselected", "xfailed", "xpassed")
 COUNT = re.compile(rf"(\d+) ({'|'.join(COUNTED)})")
-#: What pytest returns when a process has none of the tests that the options choose.
-NO_TESTS = 5
+#: What pytest returns for wrong options, and if a process has none of the tests that they choose.
+USAGE_ERROR, NO_TESTS = 4, 5
 
 
 def groups():
@@ -38,6 +38,16 @@ def groups():
     yield files
 
 
+def show(files, output):
+    """Prints what pytest has printed about a group, without its progress; returns its counts."""
+    with output:
+        output.seek(0)
+        lines = [line for line in output if not PROGRESS.fullmatch(line)]
+    print(f"==> {files[0]} … {files[-1]}\n", *lines, sep="", flush=True)
+    found = COUNT.findall(lines[-1]) if lines else []
+    return collections.Counter({what: int(number) for number, what in found})
+
+
 def run(groups, processes, options):
     """Runs the groups, prints what pytest prints, and returns its status, or that of a failure."""
     # Each process would write its own failures where `--last-failed` looks for those of all.
@@ -49,28 +59,24 @@ def run(groups, processes, options):
         while waiting or running:
             while waiting and len(running) < processes:
                 files = waiting.popleft()
-                output = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed below
+                output = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - by `show`
                 process = subprocess.Popen(
                     [*command, *files], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
                 )
                 running[process] = (files, output)
             time.sleep(0.05)
             for process in [process for process in running if process.poll() is not None]:
-                files, output = running.pop(process)
-                with output:
-                    output.seek(0)
-                    lines = [line for line in output if not PROGRESS.fullmatch(line)]
                 statuses.add(process.returncode)
-                for number, what in COUNT.findall(lines[-1] if lines else ""):
-                    total[what] += int(number)
-                print(f"==> {files[0]} … {files[-1]}\n", *lines, sep="", flush=True)
-            if statuses - {0, NO_TESTS} and {"-x", "--exitfirst"}.intersection(options):
+                total += show(*running.pop(process))
+            stops = {"-x", "--exitfirst"}.intersection(options) or USAGE_ERROR in statuses
+            if stops and statuses - {0, NO_TESTS}:
                 waiting.clear()
-    finally:  # Ctrl-C reaches each process, which then ends by itself
-        for process in running:
+    finally:  # Ctrl-C reaches each process, which then ends by itself and says where it was
+        for process, (files, output) in running.items():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=60)
             process.kill()
+            show(files, output)
     counts = ", ".join(f"{total[what]} {what}" for what in COUNTED if total[what])
     print(f"==> {counts or 'no tests ran'} in {time.monotonic() - start:.0f} s")
     failures = statuses - {0, NO_TESTS}
@@ -83,6 +89,9 @@ def main():
     # More processes than processors: many tests wait for others to end.
     parser.add_argument("--processes", type=int, default=4, help="at a time (4)")
     arguments, options = parser.parse_known_args()
+    for word in options:
+        if word.split("/")[0] == "tests" or "::" in word:
+            parser.error(f"this runs all tests; for some of them: python -m pytest {word}")
     return run(groups(), arguments.processes, options)
 
 

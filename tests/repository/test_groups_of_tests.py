@@ -25,6 +25,7 @@ def test_no_group_is_large():
         ("--color=no", 1, "1 failed, 3 passed"),
         ("-k=passes", 0, "2 passed, 2 deselected"),
         ("-x", 1, "1 failed"),
+        ("--no-such-option", 4, "no tests ran"),
     ],
 )
 def test_the_counts_and_the_status_are_those_of_all_groups(tmp_path, capfd, option, status, counts):
