@@ -21,6 +21,9 @@ USES = {
     "bench": "import cv2, matplotlib",
     "dm": "import cartwheel.envpool\ncartwheel.envpool.make_dm('CartPole-v1', num_envs=2).reset()",
     "envpool": "import envpool",
+    "jax": "import jax\nfrom cartwheel.jax import envs_to_jax\n"
+    f"init, step, _ = envs_to_jax({POLES.format('next_step')})\n"
+    "jax.block_until_ready(step(init(1)[0], jax.numpy.ones(4, int)))",
     "mujoco": "for name in ('HalfCheetah-v5', 'cartwheel/HalfCheetah-v5'):\n"
     "    envs = cartwheel.make_vec(name, 2)\n    envs.reset(seed=1)\n    envs.close()",
     "pettingzoo": "import pettingzoo\nenvs = cartwheel.ParallelVectorEnv("

@@ -255,8 +255,8 @@ def _nothing_is_left_behind(request):
         yield
         if request.node.stash.get(FAILED, default=False):
             return  # the traceback keeps references to what the test used
-        is_ours = not any(map(request.node.get_closest_marker, ("torch", "trainers")))
-        # PyTorch and the trainers start threads when they are imported, which stay. TorchRL's own
+        is_ours = not any(map(request.node.get_closest_marker, ("torch", "jax", "trainers")))
+        # PyTorch, JAX and the trainers start threads when they are used, which stay. TorchRL's own
         # environments are in cycles, with memory that they share.
         threads = () if is_ours else ("native thread",)
         left = kept = left_behind(before, (*threads, "/dev/shm/torch_"))

@@ -114,7 +114,7 @@ for name in cartwheel.__all__:
 
 
 def test_a_room_that_needs_another_library_loads_as_an_attribute():
-    rooms = ["ale", "ray", "rllib", "sb3", "skrl", "tianshou", "torchrl"]
+    rooms = ["ale", "jax", "ray", "rllib", "sb3", "skrl", "tianshou", "torchrl"]
     program = f"""
 import os, cartwheel
 for room in {rooms}:

@@ -1079,6 +1079,19 @@ def watch_parent(pid: int, lifeline: Descriptor) -> None:
         lifeline: The end for reading of a pipe, whose other end that process keeps open until then.
     """
 
+def register_pool(pool: Pool) -> int:
+    """Returns the number by which compiled functions know a pool of native environments.
+
+    It is the same at each call, and no other pool of this process gets it. Nothing is kept alive.
+    """
+
+def xla_handlers() -> dict[str, int]:
+    """Returns the addresses of the functions that XLA calls, for version 0.1 of its interface.
+
+    ``init``, ``step``, ``reset``, ``send`` and ``recv`` are calls of the pool whose number is the
+    attribute ``pool``. ``device`` is for other devices than the CPU, and returns an error.
+    """
+
 def make_first_uses() -> None:
     """Looks up the Python objects that native code uses; must be called before anything else here.
 

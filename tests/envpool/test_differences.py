@@ -146,11 +146,6 @@ def specs(make, theirs):
         assert hasattr(other, name)
 
 
-def xla(make, theirs):  # noqa: ARG001 - EnvPool's needs JAX
-    with pytest.raises(RuntimeError, match="XLA"):
-        make(CARTPOLE).xla()
-
-
 DIFFERENCES = [
     seeds,
     flags,
@@ -163,7 +158,6 @@ DIFFERENCES = [
     closing,
     options,
     specs,
-    xla,
 ]
 
 

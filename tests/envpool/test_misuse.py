@@ -341,11 +341,6 @@ def test_a_wait_can_have_a_timeout(make, gates):
     assert envs.recv(timeout=60)[4]["elapsed_step"].tolist() == [1]
 
 
-def test_xla_is_refused(make):
-    with pytest.raises(RuntimeError, match="no XLA interface"):
-        make(NATIVE).xla()
-
-
 @pytest.mark.parametrize("name", ["env_index", "env_idx"])
 def test_other_names_of_environments_are_refused(unharmed, name):
     with pytest.raises(ValueError, match="by `env_id`"):

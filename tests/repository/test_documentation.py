@@ -26,6 +26,7 @@ MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "torchrl": pytest.mark.torch,
     "tianshou": pytest.mark.torch,
     "skrl": pytest.mark.torch,
+    "jax": pytest.mark.jax,
     "ray": pytest.mark.ray,
     "rllib": [
         pytest.mark.ray,

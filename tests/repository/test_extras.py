@@ -14,6 +14,7 @@ import cartwheel
 #: For each adapter the library that it needs, and its extra.
 NEEDED = {
     "ale": ("ale_py", "ale"),
+    "jax": ("jax", "jax"),
     "ray": ("ray", "ray"),
     "rllib": ("ray.rllib", "rllib"),
     "sb3": ("stable_baselines3", "sb3"),
@@ -32,6 +33,7 @@ def forget(monkeypatch, adapter):
 
 #: For each adapter the newest version that is too old.
 TOO_OLD = {
+    "jax": "0.4.38",
     "ray": "2.39.9",
     "sb3": "2.6.1a1",
     "skrl": "1.4.3",

@@ -18,9 +18,9 @@ PYTHON = """
     __main__
     bench
     __init__
-    ray rllib sb3 skrl tianshou torchrl
+    jax ray rllib sb3 skrl tianshou torchrl
     _cli envpool evaluation make mujoco recorder rollouts testing
-    _spec ale multiagent native wrappers
+    _spec _xla ale multiagent native wrappers
     vector
     _device returns workers
     _internal
@@ -28,13 +28,14 @@ PYTHON = """
 """
 BINDING = """
     lib
+    ffi
     first_uses pool
     worker
     image memory native returns store wrappers
     value
     array channel
     error
-    convert descriptor interpreter known space
+    convert descriptor interpreter known space xla
 """
 ENGINE = """
     lib

@@ -47,8 +47,10 @@ These things differ on purpose:
   because there are no assets.
 * specs: ``state_array_spec``, ``action_array_spec``, ``gen_config`` and the ``gymnasium_*`` spaces
   of ``spec`` do not exist. They describe the memory of EnvPool's core.
-* xla: :meth:`EnvPool.xla` raises ``RuntimeError``, because environments in Python cannot run inside
-  a compiled function.
+* xla: :meth:`GymnasiumEnvPool.xla` is for native environments, because those in Python cannot run
+  inside a compiled function; other ``env_type`` do not have it. Wrong shapes and dtypes are errors,
+  and ``recv`` with less than ``batch_size`` environments is one. Infos are ``env_id``, ``players``
+  and ``elapsed_step``.
 """
 
 from cartwheel.envpool.checks import EnvBusyError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import keyword
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,8 @@ from cartwheel.envpool.pool import EnvPool
 from cartwheel.envpool.spec import Specs, record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from cartwheel.envpool.pool import Batch
@@ -122,6 +125,43 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
         self.send(action, env_id)
         result: tuple[Any, Any, Any, Any, dict[str, Any]] = self.recv()
         return result
+
+    def xla(self) -> tuple[Any, Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+        """Returns functions that step the pool inside of functions that JAX compiles.
+
+        The handle orders the calls: pass the one that the call before returned. It is not checked,
+        so scripts may take it before :meth:`reset` and use it again. For checked states, dense
+        ``final_obs`` and seeds use :func:`cartwheel.jax.envs_to_jax`.
+
+        Example:
+            >>> import jax
+            >>> from cartwheel import envpool
+            >>> envs = envpool.make_gymnasium("CartPole-v1", num_envs=4, seed=7)
+            >>> handle, recv, send, step = envs.xla()
+            >>> _ = envs.reset()
+            >>> actions = jax.numpy.zeros(4, "int32")
+            >>> handle, results = jax.jit(step)(handle, actions)
+            >>> results[4]["elapsed_step"].tolist()
+            [1, 1, 1, 1]
+            >>> envs.close()
+
+        Returns:
+            ``handle``, ``recv(handle)``, ``send(handle, action, env_id=None)`` and ``step(handle,
+            action, env_id=None)``. ``send`` returns the handle. ``recv`` and ``step`` return the
+            handle and the five results of :meth:`recv`; infos are ``env_id``, ``players`` and
+            ``elapsed_step``. ``recv`` waits for ``batch_size`` environments. Wrong shapes are
+            ``ValueError`` when the function is traced; other errors of a call are
+            ``jax.errors.JaxRuntimeError``.
+
+        Raises:
+            RuntimeError: JAX is not installed, the environments are in Python, or the mode is
+                ``SAME_STEP``.
+        """
+        try:
+            xla: Any = importlib.import_module("cartwheel.envpool.xla")
+        except ImportError as error:
+            raise RuntimeError(f"XLA is unavailable: {error}") from error
+        return xla.functions(self)  # type: ignore[no-any-return]
 
     def close(self, **keywords: Any) -> None:
         """Closes the environments and ends their workers; later calls raise."""

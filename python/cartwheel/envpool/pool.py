@@ -468,14 +468,14 @@ class EnvPool(ClosesAfterWith):
         """
         raise TypeError(f"{type(self).__name__} cannot be pickled or copied: make another one")
 
-    def xla(self) -> NoReturn:
-        """Raises: cartwheel has no XLA interface.
+    def xla(self) -> Any:
+        """Returns functions for JAX, see :meth:`GymnasiumEnvPool.xla`; other forms have none.
 
         Raises:
             RuntimeError: Always.
         """
         raise RuntimeError(
-            "cartwheel has no XLA interface: step outside of compiled functions, with send and recv"
+            "XLA is unavailable for this form of results: make the pool with env_type='gymnasium'"
         )
 
     def close(self, **keywords: Any) -> None:

@@ -31,7 +31,7 @@ macro_rules! python_error {
 /// The exception for an error that needs no further context.
 pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
     let error = error.into();
-    let text = error.to_string().replace(SIMULATION, "cartwheel.mujoco");
+    let text = to_text(&error);
     match error {
         Error::Os { source, .. } => match source.raw_os_error() {
             Some(number) => PyOSError::new_err((number, text)),
@@ -79,6 +79,11 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
     }
 }
 
+/// The message of [`to_py_err`].
+pub(crate) fn to_text(error: &Error) -> String {
+    error.to_string().replace(SIMULATION, "cartwheel.mujoco")
+}
+
 /// A plugin wrote a value that cannot be read.
 pub(crate) fn unreadable(error: impl Into<Error>) -> PyErr {
     let text =
@@ -108,11 +113,14 @@ pub(crate) fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
 /// `calling` was called although `pending` has not been waited for, or another thread is running
 /// it. Gymnasium's own class and message.
 pub(crate) fn already_pending(py: Python<'_>, calling: &str, pending: &str) -> PyErr {
-    let dot = if calling == "reset_async" { "" } else { "." };
-    let text = format!(
-        "Calling `{calling}` while waiting for a pending call to `{pending}` to complete{dot}"
-    );
+    let text = pending_text(calling, pending);
     python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, pending.to_owned()))
+}
+
+/// The message of [`already_pending`].
+pub(crate) fn pending_text(calling: &str, pending: &str) -> String {
+    let dot = if calling == "reset_async" { "" } else { "." };
+    format!("Calling `{calling}` while waiting for a pending call to `{pending}` to complete{dot}")
 }
 
 /// As [`already_pending`], with the rows that have not answered, and how the call ends.
@@ -169,26 +177,36 @@ pub(crate) fn nothing_in_flight(py: Python<'_>) -> PyErr {
 
 /// The environment was closed. Gymnasium's own class and message.
 pub(crate) fn closed(py: Python<'_>, class: &str) -> PyErr {
-    let text = format!("Trying to operate on `{class}`, after a call to `close()`.");
-    python_error!(py, "gymnasium.error", "ClosedEnvironmentError", (text,))
+    python_error!(py, "gymnasium.error", "ClosedEnvironmentError", (closed_text(class),))
+}
+
+/// The message of [`closed`].
+pub(crate) fn closed_text(class: &str) -> String {
+    format!("Trying to operate on `{class}`, after a call to `close()`.")
 }
 
 /// A call panicked: `panic` is the call and the message of the panic.
 pub(crate) fn broken(py: Python<'_>, panic: Option<(&str, &str)>) -> PyErr {
+    python_error!(py, "cartwheel.errors", "BrokenPoolError", (broken_text(panic),))
+}
+
+/// The message of [`broken`].
+pub(crate) fn broken_text(panic: Option<(&str, &str)>) -> String {
     let why =
         panic.map_or_else(String::new, |(calling, message)| format!(" in `{calling}`: {message}"));
-    let text = format!(
-        "this vector environment is broken by a panic{why}; call close() and make another one"
-    );
-    python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,))
+    format!("this vector environment is broken by a panic{why}; call close() and make another one")
 }
 
 /// The object is used in a process other than its own.
 pub(crate) fn forked(py: Python<'_>, owner: u32) -> PyErr {
-    let text = format!(
+    python_error!(py, "cartwheel.errors", "ForkedProcessError", (forked_text(owner),))
+}
+
+/// The message of [`forked`].
+pub(crate) fn forked_text(owner: u32) -> String {
+    format!(
         "this vector environment belongs to process {owner}; a forked child (process {}) cannot \
          use its workers, make a new one",
         std::process::id()
-    );
-    python_error!(py, "cartwheel.errors", "ForkedProcessError", (text,))
+    )
 }

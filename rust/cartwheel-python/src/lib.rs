@@ -6,6 +6,7 @@ mod channel;
 mod convert;
 mod descriptor;
 mod error;
+mod ffi;
 mod first_uses;
 mod image;
 mod interpreter;
@@ -19,6 +20,7 @@ mod store;
 mod value;
 mod worker;
 mod wrappers;
+mod xla;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _cartwheel {
@@ -32,6 +34,8 @@ mod _cartwheel {
     use crate::convert::{fine_shards, memory_left, shards, usable_cpus};
     #[pymodule_export]
     use crate::descriptor::PyDescriptor;
+    #[pymodule_export]
+    use crate::ffi::{register_pool, xla_handlers};
     #[pymodule_export]
     use crate::first_uses::make_first_uses;
     #[pymodule_export]

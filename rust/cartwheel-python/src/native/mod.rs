@@ -30,7 +30,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyBytesMethods};
 
 use crate::convert::{GivenRules, to_autoreset_mode};
-use crate::error::to_py_err;
+use crate::error::{to_py_err, to_text};
 use crate::native::frame::from_frame;
 use crate::native::space::describe;
 use crate::native::stream::from_stream;
@@ -305,6 +305,25 @@ impl PyNativeEnvs {
     /// behind its end are none of them.
     pub(crate) fn action_floats(&self) -> &[bool] {
         self.kind.action_floats()
+    }
+
+    /// The lowest row that failed in a shard's task, or the named row that was sent, with the reason; the
+    /// others are dropped.
+    pub(crate) fn first_fault(&self, shard: usize, row: Option<usize>) -> Option<(usize, String)> {
+        let mailbox = self.mailboxes().get(shard)?;
+        let faults = match row {
+            None => mailbox.take_faults(),
+            Some(row) => mailbox.take_fault(row).into_iter().collect(),
+        };
+        let first = faults.into_iter().min_by_key(|fault| fault.row)?;
+        Some((first.row, to_text(&first.error)))
+    }
+
+    /// Drops a shard's infos that begin with row `row` and did not fit into shared memory.
+    pub(crate) fn drop_rest(&self, shard: usize, row: usize) {
+        if let Some(mailbox) = self.mailboxes().get(shard) {
+            mailbox.take_spilled(row);
+        }
     }
 
     /// Rows of all shards.

@@ -128,8 +128,35 @@ impl PyNativeEnvs {
         };
         let each = self.rows.iter().map(|rows| rows.clone().map(how).collect());
         let each = each.collect::<PyResult<Vec<Vec<RowReset>>>>()?;
+        self.post_shard_resets(each, mask, &options);
+        Ok(())
+    }
+
+    /// Posts the details of the next reset to all shards: of the rows of a mask, by default of all, with
+    /// seeds of all rows, by default none.
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer entries than rows.
+    pub(crate) fn post_compiled_reset(&self, mask: Option<&[u8]>, seeds: Option<&[u128]>) {
+        let how = |row: usize| match seeds {
+            _ if mask.is_some_and(|mask| mask[row] == 0) => RowReset::Leave,
+            None => RowReset::Continue,
+            Some(seeds) => RowReset::Seed(seeds[row]),
+        };
+        let each = self.rows.iter().map(|rows| rows.clone().map(how).collect()).collect();
+        self.post_shard_resets(each, mask, &RowOptions::None);
+    }
+
+    /// Posts the resets of each shard's rows, and remembers which rows were ever reset.
+    fn post_shard_resets(
+        &self,
+        each: Vec<Vec<RowReset>>,
+        mask: Option<&[u8]>,
+        options: &RowOptions,
+    ) {
         for ((mailbox, rows), how) in self.mailboxes().iter().zip(&self.rows).zip(each) {
-            let options = match &options {
+            let options = match options {
                 RowOptions::None => RowOptions::None,
                 RowOptions::OfAll(options) => RowOptions::OfAll(options.clone()),
                 RowOptions::OfEach(each) => RowOptions::OfEach(each[rows.clone()].to_vec()),
@@ -140,7 +167,6 @@ impl PyNativeEnvs {
         for (row, begun) in begun.iter_mut().enumerate() {
             *begun |= mask.is_none_or(|mask| mask[row] != 0);
         }
-        Ok(())
     }
 
     /// Posts a request to one shard. A request is a name, which is followed by the shard's rows that

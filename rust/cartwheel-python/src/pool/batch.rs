@@ -95,6 +95,11 @@ impl Batches {
         Self { observations, rewards, form, max_views, warned }
     }
 
+    /// Whether every step has final observations of all rows, in arrays.
+    pub(super) fn has_dense_finals(&self) -> bool {
+        self.form.dense
+    }
+
     /// Makes Python's results of a filled slab whose infos were [loaded](load), and takes its lease.
     pub(super) fn outputs<'py>(
         &self,

@@ -48,7 +48,8 @@ type EpisodeColumns = (Vec<i32>, Vec<bool>, Vec<bool>);
 #[pyclass(frozen, weakref, name = "Pool", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyPool {
-    exclusive: Exclusive,
+    /// Shared with calls of compiled functions, while these run.
+    exclusive: Arc<Exclusive>,
     /// The pool's shared memory, until the pool is closed.
     sharing: Option<Weak<Sharing>>,
     /// Reads the counters, until the pool is closed.
@@ -140,7 +141,8 @@ impl PyPool {
             episodes: None,
             steps_rows: false,
         };
-        Ok(Self { exclusive: Exclusive::new(state, closing, class_name), sharing, meter })
+        let exclusive = Arc::new(Exclusive::new(state, closing, class_name));
+        Ok(Self { exclusive, sharing, meter })
     }
 
     /// `send` and `recv` in one; `None` means all rows, whose batch does not name them.
@@ -624,11 +626,16 @@ impl PyPool {
         self.exclusive.close(py, as_duration(Some(grace)).unwrap_or(Duration::MAX), after)
     }
 
-    /// Tells the garbage collector which objects the pool keeps. The collector runs attached and may
-    /// run inside a call: then the objects count as used, which they are. Calls begin and end
-    /// attached, so all visits of a collection see the same.
+    /// Tells the garbage collector which objects the pool keeps.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.exclusive.try_with_pool(|state| state.traverse(&visit)).unwrap_or(Ok(()))
+        self.exclusive.visit(|state| state.traverse(&visit)).unwrap_or(Ok(()))
+    }
+}
+
+impl PyPool {
+    /// The state, for a registry of pools.
+    pub(crate) fn exclusive(&self) -> &Arc<Exclusive> {
+        &self.exclusive
     }
 }
 

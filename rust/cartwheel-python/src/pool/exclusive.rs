@@ -10,7 +10,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,12 @@ use cartwheel_engine::memory::process_id;
 use pyo3::exceptions::PyEOFError;
 use pyo3::prelude::*;
 
-use crate::error::{already_pending, broken, closed, forked};
-use crate::interpreter::{enter, this_thread};
-use crate::pool::State;
+use crate::error::{
+    already_pending, broken, broken_text, closed, closed_text, forked, forked_text, pending_text,
+};
+use crate::interpreter::{attach, enter, this_thread};
+use crate::pool::{Refused, State};
+use crate::xla::ErrorCode;
 
 /// The pool is not being closed.
 const OPEN: u8 = 0;
@@ -56,9 +59,26 @@ impl Closing {
     }
 }
 
+/// Says, until it is dropped, that the call that holds the lock began attached. No order is needed:
+/// those who look are attached, and so is the call when it changes this.
+struct Attached<'a>(&'a AtomicBool);
+
+impl<'a> Attached<'a> {
+    fn new(flag: &'a AtomicBool) -> Self {
+        flag.store(true, Ordering::Relaxed);
+        Self(flag)
+    }
+}
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Lets one call at a time use the state of a pool, until it is closed.
 #[derive(Debug)]
-pub(super) struct Exclusive {
+pub(crate) struct Exclusive {
     /// `None` once closed; poisoned once a call has panicked.
     state: Mutex<Option<State>>,
     /// The call that panicked first, and the message of the panic.
@@ -68,12 +88,16 @@ pub(super) struct Exclusive {
     running: AtomicU8,
     /// The thread of this call.
     thread: AtomicUsize,
+    /// Whether the call that holds the lock began attached, and so ends attached.
+    is_attached: AtomicBool,
     /// A callable for after the close, where the thread in a call closes for its own signal handler.
     after: Mutex<Option<Py<PyAny>>>,
     /// The class of the vector environment, for errors.
     class_name: String,
     /// The process that may use the pool.
     owner: u32,
+    /// The number by which compiled functions know the pool.
+    number: OnceLock<i64>,
 }
 
 impl Exclusive {
@@ -85,10 +109,17 @@ impl Exclusive {
             closing,
             running: AtomicU8::new(Call::Step as u8),
             thread: AtomicUsize::new(0),
+            is_attached: AtomicBool::new(false),
             after: Mutex::new(None),
             class_name,
             owner: process_id(),
+            number: OnceLock::new(),
         }
+    }
+
+    /// The number by which compiled functions know the pool; `new` gives one at the first call.
+    pub(crate) fn number(&self, new: impl FnOnce() -> i64) -> i64 {
+        *self.number.get_or_init(new)
     }
 
     /// Calls `run` with the state; raises where the caller may not use it.
@@ -109,15 +140,55 @@ impl Exclusive {
             Err(self.broken(py))
         });
         if self.closing.has_begun() && self.closing.is_left() {
-            self.end(py, LAST_GRACE);
-            let after = self.after.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(Err(error)) = after.map(|after| after.call0(py)) {
-                error.write_unraisable(py, None);
-            }
+            self.end_left(py);
             // Its channels were closed before it.
             return outcome.map_err(|error| {
                 if error.is_instance_of::<PyEOFError>(py) { self.closed(py) } else { error }
             });
+        }
+        outcome
+    }
+
+    /// Calls `run` with the state, for a thread that need not be attached; refuses where the caller may
+    /// not use it.
+    pub(crate) fn with_pool_detached<R>(
+        &self,
+        call: Call,
+        calling: &str,
+        run: impl FnOnce(&mut State) -> Result<R, Refused>,
+    ) -> Result<R, Refused> {
+        let refused = |text: String| Refused::new(ErrorCode::FailedPrecondition, text);
+        if self.owner != process_id() {
+            return Err(refused(forked_text(self.owner)));
+        }
+        if self.closing.has_begun() {
+            return Err(refused(closed_text(&self.class_name)));
+        }
+        let broken = || {
+            let panic = self.panic.get();
+            refused(broken_text(panic.map(|(calling, message)| (&**calling, &**message))))
+        };
+        // As in `with_pool`.
+        let returned = catch_unwind(AssertUnwindSafe(|| {
+            let mut state = match self.state.try_lock() {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(_)) => return Err(broken()),
+                Err(TryLockError::WouldBlock) => {
+                    let running = Call::from_number(self.running.load(Ordering::Relaxed));
+                    let running = running.map_or_else(String::new, |running| running.to_string());
+                    return Err(refused(pending_text(calling, &running)));
+                }
+            };
+            self.running.store(call as u8, Ordering::Relaxed);
+            self.thread.store(this_thread(), Ordering::Relaxed);
+            state.as_mut().map_or_else(|| Err(refused(closed_text(&self.class_name))), run)
+        }));
+        let outcome = returned.unwrap_or_else(|panic| {
+            self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
+            Err(broken())
+        });
+        if self.closing.has_begun() && self.closing.is_left() {
+            attach(|py| self.end_left(py));
         }
         outcome
     }
@@ -140,9 +211,29 @@ impl Exclusive {
         };
         self.running.store(call as u8, Ordering::Relaxed);
         self.thread.store(this_thread(), Ordering::Relaxed);
+        let _attached = Attached::new(&self.is_attached);
         match state.as_mut() {
             Some(state) => run(state),
             None => Err(self.closed(py)),
+        }
+    }
+
+    /// Calls `visit` with the state, for a garbage collector, which runs attached. Not while an attached
+    /// call uses it, which no collection sees begin or end: then the state's objects count as used. A
+    /// call of a compiled function begins and ends at any time, so all visits of a collection wait for
+    /// it; it never waits for the interpreter.
+    pub(super) fn visit<R>(&self, visit: impl FnOnce(&State) -> R) -> Option<R> {
+        loop {
+            match self.state.try_lock() {
+                Ok(state) => return state.as_ref().map(visit),
+                Err(TryLockError::Poisoned(_)) => return None,
+                Err(TryLockError::WouldBlock) if self.is_attached.load(Ordering::Relaxed) => {
+                    return None;
+                }
+                // The thread of the call does not exist here.
+                Err(TryLockError::WouldBlock) if self.owner != process_id() => return None,
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            }
         }
     }
 
@@ -223,6 +314,15 @@ impl Exclusive {
     fn is_own_call(&self) -> bool {
         matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
             && self.thread.load(Ordering::Relaxed) == this_thread()
+    }
+
+    /// Closes the state for a thread that has left that to the call of this one.
+    fn end_left(&self, py: Python<'_>) {
+        self.end(py, LAST_GRACE);
+        let after = self.after.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(error)) = after.map(|after| after.call0(py)) {
+            error.write_unraisable(py, None);
+        }
     }
 
     /// Closes the state, if that was not done: returns the workers that did not end within `grace`.

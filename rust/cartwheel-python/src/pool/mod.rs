@@ -9,6 +9,8 @@ mod by_row;
 mod call;
 mod callbacks;
 mod class;
+mod compiled;
+mod elements;
 mod exclusive;
 mod external_resets;
 mod external_rewards;
@@ -53,10 +55,12 @@ use crate::worker::shard::PyShard;
 
 pub(crate) use crate::pool::batch::COPIED_BYTES;
 pub(crate) use crate::pool::class::PyPool;
+pub(crate) use crate::pool::compiled::Refused;
+pub(crate) use crate::pool::exclusive::Exclusive;
 
 /// A pool, and the conversion of its batches for Python.
 #[derive(Debug)]
-struct State {
+pub(crate) struct State {
     pool: Pool,
     callbacks: Callbacks,
     /// Ends waits.

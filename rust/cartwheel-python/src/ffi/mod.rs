@@ -1,0 +1,7 @@
+//! Calls of pools from compiled functions of JAX: handlers of XLA, and the pools that they find.
+
+mod handler;
+mod registry;
+
+pub(crate) use handler::xla_handlers;
+pub(crate) use registry::register_pool;
