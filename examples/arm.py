@@ -89,8 +89,9 @@ def distances(fields: Arrays) -> NDArray[np.float64]:
     return np.asarray(np.linalg.norm(away, axis=-1))
 
 
-def terms(actions: NDArray[Any], after: Arrays) -> dict[str, NDArray[Any]]:
+def infos(before: Arrays, actions: NDArray[Any], after: Arrays) -> dict[str, NDArray[Any]]:
     """The terms of the reward, and success."""
+    del before
     distance = distances(after)
     return {
         "distance": distance,
@@ -102,9 +103,8 @@ def terms(actions: NDArray[Any], after: Arrays) -> dict[str, NDArray[Any]]:
 
 def reward(before: Arrays, actions: NDArray[Any], after: Arrays) -> NDArray[np.float64]:
     """More near the target, less for torques."""
-    del before
-    found = terms(actions, after)
-    return np.asarray(found["near"] - found["distance"] - 0.01 * found["torque"])
+    terms = infos(before, actions, after)
+    return np.asarray(terms["near"] - terms["distance"] - 0.01 * terms["torque"])
 
 
 def make(num_envs: int, model: Any = ARM, **keywords: Any) -> cartwheel.mujoco.SimulationVectorEnv:
@@ -116,6 +116,7 @@ def make(num_envs: int, model: Any = ARM, **keywords: Any) -> cartwheel.mujoco.S
         observation=FIELDS,
         reward=reward,
         reset=reset,
+        infos=infos,
         model_per_row=True,
         **{**given, "autoreset_mode": "SameStep", **keywords},
     )

@@ -50,7 +50,11 @@ def train(settings: Settings) -> tuple[Agent, Any, list[tuple[int, float]]]:
             curve.append((steps, means["return"]))
             if len(curve) % 10 == 1:
                 seconds = time.perf_counter() - start
-                print(f"{steps:>9,} steps{seconds:>7.1f} s{curve[-1][1]:>9.1f}", flush=True)
+                print(
+                    f"{steps:>9,} steps{seconds:>7.1f} s{curve[-1][1]:>9.1f} of return, "
+                    f"{means['success_at_end']:.0%} at the target",
+                    flush=True,
+                )
     moments = normalized.obs_rms
     envs.close()
     return agent, moments, curve

@@ -156,7 +156,8 @@ class Arms(MjbatchEnvs):
     def rewarded(self, before: Arrays, actions: NDArray[np.float32]) -> Any:
         """As ``examples/arm.py``, whose episodes do not terminate."""
         rewards = arm.reward(before, actions, self.fields)
-        return rewards, np.zeros(self.num_envs, np.bool_), {}
+        infos = arm.infos(before, actions, self.fields)
+        return rewards, np.zeros(self.num_envs, np.bool_), infos
 
 
 class Locomotion(MjbatchEnvs):

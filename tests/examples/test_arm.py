@@ -37,6 +37,7 @@ def test_recordings_with_drawn_models_are_played_again_to_the_bit(tmp_path, mode
     dataset = TrajectoryDataset(tmp_path / ("arm-v0" if form == "minari" else "arm-v0.h5"))
     assert len(dataset.episodes) >= 6
     assert dataset.env_info["functions"]["reset"] == "examples.arm:reset"
+    assert len(dataset.success) == len(dataset)
     envs = arm.make(2, dataset.model_path, max_episode_steps=5, num_workers=1)
     for number, episode in enumerate(replay(dataset, envs)):
         recorded = dataset.episode(number)

@@ -166,9 +166,10 @@ def test_an_arm_of_ones_own_learns_and_its_recordings_are_played_again(tmp_path,
     arms = load("reach_arm")
     arms.main(["--total-steps", "120000", "--no-video", "--output", str(tmp_path)])
     lines = capsys.readouterr().out.splitlines()
-    returns = [float(line.split()[-1]) for line in lines if line.endswith(tuple("0123456789"))]
+    returns = [float(line.split()[4]) for line in lines if line.endswith("at the target")]
     assert returns[-1] > returns[0] + 10
     assert sum("values are equal when played again" in line for line in lines) == 2
     dataset = minari.MinariDataset(tmp_path / "minari-v0" / "data")
     assert dataset.total_episodes == 9
     assert dataset[0].observations.shape == (101, 12)
+    assert dataset[0].infos["success"].dtype == np.bool_
