@@ -204,3 +204,52 @@ def test_text_that_rows_say_last_is_in_the_final_observations():
         assert observations["a"] == ("hello", "hello")
         assert infos["final_obs"]["a"] == ("x", "yz")
         assert values(infos["_final_obs"]) == [[True, True], [False, False]]
+
+
+class Stubborn(Walkers):
+    """A reset fails if it is in ``fails``, by its number."""
+
+    def __init__(self, fails):
+        super().__init__()
+        self.fails, self.resets = fails, 0
+
+    def reset(self, seed=None, options=None):
+        self.resets += 1
+        if self.resets in self.fails:
+            self.fails.remove(self.resets)
+            raise OSError("jammed")
+        return super().reset(seed, options)
+
+
+def test_the_last_step_of_an_episode_stands_though_the_reset_after_it_failed():
+    fails = {2}
+    with make([lambda: Stubborn(fails)], on_error="restart", autoreset_mode="same_step") as envs:
+        envs.reset(seed=[0])
+        for _ in range(3):
+            envs.step(actions_of(envs))
+        _, rewards, terminations, truncations, infos = envs.step(actions_of(envs, 1.0))
+        assert infos["env_error"][0] == "OSError: jammed"
+        assert values(terminations) == [[False], [False], [True]]
+        assert values(truncations) == [[False]] * 3
+        assert values(rewards) == [[0], [0], [21]]
+        assert values(infos["acted"]) == [[False], [False], [True]]
+        assert infos["final_obs"]["walker_2"].tolist() == [[2, 4, 1]]
+        assert values(infos["present"]) == [[True]] * 3
+
+
+class Stretched(Walkers):
+    """The observation of walker 2 is too long in the second step."""
+
+    def observe(self, agent, action):
+        observation = super().observe(agent, action)
+        return np.append(observation, 0) if (agent, self.t) == ("walker_2", 2) else observation
+
+
+def test_a_row_whose_observation_is_refused_shows_all_of_the_one_before():
+    with make([Stretched], on_error="restart") as envs:
+        envs.reset(seed=[2])
+        before = envs.step(actions_of(envs, 1.0))[0]
+        shown, _, _, truncations, infos = envs.step(actions_of(envs, -1.0))
+        assert "agent 'walker_2' must have the shape (3,)" in infos["env_error"][0]
+        check_equal(shown, before, ())
+        assert values(truncations) == [[True]] * 3
