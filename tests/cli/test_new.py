@@ -124,12 +124,12 @@ def test_a_name_that_cannot_be_one_is_refused_and_nothing_is_written(tmp_path, n
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["there"], "'there' exists: name a new folder, or remove it first"),
-        (["Maze"], "did you mean 'maze'"),
+        (["there", "--path", str(ROOT)], "'there' exists: name a new folder, or remove it first"),
+        (["Maze", "--path", str(ROOT)], "did you mean 'maze'"),
         (["maze", "--path", "there"], "--path 'there' has no rust/cartwheel: name a clone"),
         (["maze", "--rev", "abc"], "--rev is the commit of --git URL, which is not given"),
         (["maze", "--path", "a", "--git", "b"], "not allowed with argument --path"),
-        (["there/file/maze"], "Not a directory"),
+        (["there/file/maze", "--path", str(ROOT)], "Not a directory"),
     ],
 )
 def test_wrong_arguments_end_with_status_2_and_nothing_is_written(tmp_path, arguments, text):

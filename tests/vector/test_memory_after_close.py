@@ -8,6 +8,7 @@ import pytest
 
 from cartwheel import VectorEnv
 from tests.support.environments import LargeEnv
+from tests.support.platforms import linux_only
 from tests.support.processes import resident_kib
 
 NUM_ENVS, BATCHES = 4, 20
@@ -31,7 +32,14 @@ def held_kib(executor, memories):
     return resident_kib()
 
 
-@pytest.mark.parametrize("executor", ["inline", "thread", "process"])
+@pytest.mark.parametrize(
+    "executor",
+    [
+        "inline",
+        "thread",
+        pytest.param("process", marks=linux_only("shared memory is given back as a whole")),
+    ],
+)
 @pytest.mark.parametrize("what", ["batches", "rollouts"])
 def test_one_batch_of_a_closed_pool_keeps_the_memory_of_one_batch(executor, what):
     envs = VectorEnv([LargeEnv] * NUM_ENVS, executor=executor, num_workers=2)
