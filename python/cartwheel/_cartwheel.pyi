@@ -745,6 +745,7 @@ class Pool:
         reward_width: int | None = None,
         external_resets: tuple[_ResetFunction, str] | None = None,
         before_step: Callable[[], None] | None = None,
+        masks: tuple[str, int, int | None, bool] | None = None,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -790,6 +791,8 @@ class Pool:
                 effect, or ``None`` if it wrote nothing. If it raises, the call does, and the
                 rows of the call need a reset.
             before_step: Called before each step of all rows, if they have ``external_rewards``.
+            masks: Where masks of actions are, from ``cartwheel.vector.action_masks``; ``None``:
+                there are none.
         """
 
     def step(self, actions: Any, rows: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -857,6 +860,27 @@ class Pool:
         ``episode`` is a dictionary with the return ``r`` (rounded to six decimals), the length
         ``l`` and the seconds ``t`` since this call.
         """
+
+    def has_action_masks(self) -> bool | None:
+        """Whether environments show masks of actions; ``None`` while no batch has had infos."""
+
+    def action_masks(self, rows: Sequence[int] | None) -> NDArray[np.bool_] | None:
+        """Returns the masks of actions of rows; ``None`` if no environment has shown one.
+
+        ``rows=None``: those of the last batch.
+
+        Raises:
+            ValueError: A mask has another length than the action space.
+        """
+
+    def kept_action_masks(self) -> bytes | None:
+        """Returns the masks of all rows for :meth:`keep_action_masks`.
+
+        ``None`` if there are none, or if observations have them.
+        """
+
+    def keep_action_masks(self, masks: bytes | None) -> None:
+        """Continues with the masks of :meth:`kept_action_masks`; ``None`` changes nothing."""
 
     def call(
         self, messages: Sequence[Any], rows: Any, calling: str, timeout: float | None

@@ -40,6 +40,7 @@ from cartwheel._internal.spaces import batch_of_actions, describe
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.make import make_vec
 from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.vector.action_masks import DEFAULT
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.workers.worker import called, name_of, wrapper_names
 
@@ -82,6 +83,9 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
     The list and the dictionaries of infos are new in every step. ``TimeLimit.truncated`` is there
     in every step, a Python ``bool``. In steps that end an episode, ``terminal_observation`` is the
     episode's last observation; the infos of the reset after it are in :attr:`reset_infos`.
+
+    ``MaskablePPO`` of sb3-contrib finds masks of actions if environments have them in infos or
+    observations (``action_mask``), without a wrapper ``ActionMasker``.
 
     Args:
         envs: A list of functions that make Gymnasium environments, one for each row,
@@ -130,6 +134,9 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         space = self.vector_env.single_action_space
         self._pool = self.vector_env._pool
         self._timeout = self.vector_env._callbacks.timeout
+        self._was_reset = False
+        #: Whether environments have a method ``action_masks``; ``None``: not known yet.
+        self._has_mask_method: bool | None = None
         self._as_batch = batches_of(space, self.vector_env.num_envs)
         if self._is_monitored:
             self._pool.record_episodes()
@@ -196,6 +203,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         prepared = self.vector_env._prepared("reset", self._seeds, options)
         assert prepared is not None, "batches have all rows"
         observations, self.reset_infos = self._pool.reset_by_row(*prepared, self._timeout)
+        self._was_reset = True
         self._reset_seeds()
         self._reset_options()
         return observations
@@ -275,11 +283,16 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
 
     def has_attr(self, attr_name: str) -> bool:
         """Whether every environment, or a wrapper of it, has an attribute."""
+        if attr_name == MASKS and self._has_masks():
+            return True
         return self._rows.has(attr_name, self._as_rows(None))
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Reads an attribute of environments, or of their wrappers; a method is not called."""
-        return self._rows.get(attr_name, self._as_rows(indices))
+        rows = self._as_rows(indices)
+        if attr_name == MASKS and self._has_masks():
+            return [functools.partial(self._mask_of, row) for row in rows]
+        return self._rows.get(attr_name, rows)
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Sets an attribute of environments (of their outermost wrappers) to one value."""
@@ -292,8 +305,15 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Calls a method of environments, or of their wrappers."""
-        return self._rows.call(method_name, method_args, method_kwargs, self._as_rows(indices))
+        """Calls a method of environments, or of their wrappers.
+
+        ``action_masks`` calls no environment, unless environments have a method of this name: the
+        masks are those of :meth:`cartwheel.VectorEnv.action_masks`.
+        """
+        rows = self._as_rows(indices)
+        if method_name == MASKS and not (method_args or method_kwargs) and self._has_masks():
+            return list(self.vector_env.action_masks(rows)) if rows else []
+        return self._rows.call(method_name, method_args, method_kwargs, rows)
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         """Whether environments have a wrapper of a class, or of one that derives from it."""
@@ -301,6 +321,24 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         if self._is_monitored and issubclass(Monitor, wrapper_class):
             return [True] * len(rows)
         return self._rows.are_wrapped(wrapper_class, rows)
+
+    def _has_masks(self) -> bool:
+        """Whether the vector environment has masks of actions; before a reset, it may have some.
+
+        A method of the environments comes first, unless the caller named the key of masks.
+        """
+        has_masks = self._pool.has_action_masks()
+        if has_masks is False or (has_masks is None and self._was_reset):
+            return False
+        if self.vector_env.action_mask != DEFAULT:
+            return True
+        if self._has_mask_method is None:
+            self._has_mask_method = self._rows.has(MASKS, list(range(self.num_envs)))
+        return not self._has_mask_method
+
+    def _mask_of(self, row: int) -> NDArray[np.bool_]:
+        mask: NDArray[np.bool_] = self.vector_env.action_masks([row])[0]
+        return mask
 
     def _as_rows(self, indices: VecEnvIndices) -> list[int]:
         """Returns row numbers from 0 on.
@@ -326,6 +364,8 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
         return as_rows(rows, self.num_envs, "indices")
 
 
+#: The method by which sb3-contrib asks for masks of actions.
+MASKS = "action_masks"
 #: Keywords that are not those of the vector environment, also by Stable-Baselines3's names.
 _OWN_KEYWORDS = {
     "monitor": "monitor",

@@ -39,7 +39,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from tensordict import TensorDict
-from torchrl.data import Composite
+from torchrl.data import Binary, Composite
 from torchrl.data.utils import numpy_to_torch_dtype_dict
 from torchrl.envs import GymLikeEnv, GymWrapper
 
@@ -49,6 +49,7 @@ from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel._internal.versions import autoreset_mode_of
+from cartwheel.vector.action_masks import no_masks, num_actions
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.wrappers.base import VectorWrapper
@@ -65,7 +66,11 @@ __all__ = ["CartwheelEnv"]
 
 _FLAGS = ("done", "terminated", "truncated")
 #: Keywords that are not those of :class:`cartwheel.VectorEnv`.
-_OWN_KEYWORDS = {name: name for name in ("categorical_action_encoding", "device")}
+_OWN_KEYWORDS = {
+    name: name for name in ("categorical_action_encoding", "device", "with_action_masks")
+}
+#: The entry of masks of actions, as in TorchRL's ``PettingZooWrapper`` and ``ActionMask``.
+_MASK = "action_mask"
 
 
 class CartwheelEnv(GymLikeEnv):
@@ -109,6 +114,10 @@ class CartwheelEnv(GymLikeEnv):
         categorical_action_encoding: Whether discrete actions and observations are integers, as
             ``GymWrapper`` understands it; by default they are one-hot.
         device: The device of tensors. ``None``: they stay on the CPU, and tensordicts have none.
+        with_action_masks: Whether tensordicts have ``"action_mask"``, ``bool`` of shape
+            ``[num_envs, actions]``: :meth:`cartwheel.VectorEnv.action_masks` of each step and
+            reset, for the transform ``ActionMask`` and for masked distributions. An observation of
+            this name is replaced.
         **keywords: Keywords of :class:`cartwheel.VectorEnv`, if ``envs`` are functions. The default
             of ``context`` is ``"forkserver"``, because forking a program that uses PyTorch's
             threads or CUDA is not safe for environments that use them, too.
@@ -129,10 +138,12 @@ class CartwheelEnv(GymLikeEnv):
         *,
         categorical_action_encoding: bool = False,
         device: Any = None,
+        with_action_masks: bool = False,
         **keywords: Any,
     ) -> None:
         """Checks the arguments, and starts the workers for functions."""
         self._categorical = as_bool("categorical_action_encoding", categorical_action_encoding)
+        self._with_masks = as_bool("with_action_masks", with_action_masks)
         check_names("CartwheelEnv", keywords, keywords_of(VectorEnv), _OWN_KEYWORDS)
         is_vector = isinstance(envs, GymnasiumVectorEnv)
         vector = _checked(envs, keywords) if is_vector else _made(envs, keywords)
@@ -140,6 +151,8 @@ class CartwheelEnv(GymLikeEnv):
             check_rewards_are_numbers(vector, "CartwheelEnv")
             check_space("observation", vector.single_observation_space)
             check_space("action", vector.single_action_space)
+            if self._with_masks:
+                check_masks(vector)
             super().__init__(env=vector, device=device, batch_size=[vector.num_envs])
         except BaseException:
             if not is_vector:
@@ -163,9 +176,18 @@ class CartwheelEnv(GymLikeEnv):
         self.action_spec = specs.action
         self.reward_spec = specs.reward
         self.observation_spec = specs.observation
+        if self._with_masks:
+            length = num_actions(env.single_action_space)
+            self.observation_spec[_MASK] = Binary(
+                n=length, shape=(env.num_envs, length), dtype=torch.bool, device=self.device
+            )
         self._column = (env.num_envs, 1)
         self._readers: Any = (
-            named_readers(env.observation_space, self.observation_spec)
+            [
+                part
+                for part in named_readers(env.observation_space, self.observation_spec)
+                if not (self._with_masks and part[1] == _MASK)
+            ]
             if isinstance(env.observation_space, Dict)
             else reader(env.observation_space, self.observation_spec["observation"])
         )
@@ -233,9 +255,14 @@ class CartwheelEnv(GymLikeEnv):
         return nested.apply(spread, step)
 
     def _read(self, observations: Any) -> dict[str, Any]:
-        if not isinstance(self._readers, list):
-            return {"observation": self._readers(observations)}
-        return {name: read(observations[key]) for key, name, read in self._readers}
+        if isinstance(self._readers, list):
+            found = {name: read(observations[key]) for key, name, read in self._readers}
+        else:
+            found = {"observation": self._readers(observations)}
+        if self._with_masks:
+            masks = self._env.action_masks(range(self._env.num_envs))
+            found[_MASK] = torch.from_numpy(masks)
+        return found
 
     def _completed(self, found: dict[str, Any], infos: dict[str, Any]) -> TensorDictBase:
         """Makes the tensordict, and adds the results of info readers."""
@@ -307,6 +334,17 @@ class CartwheelEnv(GymLikeEnv):
     def _step_proc_data(self, result: TensorDictBase) -> TensorDictBase:
         """Returns the result, whose shapes are right; ``run_type_checks`` is respected."""
         return super()._step_proc_data(result) if self.run_type_checks else result
+
+
+def check_masks(envs: Any) -> None:
+    """Checks that environments may have masks of actions.
+
+    Raises:
+        ValueError: They cannot.
+    """
+    innermost = envs.unwrapped
+    if innermost.action_mask is None or num_actions(innermost.single_action_space) is None:
+        raise no_masks(innermost)
 
 
 def _repeats_rows(envs: Any) -> bool:

@@ -56,6 +56,13 @@ def test_episodes_are_longer_after_a_few_updates_of_ppo_in_every_order(order):
     assert result.curve[-1][1] > 3 * result.curve[0][1]
 
 
+def test_a_masked_policy_loses_less_after_a_few_updates_than_one_without_masks():
+    masked = load("masked_ppo")
+    _, with_masks = masked.train(masked.Settings(total_steps=30_000))
+    _, without = masked.train(masked.Settings(total_steps=30_000, masks=False))
+    assert with_masks > without
+
+
 @pytest.mark.parametrize("order", ["groups", "free"])
 def test_dqn_learns_in_every_order_with_as_many_updates_for_a_step(order, monkeypatch):
     dqn = load("dqn")

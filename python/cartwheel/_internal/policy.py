@@ -6,6 +6,7 @@ that works in one works in the other.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -13,6 +14,7 @@ from gymnasium.spaces import Dict, Tuple
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
+    from numpy.typing import NDArray
 
 
 class Predictor(Protocol):
@@ -54,6 +56,64 @@ def as_function(policy: Policy, *, recurrent: bool) -> Callable[..., Any]:
             f"{type(policy)}."
         )
     return policy
+
+
+#: The parameter by which a policy takes masks of actions, and their name among the extras.
+MASKS = "action_masks"
+
+
+def mask_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
+    """Returns the parameter of a policy that takes masks of actions, if it has one.
+
+    A module of PyTorch is called with the parameters of its ``forward``.
+    """
+    for called in (function, getattr(function, "forward", None)):
+        try:
+            found = inspect.signature(called).parameters.get(MASKS) if callable(called) else None
+        except (TypeError, ValueError):  # functions of C have no signature
+            continue
+        if found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY):
+            return found
+    return None
+
+
+def mask_keywords(envs: Any, parameter: inspect.Parameter | None, rows: Any) -> dict[str, Any]:
+    """Returns the keyword with the masks of actions of rows, for a policy with this parameter.
+
+    Args:
+        envs: The vector environment.
+        parameter: From :func:`mask_parameter`.
+        rows: Row numbers.
+
+    Returns:
+        Nothing for a policy without the parameter. Nothing, too, if the environments show no masks
+        and the parameter has a default.
+
+    Raises:
+        TypeError: The environments are not cartwheel's, and the parameter has no default.
+        ValueError: The environments show no masks, and the parameter has no default.
+    """
+    if parameter is None:
+        return {}
+    if not getattr(envs, "has_action_masks", False) and parameter.default is not parameter.empty:
+        return {}
+    if not hasattr(envs, MASKS):
+        raise TypeError(
+            f"the policy has the parameter `{MASKS}` without a default, and {envs} has no masks of "
+            "actions: environments of cartwheel have them."
+        )
+    masks: NDArray[Any] = envs.action_masks(rows)
+    return {MASKS: masks}
+
+
+def with_masks(answer: Any, masks: dict[str, Any]) -> Any:
+    """Adds masks to the result of a policy of discrete actions, as an extra."""
+    if not masks:
+        return answer
+    actions, extras = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+    if not isinstance(extras, dict | None):
+        return answer  # refused later
+    return actions, {**masks, **(extras or {})}
 
 
 def actions_and_extras(answer: Any, space: Space[Any]) -> tuple[Any, dict[str, Any]]:

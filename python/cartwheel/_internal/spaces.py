@@ -107,6 +107,15 @@ def row_bytes(description: Description) -> int:
     return sum(row_bytes(part) for part in description[1]) if description[0] == "tuple" else 0
 
 
+def count_leaves(description: Description) -> int:
+    """Returns the number of leaves."""
+    if description[0] == "leaf":
+        return 1
+    if description[0] == "dict":
+        return sum(count_leaves(part) for _, part in description[1])
+    return sum(map(count_leaves, description[1])) if description[0] == "tuple" else 0
+
+
 def batch_opaque(space: Space[Any], found: dict[int, Any], num_envs: int) -> Any:
     """Batches values of a space without a fixed shape, by Gymnasium's own functions.
 

@@ -11,7 +11,12 @@ from gymnasium.spaces import Dict, Tuple
 
 from cartwheel._internal.arguments import as_integer, check_progress, row_options_in
 from cartwheel._internal.literals import EvaluateOrder, check_choice
-from cartwheel._internal.policy import actions_and_extras, as_function
+from cartwheel._internal.policy import (
+    actions_and_extras,
+    as_function,
+    mask_keywords,
+    mask_parameter,
+)
 from cartwheel._internal.progress import Progress
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import shown
@@ -144,7 +149,8 @@ def evaluate(
             rows in ascending order (``order`` may change that). Returns ``k`` actions, or ``k``
             actions and a dictionary of extras, which are ignored. Or an object with a method
             ``predict``, such as a model of Stable-Baselines3. :class:`~cartwheel.Collector` takes
-            the same policies and documents them.
+            the same policies and documents them: one with a parameter ``action_masks`` gets masks
+            of actions.
         episodes_per_env: Episodes of each environment, at least 1.
         seed: As for ``envs.reset``, of the first episodes. Later episodes continue with the random
             numbers of their row; with ``None`` the first episodes do so too.
@@ -203,8 +209,7 @@ def evaluate(
     inner, conversion = without_conversion(envs)
     if conversion is not None:
         options = conversion._options_as_arrays(options)
-    space = inner.single_action_space
-    act = CheckedPolicy(policy, space, recurrent=recurrent, conversion=conversion)
+    act = CheckedPolicy(policy, inner, recurrent=recurrent, conversion=conversion)
     counter = EpisodeCounter(inner.num_envs, int(episodes_per_env))
     total = inner.num_envs * int(episodes_per_env)
     with contextlib.ExitStack() as stack:
@@ -252,7 +257,7 @@ class CheckedPolicy:
 
     Args:
         policy: A function, or an object with a method ``predict``.
-        action_space: Of one environment.
+        envs: The vector environment, which may have masks of actions.
         recurrent: Whether it gets the row numbers, and which rows begin an episode.
         conversion: The policy sees arrays as this wrapper returns them.
     """
@@ -260,16 +265,17 @@ class CheckedPolicy:
     def __init__(
         self,
         policy: Policy,
-        action_space: Space[Any],
+        envs: gym.vector.VectorEnv[Any, Any, Any],
         *,
         recurrent: bool,
         conversion: ConvertsArrays | None = None,
     ) -> None:
         """Checks that the policy can be called."""
         self._function = as_function(policy, recurrent=recurrent)
+        self._mask = mask_parameter(self._function)
         if conversion is not None:
             self._function = conversion._converted(self._function)
-        self._space = action_space
+        self._envs, self._space = envs, envs.single_action_space
         self._recurrent = recurrent
 
     def __call__(self, observations: Any, rows: NDArray[np.intp], first: NDArray[np.bool_]) -> Any:
@@ -281,7 +287,8 @@ class CheckedPolicy:
             Exception: As raised by the policy.
         """
         further = (rows.copy(), first.copy()) if self._recurrent else ()
-        answer = self._function(observations, *further)
+        masks = mask_keywords(self._envs, self._mask, rows)
+        answer = self._function(observations, *further, **masks)
         actions, _ = actions_and_extras(answer, self._space)
         for name, batch in batches(self._space, actions):
             try:

@@ -46,6 +46,7 @@ from cartwheel.native.mujoco.row_models import split_changes, with_changes
 from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import GymnasiumRenderer, OwnRenderer, WindowedPool
 from cartwheel.native.spaces import as_space, vector_spec
+from cartwheel.vector.action_masks import as_mask_key, mask_source
 from cartwheel.vector.base import PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.memory_plan import plan_memory, require_native_rows, spins
@@ -129,6 +130,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         final_obs: As for :class:`~cartwheel.VectorEnv`.
         final_names: As for :class:`~cartwheel.VectorEnv`.
         full_batch: As for :class:`~cartwheel.VectorEnv`.
+        action_mask: As for :class:`~cartwheel.VectorEnv`.
         thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
             this number on, modulo the number of processors. By default they are not pinned.
         **options: Keywords of the environment, as in Gymnasium. Other keywords of
@@ -177,6 +179,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         final_obs: FinalObs = "object",
         final_names: FinalNames = "gymnasium",
         full_batch: bool = False,
+        action_mask: str | None = "action_mask",
         thread_affinity_offset: int | None = None,
         **options: Any,
     ) -> None:
@@ -204,6 +207,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         self.on_done = on_done
         self.final_obs = final_obs
         self.final_names = final_names
+        self.action_mask = as_mask_key(action_mask)
         self.env_id = self._known_id(env_id, options)
         block = block_rows(self.env_id)
         # If rows are received in parts, workers step the others in parallel, which pays off sooner.
@@ -278,6 +282,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         observation, action = envs.spaces()
         self.single_observation_space = as_space(observation)
         self.single_action_space = as_space(action)
+        masks = mask_source(
+            self.action_mask, self.single_observation_space, self.single_action_space
+        )
         plan = plan_memory(self, shards, max_batches)
         require_native_rows(plan, self.num_envs)
         memory = Memory(**plan)  # first, because it may be refused
@@ -307,6 +314,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             num_threads=self.num_workers,
             affinity_offset=affinity_offset,
             maniskill_names=self.final_names == "maniskill",
+            masks=masks,
             external_rewards=None if self._external_rewards is None else callbacks.external_rewards,
             external_resets=(
                 None if self._external_resets is None else (callbacks.external_resets, "written")

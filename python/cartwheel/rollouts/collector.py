@@ -102,6 +102,12 @@ class Collector:
     :attr:`is_first`, which a policy of one argument may read instead. ``evaluate`` leaves out rows
     that have finished or that reset. The policy itself must be callable then.
 
+    **Masks of actions.** A policy with a parameter ``action_masks`` gets
+    :meth:`~cartwheel.VectorEnv.action_masks` of its rows in this keyword, ``bool`` of shape
+    ``(rows, actions)``; so does the ``predict`` of a ``MaskablePPO`` of sb3-contrib. The rollout
+    keeps them as the extra ``"action_masks"``, which is true where the policy was not masked. If
+    the environments show no masks, a policy whose parameter has a default is called without them.
+
     **Errors.** If the policy raises, or if its actions do not fit, nothing is stepped and nothing
     is lost: :meth:`collect` continues the same rollout when it is called again. The same holds for
     actions that cartwheel's environments refuse before anything is stepped. If an environment
@@ -234,6 +240,7 @@ class Collector:
         if self._conversion is not None:
             options = self._conversion._options_as_arrays(options)
         self._actor = Actor(
+            envs,
             policy,
             recurrent=recurrent,
             conversion=conversion,

@@ -69,6 +69,8 @@ class Recording:
         self.is_complete = self.is_lost = False
         self.waited = 0.0
         self._rows = np.arange(envs.num_envs)
+        #: The rows whose actions are ignored, ``[N]``; ``None``: as the environments know.
+        self._ignored: NDArray[np.bool_] | None = None
         #: Calls of the environments, if they are the pool's: where steps are copied, wrappers may
         #: make several for one.
         self._own = 0
@@ -131,7 +133,7 @@ class Recording:
                 self._grow()
             segment = self.segments[-1]
             shown = self.shown if actor.mirror is None else segment.on_device(actor.mirror)
-            answer, version = actor.ask(shown, self._rows, first)
+            answer, version = actor.ask(shown, self._rows, first, resting=self._ignored)
             actions = segment.act(answer)
             self.is_lost = True
             if segment.copies and calls.others():
@@ -307,7 +309,7 @@ class EpisodeRecording(Recording):
         ended = over & ~resting
         self.left = self.left - ended
         restarting = ended & (self.left > 0)
-        self.resting = resting | (ended & (self.left == 0))
+        self.resting = self._ignored = resting | (ended & (self.left == 0))
         self.is_complete = bool(self.resting.all()) or len(self._valid) == self.num_steps
         if self.mode == AutoresetMode.NEXT_STEP:
             self._first.append(self.resetting)

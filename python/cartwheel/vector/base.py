@@ -20,6 +20,7 @@ from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.versions import keep_open
 from cartwheel.vector.idle import nothing_in_flight
+from cartwheel.vector.masked_rows import MaskedRows
 from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.saved_rows import SavedRows
@@ -50,6 +51,7 @@ class PoolVectorEnv(
     ClosesAfterWith,
     SavedRows[ObsType, ActType],
     SentRows[ObsType, ActType],
+    MaskedRows[ObsType, ActType],
     gym.vector.VectorEnv[ObsType, ActType, Any],
 ):
     """A vector environment over a native pool; its subclasses make the pool.

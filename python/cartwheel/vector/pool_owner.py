@@ -25,6 +25,7 @@ class PoolOwner(Generic[ObsType, ActType]):
 
     num_envs: int
     single_observation_space: Space[Any]
+    single_action_space: Space[Any]
     autoreset_mode: AutoresetMode
     #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
     batch_size: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from cartwheel.vector.action_masks import check_kept_masks
 from cartwheel.vector.pool_owner import ActType, ObsType
 from cartwheel.vector.resets import Resets
 from cartwheel.vector.state_dict import (
@@ -99,6 +100,7 @@ class SavedRows(Resets[ObsType, ActType]):
             return restored(self._pool, self._callbacks, numbers, own, space)
         except BaseException:
             with contextlib.suppress(Exception):  # closed, or broken
+                self._pool.keep_action_masks(masks_before)
                 self._set_models("set_state", numbers, before)
             raise
 
@@ -176,6 +178,7 @@ class SavedRows(Resets[ObsType, ActType]):
             "states": saved(self._pool, self._callbacks, list(range(self.num_envs)), "state_dict"),
             "next_resets": as_entries(next_resets, pickled),
             "models": self._models("state_dict", range(self.num_envs)),
+            "action_masks": self._pool.kept_action_masks(),
         }
 
     def _load_rows(self, state: dict[str, Any]) -> ObsType | None:
@@ -183,10 +186,12 @@ class SavedRows(Resets[ObsType, ActType]):
         rows = state["envs"]
         if rows is None:
             return None
-        check_keys("state['envs']", rows, {"states", "next_resets", "models"})
+        check_keys("state['envs']", rows, {"states", "next_resets", "models", "action_masks"})
         check_list("state['envs']['states']", rows["states"], self.num_envs)
         self._check_row_states(range(self.num_envs), rows["states"])
         coming = from_entries(rows["next_resets"], self.num_envs, "state['envs']['next_resets']")
+        masks, masks_before = rows["action_masks"], self._pool.kept_action_masks()
+        check_kept_masks(masks, self.num_envs, self.single_action_space)
         calling, everything = "load_state_dict", range(self.num_envs)
         before, models = self._pending_next_resets(calling), self._models(calling, everything)
         self._keep_next_resets(coming)  # refuses them before anything changes
@@ -203,6 +208,7 @@ class SavedRows(Resets[ObsType, ActType]):
                 self._keep_next_resets({**dict.fromkeys(coming, (None, None)), **before})
             raise
         self._keep_next_resets(coming)  # loading discards them
+        self._pool.keep_action_masks(masks)
         return observations
 
     def _check_row_states(self, rows: Iterable[int], states: Iterable[bytes]) -> None:

@@ -34,6 +34,7 @@ from cartwheel._internal.rewards import common_reward_space
 from cartwheel._internal.spaces import Batching
 from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.errors import add_note
+from cartwheel.vector.action_masks import as_mask_key, mask_source
 from cartwheel.vector.base import LAST_GRACE, PoolVectorEnv
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
@@ -217,6 +218,10 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         full_batch: Whether a reset with row numbers (``options={"env_index": rows}`` or
             ``"env_idx"``) returns the full batch of all rows, as in ManiSkill. Other rows
             repeat their last observation, as with a ``"reset_mask"``.
+        action_mask: The key under which :meth:`action_masks` finds masks of actions: a part of a
+            ``Dict`` observation space, or a key of infos. By default environments may show masks as
+            ``"action_mask"``: masks in infos are then noticed if the first infos have them.
+            ``None``: there are no masks.
         states: How :meth:`state_dict` and :meth:`get_state` save environments. ``"methods"``: by
             their ``get_state()`` and ``set_state(state)``; others are refused. ``"pickle"``: those
             without these methods by their attributes, as ``pickle`` saves an object. That is right
@@ -275,6 +280,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         final_obs: FinalObs = "object",
         final_names: FinalNames = "gymnasium",
         full_batch: bool = False,
+        action_mask: str | None = "action_mask",
         states: States = "methods",
     ) -> None:
         """Starts the workers and makes the environments."""
@@ -332,6 +338,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self.on_done = on_done
         self.final_obs = final_obs
         self.final_names = final_names
+        self.action_mask = as_mask_key(action_mask)
 
         spin, reminder = spins(), reminder_s()
         deadline = Deadline(timeout)
@@ -414,6 +421,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self.reward_space = common_reward_space(
             [space for found in descriptions for space in found["reward_spaces"]]
         )
+        masks = mask_source(
+            self.action_mask, self.single_observation_space, self.single_action_space
+        )
         if self.batch_size < self.num_envs:
             self.observation_space = batch_space(self.single_observation_space, self.batch_size)
             self.action_space = batch_space(self.single_action_space, self.batch_size)
@@ -452,6 +462,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             reminder=reminder,
             maniskill_names=self.final_names == "maniskill",
             reward_width=plan["reward_width"],
+            masks=masks,
         )
         try:
             self._group.wait_until_ready(deadline)

@@ -29,6 +29,10 @@ class ConvertsArrays(VectorWrapper):
         """Returns infos as the wrapper does."""
         raise NotImplementedError
 
+    def _shown_masks(self, masks: Any) -> Any:
+        """Returns masks of actions in the form of observations."""
+        raise NotImplementedError
+
     def _as_arrays(self, actions: Any) -> Any:
         """Returns actions, or actions and extras, as NumPy arrays."""
         raise NotImplementedError
@@ -40,8 +44,9 @@ class ConvertsArrays(VectorWrapper):
     def _converted(self, policy: Callable[..., Any]) -> Callable[..., Any]:
         """Returns the policy as a function of NumPy arrays, which returns such arrays."""
 
-        def act(observations: Any, *further: Any) -> Any:
-            return self._as_arrays(policy(self._shown(observations), *further))
+        def act(observations: Any, *further: Any, **masks: Any) -> Any:
+            shown = {name: self._shown_masks(mask) for name, mask in masks.items()}
+            return self._as_arrays(policy(self._shown(observations), *further, **shown))
 
         return act
 

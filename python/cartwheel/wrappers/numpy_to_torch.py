@@ -303,6 +303,10 @@ class NumpyToTorch(ConvertsArrays):
         """Returns infos with tensors; the dictionaries received are kept."""
         return self._converted_infos(infos, self._as_tensor)
 
+    def _shown_masks(self, masks: Any) -> Any:
+        """Returns masks of actions as a tensor."""
+        return self._as_tensor(masks)
+
     def _converted_infos(
         self, infos: dict[str, Any], convert: Callable[[Any], Any]
     ) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def test_update_waits_for_the_call_in_progress():
 
 def test_a_policy_that_an_update_sets_answers_under_the_new_version():
     asks, answers = threading.Event(), []
-    actor = Actor(lambda *_: "old", recurrent=True)
+    actor = Actor(None, lambda *_: "old", recurrent=True)
 
     def ask():
         answers.append(actor.ask(None, np.arange(2), asks.set))

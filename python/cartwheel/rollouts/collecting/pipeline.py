@@ -316,7 +316,8 @@ class Pipeline(abc.ABC):
                 block.on_device(mirror).take_in(
                     self._step[which], which, nested.at(observations, at)
                 )
-        answer, version = self._actor.ask(observations, rows, lambda: self._first[rows])
+        first, envs = (lambda: self._first[rows]), self._playing(rows)
+        answer, version = self._actor.ask(observations, rows, first, envs)
         return *self._answers.checked(answer, len(rows)), version
 
     def _send(

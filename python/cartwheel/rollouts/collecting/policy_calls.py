@@ -11,7 +11,14 @@ from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
 from cartwheel._internal.nested import as_array
-from cartwheel._internal.policy import actions_and_extras, as_function
+from cartwheel._internal.policy import (
+    MASKS,
+    actions_and_extras,
+    as_function,
+    mask_keywords,
+    mask_parameter,
+    with_masks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,6 +53,7 @@ class Actor:
 
     def __init__(
         self,
+        envs: Any,
         policy: Policy,
         *,
         recurrent: bool,
@@ -54,7 +62,7 @@ class Actor:
     ) -> None:
         """Checks that the policy can be called; it sees arrays as ``conversion`` returns them."""
         self.mirror = mirror
-        self.recurrent, self._conversion = recurrent, conversion
+        self._envs, self.recurrent, self._conversion = envs, recurrent, conversion
         self.policy = policy
         self.version = self.calls = self.rows = 0
         self.seconds = 0.0
@@ -74,9 +82,10 @@ class Actor:
     @policy.setter
     def policy(self, policy: Policy) -> None:
         function = as_function(policy, recurrent=self.recurrent)
+        mask = mask_parameter(function)
         if self._conversion is not None:
             function = self._conversion._converted(function)
-        self._function = function
+        self._called = function, mask
         self._policy = policy
 
     def shown(self, observations: Any) -> Any:
@@ -89,7 +98,12 @@ class Actor:
         return self._caller == threading.get_ident()
 
     def ask(
-        self, observations: Any, rows: NDArray[np.intp], first: Callable[[], NDArray[np.bool_]]
+        self,
+        observations: Any,
+        rows: NDArray[np.intp],
+        first: Callable[[], NDArray[np.bool_]],
+        envs: NDArray[np.intp] | None = None,
+        resting: NDArray[np.bool_] | None = None,
     ) -> tuple[Any, int]:
         """Calls the policy once.
 
@@ -97,9 +111,12 @@ class Actor:
             observations: One for each of ``rows``.
             rows: Row numbers; the policy gets a copy.
             first: Returns whether each observation begins an episode, in an array for the policy.
+            envs: The environments that play the rows, if they are others.
+            resting: Which of the rows rest: their masks of actions are all true.
 
         Returns:
-            What the policy returned, and the version that returned it.
+            What the policy returned, with masks of actions if it takes them, and the version that
+            returned it.
 
         Raises:
             Stopped: A collection in the background is to end.
@@ -114,8 +131,12 @@ class Actor:
                 raise Stopped
             self._caller = threading.get_ident()
             began = time.perf_counter()
+            function, mask = self._called
+            masks = mask_keywords(self._envs, mask, rows if envs is None else envs)
+            if masks and resting is not None:
+                masks[MASKS][resting] = True
             try:
-                answer = self._function(observations, *further)
+                answer = with_masks(function(observations, *further, **masks), masks)
             finally:
                 self._caller = None
                 self.seconds += time.perf_counter() - began

@@ -21,7 +21,13 @@ impl State {
         mask: Option<&Bound<'py, PyAny>>,
         calling: &str,
     ) -> PyResult<()> {
+        if let Some(masks) = &mut self.masks {
+            masks.take_unread(&self.infos);
+        }
         self.begin_task(py, Call::Reset, calling, messages, reset_flags(mask.is_none()))?;
+        if let Some(masks) = &mut self.masks {
+            masks.begin_reset(mask, self.rows)?;
+        }
         self.queue_for_workers(py, messages)?;
         self.reset_mask = mask.map(|mask| mask.clone().unbind());
         let is_reset = |row: &usize| mask.is_none_or(|mask| is_true(mask, *row));

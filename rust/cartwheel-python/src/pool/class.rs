@@ -14,7 +14,7 @@ use cartwheel_engine::worker::ThreadPoolSettings;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::array::PyRolloutSlab;
 use crate::channel::as_duration;
@@ -31,6 +31,7 @@ use crate::pool::external_resets::ResetFunction;
 use crate::pool::external_rewards::RewardFunction;
 use crate::pool::gil::GilPolicy;
 use crate::pool::infos::{FinalsForm, Infos};
+use crate::pool::masks::{MaskSource, Masks};
 use crate::pool::messages::{MessageCounts, OutgoingMessages};
 use crate::pool::rows::to_rows;
 use crate::pool::stats::to_dict;
@@ -63,7 +64,7 @@ impl PyPool {
         memory, observations, actions, *, shard, pids, objects, channels, callbacks, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
         affinity_offset = None, maniskill_names = false, external_rewards = None,
-        reward_width = None, external_resets = None, before_step = None
+        reward_width = None, external_resets = None, before_step = None, masks = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -95,6 +96,7 @@ impl PyPool {
         reward_width: Option<usize>,
         external_resets: Option<(Py<PyAny>, String)>,
         before_step: Option<Py<PyAny>>,
+        masks: Option<MaskSource>,
     ) -> PyResult<Self> {
         enter();
         let made = memory.get();
@@ -130,6 +132,7 @@ impl PyPool {
             batches: Batches::new(Tree::new(observations)?, reward_width.into(), form, max_views),
             infos: Infos::new(objects, columnar, native.is_some()),
             by_row: ByRow::new(rows),
+            masks: masks.map(|source| Masks::new(source, rows)),
             native,
             reward_function: external_rewards
                 .map(|callable| RewardFunction::new(callable, before_step)),
@@ -254,6 +257,44 @@ impl PyPool {
         self.exclusive.with_pool(py, Call::Reset, "reset", |state| {
             state.begin_reset(py, messages, mask, "reset")?;
             state.finish_reset_by_row(py, timeout, "reset")
+        })
+    }
+
+    /// The masks of actions of these rows; `None`: of the rows of the last batch. `None` is returned
+    /// if no environment has shown one.
+    fn action_masks<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let rows = rows.map(to_rows).transpose()?;
+        self.exclusive.with_pool(py, Call::Call, "action_masks", |state| {
+            if let Some(rows) = &rows {
+                state.check_rows(rows)?;
+            }
+            state.action_masks(py, rows)
+        })
+    }
+
+    /// Whether environments show masks of actions; `None` while no batch has had infos.
+    fn has_action_masks(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        self.exclusive.with_pool(py, Call::Call, "has_action_masks", |state| {
+            Ok(state.masks.as_ref().map_or(Some(false), Masks::are_shown))
+        })
+    }
+
+    /// The masks of actions from infos, for `keep_action_masks`; `None` if there are none.
+    fn kept_action_masks(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        self.exclusive.with_pool(py, Call::Call, "action_masks", |state| Ok(state.kept_masks(py)))
+    }
+
+    /// Continues with the masks of `kept_action_masks`; nothing changes if there are none.
+    fn keep_action_masks(&self, py: Python<'_>, masks: Option<&[u8]>) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Call, "action_masks", |state| {
+            if let (Some(known), Some(masks)) = (&mut state.masks, masks) {
+                known.restore(masks);
+            }
+            Ok(())
         })
     }
 

@@ -16,6 +16,7 @@ mod external_resets;
 mod external_rewards;
 mod gil;
 mod infos;
+mod masks;
 mod messages;
 mod rollout;
 mod rows;
@@ -48,6 +49,7 @@ use crate::pool::external_resets::ResetFunction;
 use crate::pool::external_rewards::RewardFunction;
 use crate::pool::gil::GilPolicy;
 use crate::pool::infos::Infos;
+use crate::pool::masks::Masks;
 use crate::pool::messages::MessageCounts;
 use crate::pool::messages::OutgoingMessages;
 use crate::space::Tree;
@@ -79,6 +81,8 @@ pub(crate) struct State {
     batches: Batches,
     infos: Infos,
     by_row: ByRow,
+    /// Masks of actions; `None` for an action space that has none.
+    masks: Option<Masks>,
     message_counts: MessageCounts,
     outgoing: OutgoingMessages,
     /// Keywords of the next automatic resets of rows, packed for their workers and sent with the next
@@ -149,6 +153,9 @@ impl State {
         let is_reset = |row: usize| mask.is_none_or(|mask| is_true(mask, row));
         let resets = (call == Some(Call::Reset)).then_some(&is_reset as &dyn Fn(usize) -> bool);
         self.pool.drop_results(received, resets);
+        if let Some(masks) = &mut self.masks {
+            masks.lose(&self.infos, &received.rows);
+        }
     }
 
     /// Makes Python's results of a batch, or raises the exceptions of its environments.
@@ -174,8 +181,17 @@ impl State {
 
     fn load_infos(&mut self, py: Python<'_>, received: &Received) -> PyResult<()> {
         let messages = self.message_counts.announced(&self.pool, received);
-        let Self { callbacks, pool, infos, .. } = self;
-        load(callbacks.bind(py), pool, infos, received, &messages)
+        let Self { callbacks, pool, infos, masks, .. } = self;
+        if let Some(masks) = masks {
+            masks.before(infos, &received.rows);
+        }
+        let loaded = load(callbacks.bind(py), pool, infos, received, &messages);
+        match masks {
+            Some(masks) if loaded.is_ok() => masks.after(infos, received),
+            Some(masks) => masks.lose(infos, &received.rows),
+            None => {}
+        }
+        loaded
     }
 
     /// Loads the infos of a batch, and takes its lease.

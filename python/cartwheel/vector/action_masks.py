@@ -1,0 +1,126 @@
+"""Masks of actions: where environments show them, and the errors of those that show none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Dict, Discrete, MultiBinary, MultiDiscrete
+
+from cartwheel._internal.spaces import count_leaves, describe
+from cartwheel._internal.suggestions import shown
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+
+#: The key that is looked for unless the caller names another one: Gymnasium's and PettingZoo's.
+DEFAULT = "action_mask"
+
+
+def as_mask_key(action_mask: Any) -> str | None:
+    """Returns the key of masks.
+
+    Raises:
+        TypeError: It is neither text nor ``None``.
+    """
+    if action_mask is not None and not isinstance(action_mask, str):
+        raise TypeError(
+            "`action_mask` must be the key of masks in infos or observations, or None, got "
+            f"{shown(action_mask)}."
+        )
+    return action_mask
+
+
+def num_actions(space: Space[Any]) -> int | None:
+    """Returns the length of a mask of actions; ``None`` if the space has none.
+
+    The parts of a ``MultiDiscrete`` or ``MultiBinary`` space are concatenated, as by sb3-contrib.
+    """
+    if isinstance(space, Discrete):
+        return int(space.n)
+    if isinstance(space, MultiDiscrete):
+        return int(space.nvec.sum())
+    if isinstance(space, MultiBinary):
+        return 2 * int(np.prod(space.shape))
+    return None
+
+
+def mask_source(
+    action_mask: str | None, observations: Space[Any], actions: Space[Any]
+) -> tuple[str, int, int | None, bool] | None:
+    """Returns where masks are, for ``Pool``: ``None`` if there are none.
+
+    Args:
+        action_mask: The key of masks in infos, or in observations.
+        observations: The space of one observation.
+        actions: The space of one action.
+
+    Returns:
+        The key, the number of actions, the number of the leaf of observations that has masks
+        (``None``: they are in infos), and whether the caller named the key.
+
+    Raises:
+        ValueError: The caller named a key, and actions of this space have no masks; or the part of
+            the observations that it names is not a mask.
+    """
+    if action_mask is None:
+        return None
+    is_named = action_mask != DEFAULT
+    length = num_actions(actions)
+    if length is None:
+        if is_named:
+            raise ValueError(
+                f"`action_mask={action_mask!r}` needs discrete actions, and the action space is "
+                f"{actions}."
+            )
+        return None
+    leaf = None
+    if isinstance(observations, Dict) and action_mask in observations.spaces:
+        leaf = _leaf(observations, action_mask, length)
+        if leaf is None and is_named:
+            raise ValueError(
+                f"`action_mask={action_mask!r}` names {observations[action_mask]} in the "
+                f"observations, and a mask of {actions} is an array of {length} numbers."
+            )
+    return action_mask, length, leaf, is_named
+
+
+def _leaf(space: Dict, key: str, length: int) -> int | None:
+    """Returns the number of the leaf that has masks; ``None`` if the part is not a mask."""
+    kind, parts = describe(space)[:2]
+    if kind != "dict":
+        return None
+    before = 0
+    for name, part in parts:
+        if name == key:
+            is_mask = part[0] == "leaf" and np.prod(part[2], dtype=np.int64) == length
+            return before if is_mask else None
+        before += count_leaves(part)
+    return None
+
+
+def check_kept_masks(kept: Any, num_envs: int, actions: Space[Any]) -> None:
+    """Checks the masks of a saved vector environment.
+
+    Raises:
+        ValueError: They are of another size.
+    """
+    length = num_envs * (num_actions(actions) or 0)
+    if kept is not None and (not isinstance(kept, bytes) or len(kept) != length):
+        got = f"{len(kept)} bytes" if isinstance(kept, bytes) else shown(kept)
+        raise ValueError(f"`state['envs']['action_masks']` must be {length} bytes, got {got}")
+
+
+def no_masks(envs: Any) -> ValueError:
+    """The error of a vector environment of cartwheel that shows no masks."""
+    key, space = envs.action_mask, envs.single_action_space
+    if key is None:
+        why = "it was made with action_mask=None"
+    elif num_actions(space) is None:
+        why = f"its action space is {space}, which is not discrete"
+    else:
+        why = (
+            f"neither its observations nor its first infos have the key {key!r}. Name the key by "
+            "`action_mask`, and reset first if infos have it"
+        )
+    return ValueError(f"{envs!r} has no masks of actions: {why}.")

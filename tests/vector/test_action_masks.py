@@ -1,0 +1,225 @@
+"""``action_masks`` has the masks of the rows that the last call returned."""
+
+from contextlib import closing
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import ClosedEnvironmentError
+from gymnasium.spaces import MultiDiscrete
+
+import cartwheel
+from tests.support.masked import MaskedEnv, expected
+
+MODES = ["next_step", "same_step", "disabled"]
+ROWS = 5
+PARTS = MultiDiscrete([2, 3])
+
+
+def counts(observations):
+    return observations["count"] if isinstance(observations, dict) else observations
+
+
+def shown(envs, observations, over, length=4):
+    """Whether the masks are those of these observations; of rows that are over, all true."""
+    over = over & (envs.autoreset_mode is not gym.vector.AutoresetMode.SAME_STEP)
+    wanted = expected(counts(observations), length) | over[:, None]
+    masks = envs.action_masks()
+    assert masks.dtype == np.bool_
+    np.testing.assert_array_equal(masks, wanted)
+
+
+def played(envs, steps=25, length=4):
+    """Plays with masked resets where the mode needs them; checks the masks of every batch."""
+    over = np.zeros(envs.num_envs, np.bool_)
+    observations, _ = envs.reset(seed=3)
+    shown(envs, observations, over, length)
+    ended = 0
+    for _ in range(steps):
+        if over.any() and envs.autoreset_mode is gym.vector.AutoresetMode.DISABLED:
+            observations, _ = envs.reset(options={"reset_mask": over})
+            over[:] = False
+            shown(envs, observations, over, length)
+        observations, _, terminated, truncated, _ = envs.step(envs.action_space.sample())
+        over = terminated | truncated
+        ended += over.sum()
+        shown(envs, observations, over, length)
+    assert ended > 5, "too few episodes ended"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shows", [False, True], ids=["infos", "observations"])
+def test_masks_are_those_of_the_observations(build, mode, shows):
+    played(build([partial(MaskedEnv, shows=shows)] * ROWS, autoreset_mode=mode))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_masks_of_native_rows_are_those_of_their_infos(mode):
+    envs = cartwheel.make_vec("cartwheel/Taxi-v4", 6, autoreset_mode=mode, max_episode_steps=4)
+    with closing(envs):
+        _, infos = envs.reset(seed=1)
+        for _ in range(10):
+            masks = envs.action_masks()
+            over = np.array(envs._pool.rows_over(), np.int64)
+            wanted = infos["action_mask"].astype(np.bool_)
+            wanted[over] = True
+            np.testing.assert_array_equal(masks, wanted)
+            assert masks[~np.isin(np.arange(6), over)].min(axis=1).sum() == 0
+            if len(over) and mode == "disabled":
+                envs.reset(options={"reset_mask": np.ones(6, np.bool_)})
+            _, _, _, _, infos = envs.step(envs.action_space.sample())
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.bool_, np.int64, np.float32])
+def test_a_mask_may_have_any_form_with_as_many_numbers(form):
+    env = partial(MaskedEnv, action_space=PARTS, form=form)
+    with closing(cartwheel.VectorEnv([env] * 3, executor="inline")) as envs:
+        played(envs, length=5)
+
+
+@pytest.mark.parametrize("shows", [False, True], ids=["infos", "observations"])
+def test_masks_are_found_by_the_name_that_the_caller_gives(shows):
+    env = partial(MaskedEnv, key="legal", shows=shows)
+    with closing(cartwheel.VectorEnv([env] * 3, executor="inline", action_mask="legal")) as envs:
+        assert envs.has_action_masks
+        played(envs)
+    with closing(cartwheel.VectorEnv([env] * 3, executor="inline")) as envs:
+        envs.reset()
+        assert not envs.has_action_masks
+        with pytest.raises(ValueError, match="have the key 'action_mask'"):
+            envs.action_masks()
+
+
+@pytest.mark.parametrize("shows", [False, True], ids=["infos", "observations"])
+def test_batches_of_some_rows_have_the_masks_of_these_rows(build, shows):
+    envs = build([partial(MaskedEnv, shows=shows)] * 4, autoreset_mode="same_step")
+    observations, _ = envs.reset(seed=1)
+    known = counts(observations).copy()
+    for rows in ([2, 0], [3], [1, 2], [0, 3]):
+        envs.send([1] * len(rows), rows)
+        observations, _, _, _, infos = envs.recv()
+        np.testing.assert_array_equal(envs.action_masks(), expected(counts(observations)))
+        known[infos["env_index"]] = counts(observations)
+        np.testing.assert_array_equal(envs.action_masks(env_index=range(4)), expected(known))
+        np.testing.assert_array_equal(envs.action_masks([3, 1]), expected(known[[3, 1]]))
+    observations, _ = envs.reset(options={"env_index": [1, 3]})
+    np.testing.assert_array_equal(envs.action_masks(), expected(counts(observations)))
+    known[[1, 3]] = counts(observations)
+    np.testing.assert_array_equal(envs.action_masks(env_index=range(4)), expected(known))
+
+
+def test_a_rollout_begins_with_the_masks_of_the_last_batch():
+    keywords = {"executor": "inline", "autoreset_mode": "same_step"}
+    with closing(cartwheel.VectorEnv([MaskedEnv] * 3, **keywords)) as envs:
+        envs.reset(seed=1)
+        observations, *_ = envs.step([1] * 3)
+        before = envs.action_masks()
+        envs.rollout(2)
+        np.testing.assert_array_equal(envs.action_masks(), before)
+        observations, *_ = envs.step([1] * 3)
+        np.testing.assert_array_equal(envs.action_masks(), expected(observations))
+
+
+def test_rows_whose_results_were_lost_allow_everything_until_their_next_step():
+    fails = [(), (20, 21, 22), ()]
+    env_fns = [partial(MaskedEnv, fails=which) for which in fails]
+    with closing(
+        cartwheel.VectorEnv(env_fns, executor="inline", autoreset_mode="same_step")
+    ) as envs:
+        envs.reset(seed=1)
+        with pytest.raises(ValueError, match="on purpose"):
+            any(envs.step([1] * 3) is None for _ in range(60))
+        assert envs.action_masks().all()
+        observations, _ = envs.reset(options={"reset_mask": np.array([False, True, False])})
+        masks = envs.action_masks()
+        np.testing.assert_array_equal(masks[1], expected(observations[[1]])[0])
+        assert masks[[0, 2]].all()
+
+
+def test_rows_that_are_replaced_have_the_mask_of_the_reset():
+    env_fns = [partial(MaskedEnv, fails=(20, 21, 22))] * 3
+    keywords = {"executor": "inline", "autoreset_mode": "same_step", "on_error": "restart"}
+    with closing(cartwheel.VectorEnv(env_fns, **keywords)) as envs:
+        envs.reset(seed=1)
+        failed = 0
+        for _ in range(30):
+            observations, _, _, _, infos = envs.step([1] * 3)
+            failed += "env_error" in infos
+            np.testing.assert_array_equal(envs.action_masks(), expected(observations))
+        assert failed
+
+
+@pytest.mark.parametrize("shows", [False, True], ids=["infos", "observations"])
+def test_masks_are_those_of_before_after_a_state_is_loaded(shows):
+    def build():
+        env = partial(MaskedEnv, shows=shows)
+        return cartwheel.VectorEnv([env] * 3, executor="inline")
+
+    with closing(build()) as envs, closing(build()) as others:
+        envs.reset(seed=1)
+        for _ in range(4):
+            envs.step([1] * 3)
+        masks, state = envs.action_masks(), envs.state_dict()
+        others.load_state_dict(state)
+        np.testing.assert_array_equal(others.action_masks(), masks)
+        envs.step([1] * 3)
+        envs.load_state_dict(state)
+        np.testing.assert_array_equal(envs.action_masks(), masks)
+        state["envs"]["action_masks"] = b"\1"
+        with pytest.raises(ValueError, match=r"'action_masks'\]` must be 12 bytes, got 1 bytes"):
+            envs.load_state_dict(state)
+        np.testing.assert_array_equal(envs.action_masks(), masks)
+
+
+def test_wrappers_have_the_masks_of_their_environments():
+    envs = cartwheel.VectorEnv([MaskedEnv] * 3, executor="inline")
+    with closing(cartwheel.wrappers.RecordEpisodeStatistics(envs)) as wrapped:
+        observations, _ = wrapped.reset(seed=1)
+        assert wrapped.has_action_masks
+        np.testing.assert_array_equal(wrapped.action_masks(), expected(observations))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error"),
+    [
+        ({"action_mask": 3}, r"`action_mask` must be the key of masks .*, got 3"),
+        ({"action_mask": "legal"}, r"names Box.* and a mask of Discrete\(4\) is an array of 4"),
+    ],
+)
+def test_wrong_keys_are_refused_at_construction(keywords, error):
+    class Wrong(MaskedEnv):
+        def __init__(self):
+            super().__init__(shows=True)
+            self.observation_space["legal"] = gym.spaces.Box(0, 1, (3,), np.int8)
+
+    with pytest.raises((TypeError, ValueError), match=error):
+        cartwheel.VectorEnv([Wrong], **keywords)
+
+
+def test_environments_without_masks_say_why():
+    envs = cartwheel.make_vec("cartwheel/Pendulum-v1", 2)
+    with closing(envs), pytest.raises(ValueError, match=r"Box.* is not discrete"):
+        envs.action_masks()
+    with pytest.raises(ValueError, match="needs discrete actions"):
+        cartwheel.make_vec("cartwheel/Pendulum-v1", 2, action_mask="legal")
+    with closing(cartwheel.make_vec("cartwheel/Taxi-v4", 2, action_mask=None)) as envs:
+        envs.reset()
+        with pytest.raises(ValueError, match="made with action_mask=None"):
+            envs.action_masks()
+    with pytest.raises(ClosedEnvironmentError):
+        envs.action_masks()
+
+
+def test_a_mask_of_another_length_is_an_error_that_names_its_row():
+    class Wrong(MaskedEnv):
+        def formed(self, mask):
+            return mask[:3]
+
+    env_fns = [partial(MaskedEnv, key="other"), Wrong]
+    with closing(cartwheel.VectorEnv(env_fns, executor="inline")) as envs:
+        envs.reset(seed=1)
+        with pytest.raises(ValueError, match=r"action_mask.*\]` of row 1 has 3 values, .* 4"):
+            envs.action_masks()
+        with pytest.raises(ValueError, match="2"):
+            envs.action_masks([2])
