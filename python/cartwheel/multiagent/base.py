@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Space, Tuple
 from gymnasium.vector.utils import batch_space
 
+from cartwheel._internal.arguments import as_rows, row_options_in
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel.multiagent.batches import AgentBatches, Columns, by_name
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from gymnasium.vector import AutoresetMode
+    from numpy.typing import NDArray
 
     from cartwheel._internal.literals import Executor, RecvOrder
     from cartwheel.multiagent.pool import AgentsPool
@@ -46,7 +48,7 @@ class AgentsBase(ClosesAfterWith):
     def __init__(self, pool: AgentsPool) -> None:
         """Takes the pool, which is open."""
         self._pool = pool
-        self._batches = AgentBatches(self._pool.layout)
+        self._batches = AgentBatches(pool.layout, pool.num_envs, pool.autoreset_mode)
         layout = self._pool.layout
         self.possible_agents: list[Any] = list(layout.agents)
         self.single_observation_space = _dict_space(layout.agents, layout.observation_spaces)
@@ -162,6 +164,30 @@ class AgentsBase(ClosesAfterWith):
         """Renders environments; returns one frame for each of these rows."""
         return self._pool.render(env_index)
 
+    @property
+    def has_action_masks(self) -> bool:
+        """Whether agents show masks of actions; masks in infos are known after a reset."""
+        return self._batches.masks.is_shown
+
+    def action_masks(self, env_index: Any = None) -> dict[Any, NDArray[np.bool_]]:
+        """Returns which actions agents may take next, in the rows of the last batch.
+
+        Masks come from the part ``"action_mask"`` of an agent's observations, or from its infos. An
+        agent may take every action in rows in which it is absent or has ended, and as described in
+        :meth:`cartwheel.VectorEnv.action_masks`.
+
+        Args:
+            env_index: Row numbers; by default the rows of the last batch, in its order.
+
+        Returns:
+            ``bool`` of shape ``(rows, actions)`` for each agent whose actions are discrete.
+
+        Raises:
+            ValueError: No agent has shown a mask; or a row does not exist or is named twice.
+        """
+        rows = None if env_index is None else as_rows(env_index, self.num_envs)
+        return self._batches.masks.by_agent(self, rows)
+
     def stats(self) -> Stats:
         """Returns steps, resets and times of each row and worker, as of ``VectorEnv``."""
         return self._pool.stats()
@@ -204,6 +230,7 @@ class AgentsBase(ClosesAfterWith):
             What the rows last showed, as of :meth:`reset`.
         """
         shown: Any = self._pool.load_state_dict(state)
+        self._batches.masks.clear()
         return self._shown(self._batches.reset(shown, {}))
 
     # Conversions
@@ -214,7 +241,10 @@ class AgentsBase(ClosesAfterWith):
         return self._batches.actions(actions, count), self._pool.frozen_rows(env_index)
 
     def _reset_columns(self, seed: Any, options: Any) -> Columns:
-        return self._batches.reset(*self._pool.reset(seed=seed, options=options))
+        shown, infos = self._pool.reset(seed=seed, options=options)
+        if not row_options_in(options):
+            self._batches.masks.clear()
+        return self._batches.reset(shown, infos)
 
     def _step_columns(self, actions: Any, env_index: Any) -> Columns:
         batch, self._frozen = self._prepared(actions, env_index)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cartwheel._internal import nested
+from cartwheel.multiagent.action_masks import AgentMasks
 from cartwheel.vector.infos import failed_rows, is_dense
 from cartwheel.workers.agents_env import FLAGS
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gymnasium.spaces import Space
+    from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
     from cartwheel.workers.agents_env import Group, Layout
@@ -75,15 +77,20 @@ class AgentBatches:
         groups: The groups of agents with equal observation spaces.
         action_groups: The groups of agents with equal action spaces.
         places: For each agent its group of observations, and its place there.
+        masks: The masks of actions of all rows.
+        lives: Of the last batch, which agents live, ``(agents, n)``; of rows that ended in
+            ``SAME_STEP``, those that lived before the reset.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, num_envs: int, mode: AutoresetMode) -> None:
         """Takes the agents and their spaces."""
         self.layout = layout
         self.groups: list[Group] = layout.observation_groups()
         self.action_groups: list[Group] = layout.action_groups()
         self.places: list[tuple[Group, int]] = _places(self.groups, len(layout.agents))
         self._action_places = _places(self.action_groups, len(layout.agents))
+        self.lives = np.zeros((len(layout.agents), num_envs), np.bool_)
+        self.masks = AgentMasks(layout, self.observations, num_envs, mode)
         self._info_keys = {str(place): place for place in range(len(layout.agents))}
 
     def reset(self, batch: dict[str, Any], infos: dict[str, Any]) -> Columns:
@@ -93,7 +100,7 @@ class AgentBatches:
         own, by_agent = self._split(infos)
         _show_state(batch, own)
         present, lives = flags[FLAGS.index("present")], flags[FLAGS.index("lives")]
-        return Columns(
+        columns = Columns(
             batch["agents"],
             np.zeros(present.shape),
             nothing,
@@ -105,6 +112,9 @@ class AgentBatches:
             own,
             by_agent,
         )
+        self.masks.take_in(columns)
+        self.lives = lives
+        return columns
 
     def step(
         self,
@@ -155,6 +165,8 @@ class AgentBatches:
             by_agent,
             failed=failed,
         )
+        self.masks.take_in(columns)
+        self.lives = lives
         if last is batch or not np.count_nonzero(over):
             own.pop("final_info", None)
             own.pop("_final_info", None)

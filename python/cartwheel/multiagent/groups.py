@@ -120,6 +120,25 @@ class Groups:
             self._infos(columns),
         )
 
+    def action_masks(self, env_index: Any = None) -> dict[str, NDArray[np.bool_]]:
+        """Returns the masks of actions of groups whose actions are discrete.
+
+        Args:
+            env_index: As for :meth:`cartwheel.ParallelVectorEnv.action_masks`.
+
+        Returns:
+            ``bool`` of shape ``(rows, agents, actions)`` for each of these groups.
+
+        Raises:
+            ValueError: As for :meth:`cartwheel.ParallelVectorEnv.action_masks`.
+        """
+        masks = self.envs.action_masks(env_index)
+        return {
+            name: np.stack([masks[agent] for agent in members], axis=1)
+            for name, members in self.groups.items()
+            if members[0] in masks
+        }
+
     def _by_group(self, columns: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return {
             name: np.ascontiguousarray(columns[places].T) for name, places in self._places.items()

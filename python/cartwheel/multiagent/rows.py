@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal import nested
+from cartwheel._internal.arguments import as_rows
 from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel._internal.versions import keep_open
@@ -118,6 +119,24 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             self._keep_finals(columns, observations, terminated | truncated, infos)
         return observations, _flat(columns.rewards), terminated, truncated, infos
+
+    @property
+    def has_action_masks(self) -> bool:
+        """Whether agents show masks of actions; masks in infos are known after a reset."""
+        return self.envs.has_action_masks
+
+    def action_masks(self, env_index: Any = None) -> NDArray[np.bool_]:
+        """Returns which actions each row may take next, ``bool`` of shape ``(rows, actions)``.
+
+        Args:
+            env_index: Row numbers, in any order; by default all rows.
+
+        Raises:
+            ValueError: No agent has shown a mask; or a row does not exist or is named twice.
+        """
+        masks = np.stack(list(self.envs.action_masks().values()), axis=1)
+        by_row: NDArray[np.bool_] = masks.reshape(self.num_envs, -1)
+        return by_row if env_index is None else by_row[as_rows(env_index, self.num_envs)]
 
     def _options(self, options: Any) -> Any:
         if not isinstance(options, dict):

@@ -94,13 +94,14 @@ class SavedRows(Resets[ObsType, ActType]):
         own, models = self._without_models(numbers, states)
         self._check_row_states(numbers, own)
         before = self._models("set_state", numbers)
+        masks = self._pool.kept_action_masks()
         space = self.single_observation_space
         try:
             self._set_models("set_state", numbers, models)
             return restored(self._pool, self._callbacks, numbers, own, space)
         except BaseException:
             with contextlib.suppress(Exception):  # closed, or broken
-                self._pool.keep_action_masks(masks_before)
+                self._pool.keep_action_masks(masks)
                 self._set_models("set_state", numbers, before)
             raise
 
@@ -204,6 +205,7 @@ class SavedRows(Resets[ObsType, ActType]):
             )
         except BaseException:
             with contextlib.suppress(Exception):  # closed, or broken
+                self._pool.keep_action_masks(masks_before)
                 self._set_models(calling, everything, models)
                 self._keep_next_resets({**dict.fromkeys(coming, (None, None)), **before})
             raise

@@ -1,28 +1,9 @@
-"""A batched environment of TorchRL over the vector environments of cartwheel.
-
-Example:
-    >>> import cartwheel
-    >>> from cartwheel.torchrl import CartwheelEnv
-    >>> envs = cartwheel.make_vec("cartwheel/CartPole-v1", 8, autoreset_mode="disabled")
-    >>> env = CartwheelEnv(envs)
-    >>> env.rollout(100, break_when_any_done=False).batch_size
-    torch.Size([8, 100])
-
-``docs/trainers/torchrl.md`` is the guide.
-
-Raises:
-    ImportError: TorchRL is missing or too old: ``pip install 'cartwheel[torchrl]'``.
+"""A batched environment of TorchRL over a vector environment.
 
 This file is above 500 lines because it is a whole adapter.
 """
 
 from __future__ import annotations
-
-from cartwheel._internal.versions import load
-
-load("torchrl", "torchrl", "cartwheel.torchrl", "0.14")
-
-# ruff: noqa: E402 - they import what was loaded
 
 import multiprocessing
 import weakref
@@ -61,8 +42,6 @@ if TYPE_CHECKING:
     from tensordict import TensorDictBase
 
     from cartwheel._internal.arguments import EnvFn
-
-__all__ = ["CartwheelEnv"]
 
 _FLAGS = ("done", "terminated", "truncated")
 #: Keywords that are not those of :class:`cartwheel.VectorEnv`.
@@ -395,16 +374,16 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
     _check_form(
         as_autoreset_mode(keywords["autoreset_mode"]), keywords.get("batch_size"), len(env_fns)
     )
-    return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or _start_method()})
+    return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or start_method()})
 
 
-def _start_method() -> str:
+def start_method() -> str:
     """Returns the start method of workers.
 
     TorchRL makes ``spawn`` the default. The fork server forks from a process that has no threads,
     and starts workers as safely. But a child that was forked itself cannot use its parent's server.
     """
-    forked = multiprocessing.parent_process() and multiprocessing.get_start_method() == "fork"
+    forked = multiprocessing.parent_process() and multiprocessing.getstart_method() == "fork"
     return "fork" if forked else "forkserver"
 
 

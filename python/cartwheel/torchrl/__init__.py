@@ -1,0 +1,26 @@
+"""Batched environments of TorchRL over the vector environments of cartwheel.
+
+Example:
+    >>> import cartwheel
+    >>> from cartwheel.torchrl import CartwheelEnv
+    >>> envs = cartwheel.make_vec("cartwheel/CartPole-v1", 8, autoreset_mode="disabled")
+    >>> env = CartwheelEnv(envs)
+    >>> env.rollout(100, break_when_any_done=False).batch_size
+    torch.Size([8, 100])
+
+``docs/trainers/torchrl.md`` is the guide.
+
+Raises:
+    ImportError: TorchRL is missing or too old: ``pip install 'cartwheel[torchrl]'``.
+"""
+
+from cartwheel._internal.versions import load
+
+load("torchrl", "torchrl", "cartwheel.torchrl", "0.14")
+
+# ruff: noqa: E402 - they import what was loaded
+
+from cartwheel.torchrl.agents_env import CartwheelAgentsEnv
+from cartwheel.torchrl.env import CartwheelEnv
+
+__all__ = ["CartwheelAgentsEnv", "CartwheelEnv"]

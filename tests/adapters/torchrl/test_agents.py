@@ -1,0 +1,133 @@
+"""Environments of several agents have the specs and the values of ``PettingZooWrapper``."""
+
+import gc
+import importlib
+from functools import partial
+
+import numpy as np
+import pettingzoo
+import pytest
+
+import cartwheel
+from tests.multiagent.test_action_masks import Masked
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore:PettingZoo in TorchRL is tested"),
+]
+ROWS, STEPS = 2, 16
+
+
+@pytest.fixture(autouse=True)
+def _collected():
+    """MPE2's environments are in cycles, with a font that is an open file."""
+    yield
+    gc.collect()
+
+
+def spread():
+    return importlib.import_module("mpe2.simple_spread_v3").parallel_env(max_cycles=7)
+
+
+def tag():
+    return importlib.import_module("mpe2.simple_tag_v3").parallel_env(max_cycles=7)
+
+
+CASES = {
+    "spread": (spread, {}),
+    "tag, one-hot": (tag, {"categorical_actions": False}),
+    "masks": (Masked, {"use_mask": True, "done_on_any": False}),
+}
+
+
+def wrapper(make, keywords):
+    libs = importlib.import_module("torchrl.envs.libs.pettingzoo")
+    return libs.PettingZooWrapper(make(), **keywords)
+
+
+def ours(make, keywords, **more):
+    return importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv(
+        [make] * ROWS, **keywords, **{"executor": "inline", **more}
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_specs_are_those_of_rows_of_PettingZooWrapper(name):
+    make, keywords = CASES[name]
+    env, one = ours(make, keywords), wrapper(make, keywords)
+    for kind in ("observation", "action", "reward", "done"):
+        theirs = getattr(one, f"full_{kind}_spec")
+        own = getattr(env, f"full_{kind}_spec")
+        assert set(own.keys(True, True)) == set(theirs.keys(True, True))
+        for key in theirs.keys(True, True):
+            assert own[key].shape == (ROWS, *theirs[key].shape), (kind, key)
+            assert own[key].dtype == theirs[key].dtype, (kind, key)
+            assert type(own[key].space) is type(theirs[key].space), (kind, key)
+    assert env.group_map == one.group_map
+    env.close()
+
+
+def check(theirs, own, where):
+    """Compares a step of a row; rows that allow no action allow every one with us."""
+    for key in theirs.keys(True, True):
+        if key[-1] == "action":
+            continue
+        value = theirs[key]
+        if key[-1] == "action_mask":
+            value = value | ~value.any(-1, keepdim=True)
+        np.testing.assert_array_equal(value, own[key], f"{where} {key}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_are_those_of_PettingZooWrapper(name):
+    make, keywords = CASES[name]
+    env = ours(make, keywords)
+    shown = env.reset(seed=5)
+    rollout = env.rollout(STEPS, break_when_any_done=False, auto_reset=False, tensordict=shown)
+    assert rollout["next", "done"].sum() >= 2 * ROWS
+    for row in range(ROWS):
+        one = wrapper(make, keywords)
+        shown = one.reset(seed=5 + row)
+        for t in range(STEPS):
+            step = rollout[row, t]
+            check(shown, step, f"row {row}, step {t}:")
+            shown.update(step.select(*one.action_keys))
+            stepped, shown = one.step_and_maybe_reset(shown)
+            check(stepped["next"], step["next"], f"row {row}, after step {t}:")
+        one.close()
+    env.close()
+
+
+def test_collectors_and_checks_of_TorchRL_pass():
+    utils = importlib.import_module("torchrl.envs.utils")
+    collectors = importlib.import_module("torchrl.collectors")
+    env = ours(spread, {}, executor="process", num_workers=2)
+    utils.check_env_specs(env)
+    for batch in collectors.Collector(env, frames_per_batch=60, total_frames=120):
+        assert batch["agent", "observation"].shape[:3] == (ROWS, 30, 3)
+
+
+def test_drawn_actions_are_allowed():
+    env = ours(*CASES["masks"])
+    env.set_seed(1)
+    rollout = env.rollout(20, break_when_any_done=False)
+    for group in ("a", "b"):
+        mask, action = rollout[group, "action_mask"], rollout[group, "action"]
+        assert mask.gather(-1, action[..., None]).all()
+        assert not mask.all()
+    env.close()
+
+
+def test_wrong_arguments_are_refused():
+    make = partial(pettingzoo.make, "parallel", "classic/rps-v2")
+    envs = importlib.import_module("cartwheel.torchrl").CartwheelAgentsEnv
+    with pytest.raises(ValueError, match="TorchRL resets finished rows itself"):
+        envs([make], autoreset_mode="same_step")
+    with pytest.raises(TypeError, match="`use_masks` is not a keyword"):
+        envs([make], use_masks=True)
+    with pytest.raises(ValueError, match="are in no group"):
+        envs([make], group_map={"players": ["player_0"]}, executor="inline")
+    with cartwheel.ParallelVectorEnv([make], autoreset_mode="disabled", executor="inline") as made:
+        with pytest.raises(TypeError, match="pass keywords where it is made"):
+            envs(made, num_workers=2)
+        assert envs(made).group_map == {"player": ["player_0", "player_1"]}

@@ -1,0 +1,125 @@
+"""Agents show masks of actions in their observations or infos."""
+# ruff: noqa: ARG002 (signatures are PettingZoo's)
+
+from contextlib import closing
+from functools import partial
+
+import numpy as np
+import pettingzoo
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete
+
+import cartwheel
+from tests.support.masked import expected, mask_of
+
+MODES = ["next_step", "same_step", "disabled"]
+AGENTS = ["a_0", "a_1", "b_0"]
+
+
+class Masked(pettingzoo.ParallelEnv):
+    """Each agent counts from a number of its own; ``a_1`` ends two steps before the others."""
+
+    metadata = {"name": "masked"}  # noqa: RUF012 - PettingZoo's
+
+    def __init__(self, shows=True):
+        self.possible_agents, self.shows = list(AGENTS), shows
+        self.rng = np.random.default_rng(0)
+
+    def observation_space(self, agent):
+        count = Box(0, 1000, (1,), np.int64)
+        return Dict(action_mask=Box(0, 1, (4,), np.int8), count=count) if self.shows else count
+
+    def action_space(self, agent):
+        return Discrete(4)
+
+    def reset(self, seed=None, options=None):
+        if seed is not None:
+            self.rng = np.random.default_rng(seed)
+        self.agents = list(AGENTS)
+        self.counts = {agent: int(self.rng.integers(20)) for agent in AGENTS}
+        self.t, self.limit = 0, int(self.rng.integers(4, 8))
+        return self.shown()
+
+    def step(self, actions):
+        assert list(actions) == self.agents
+        self.t += 1
+        ended = {a: self.t == self.limit - 2 * (a == "a_1") for a in self.agents}
+        self.counts = {agent: count + 1 for agent, count in self.counts.items()}
+        observations, infos = self.shown()
+        rewards, no = dict.fromkeys(self.agents, 1.0), dict.fromkeys(self.agents, False)
+        self.agents = [agent for agent in self.agents if not ended[agent]]
+        return observations, rewards, ended, no, infos
+
+    def shown(self):
+        observations, infos = {}, {}
+        for agent in self.agents:
+            count = np.array([self.counts[agent]])
+            mask = mask_of(self.counts[agent]).astype(np.int8)
+            infos[agent] = {} if self.shows else {"action_mask": mask}
+            observations[agent] = {"count": count, "action_mask": mask} if self.shows else count
+        return observations, infos
+
+
+def wanted(observations, infos, mode, ended):
+    """The masks of a batch."""
+    masks = {}
+    over = infos.get("episode_over", np.zeros(len(infos["present"]["a_0"]), np.bool_))
+    for agent in AGENTS:
+        shown = observations[agent]
+        counts = shown["count"] if isinstance(shown, dict) else shown
+        ignored = ~infos["present"][agent] | (over if mode != "same_step" else False)
+        ignored = ignored | (ended[agent] & ~(over if mode == "same_step" else False))
+        masks[agent] = expected(counts) | ignored[:, None]
+    return masks
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shows", [True, False], ids=["observations", "infos"])
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_masks_are_those_of_the_observations(mode, shows, executor):
+    make = [partial(Masked, shows)] * 3
+    none = dict.fromkeys(AGENTS, np.zeros(3, np.bool_))
+    with closing(cartwheel.ParallelVectorEnv(make, autoreset_mode=mode, executor=executor)) as envs:
+        observations, infos = envs.reset(seed=1)
+        np.testing.assert_equal(envs.action_masks(), wanted(observations, infos, mode, none))
+        over, masked = np.zeros(3, np.bool_), 0
+        for _ in range(20):
+            if mode == "disabled" and over.any():
+                before = envs.action_masks()
+                observations, infos = envs.reset(options={"reset_mask": over})
+                masks = envs.action_masks()
+                for agent in AGENTS:
+                    np.testing.assert_array_equal(masks[agent][~over], before[agent][~over])
+                    shown = observations[agent]["count"] if shows else observations[agent]
+                    np.testing.assert_array_equal(masks[agent][over], expected(shown[over]))
+            actions = {agent: np.ones(3, np.int64) for agent in AGENTS}
+            observations, _, terminated, _, infos = envs.step(actions)
+            over = infos["episode_over"]
+            masks = wanted(observations, infos, mode, terminated)
+            np.testing.assert_equal(envs.action_masks(), masks)
+            masked += not all(mask.all() for mask in masks.values())
+        assert masked > 10
+
+
+def test_groups_and_rows_have_the_masks_of_their_agents():
+    with closing(cartwheel.ParallelVectorEnv([Masked] * 2, executor="inline")) as envs:
+        groups = envs.by_group({"a": ["a_1", "a_0"], "b": ["b_0"]})
+        groups.reset(seed=1)
+        masks, by_group = envs.action_masks(), groups.action_masks()
+        np.testing.assert_array_equal(by_group["a"][:, 0], masks["a_1"])
+        np.testing.assert_array_equal(by_group["b"][:, 0], masks["b_0"])
+        rows = envs.as_rows()
+        rows.reset(seed=1)
+        by_row = rows.action_masks()
+        assert by_row.shape == (6, 4)
+        np.testing.assert_array_equal(by_row[1::3], masks["a_1"])
+        np.testing.assert_array_equal(rows.action_masks([4, 0]), by_row[[4, 0]])
+
+
+def test_agents_without_masks_say_so():
+    make = partial(pettingzoo.make, "parallel", "classic/rps-v2")
+    with closing(cartwheel.ParallelVectorEnv([make] * 2, executor="inline")) as envs:
+        envs.reset()
+        assert not envs.has_action_masks
+        with pytest.raises(ValueError, match="neither observations nor infos of an agent"):
+            envs.action_masks()
