@@ -185,11 +185,11 @@ class Collector:
             on which environment played.
         background: Collect in a thread, from the first :meth:`collect` on.
         queue: The maximum number of rollouts that wait for :meth:`collect` in the background.
-        device: Where the policy gets observations and rollouts have their observations, actions,
-            extras and final observations, as PyTorch tensors: a name, or a ``torch.device``. Also
-            where :class:`~cartwheel.wrappers.NumpyToTorch` has it, if ``envs`` are wrapped in one.
-            On CUDA each batch is copied once, to its place in the rollout. See :meth:`Rollout.to`.
-            ``None``: rollouts have NumPy arrays.
+        device: A name or a ``torch.device``, on which the policy gets PyTorch tensors, and rollouts
+            have observations, actions, extras and final observations (:meth:`Rollout.to`). On CUDA
+            each batch is copied once, to its place in the rollout. If ``envs`` are wrapped in
+            :class:`~cartwheel.wrappers.NumpyToTorch`, it has the same device. ``None``: rollouts
+            have NumPy arrays.
         progress: ``True``: draw a progress bar for a rollout that takes longer than a second, if
             stderr is a terminal. A function: it is called after each call of the policy with the
             steps that the rollout has already, in all columns, and with ``T × N``; or with ended
