@@ -222,6 +222,10 @@ def test_what_cannot_be_played_again_is_refused(tmp_path):
     dataset = record(envs, tmp_path)
     with pytest.raises(TypeError, match="`envs` must be a vector environment of cartwheel"):
         replay(dataset, SyncVectorEnv([lambda: PaintingEnv(0, 3)]))
+    with pytest.raises(TypeError, match=r"`dataset` must be a TrajectoryDataset, got '/demo.h5'"):
+        replay("/demo.h5", envs)
+    with pytest.raises(TypeError, match=r"`episodes` must be a list of places, got 3: \[3\]"):
+        replay(dataset, envs, 3)
     envs = robots(own_models.XML, 1, N, **KEYWORDS)
     with pytest.raises(ValueError, match=r"the actions of episode 0 are not of the action space"):
         replay(dataset, envs)

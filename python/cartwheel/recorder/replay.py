@@ -53,7 +53,8 @@ def replay(
         ``actions``, ``rewards``, ``terminated`` and ``truncated``, as they are now.
 
     Raises:
-        TypeError: ``envs`` cannot be restored from states.
+        TypeError: ``envs`` cannot be restored from states, ``dataset`` is not a dataset, or
+            ``episodes`` is not a list.
         IndexError: There is no such episode.
         ValueError: An episode has no states, or its actions or its states are of another
             environment, other keywords or another model.
@@ -62,6 +63,10 @@ def replay(
         raise TypeError(
             f"`envs` must be a vector environment of cartwheel, which has `set_state`, got {envs}."
         )
+    if not hasattr(dataset, "first_states"):
+        raise TypeError(f"`dataset` must be a TrajectoryDataset, got {dataset!r}.")
+    if isinstance(episodes, int):
+        raise TypeError(f"`episodes` must be a list of places, got {episodes}: [{episodes}].")
     every = range(len(dataset.episodes))
     chosen = [*every] if episodes is None else [every[number] for number in episodes]
     states = dict(zip(chosen, dataset.first_states(chosen), strict=True))
