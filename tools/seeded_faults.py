@@ -60,7 +60,7 @@ NEAR = {
 TIMEOUT_S = 3600
 #: Parts that other stages test: adapters of trainers, and builds for other systems.
 ELSEWHERE = re.compile(
-    r"cartwheel/(ray|rllib)/|(sb3|torchrl|skrl|tianshou|ale)\.py|/portable|macos|_cli/template"
+    r"cartwheel/(ray|rllib|_device)/|(sb3|torchrl|skrl|tianshou|ale)\.py|/portable|macos|_cli/template"
     r"|/failpoint|protocol/deaths"
 )
 
