@@ -182,6 +182,25 @@ def check_finals(infos, other, name, place, early):
         assert times[row] == found[1]
 
 
+class Silent(Walkers):
+    """Agents leave without a flag."""
+
+    def step(self, actions):
+        observations, rewards, over, truncations, infos = super().step(actions)
+        return observations, rewards, dict.fromkeys(over, False), truncations, infos
+
+
+def test_a_row_whose_agent_leaves_without_a_flag_is_terminated():
+    with make([Silent], autoreset_mode="same_step") as envs:
+        rows = envs.as_rows()
+        rows.reset(seed=[0])
+        ends = [rows.step(np.zeros((3, 1)))[2].tolist() for _ in range(4)]
+        assert ends[1:] == [[True, False, False], [False, True, False], [False, False, True]]
+        envs.reset(seed=[0])
+        flags = [envs.step({name: np.zeros((1, 1)) for name in envs.possible_agents})[2]]
+        assert not any(flag.any() for flag in flags[0].values())
+
+
 def test_rows_of_environments_are_reset_together():
     with make([Walkers] * 2, autoreset_mode="disabled") as envs:
         rows = envs.as_rows()
