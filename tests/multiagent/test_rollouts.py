@@ -66,5 +66,7 @@ def test_what_cannot_be_collected_is_refused_with_a_way():
     with cartwheel.ParallelVectorEnv([Walkers], executor="inline") as envs:
         with pytest.raises(ValueError, match="count episodes of rows"):
             cartwheel.Collector(envs.as_rows(), halves, num_episodes=3)
+        with pytest.raises(ValueError, match="keep states by"):
+            cartwheel.Collector(envs.as_rows(), halves, 3, recurrent=True)
         with pytest.raises(TypeError, match="order='free'"):
             cartwheel.Collector(envs.as_rows(), halves, 3, order="free")

@@ -253,6 +253,12 @@ class Collector:
                 "`until` and `num_episodes` count episodes of rows, and rows of agents end with "
                 "their environment: pass `num_steps`, or use `cartwheel.evaluate`."
             )
+        if recurrent and isinstance(envs.unwrapped, AgentRows):
+            raise ValueError(
+                "`recurrent=True` marks the beginnings of episodes of rows, and rows of agents "
+                "that ended earlier begin with their environment: keep states by `infos['acted']` "
+                "in a loop of your own."
+            )
         steps = self._checked_steps(num_steps)
         for space, name in (
             (envs.single_observation_space, "observations"),
