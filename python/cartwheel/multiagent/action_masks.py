@@ -80,6 +80,7 @@ class AgentMasks:
     def _mask(self, columns: Any, place: int) -> tuple[Any, Any]:
         """Returns the masks of an agent, ``(n, actions)``, and which rows show one."""
         length = self._lengths[place]
+        assert length is not None, "agents whose actions are not discrete have no masks"
         if self.in_observations[place]:
             part = self._observations(columns.observations, place)[DEFAULT]
             return part.reshape(len(part), length) != 0, columns.present[place]

@@ -383,7 +383,7 @@ def start_method() -> str:
     TorchRL makes ``spawn`` the default. The fork server forks from a process that has no threads,
     and starts workers as safely. But a child that was forked itself cannot use its parent's server.
     """
-    forked = multiprocessing.parent_process() and multiprocessing.getstart_method() == "fork"
+    forked = multiprocessing.parent_process() and multiprocessing.get_start_method() == "fork"
     return "fork" if forked else "forkserver"
 
 
