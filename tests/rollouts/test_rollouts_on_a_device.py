@@ -119,6 +119,8 @@ WAYS = {
     "groups": {"num_steps": 9, "order": "groups"},
     "ahead": {"num_steps": 9, "order": "groups", "run_ahead": 1},
     "columns": {"num_steps": 9, "order": "groups", "columns": 2},
+    "free": {"num_steps": 9, "order": "free"},
+    "auto": {"num_steps": 9, "order": "auto"},
 }
 
 

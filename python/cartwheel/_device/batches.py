@@ -142,6 +142,7 @@ class DeviceBatches:
         arrays = collected(tree, self.accepts)
         if not arrays:
             return tree
+        self._transfers.land()
         sent = self.send(Results(arrays))
         return nested.apply(lambda value: sent.get(id(value), value), tree)
 

@@ -53,7 +53,8 @@ class WorkerRollout(Rollout):
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        parts = [getattr(self, name) for name in _FIELDS if name not in ("autoreset_mode", "carry")]
+        others = ("autoreset_mode", "carry", "device")
+        parts = [getattr(self, name) for name in _FIELDS if name not in others]
         return sum(array.nbytes for part in parts for _, array in nested.named(part, ""))
 
 
