@@ -3,12 +3,14 @@
 The bounds are those of a step in ``NEXT_STEP`` on one thread: at most twice as long with 64 rows,
 and 1.3 times with 1,024 and 4,096. Gymnasium's vector wrapper of the same name, where there is one,
 is run over the same environments and has no bound. Names on the command line choose wrappers:
-``python -m benchmarks.wrappers.overhead NormalizeReward FrameStack``.
+``python -m benchmarks.wrappers.overhead NormalizeReward FrameStack``. ``NumpyToTorch`` is measured
+where PyTorch is installed, with arrays and with tensors as actions, and has bounds of its own.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     #: Wraps a vector environment.
     Wrap = Callable[[Any], Any]
 
+#: The wrapper that needs PyTorch.
+TENSORS = "NumpyToTorch"
 #: How much longer a step may take, by the number of environments.
 BOUNDS = {64: 2.0, 1024: 1.3, 4096: 1.3}
 #: The wrappers, with the arguments of the benchmark, by the name of the class.
@@ -40,6 +44,8 @@ OURS: dict[str, Wrap] = {
     "RecordEpisodeStatistics": wrappers.RecordEpisodeStatistics,
     "RecordMetrics": wrappers.RecordMetrics,
 }
+#: The bounds of ``NumpyToTorch``, with arrays and with tensors as actions.
+TENSOR_BOUNDS = {64: (2.6, 3.0), 1024: (1.2, 1.25), 4096: (1.1, 1.15)}
 #: Gymnasium's of the same name.
 GYMNASIUM: dict[str, Wrap] = {
     name: getattr(gym.wrappers.vector, name)
@@ -47,12 +53,15 @@ GYMNASIUM: dict[str, Wrap] = {
 }
 
 
-def build(wrap: Wrap | None, env_fns: Sequence[Any]) -> VectorRunner:
-    """Wraps native environments on one thread."""
+def build(
+    wrap: Wrap | None, env_fns: Sequence[Any], convert: Callable[[Any], Any] | None = None
+) -> VectorRunner:
+    """Wraps native environments on one thread; ``convert`` makes tensors of actions."""
     bare = cartwheel.NativeVectorEnv("CartPole-v1", len(env_fns), num_workers=1)
     envs = bare if wrap is None else wrap(bare)
     envs.reset(seed=0)
-    return VectorRunner(envs, sample_actions(envs.action_space))
+    actions = sample_actions(envs.action_space)
+    return VectorRunner(envs, actions if convert is None else [*map(convert, actions)])
 
 
 def contender(name: str, wrap: Wrap | None) -> Contender:
@@ -67,6 +76,9 @@ def claims(num_envs: int, names: Sequence[str]) -> list[Claim]:
     """One claim for each wrapper, and a line without bound for Gymnasium's."""
     found = []
     for name in names:
+        if name == TENSORS:
+            found += tensor_claims(num_envs)
+            continue
         found.append(Claim(contender(name[:17], OURS[name]), BARE, 1 / BOUNDS[num_envs]))
         if name in GYMNASIUM:
             theirs = contender(f"gym {name}"[:17], GYMNASIUM[name])
@@ -74,11 +86,25 @@ def claims(num_envs: int, names: Sequence[str]) -> list[Claim]:
     return found
 
 
+def tensor_claims(num_envs: int) -> list[Claim]:
+    """The claims of ``NumpyToTorch`` on the CPU."""
+    import torch
+
+    arrays, tensors = TENSOR_BOUNDS[num_envs]
+    wrap = wrappers.NumpyToTorch
+    with_tensors = functools.partial(build, wrap, convert=torch.from_numpy)
+    return [
+        Claim(contender("torch, arrays", wrap), BARE, 1 / arrays),
+        Claim(Contender("torch, tensors", with_tensors), BARE, 1 / tensors),
+    ]
+
+
 def chosen() -> list[str]:
     """The names on the command line, which are taken off it; all of them if there are none."""
-    names = [name for name in sys.argv[1:] if name in OURS]
-    sys.argv[1:] = [argument for argument in sys.argv[1:] if argument not in OURS]
-    return names or list(OURS)
+    known = [*OURS, *([TENSORS] if importlib.util.find_spec("torch") else [])]
+    names = [name for name in sys.argv[1:] if name in known]
+    sys.argv[1:] = [argument for argument in sys.argv[1:] if argument not in known]
+    return names or known
 
 
 if __name__ == "__main__":
