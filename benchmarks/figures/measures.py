@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import re
 import statistics
 import subprocess
 from typing import TYPE_CHECKING
@@ -145,8 +146,8 @@ def against_mjbatch(*, seconds: float, rounds: int) -> Iterator[tuple[str, Figur
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     found = json.loads(done.stdout.splitlines()[-1])
     for work, num_envs, ratios in found["ratios"]:
-        name = "".join(each if each.isalnum() else "_" for each in work.lower())
-        key = f"mjbatch_{name.strip('_')}_{num_envs}"
+        name = re.sub(r"\W+", "_", work.lower()).strip("_")
+        key = f"mjbatch_{name}_{num_envs}"
         yield key, figure(ratios, "×", f"{work}, native", num_envs, found["versions"])
 
 
