@@ -42,7 +42,7 @@ def drawn(rng, dtype=np.float32):
 
 
 def seen(envs, observations):
-    """What the oracle observes: all but the target."""
+    """The part of observations that the oracle has: all but the target."""
     return np.ascontiguousarray(
         observations[..., : -envs.fields(observations)["mocap_pos"][0].size]
     )

@@ -59,7 +59,7 @@ impl Parameter for Number {
     }
 }
 
-/// What the row's owner has written since the last reset.
+/// Fields that the row's owner has written since the last reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fields {
     /// Arrays of the data, or of the model where its constants do not depend on them.

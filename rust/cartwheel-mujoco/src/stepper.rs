@@ -336,7 +336,7 @@ impl Stepper {
         }
     }
 
-    /// What the row's owner has written takes effect.
+    /// Lets the fields that the row's owner has written take effect.
     fn use_written(&mut self, fields: Fields) -> Result<(), Failure> {
         if fields == Fields::Constants {
             let spec = self.model.state_spec;

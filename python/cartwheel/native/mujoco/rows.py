@@ -261,7 +261,7 @@ def array_of(owner: Any, name: str) -> Any:
     if name != "time":
         return getattr(owner, name, None)
     number = ctypes.c_double.from_address(owner.energy.ctypes.data - ctypes.sizeof(ctypes.c_double))
-    return np.ndarray((), np.float64, number)
+    return np.frombuffer(memoryview(number), np.float64).reshape(())
 
 
 def has_time(data: Any) -> bool:
