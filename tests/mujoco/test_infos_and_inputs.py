@@ -67,6 +67,22 @@ def test_infos_are_those_of_the_same_environment_of_gymnasium(path, mode, keywor
 
 
 @MODES
+def test_dense_finals_and_wrappers_see_the_first_states(mode):
+    plain, dense = build(mode), build(mode, final_obs="dense" if mode == "SameStep" else "object")
+    stacked = cartwheel.wrappers.FrameStack(build(mode), stack_size=2)
+    shown = [each.reset(seed=7)[0] for each in (plain, dense, stacked)]
+    assert_identical(shown[0], shown[1])
+    assert_identical(np.ascontiguousarray(shown[2][:, 1]), shown[0])
+    for action in drawn(LIMIT + 5, seed=3):
+        results = [play(each, [action]) for each in (plain, dense, stacked)]
+        for expected, other, frames in zip(*results, strict=True):
+            assert_identical(other[0], expected[0])
+            assert_identical(np.ascontiguousarray(frames[0][:, -1]), expected[0])
+    for each in (plain, dense, stacked):
+        each.close()
+
+
+@MODES
 def test_a_state_in_the_middle_has_the_inputs(mode):
     envs, others = build(mode), build(mode, executor="auto", num_workers=7)
     envs.reset(seed=5)
@@ -101,6 +117,7 @@ def test_rollouts_asynchronous_steps_and_rows_have_the_infos_of_steps():
             assert_identical(own["tip"], last["tip"][row])
             assert own["success"] == last["success"][row]
     assert_identical(rollout.rewards, np.stack([result[1] for result in results]))
+    assert_identical(rollout.observations[1:], np.stack([result[0] for result in results]))
     for each in (envs, recorded, asynchronous, by_row):
         each.close()
 

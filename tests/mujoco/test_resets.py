@@ -1,6 +1,8 @@
 """Functions that write initial states have the results of the same environment of Gymnasium."""
 
+import contextlib
 import copy
+import signal
 
 import gymnasium as gym
 import mujoco
@@ -268,6 +270,10 @@ def test_the_constants_of_models_depend_on_no_other_fields_and_are_all_saved():
         ("body_mass", "did you mean 'model.body_mass'"),
         ("model.body_mas", "of MjModel: did you mean 'model.body_mass'"),
         ("efc_force", "efc_force"),
+        ("data.qpos", "did you mean 'qpos'"),
+        ("nq", "'nq' is not an array of MjData"),
+        ("ncon", "'ncon' is a number of MjData, not an array"),
+        ("model.opt.timestep", "a number of MjModel, not an array: `set_attr` sets it"),
         ("contact", "'contact' is not an array of MjData"),
         (3, "fields have names, got 3"),
     ],
@@ -411,6 +417,77 @@ def test_cached_resets_are_refused():
     with pytest.raises(ValueError, match="`reset`"):
         cartwheel.wrappers.CachedReset(envs, num_states=3)
     envs.close()
+
+
+BALL = """
+<mujoco><worldbody><body><freejoint/><geom size="0.1"/></body></worldbody></mujoco>
+"""
+
+
+def test_a_model_that_mujoco_refuses_is_an_error_of_its_row_and_a_reset_repairs_it():
+    model = mujoco.MjModel.from_xml_string(BALL)
+    model.body_ipos[1] = 0.3
+    try:
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+    except mujoco.FatalError:
+        pass
+    else:
+        pytest.skip(f"MuJoCo {mujoco.__version__} takes it")
+    offset = [0.3]
+
+    def reset(_rng, rows, fields):
+        fields["model.body_ipos"][:, 1] = np.where(rows[:, None] == 2, offset[0], 0)
+
+    keywords = {"reset": reset, "model_per_row": True}
+    envs = cartwheel.mujoco.make(BALL, 4, reward=lambda *_: np.zeros(4), **keywords)
+    with pytest.raises(cartwheel.EnvFailedError, match="row 2 failed: MuJoCo: "):
+        envs.reset(seed=1)
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.step(np.zeros((4, 0)))
+    offset[0] = 0.0
+    envs.reset(seed=1)
+    envs.step(np.zeros((4, 0)))
+    envs.close()
+
+
+def test_resets_are_not_sent():
+    envs = build()
+    with pytest.raises(ValueError, match="use `reset`, or `reset_async` and `reset_wait`"):
+        envs.send_reset(seed=1, options={"env_index": [1]})
+    envs.reset(seed=1)
+    envs.close()
+
+
+def test_a_signal_in_a_function_and_a_wait_that_times_out_are_survived():
+    numbers = [signal.SIGINT]
+
+    def interrupted(rng, _rows, fields):
+        for number in numbers:
+            signal.raise_signal(number)
+        fields["mocap_pos"][:, 0] = rng.uniform(size=3)
+
+    envs, sound = (
+        build(reset=interrupted, executor="auto", num_workers=2),
+        build(reset=interrupted),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        envs.reset(seed=1)
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.step(np.zeros((ROWS, 3)))
+    numbers.clear()
+    envs.reset_async(seed=2)
+    with contextlib.suppress(cartwheel.WorkerTimeoutError):
+        envs.reset_wait(timeout=0)
+        envs.reset_async(seed=2)
+    assert_identical(envs.reset_wait(), sound.reset(seed=2))
+    envs.reset_async(seed=3)
+    with contextlib.suppress(cartwheel.WorkerTimeoutError):
+        envs.reset_wait(timeout=0)
+    assert_identical(envs.reset(seed=4), sound.reset(seed=4))
+    actions = [np.full((ROWS, 3), 0.5)] * 3
+    assert_identical(play(envs, actions), play(sound, actions))
+    for each in (envs, sound):
+        each.close()
 
 
 def test_what_is_not_a_function_is_refused():

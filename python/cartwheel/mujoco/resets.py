@@ -101,13 +101,7 @@ class SimulationArrays:
             names = _arrays_of(owner)
             array = _value(owner, name)
         if array is None:
-            bare = name.removeprefix(_OF_MODEL)
-            prefix = _OF_MODEL if owner is model else ""
-            meant = suggest(bare, names)
-            if meant is None and owner is not model:
-                meant, prefix = suggest(bare, _arrays_of(model)), _OF_MODEL
-            hint = "" if meant is None else f": did you mean {prefix + meant!r}?"
-            raise KeyError(f"{name!r} is not an array of {type(owner).__name__}{hint}")
+            raise KeyError(_unknown(name, owner, model, names))
         if owner is not model:
             place = array.ctypes.data
             self._mujoco.mj_step(model, owner)
@@ -124,6 +118,9 @@ class RowFields:
     models, with the rows as the first axis. The arrays are copies; what is written into them takes
     effect when the function has returned.
     """
+
+    __iter__ = None  # by default, Python would read fields 0, 1, …
+    __contains__ = None
 
     def __init__(self, arrays: SimulationArrays, rows: NDArray[np.int64]) -> None:
         """Reads nothing yet."""
@@ -269,6 +266,22 @@ def _value(owner: Any, name: str) -> NDArray[Any] | None:
         value = None if part.startswith("_") else array_of(value, part)
     is_array = isinstance(value, np.ndarray) and value.flags.c_contiguous
     return value if is_array else None
+
+
+def _unknown(name: str, owner: Any, model: Any, names: list[str]) -> str:
+    """Returns what is wrong with a name that is not that of an array."""
+    bare, prefix = name.removeprefix(_OF_MODEL), _OF_MODEL if owner is model else ""
+    number: Any = owner
+    for part in bare.split("."):
+        number = getattr(number, part, None)
+    if isinstance(number, int | float):
+        rest = ": `set_attr` sets it in rows" if owner is model else ""
+        return f"{name!r} is a number of {type(owner).__name__}, not an array{rest}"
+    meant = suggest(bare.removeprefix("data."), names)
+    if meant is None and owner is not model:
+        meant, prefix = suggest(bare, _arrays_of(model)), _OF_MODEL
+    hint = "" if meant is None else f": did you mean {prefix + meant!r}?"
+    return f"{name!r} is not an array of {type(owner).__name__}{hint}"
 
 
 def _arrays_of(owner: Any) -> list[str]:

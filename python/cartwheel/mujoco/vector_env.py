@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cartwheel._internal.arguments import ResetOptions, Seeds
     from cartwheel.mujoco.resets import ResetFunction
     from cartwheel.mujoco.rewards import Function
 
@@ -114,6 +115,20 @@ class SimulationVectorEnv(NativeVectorEnv[Any, Any]):
         """Whether the function ``reset`` writes the first state of each episode."""
         return self._starts.function is not None
 
+    def send_reset(self, seed: Seeds = None, options: ResetOptions = None) -> None:
+        """Like :meth:`cartwheel.VectorEnv.send_reset`, without a function ``reset``.
+
+        Raises:
+            ValueError: There is a function ``reset``.
+            Exception: As for :meth:`cartwheel.VectorEnv.send_reset`.
+        """
+        if self.writes_first_states:
+            raise ValueError(
+                "resets are not sent where a function `reset` writes the first states of all rows "
+                "together: use `reset`, or `reset_async` and `reset_wait`"
+            )
+        super().send_reset(seed, options)
+
     def _known_id(self, env_id: Any, options: dict[str, Any]) -> str:
         known = keywords_of(SimulationVectorEnv) | keywords_of(NativeVectorEnv) - {"env_id"}
         check_keywords("cartwheel.mujoco.make", options, known)
@@ -200,11 +215,11 @@ def make(
       ``standard_normal``, ``normal`` and ``integers``. See
       :class:`~cartwheel.mujoco.RowGenerators`.
     * ``rows``: the numbers of these rows, ``int64``, in ascending order.
-    * ``fields``: their fields by name, with the rows as the first axis, to be read and written:
-      arrays of ``MjData`` such as ``fields["qpos"]``, ``fields["mocap_pos"]`` or
-      ``fields["ctrl"]``, and with ``model_per_row=True`` those of each row's own model, such as
-      ``fields["model.body_mass"]``, which last until they are written again. See
-      :class:`~cartwheel.mujoco.RowFields`.
+    * ``fields``: their fields by name, to be read and written; entry ``j`` is that of row
+      ``rows[j]``. They are arrays of ``MjData`` such as ``fields["qpos"]``,
+      ``fields["mocap_pos"]`` or ``fields["ctrl"]``, and with ``model_per_row=True`` those of each
+      row's own model, such as ``fields["model.body_mass"]``, which last until they are written
+      again. See :class:`~cartwheel.mujoco.RowFields`.
 
     After it, ``mj_setConst`` computes the constants of models whose fields need it, without an
     effect on the state, and ``mj_forward`` follows. If it raises, nothing was written: the call

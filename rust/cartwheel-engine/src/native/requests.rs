@@ -64,7 +64,9 @@ impl NativeRows {
             }
             Request::Draws => Ok(Answer::Draws(self.draws())),
             Request::Fail(rows) => {
-                rows.into_iter().for_each(|row| self.autoreset.fail(row));
+                for row in rows {
+                    self.autoreset.fail(row);
+                }
                 Ok(Answer::Done)
             }
             Request::Begin(begun) => self.begin_written(begun),

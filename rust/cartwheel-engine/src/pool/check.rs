@@ -12,7 +12,9 @@ impl Pool {
     ///
     /// When there is no such row.
     pub fn fail_rows(&mut self, rows: &[usize]) {
-        rows.iter().for_each(|&row| self.phases[row] = PhaseTag::Failed as u8);
+        for &row in rows {
+            self.phases[row] = PhaseTag::Failed as u8;
+        }
     }
 
     /// Checks whether a call of this kind can begin now.

@@ -4,6 +4,7 @@
 
 mod blocks;
 mod destructors;
+mod external_resets;
 mod external_rewards;
 mod finals;
 mod gate;

@@ -201,3 +201,33 @@ fn there_is_no_second_half_without_a_first_one_and_no_half_of_rows_that_are_sent
     plain.step(&[0; 2]).unwrap();
     assert!(plain.pool.begin(Call::Settle, 0).is_err());
 }
+
+#[test]
+fn infos_of_the_owner_are_those_of_the_rows_that_were_stepped() {
+    use cartwheel_engine::native::ExternalInfo;
+
+    for (mode, ended) in
+        [(AutoresetMode::NextStep, "terms"), (AutoresetMode::SameStep, "final_info")]
+    {
+        let mut envs = with_external_rewards(limited(mode, 9), 0);
+        envs.seed(3);
+        let first = half(&mut envs, &[0, 8, 0, 0, 0]);
+        let terms = ExternalInfo {
+            name: "terms".to_owned(),
+            dtype: DType::I64,
+            shape: vec![2],
+            elements: bytes_of(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        };
+        let external = ExternalRewards { infos: vec![terms], ..own_rewards(&first.integers(0)) };
+        envs.mailboxes[0].post_rewards(external.clone());
+        let last = infos(&envs.call(Call::Settle, 0).unwrap().infos);
+        let keys: Vec<_> = last.iter().map(|(row, name, _)| (*row, name.as_str())).collect();
+        assert!(keys.contains(&(1, ended)) && keys.contains(&(0, "terms")), "{keys:?}");
+        assert!(mode == AutoresetMode::NextStep || !keys.contains(&(1, "terms")), "{keys:?}");
+        half(&mut envs, &[0; ROWS]);
+        envs.mailboxes[0].post_rewards(ExternalRewards { terminations: vec![0; ROWS], ..external });
+        let next = infos(&envs.call(Call::Settle, 0).unwrap().infos);
+        let has = |row| next.contains(&key(row, "terms", 0));
+        assert_eq!((has(0), has(1)), (true, mode == AutoresetMode::SameStep), "{next:?}");
+    }
+}
