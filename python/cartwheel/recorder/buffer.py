@@ -111,7 +111,6 @@ class EpisodeBuffer:
             pieces = [
                 chunk[row, max(track.first - start, 0) : end - start]
                 for chunk, start in zip(track.chunks, bounds, strict=False)
-                if start < end
             ]
             episode[name] = pieces[0].copy() if len(pieces) == 1 else np.concatenate(pieces)
         return episode
