@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
-from cartwheel.wrappers import AtariPreprocessing, AutoresetAdapter, TransformObservation
+import cartwheel
+from cartwheel._cartwheel import RolloutSlab
+from cartwheel.wrappers import (
+    AtariPreprocessing,
+    AutoresetAdapter,
+    ClipAction,
+    DelayAction,
+    RecordEpisodeStatistics,
+    RecordMetrics,
+    RescaleAction,
+    SmoothAction,
+    StickyAction,
+    TransformObservation,
+)
 from tests.support.comparison import assert_identical
 from tests.support.wrapping import MODES, D, build
 
@@ -44,6 +57,30 @@ def test_a_reset_shows_in_a_rollout_what_it_shows_without_wrappers(mode, reset, 
     expected = recorded(build("native", "pole", mode, 3))
     for wrap, inner in in_mode(mode):
         assert_identical(recorded(wrap(build("native", "pole", inner, 3))), expected)
+
+
+@pytest.mark.parametrize(
+    ("wrap", "copies"),
+    [
+        (ClipAction, False),
+        (lambda envs: RescaleAction(envs, -1, 1), False),
+        (lambda envs: SmoothAction(envs, 0.5), False),
+        (lambda envs: DelayAction(envs, 1), False),
+        (lambda envs: StickyAction(envs, 0.5), False),
+        (RecordEpisodeStatistics, False),
+        (RecordMetrics, False),
+        (lambda envs: ClipAction(RecordEpisodeStatistics(envs)), False),
+        (lambda envs: ClipAction(same(envs)), True),
+        (lambda envs: same(ClipAction(envs)), True),
+    ],
+)
+def test_steps_are_copied_only_if_a_wrapper_changes_them(wrap, copies):
+    envs = wrap(cartwheel.NativeVectorEnv("Pendulum-v1", 2))
+    envs.reset(seed=1)
+    arrays = envs.rollout(1)
+    for array in (arrays.observations, arrays.rewards):
+        assert isinstance(array.base, RolloutSlab) != copies
+    envs.close()
 
 
 PARTS = {
