@@ -56,6 +56,13 @@ def test_episodes_are_longer_after_a_few_updates_of_ppo_in_every_order(order):
     assert result.curve[-1][1] > 3 * result.curve[0][1]
 
 
+def test_agents_that_share_a_policy_improve_in_a_few_updates():
+    several = load("multi_agent_ppo")
+    settings = several.Settings(num_envs=16, total_steps=48_000, executor="process")
+    curve = [value for _, value in several.train(settings)]
+    assert np.mean(curve[-5:]) > np.mean(curve[:5])
+
+
 def test_a_masked_policy_loses_less_after_a_few_updates_than_one_without_masks():
     masked = load("masked_ppo")
     _, with_masks = masked.train(masked.Settings(total_steps=30_000))

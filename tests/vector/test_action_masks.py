@@ -82,12 +82,22 @@ def test_a_mask_may_have_any_form_with_as_many_numbers(form):
 def test_masks_are_found_by_the_name_that_the_caller_gives(shows):
     env = partial(MaskedEnv, key="legal", shows=shows)
     with closing(cartwheel.VectorEnv([env] * 3, executor="inline", action_mask="legal")) as envs:
-        assert envs.has_action_masks
+        assert envs.has_action_masks == shows
         played(envs)
+        assert envs.has_action_masks
     with closing(cartwheel.VectorEnv([env] * 3, executor="inline")) as envs:
         envs.reset()
         assert not envs.has_action_masks
         with pytest.raises(ValueError, match="have the key 'action_mask'"):
+            envs.action_masks()
+
+
+def test_a_key_that_infos_never_have_is_an_error():
+    envs = cartwheel.VectorEnv([MaskedEnv] * 2, executor="inline", action_mask="legel")
+    with closing(envs):
+        envs.reset()
+        envs.step([1] * 2)
+        with pytest.raises(ValueError, match="infos so far have the key 'legel'"):
             envs.action_masks()
 
 

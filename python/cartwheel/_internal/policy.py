@@ -95,6 +95,7 @@ def mask_keywords(envs: Any, parameter: inspect.Parameter | None, rows: Any) -> 
     """
     if parameter is None:
         return {}
+    envs = envs if hasattr(envs, MASKS) else envs.unwrapped  # within wrappers of Gymnasium
     if not getattr(envs, "has_action_masks", False) and parameter.default is not parameter.empty:
         return {}
     if not hasattr(envs, MASKS):

@@ -120,7 +120,7 @@ def no_masks(envs: Any) -> ValueError:
         why = f"its action space is {space}, which is not discrete"
     else:
         why = (
-            f"neither its observations nor its first infos have the key {key!r}. Name the key by "
+            f"neither its observations nor its infos so far have the key {key!r}. Name the key by "
             "`action_mask`, and reset first if infos have it"
         )
     return ValueError(f"{envs!r} has no masks of actions: {why}.")

@@ -3,6 +3,7 @@
 from contextlib import closing
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -97,6 +98,13 @@ def test_a_model_with_predict_gets_masks():
     with closing(build("next_step")) as envs:
         rollout = cartwheel.Collector(envs, Model(), num_steps=5, seed=1).collect()
     assert rollout.extras.keys() == {"action_masks"}
+
+
+def test_wrappers_of_gymnasium_hand_masks_on():
+    with closing(gym.wrappers.vector.RecordEpisodeStatistics(build("same_step"))) as envs:
+        rollout = cartwheel.Collector(envs, Masked(), num_steps=5, seed=1).collect()
+    wanted = expected(rollout.observations[:-1]).reshape(5, 4, 4)
+    np.testing.assert_array_equal(rollout.extras["action_masks"], wanted)
 
 
 def test_a_policy_of_rows_gets_masks_too():

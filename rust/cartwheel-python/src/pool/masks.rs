@@ -25,6 +25,8 @@ pub(super) struct Masks {
     known: ActionMasks,
     /// The observation leaf that has masks; `None`: infos have them.
     leaf: Option<usize>,
+    /// Whether the caller named the key: then any infos may be the first that have it.
+    is_named: bool,
     presence: Presence,
     /// Whether the last batch has all rows, and its infos have not been read.
     is_unread: bool,
@@ -39,7 +41,7 @@ pub(super) struct Masks {
 /// Whether environments show masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
-    /// No batch has had infos.
+    /// No batch has had infos; or none has had the key that the caller named.
     Undecided,
     Present,
     Absent,
@@ -47,11 +49,12 @@ enum Presence {
 
 impl Masks {
     pub(super) fn new((key, actions, leaf, is_named): MaskSource, rows: usize) -> Self {
-        let is_present = leaf.is_some() || is_named;
+        let presence = if leaf.is_some() { Presence::Present } else { Presence::Undecided };
         Self {
             known: ActionMasks::new(key, actions, rows),
             leaf,
-            presence: if is_present { Presence::Present } else { Presence::Undecided },
+            is_named,
+            presence,
             is_unread: false,
             resetting: None,
             batch: None,
@@ -71,7 +74,11 @@ impl Masks {
         if self.presence == Presence::Undecided && infos.num_streams > 0 {
             let mut streams = infos.streams[..infos.num_streams].iter();
             let is_found = streams.any(|stream| self.known.is_in(stream).unwrap_or(false));
-            self.presence = if is_found { Presence::Present } else { Presence::Absent };
+            if is_found {
+                self.presence = Presence::Present;
+            } else if !self.is_named {
+                self.presence = Presence::Absent;
+            }
         }
         let resetting = self.resetting.take();
         if self.presence != Presence::Present {
