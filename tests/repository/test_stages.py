@@ -18,7 +18,17 @@ MAKEFILES = "".join(
 #: Targets that run no test: they build, measure, write or show something, or are a part of another.
 OTHERS = {
     *("help", "help-all", "setup", "build", "demo", "fmt", "docs", "docs-serve"),
-    *("bench", "bench-trainers", "compare", "charts", "figures", "faults", "wheel", "wheels"),
+    *(
+        "bench",
+        "bench-mjbatch",
+        "bench-trainers",
+        "compare",
+        "charts",
+        "figures",
+        "faults",
+        "wheel",
+        "wheels",
+    ),
     *("crates", "sdist", "reproduce", "linkcheck", "check-macos", "test"),
 }
 
