@@ -87,6 +87,8 @@ def as_array(value: Any, name: str) -> Any:
     Raises:
         TypeError: ``value`` is not an array.
     """
+    if value is None:
+        raise TypeError(f"`{name}` must be an array, got None")
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError) as error:

@@ -37,6 +37,8 @@ MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
     "ale": pytest.mark.zoo,
     "environments": pytest.mark.zoo,
 }
+#: Modules without examples that need JAX.
+NEED_JAX = {"cartwheel._xla", "cartwheel.envpool.xla"}
 #: Its code needs packages of its own: examples/tests/test_guide.py runs it.
 APART = ROOT / "docs/write-an-env-in-rust.md"
 #: Pages without code that runs, but with links.
@@ -87,7 +89,8 @@ def examples_in(name):
     if module is not cartwheel:  # whose modules have tests of their own
         path = getattr(module, "__path__", [])
         inner = pkgutil.walk_packages(path, f"{name}.")
-        modules += [importlib.import_module(found.name) for found in inner]
+        names = [found.name for found in inner if found.name not in NEED_JAX]
+        modules += map(importlib.import_module, names)
     finder = doctest.DocTestFinder(exclude_empty=True)
     return [test for each in modules for test in finder.find(each) if test.examples]
 
@@ -100,6 +103,7 @@ def examples_in(name):
             f"cartwheel.{module.name}"
             for module in pkgutil.iter_modules(cartwheel.__path__)
             if module.name not in {*MARKS, "__main__"}
+            and f"cartwheel.{module.name}" not in NEED_JAX
         ),
     ],
 )

@@ -133,18 +133,6 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
         so scripts may take it before :meth:`reset` and use it again. For checked states, dense
         ``final_obs`` and seeds use :func:`cartwheel.jax.envs_to_jax`.
 
-        Example:
-            >>> import jax
-            >>> from cartwheel import envpool
-            >>> envs = envpool.make_gymnasium("CartPole-v1", num_envs=4, seed=7)
-            >>> handle, recv, send, step = envs.xla()
-            >>> _ = envs.reset()
-            >>> actions = jax.numpy.zeros(4, "int32")
-            >>> handle, results = jax.jit(step)(handle, actions)
-            >>> results[4]["elapsed_step"].tolist()
-            [1, 1, 1, 1]
-            >>> envs.close()
-
         Returns:
             ``handle``, ``recv(handle)``, ``send(handle, action, env_id=None)`` and ``step(handle,
             action, env_id=None)``. ``send`` returns the handle. ``recv`` and ``step`` return the

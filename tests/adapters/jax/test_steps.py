@@ -307,6 +307,25 @@ def test_close_ends_a_running_scan(make):
     assert "after a call to `close()`" in errors[0]
 
 
+def test_collections_do_not_disturb_a_scan(make):
+    init, step, _ = envs_to_jax(make())
+    errors, actions = [], np.ones((20_000, 3), int)
+    run = jax.jit(lambda state: jax.lax.scan(step, state, actions)[0])
+    state = jax.block_until_ready(run(init(1)[0]))
+
+    def scan():
+        try:
+            jax.block_until_ready(run(state))
+        except jax.errors.JaxRuntimeError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=scan)
+    thread.start()
+    while thread.is_alive():
+        gc.collect()
+    assert not errors
+
+
 def test_a_compiled_function_does_not_keep_the_environments():
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 3)
     init, step, reset = envs_to_jax(envs)

@@ -170,13 +170,17 @@ impl Exclusive {
         };
         // As in `with_pool`.
         let returned = catch_unwind(AssertUnwindSafe(|| {
-            let mut state = match self.state.try_lock() {
-                Ok(state) => state,
-                Err(TryLockError::Poisoned(_)) => return Err(broken()),
-                Err(TryLockError::WouldBlock) => {
-                    let running = Call::from_number(self.running.load(Ordering::Relaxed));
-                    let running = running.map_or_else(String::new, |running| running.to_string());
-                    return Err(refused(pending_text(calling, &running)));
+            let mut state = loop {
+                match self.state.try_lock() {
+                    Ok(state) => break state,
+                    Err(TryLockError::Poisoned(_)) => return Err(broken()),
+                    Err(TryLockError::WouldBlock) if self.is_attached.load(Ordering::Relaxed) => {
+                        let running = Call::from_number(self.running.load(Ordering::Relaxed));
+                        let running = running.expect("only calls are stored");
+                        return Err(refused(pending_text(calling, &running.to_string())));
+                    }
+                    // A look at the state, or another such call: neither needs this thread to end.
+                    Err(TryLockError::WouldBlock) => std::thread::yield_now(),
                 }
             };
             self.running.store(call as u8, Ordering::Relaxed);

@@ -5,6 +5,7 @@
 
 mod actions;
 mod batch;
+mod buffers;
 mod by_row;
 mod call;
 mod callbacks;
@@ -56,8 +57,8 @@ use crate::space::Tree;
 use crate::worker::shard::PyShard;
 
 pub(crate) use crate::pool::batch::COPIED_BYTES;
+pub(crate) use crate::pool::buffers::Refused;
 pub(crate) use crate::pool::class::PyPool;
-pub(crate) use crate::pool::compiled::Refused;
 pub(crate) use crate::pool::exclusive::Exclusive;
 
 /// A pool, and the conversion of its batches for Python.
