@@ -278,6 +278,17 @@ def test_steps_outside_of_compiled_functions_go_on_from_there(make):
         np.testing.assert_equal(ours, theirs)
 
 
+def test_masks_of_actions_from_infos_are_not_those_of_an_earlier_step(make):
+    envs = make("Taxi-v4")
+    envs.reset(seed=1)
+    assert not envs.action_masks().all()
+    init, step, _ = envs_to_jax(envs)
+    jax.block_until_ready(step(init(1)[0], [0, 0, 0]))
+    assert envs.action_masks().all()  # infos are left out, so nothing is known
+    envs.step([0, 0, 0])
+    assert not envs.action_masks().all()
+
+
 def test_close_ends_a_running_scan(make):
     envs = make(num_envs=64)
     init, step, _ = envs_to_jax(envs)

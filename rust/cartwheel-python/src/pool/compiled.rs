@@ -204,6 +204,9 @@ impl State {
             (Some(episodes), None, Some(lease)) if is_step => episodes.stepped(lease),
             _ => {}
         }
+        if let Some(masks) = &mut self.masks {
+            masks.after_compiled(&self.infos, &received);
+        }
         self.check_faults(call, &received)?;
         Ok(received)
     }

@@ -96,6 +96,18 @@ impl Masks {
         }
     }
 
+    /// A compiled function received a batch, whose infos are not read.
+    pub(super) fn after_compiled(&mut self, infos: &Infos, received: &Received) {
+        match self.leaf {
+            Some(leaf) => {
+                self.batch = received.rows.sent().map(<[usize]>::to_vec);
+                self.take_leaf(leaf, received);
+            }
+            None if self.are_present() => self.lose(infos, &received.rows),
+            None => {}
+        }
+    }
+
     /// The results of these rows are not seen, so nothing is known of their masks.
     pub(super) fn lose(&mut self, infos: &Infos, rows: &ReceivedRows) {
         let resetting = self.resetting.take();
