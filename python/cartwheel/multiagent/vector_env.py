@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns, as_integer
 from cartwheel._internal.suggestions import checks_keywords
+from cartwheel._internal.versions import load
 from cartwheel.multiagent.base import AgentsBase, ByAgent
 from cartwheel.multiagent.groups import Groups
 from cartwheel.multiagent.pool import open_pool
@@ -338,7 +339,9 @@ class ParallelVectorEnv(AgentsBase):
 
         Raises:
             ValueError: There are several environments, or the mode is not ``DISABLED``.
+            ImportError: PettingZoo is not installed.
         """
+        load("pettingzoo", "pettingzoo", "ParallelVectorEnv.as_parallel_env")
         from cartwheel.multiagent.parallel_env import ParallelRow
 
         return ParallelRow(self)
