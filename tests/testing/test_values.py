@@ -1,12 +1,14 @@
 """Observations, rewards and flags that break a promise are named: key path, row, step, bounds."""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
 import cartwheel
-from tests.testing.walk import Walk, assert_fails, walks
+from tests.testing.walk import Walk, assert_fails, assert_passes, walks
 
 
 class TooFar(Walk):
@@ -101,6 +103,44 @@ def test_final_observations_are_named():
     envs = WrongFinals([Walk] * 3, executor="inline", autoreset_mode="same_step")
     text = r"observation\['pos'\] of row \d in call \d+ .*, in `final_obs`, is float64 of shape"
     assert_fails(envs, "spaces", text, "dtype")
+
+
+class FarBatch(cartwheel.VectorEnv):
+    """Its batches leave the bounds; the environments do not."""
+
+    def step(self, actions, env_index=None):
+        result = super().step(actions, env_index)
+        result[0]["pos"][1] = 41
+        return result
+
+
+def test_batches_outside_of_their_bounds_are_named():
+    envs = FarBatch([Walk] * 3, executor="inline")
+    text = r"observation\['pos'\].* is 41.0, outside of \[-40.0, 40.0\]"
+    assert_fails(envs, "spaces", text, "")
+
+
+class Marked(gym.Env):
+    """Observes its own bound."""
+
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, bound):
+        self.observation_space = Box(0, bound, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return self.observation_space.high, {}
+
+    def step(self, action):
+        return self.observation_space.high, 0.0, bool(action), False, {}
+
+
+def test_rows_may_have_bounds_of_their_own():
+    env_fns = [partial(Marked, bound) for bound in (1, 2, 3)]
+    assert_passes(
+        cartwheel.VectorEnv(env_fns, executor="inline", observation_mode="different"), "spaces"
+    )
 
 
 def test_a_space_of_another_kind_is_named():

@@ -80,8 +80,13 @@ def _check_single(kit: Kit) -> None:
         env.close()
 
 
-def _check_value(kit: Kit, space: Space[Any], value: Any, where: str) -> None:
-    """Fails if the observation of a single environment does not fit its space exactly."""
+def _check_value(
+    kit: Kit, space: Space[Any], value: Any, where: str, *, bounded: bool = True
+) -> None:
+    """Fails if the observation of a single environment does not fit its space exactly.
+
+    Without ``bounded``, the space is that of another row, which may have other bounds.
+    """
     for path, leaf, found in leaves(space, value, "observation"):
         if found is MISSING:
             kit.fail(f"{path} {where} is missing", _REMEDY)
@@ -96,7 +101,8 @@ def _check_value(kit: Kit, space: Space[Any], value: Any, where: str) -> None:
                     f"{leaf.dtype} of shape {leaf.shape}",
                     _REMEDY,
                 )
-            _check_bounds(kit, path, found[None], leaf, where)
+            if bounded:
+                _check_bounds(kit, path, found[None], leaf, where)
         elif not leaf.contains(found):
             kit.fail(f"{path} {where} is {found!r}, outside of {leaf}", _REMEDY)
 
@@ -184,11 +190,20 @@ class _Inspector:
         finals: Any = infos.get("final_obs")
         for row in () if finals is None else np.flatnonzero(terminations | truncations).tolist():
             space = self._envs.single_observation_space
-            _check_value(self._kit, space, finals[row], f"of row {row} {where}, in `final_obs`,")
+            _check_value(
+                self._kit,
+                space,
+                finals[row],
+                f"of row {row} {where}, in `final_obs`,",
+                bounded=self._have_same_bounds(),
+            )
             self.finals += 1
 
+    def _have_same_bounds(self) -> bool:
+        """Whether the bounds of the single space are those of each row."""
+        return bool(getattr(self._envs, "observation_mode", "same") == "same")
+
     def _check_observations(self, observations: Any, where: str) -> None:
-        different = getattr(self._envs, "observation_mode", "same") != "same"
         space = self._envs.single_observation_space
         for path, leaf, batch in leaves(space, observations, "observation"):
             if batch is MISSING:
@@ -208,7 +223,7 @@ class _Inspector:
                     f"{leaf.dtype} of shape {shape}",
                     _REMEDY,
                 )
-            if not different:  # otherwise each row has its own bounds
+            if self._have_same_bounds():
                 _check_bounds(self._kit, path, batch, leaf, where)
 
 
