@@ -126,7 +126,7 @@ class _Worker(Protocol):
         """Whether ``retire`` is called before each episode."""
 
     @property
-    def legacy(self) -> tuple[Any, _LastStep | None] | None:
+    def handoff(self) -> tuple[Any, _LastStep | None] | None:
         """The observation that the row of a retired worker shows, and its last step, if it left it.
 
         ``None`` if no worker retired before this one.

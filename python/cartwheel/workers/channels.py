@@ -20,7 +20,7 @@ from cartwheel._cartwheel import LARGEST_MESSAGE, Channel
 
 if TYPE_CHECKING:
     from cartwheel._cartwheel import Descriptor
-    from cartwheel.workers.retirement import Legacy
+    from cartwheel.workers.retirement import Handoff
     from cartwheel.workers.stderr import Stderr
 
 #: The caller's end of a channel. No Python code runs in its ``post``, so Ctrl-C cannot split it.
@@ -59,12 +59,12 @@ class ProcessChannel(Channel):
 
     Attributes:
         stderr: The last lines of the process's stderr.
-        legacy: What the process leaves when it retires, if it may do so.
+        handoff: What the process leaves when it retires, if it may do so.
     """
 
     pack = staticmethod(message)
     stderr: Stderr | None = None
-    legacy: Legacy | None = None
+    handoff: Handoff | None = None
 
     def receive(self, number: int = 0, timeout: float | None = None) -> Any:
         """Receives and unpickles; the bytes always come from cartwheel's own other end.
@@ -86,9 +86,9 @@ class ProcessChannel(Channel):
         super().close()
 
     def close(self) -> None:
-        """Closes the socket, the kept lines of stderr and the legacy."""
+        """Closes the socket, the kept lines of stderr and the handoff."""
         super().close()
-        self.stderr = self.legacy = None
+        self.stderr = self.handoff = None
 
 
 class ProcessWorkerChannel(Channel):

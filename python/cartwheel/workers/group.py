@@ -263,7 +263,7 @@ class WorkerGroup:
         """
         channel = self.channels[worker]
         if worker not in self.retired and isinstance(channel, ProcessChannel):
-            left = None if channel.legacy is None else channel.legacy.read()
+            left = None if channel.handoff is None else channel.handoff.read()
             if left is not None:
                 self.retired[worker] = left
         return worker in self.retired

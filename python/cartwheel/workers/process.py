@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cartwheel._cartwheel import Descriptor
 from cartwheel.workers.channels import ProcessChannel
 from cartwheel.workers.inheritance import changed_for_programs
-from cartwheel.workers.retirement import Legacy
+from cartwheel.workers.retirement import Handoff
 from cartwheel.workers.stderr import Stderr
 from cartwheel.workers.worker import serve_process
 
@@ -123,8 +123,8 @@ class StartProcess:
             channel.stderr = Stderr()
             descriptors = [lifeline(), channel.stderr.descriptor]
             if self.restart_policy.retires:
-                channel.legacy = Legacy()
-                descriptors.append(channel.legacy.descriptor)
+                channel.handoff = Handoff()
+                descriptors.append(channel.handoff.descriptor)
             channel.post((b"", descriptors))
         except BaseException:
             if process.pid is not None:

@@ -87,7 +87,7 @@ def check_memory(present: list[int], max_worker_memory: int | None) -> None:
         )
 
 
-class Legacy:
+class Handoff:
     """The caller's view of what a worker process leaves when it retires.
 
     Attributes:
@@ -96,7 +96,7 @@ class Legacy:
 
     def __init__(self) -> None:
         """Makes the file."""
-        self.descriptor = Descriptor(nameless_file("cartwheel-legacy"))
+        self.descriptor = Descriptor(nameless_file("cartwheel-handoff"))
 
     def read(self) -> dict[str, Any] | None:
         """Returns what the process left; ``None`` if it did not retire."""
@@ -117,8 +117,8 @@ def _read(file: int, length: int) -> bytes:
     return b"".join(parts)
 
 
-def write_legacy(descriptor: Descriptor, left: bytes) -> None:
-    """Writes a pickled dictionary, which the caller's :class:`Legacy` reads.
+def write_handoff(descriptor: Descriptor, left: bytes) -> None:
+    """Writes a pickled dictionary, which the caller's :class:`Handoff` reads.
 
     Raises:
         OSError: There is no memory.

@@ -41,7 +41,7 @@ from cartwheel.workers.retirement import (
     continue_statistics,
     memory_of_this_process,
     statistics_of,
-    write_legacy,
+    write_handoff,
 )
 from cartwheel.workers.row_state import CachedEnv, ResetCache, load, sampled, saved
 from cartwheel.workers.stderr import keep_stderr
@@ -64,7 +64,7 @@ class Worker:
         pickle: Pickles the values for which a stream of infos has no format.
         drawn: The rows whose terminal states are rendered in ``SAME_STEP``, counted from the first.
         retires: Whether :meth:`retire` is called before each episode.
-        legacy: What a worker process that retired left to this one: the observation that its row
+        handoff: What a worker process that retired left to this one: the observation that its row
             shows, and the last step of its episode or ``None``.
     """
 
@@ -99,9 +99,9 @@ class Worker:
         self._env_fns: list[EnvFn] = []
         self._replacements = Replacements(restart_policy or RestartPolicy(), first_row)
         self.retires = False
-        self._legacy_file: Descriptor | None = None
+        self._handoff_file: Descriptor | None = None
         self._service = Service(restart_policy or RestartPolicy())
-        self.legacy: tuple[Any, Any] | None = None
+        self.handoff: tuple[Any, Any] | None = None
         #: The seed of the first reset, and a frame of the last state, which a worker left.
         self._first_seed: int | None = None
         self._last_frame: list[Any] = []
@@ -268,7 +268,7 @@ class Worker:
 
     def may_retire(self, file: Descriptor) -> None:
         """Lets this process end between two episodes; ``file`` is for what it leaves then."""
-        self.retires, self._legacy_file = True, file
+        self.retires, self._handoff_file = True, file
 
     def retire(self, row: int, shown: Any, ended: Any) -> None:
         """Ends this process before the next episode of its only row, if it has served long enough.
@@ -285,13 +285,13 @@ class Worker:
         reason = self._service.reason_to_end()
         if reason is None:
             return
-        assert self._legacy_file is not None, "a worker that may retire has a file"
+        assert self._handoff_file is not None, "a worker that may retire has a file"
         env = self.envs[row]
         own = env.env if isinstance(env, CachedEnv) else env
         frame = [self.draw(row)] if ended is not None and row in self.drawn else []
         left = {
             "reason": reason,
-            "legacy": (shown, ended),
+            "handoff": (shown, ended),
             "frame": frame,
             "seed": self._replacements.next_seed(row),
             "replacements": self._replacements.hand_over(),
@@ -299,7 +299,7 @@ class Worker:
             "statistics": statistics_of(own, self.first_row + row),
             "draw": env.draw if isinstance(env, CachedEnv) else None,
         }
-        write_legacy(self._legacy_file, pickled(left))
+        write_handoff(self._handoff_file, pickled(left))
         try:
             self.close()
             for stream in (sys.stdout, sys.stderr):
@@ -310,7 +310,7 @@ class Worker:
 
     def _take_over(self, left: dict[str, Any]) -> None:
         """Continues with what :meth:`retire` of the last process left."""
-        self.legacy = left["legacy"]
+        self.handoff = left["handoff"]
         self._last_frame = left["frame"]
         self._first_seed = left["seed"]
         self._replacements.take_over(left["replacements"])

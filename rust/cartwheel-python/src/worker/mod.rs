@@ -3,6 +3,7 @@
 mod actions;
 mod called;
 mod observation;
+mod retirement;
 mod returned;
 mod row_timer;
 mod rows;

@@ -17,6 +17,7 @@ use crate::space::{Node, Tree};
 use crate::value::{Encoder, Foreign, has_text_keys};
 use crate::worker::actions::Actions;
 use crate::worker::observation::{ObservationBytes, ObservationWriter};
+use crate::worker::retirement::{LeftEnd, Retirement};
 use crate::worker::returned::{flag, number, numbers, unpack};
 use crate::worker::stable_abi::call_method;
 
@@ -48,64 +49,6 @@ impl LastResult {
     /// Tells Python's garbage collector which objects the row keeps.
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         [&self.shown, &self.fresh, &self.info].into_iter().try_for_each(|object| visit.call(object))
-    }
-}
-
-/// The end of an episode that a retired worker left to this one, which resets the row.
-#[derive(Debug)]
-pub(crate) struct LeftEnd {
-    pub(super) observation: Py<PyAny>,
-    pub(super) info: Py<PyAny>,
-    pub(super) transition: Transition,
-    /// The reward, where rewards are arrays.
-    pub(super) rewards: Vec<f64>,
-}
-
-impl LeftEnd {
-    /// The end that the tuple of [`PyRows::retire`] describes.
-    fn new(left: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (observation, reward, terminated, truncated, rewards, info) = left.extract()?;
-        let transition = Transition { reward, terminated, truncated };
-        Ok(Self { observation, info, transition, rewards })
-    }
-
-    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.observation)?;
-        visit.call(&self.info)
-    }
-}
-
-/// The retirement of a worker process of one row, before an episode of the row begins.
-#[derive(Debug, Default)]
-pub(crate) struct Retirement {
-    /// Whether the worker is asked before each episode.
-    is_limited: bool,
-    /// Whether this worker replaces one that retired, not one that died.
-    follows: bool,
-    /// The last step that the retired worker left, if the task is a step in `SAME_STEP`.
-    left: Option<LeftEnd>,
-}
-
-impl Retirement {
-    /// Reads the attributes of `cartwheel.workers.worker.Worker`; gives the observation that the row
-    /// of a retired worker showed to `held`.
-    pub(super) fn new(worker: &Bound<'_, PyAny>, held: &mut [LastResult]) -> PyResult<Self> {
-        let is_limited = worker.getattr("retires")?.extract()?;
-        let legacy = worker.getattr("legacy")?;
-        if legacy.is_none() {
-            return Ok(Self { is_limited, ..Self::default() });
-        }
-        let (shown, left): (Option<Py<PyAny>>, Option<Bound<'_, PyAny>>) = legacy.extract()?;
-        if let Some(held) = held.first_mut() {
-            held.shown = shown;
-        }
-        let left = left.map(|left| LeftEnd::new(&left)).transpose()?;
-        Ok(Self { is_limited, follows: true, left })
-    }
-
-    /// Tells Python's garbage collector which objects it keeps.
-    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.left.iter().try_for_each(|left| left.traverse(visit))
     }
 }
 

@@ -22,8 +22,9 @@ use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::actions::Actions;
 use crate::worker::called::{Called, RowRequest};
+use crate::worker::retirement::Retirement;
 use crate::worker::row_timer::RowTimer;
-use crate::worker::rows::{LastResult, PyRows, Retirement};
+use crate::worker::rows::{LastResult, PyRows};
 
 /// Flag of a step whose actions arrive through the worker's channel and not through shared memory.
 pub(crate) const ACTIONS_BY_CHANNEL: u32 = 1;
@@ -78,6 +79,10 @@ impl PyShard {
     ) -> PyResult<Self> {
         let mut held: Vec<_> =
             (0..autoreset.len()).map(|_| LastResult::new(reward_width)).collect();
+        let (retirement, shown) = Retirement::new(worker)?;
+        if let Some(first) = held.first_mut() {
+            first.shown = shown;
+        }
         Ok(Self {
             envs: worker.getattr("envs")?.cast_into::<PyList>()?.unbind(),
             next_resets: worker.getattr("next_resets")?.cast_into::<PyDict>()?.unbind(),
@@ -86,7 +91,7 @@ impl PyShard {
             actions,
             dense_finals,
             reward_width,
-            retirement: Retirement::new(worker, &mut held)?,
+            retirement,
             held,
             lost: vec![lost; autoreset.len()],
             autoreset,
