@@ -209,10 +209,17 @@ def test_each_batch_is_copied_once_to_its_place(monkeypatch, num_envs):
         shown.append(observations)
         return pole_policy(observations)
 
+    def fails(observations):
+        raise ValueError(f"not for {len(observations)} rows")
+
     collector = cartwheel.Collector(envs, policy, 8, seed=1, device="cuda")
     before = collector.reset(seed=1)  # is a copy, too
     copies = fake.copies
     for number in range(1, 4):
+        collector.policy = fails
+        with pytest.raises(ValueError, match="not for"):
+            collector.collect()
+        collector.policy = policy
         rollout = collector.collect()
         fake.finish()
         # The last row is the first one of the next rollout.

@@ -143,6 +143,7 @@ class FakeDevice:
         for _ in range(len(self._pending) if count is None else count):
             target, source, address, nbytes = self._pending.popleft()
             assert source() is not None, "freed while a copy reads it"
+            target.zero_()  # counts as a change for autograd, as a copy does
             ctypes.memmove(target.data_ptr(), address, nbytes)
             self.done += 1
 

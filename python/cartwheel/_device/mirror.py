@@ -45,7 +45,7 @@ class Mirror:
             return array
         tensor = self._batches.empty_like(array)
         self._arrays.append(array)
-        self._leaves.append(tensor.data)
+        self._leaves.append(tensor)
         nbytes = array[:1].nbytes
         bytes_of = tensor.data.reshape(-1).view(self._torch.uint8)
         self._rows.append(bytes_of.view(len(array), nbytes).unbind(0) if nbytes else None)
