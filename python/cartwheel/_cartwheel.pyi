@@ -58,6 +58,7 @@ __all__ = [
     "plain_loop",
     "read_fields",
     "register_plugin",
+    "register_pool",
     "require_memory",
     "reset_option_names",
     "retrace",
@@ -69,6 +70,7 @@ __all__ = [
     "vtrace",
     "watch_parent",
     "write_fields",
+    "xla_handlers",
 ]
 
 # The protocols of Python classes whose methods native code calls by name. Arguments are positional.
