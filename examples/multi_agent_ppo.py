@@ -15,7 +15,7 @@ import argparse
 import dataclasses
 import importlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -47,7 +47,7 @@ class Settings:
     minibatch_size: int = 2400
     clip: float = 0.2
     entropy: float = 0.01
-    executor: str = "auto"
+    executor: Literal["auto", "inline", "thread", "process"] = "auto"
 
 
 def make_env() -> Any:
@@ -118,7 +118,7 @@ def train(settings: Settings) -> list[tuple[int, float]]:
     envs = cartwheel.ParallelVectorEnv(
         [make_env] * settings.num_envs, autoreset_mode="same_step", executor=settings.executor
     )
-    rows = envs.as_rows()
+    rows: Any = envs.as_rows()
     agent = Agent(rows.single_observation_space.shape[0], rows.single_action_space.n)
     optimizer = torch.optim.Adam(agent.parameters, settings.learning_rate)
     collector = cartwheel.Collector(

@@ -124,7 +124,7 @@ cartwheel.Collector(envs, policy, until="done")  # type: ignore[arg-type]
 evaluation = cartwheel.evaluate(native, Model(), episodes_per_env=2)
 assert_type(evaluation.returns, NDArray[np.float64])
 assert_type(evaluation.mean_return, float)
-cartwheel.evaluate(native, np.zeros(2))  # type: ignore[arg-type]
+cartwheel.evaluate(native, np.zeros(2))  # type: ignore[call-overload]
 rollout = cartwheel.Collector(envs, policy, num_steps=8).collect()
 assert_type(rollout.rewards, NDArray[np.float64])
 assert_type(rollout.valid, NDArray[np.bool_])

@@ -198,7 +198,8 @@ class CartwheelAgentsEnv(EnvBase):
                 ended[flag].append(values)
         for flag, parts in ended.items():
             values = np.concatenate(parts, axis=1)
-            whole = values.any(axis=1) if self._done_on_any else values.all(axis=1)
+            over = np.any if self._done_on_any else np.all
+            whole: NDArray[np.bool_] = over(values, axis=1)
             if flag == "done":
                 whole |= infos["episode_over"]
             found[flag] = torch.from_numpy(whole[:, None])
