@@ -56,7 +56,10 @@ def double(observations):
 CASES = {
     "NormalizeObservation": ({"clip": 1.5}, ["walk", "pixels"]),
     "RescaleObservation": ({"min_obs": 0, "max_obs": 1}, ["pixels"]),
-    "DtypeObservation": ({"dtype": np.float32}, ["walk", "state.0", "state.1", "pixels"]),
+    "DtypeObservation": (
+        {"dtype": np.float32},
+        ["walk", "state.0", "state.1", "state.2.clock", "pixels"],
+    ),
     "ReshapeObservation": ({"shape": (3, 2)}, ["walk"]),
     "ResizeObservation": ({"shape": (2, 3)}, ["pixels"]),
     "GrayscaleObservation": ({"keep_dim": True}, ["pixels"]),
