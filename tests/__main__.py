@@ -18,18 +18,27 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 #: The source code of the tests of one process, in bytes.
 SIZE = 120_000
+#: The folders whose tests take longest: their processes start first, so that none ends alone.
+SLOW = ("vector", "contract", "native", "envpool", "workers")
 #: A line of pytest's progress.
 PROGRESS = re.compile(r"[.sxXFE]+( +\[ *\d+%\])?\n?")
 COUNTED = ("failed", "error", "passed", "skipped", "deselected", "xfailed", "xpassed")
 COUNT = re.compile(rf"(\d+) ({'|'.join(COUNTED)})")
+#: The last line of pytest, after which programs may print.
+SUMMARY = re.compile(rf"(\d+ ({'|'.join(COUNTED)})s?(, )?)+ in \d.*\n?")
 #: What pytest returns for wrong options, and if a process has none of the tests that they choose.
 USAGE_ERROR, NO_TESTS = 4, 5
 
 
 def groups():
     """The files of each process: neighbors, which share fixtures; the slowest folders first."""
+
+    def order(file):
+        folder = file.relative_to(ROOT / "tests").parts[0]
+        return SLOW.index(folder) if folder in SLOW else len(SLOW), file
+
     files, size = [], 0
-    for file in sorted(ROOT.glob("tests/**/test_*.py"), reverse=True):
+    for file in sorted(ROOT.glob("tests/**/test_*.py"), key=order):
         size += file.stat().st_size
         if files and size > SIZE:
             yield files

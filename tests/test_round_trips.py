@@ -20,6 +20,7 @@ import cartwheel
 from cartwheel import envpool, returns
 from cartwheel.envpool.checks import EnvBusyError
 from cartwheel.errors import add_note
+from cartwheel.multiagent.pool import OtherOrderError
 from cartwheel.rollouts.collecting.policy_calls import Stopped
 from cartwheel.testing import EnvCheckError, EnvCheckReport
 from cartwheel.testing.report import Unchecked
@@ -42,6 +43,7 @@ EXCEPTIONS = [
     cartwheel.WorkerTimeoutError("late", env_index=[3, 4], workers=[1]),
     EnvBusyError("send", [0, 2]),
     EnvCheckError("spaces", "CartPole-v1", "nothing was seen", "fix it"),
+    OtherOrderError("the layout of row 0"),
     Stopped(),
     Unchecked("it has no states"),
 ]
@@ -73,7 +75,7 @@ def test_the_list_has_every_exception_of_cartwheel():
 
 
 def test_every_public_exception_derives_from_cartwheel_error_and_a_standard_one():
-    private = {Stopped, Unchecked}  # neither leaves cartwheel
+    private = {OtherOrderError, Stopped, Unchecked}  # none leaves cartwheel
     for public in {type(one) for one in EXCEPTIONS} - private:
         assert issubclass(public, cartwheel.CartwheelError), public
         assert len(public.__bases__) > 1 or public in (

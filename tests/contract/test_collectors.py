@@ -10,8 +10,8 @@ from cartwheel._internal.literals import CollectOrder
 from tests.contract.collecting import EVENTS, NUM_ENVS, SUBJECTS, CollectorPlay
 from tests.contract.play import cases, ended, staggered
 
-#: Arguments that choose no other way to collect.
-OTHERS = {"envs", "policy", "seed", "options", "progress"}
+#: Arguments that choose no other way to collect; rollouts on a device have tests of their own.
+OTHERS = {"envs", "policy", "seed", "options", "progress", "device"}
 
 
 def modes_of(subject, event):

@@ -45,7 +45,12 @@ def test_every_public_wrapper_is_in_the_table():
 
 
 def test_every_adapter_of_a_trainer_is_in_the_table():
-    """They are the modules of the package that load another one; ``ale`` has environments."""
+    """They are the modules of the package that load another one, and step its environments."""
     folder = Path(cartwheel.__file__).parent
-    loading = {path.stem for path in folder.glob("[a-z]*.py") if "\nload(" in path.read_text()}
-    assert loading - {"ale"} == {name.split()[0] for name in TRAINERS}
+    loading = {
+        path.relative_to(folder).parts[0].removesuffix(".py")
+        for path in [*folder.glob("[a-z]*.py"), *folder.glob("[a-z]*/__init__.py")]
+        if "\nload(" in path.read_text()
+    }
+    # `ale` has environments, `jax` has functions, and Ray's workers have tests of their own.
+    assert loading - {"ale", "jax", "ray", "rllib"} == {name.split()[0] for name in TRAINERS}

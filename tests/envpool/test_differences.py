@@ -146,6 +146,12 @@ def specs(make, theirs):
         assert hasattr(other, name)
 
 
+def xla(make, theirs):
+    with pytest.raises(RuntimeError, match="make the pool with env_type='gymnasium'"):
+        make(CARTPOLE, "dm").xla()
+    assert hasattr(theirs.make(CARTPOLE, "dm"), "xla")
+
+
 DIFFERENCES = [
     seeds,
     flags,
@@ -158,6 +164,7 @@ DIFFERENCES = [
     closing,
     options,
     specs,
+    xla,
 ]
 
 

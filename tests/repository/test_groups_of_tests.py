@@ -30,7 +30,8 @@ def test_no_group_is_large():
 )
 def test_the_counts_and_the_status_are_those_of_all_groups(tmp_path, capfd, option, status, counts):
     texts = {
-        "first": "def test_fails():\n    assert 7 == 6 + 2\n",
+        "first": "def test_fails():\n    assert 7 == 6 + 2\n"
+        "import atexit, os\natexit.register(os.write, 1, b'the program ends\\n')\n",
         "second": "def test_passes(): pass\ndef test_too(): pass\ndef test_also_passes(): pass\n",
     }
     files = []

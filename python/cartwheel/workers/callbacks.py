@@ -403,13 +403,15 @@ class WorkerCallbacks:
         group = self._group
         if not hung and group.restart_policy.on_worker_death != "restart":
             raise self.worker_died(worker, group.processes[worker].pid, [], phase)
-        ended = (group.hung if hung else group.died)(worker, phase)
+        ended = group.hung if hung else group.died
         if not group.restart_policy.allows(group.restarts[worker]):
             restarts = group.restarts[worker]
-            raise add_note(ended, f"it was restarted {restarts} times before (max_restarts)")
+            raise add_note(
+                ended(worker, phase), f"it was restarted {restarts} times before (max_restarts)"
+            )
         log_event(
             logging.WARNING,
-            f"restarting: {ended}",
+            f"restarting: {ended(worker, phase)}",
             event="hang" if hung else "death",
             worker=worker,
             env_index=list(range(*group.shards[worker])),

@@ -1,14 +1,10 @@
 """Builders of native environments for compiled functions."""
 
 import contextlib
-import importlib.util
 
 import pytest
 
 import cartwheel
-
-#: JAX is in the environment of `make test-torch`.
-collect_ignore_glob = [] if importlib.util.find_spec("jax") else ["test_*.py"]
 
 
 @pytest.fixture

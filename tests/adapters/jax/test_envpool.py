@@ -1,14 +1,13 @@
 """`handle, recv, send, step = envs.xla()` has EnvPool's signatures, and its steps are equal."""
 
 import contextlib
-import importlib
 
 import numpy as np
 import pytest
 
 from cartwheel import envpool
 
-jax = importlib.import_module("jax")
+jax = pytest.importorskip("jax")
 
 pytestmark = pytest.mark.jax
 RuntimeErrors = jax.errors.JaxRuntimeError

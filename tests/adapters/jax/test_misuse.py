@@ -11,7 +11,7 @@ import pytest
 import cartwheel
 from cartwheel.wrappers import FrameStack
 
-jax = importlib.import_module("jax")
+jax = pytest.importorskip("jax")
 envs_to_jax = importlib.import_module("cartwheel.jax").envs_to_jax
 
 pytestmark = pytest.mark.jax

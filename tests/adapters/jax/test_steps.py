@@ -12,7 +12,7 @@ import cartwheel
 from tests.support.cases import SHORT, Case, choose
 from tests.support.mujoco_cases import case as mujoco_case
 
-jax = importlib.import_module("jax")
+jax = pytest.importorskip("jax")
 envs_to_jax = importlib.import_module("cartwheel.jax").envs_to_jax
 
 pytestmark = pytest.mark.jax
