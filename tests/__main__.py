@@ -53,8 +53,8 @@ def show(files, output):
         output.seek(0)
         lines = [line for line in output if not PROGRESS.fullmatch(line)]
     print(f"==> {files[0]} … {files[-1]}\n", *lines, sep="", flush=True)
-    found = COUNT.findall(lines[-1]) if lines else []
-    return collections.Counter({what: int(number) for number, what in found})
+    summary = next((line for line in reversed(lines) if SUMMARY.fullmatch(line)), "")
+    return collections.Counter({what: int(number) for number, what in COUNT.findall(summary)})
 
 
 def run(groups, processes, options):
