@@ -65,8 +65,8 @@ def test_agents_that_share_a_policy_improve_in_a_few_updates():
 
 def test_a_masked_policy_loses_less_after_a_few_updates_than_one_without_masks():
     masked = load("masked_ppo")
-    _, with_masks = masked.train(masked.Settings(total_steps=30_000))
-    _, without = masked.train(masked.Settings(total_steps=30_000, masks=False))
+    _, with_masks = masked.train(masked.Settings(total_steps=45_000))
+    _, without = masked.train(masked.Settings(total_steps=45_000, masks=False))
     assert with_masks > without
 
 
