@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import random
 import resource
 import signal
 import sys
@@ -17,6 +18,7 @@ from gymnasium.spaces import Box
 
 import cartwheel
 from cartwheel.workers.process import lifeline
+from cartwheel.workers.stderr import nameless_file
 from tests.programs.registry import program, tell
 from tests.support.comparison import assert_identical
 from tests.support.environments import LargeEnv
@@ -296,3 +298,20 @@ def write_to_stderr():
     with open(read, closefd=False) as pipe:
         tell(before_the_end=[pipe.readline(), pipe.readline()])
     envs.close()
+
+
+@program
+def interrupt_the_making_of_files():
+    """Reports how often Ctrl-C came while a file for a worker was made, and what it left open."""
+    random_times, interrupts = random.Random(1), 0
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    for _ in range(300):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random_times.uniform(2e-6, 3e-5))
+            while True:
+                nameless_file("cartwheel-test")
+        except KeyboardInterrupt:  # noqa: PERF203 - one for each interrupt
+            interrupts += 1
+    folder = Path("/proc/self/fd")
+    links = [str(entry.readlink()) for entry in folder.iterdir() if entry.is_symlink()]
+    tell(interrupts=interrupts, left=sum("cartwheel-test" in link for link in links))

@@ -16,6 +16,7 @@ from tests.support.environments import SleepingEnv, TranscriptEnv
 from tests.support.executors import FORK_FIRST
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.in_parts import PATIENCE_S
+from tests.support.platforms import linux_only
 from tests.support.processes import wait_until_gone
 from tests.support.programs import run_program
 
@@ -117,6 +118,11 @@ def test_only_the_end_of_a_long_stderr_is_kept(build_processes):
 def test_what_a_worker_writes_to_stderr_is_seen_at_once():
     facts = run_program("write_to_stderr")
     assert facts["before_the_end"] == ["python\n", "descriptor\n"]
+
+
+@linux_only("files in memory have names there")
+def test_ctrl_c_while_files_of_workers_are_made_leaves_none_open():
+    assert run_program("interrupt_the_making_of_files") == {"interrupts": 300, "left": 0}
 
 
 def test_a_worker_that_crashes_when_it_is_closed_is_logged(build_processes, logged):

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.wrappers import NormalizeObservation, NormalizeReward, RecordEpisodeStatistics
 
-from cartwheel._cartwheel import Descriptor
 from cartwheel._internal.suggestions import shown
 from cartwheel.workers.env_chain import Chain
 from cartwheel.workers.stderr import nameless_file
 
 if TYPE_CHECKING:
+    from cartwheel._cartwheel import Descriptor
     from cartwheel.workers.restart_policy import RestartPolicy
 
 #: The length of what a worker leaves, at the beginning of the file; 0 until all is written.
@@ -96,7 +96,7 @@ class Handoff:
 
     def __init__(self) -> None:
         """Makes the file."""
-        self.descriptor = Descriptor(nameless_file("cartwheel-handoff"))
+        self.descriptor = nameless_file("cartwheel-handoff")
 
     def read(self) -> dict[str, Any] | None:
         """Returns what the process left; ``None`` if it did not retire."""

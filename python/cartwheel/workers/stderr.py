@@ -17,9 +17,12 @@ import os
 import re
 import sys
 import tempfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cartwheel._cartwheel import PLATFORM, Descriptor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: The first words of a report of ``faulthandler``.
 _CRASH = "Fatal Python error: "
@@ -36,7 +39,7 @@ class Stderr:
 
     def __init__(self) -> None:
         """Makes the memory."""
-        self.descriptor = Descriptor(nameless_file("cartwheel-stderr"))
+        self.descriptor = nameless_file("cartwheel-stderr")
 
     def last_lines(self) -> str:
         """Returns the last 4096 characters, in whole lines, and as many of a crash report."""
@@ -53,8 +56,8 @@ class Stderr:
         return f"{said}{crash}{report[:_SHOWN]}".strip()
 
 
-def nameless_file(name: str) -> int:
-    """Returns a descriptor of a new, empty file without a name, in memory where possible.
+def nameless_file(name: str) -> Descriptor:
+    """Returns a new, empty file without a name, in memory where possible.
 
     macOS, old kernels, old C libraries and filters of system calls do not have files in memory.
     POSIX shared memory is not an option: macOS neither reads nor writes it through descriptors.
@@ -62,12 +65,20 @@ def nameless_file(name: str) -> int:
     """
     if PLATFORM == "linux" and hasattr(os, "memfd_create"):
         try:
-            return os.memfd_create(name, os.MFD_CLOEXEC)
+            return _owned(os.memfd_create, name, os.MFD_CLOEXEC)
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.EPERM):
                 raise
     with tempfile.TemporaryFile(prefix=f"{name}-") as file:
-        return os.dup(file.fileno())
+        return _owned(os.dup, file.fileno())
+
+
+def _owned(opened: Callable[..., int], *arguments: Any) -> Descriptor:
+    """Returns the descriptor that a function opens.
+
+    ``map`` leaves no time between the two calls, in which Ctrl-C would leave the file open.
+    """
+    return next(map(Descriptor, map(opened, *([argument] for argument in arguments))))
 
 
 class _Kept:
