@@ -63,6 +63,7 @@ python_maximum_signature_line_length = 80
 # The trainers need not be installed: their adapters are documented without them.
 autodoc_mock_imports = [
     "ale_py",
+    "jax",
     "ray",
     "skrl",
     "stable_baselines3",

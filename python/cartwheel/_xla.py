@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -204,17 +205,21 @@ def form(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
 
 def _target(name: str) -> str:
     """The name of a call in compiled code, with its version: such code may be in a cache."""
-    return f"cartwheel_{name}_v1"
+    _register()
+    return _NAME.format(name)
 
 
+#: The name of a handler.
+_NAME = "cartwheel_{}_v1"
+
+
+@functools.cache
 def _register() -> None:
-    """Registers the handlers; on devices, one that says what to do instead."""
+    """Registers the handlers, once; on devices, one that says what to do instead."""
     addresses = xla_handlers()
     device = addresses.pop("device")
     for name, address in addresses.items():
-        jax.ffi.register_ffi_target(_target(name), jax.ffi.pycapsule(address), platform="cpu")
+        target = _NAME.format(name)
+        jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(address), platform="cpu")
         for platform in ("CUDA", "ROCM"):
-            jax.ffi.register_ffi_target(_target(name), jax.ffi.pycapsule(device), platform=platform)
-
-
-_register()
+            jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(device), platform=platform)
