@@ -5,8 +5,8 @@ video of nine arms, and datasets in ManiSkill's layout and Minari's. Finally eve
 episode is played again, and must be equal to the bit.
 
 Run it with ``python -m examples.reach_arm --output runs/reach_arm``. It needs mujoco, torch and the
-extra ``record``; some minutes on two cores. Where there is no display, set ``MUJOCO_GL=egl`` for
-the video, or give ``--no-video``.
+extra ``record``; some minutes on two cores. On a machine without a display, set ``MUJOCO_GL=egl``
+for the video, or give ``--no-video``.
 """
 
 from __future__ import annotations

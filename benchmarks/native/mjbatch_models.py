@@ -16,6 +16,7 @@ mjbatch asks for one version of MuJoCo, so this runs in an environment of its ow
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ class OneGenerator:
         return scale * self._generator.standard_normal((self._rows, *size))
 
 
-class MjbatchEnvs:
+class MjbatchEnvs(ABC):
     """A vector environment around mjbatch, in the autoreset mode ``NEXT_STEP``.
 
     Attributes:
@@ -106,13 +107,13 @@ class MjbatchEnvs:
         self._over = terminations | truncations
         return self.observations(), rewards, terminations, truncations, infos
 
+    @abstractmethod
     def reset(self, rows: NDArray[np.intp], rng: OneGenerator) -> None:
         """Resets rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rewarded(self, before: Arrays, actions: NDArray[np.float32]) -> Any:
         """Rewards, terminations and infos of all rows."""
-        raise NotImplementedError
 
     def observations(self) -> NDArray[np.float64]:
         """A copy of the observations of all rows."""
@@ -120,7 +121,8 @@ class MjbatchEnvs:
         return np.concatenate(parts, axis=1)
 
     def close(self) -> None:
-        """Holds nothing but memory and threads, which end with it."""
+        """Drops the simulations, whose threads end with them."""
+        del self.batch
 
 
 class Arms(MjbatchEnvs):

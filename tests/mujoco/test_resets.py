@@ -152,43 +152,32 @@ def test_one_call_gets_all_rows_that_begin_and_the_others_keep_their_observation
     envs.close()
 
 
+def numbers_of_each_kind(rng):
+    """Numbers of each kind."""
+    return (
+        rng.random(3),
+        rng.uniform(-1, [1.0, 2.0]),
+        rng.uniform(size=(2, 3)),
+        rng.standard_normal(),
+        rng.normal([1.0, 2.0], 3.0, (2, 2)),
+        rng.integers(7, size=4),
+        rng.integers(-3, 2**40, endpoint=True),
+        rng.integers(0, 5, size=3),
+        rng.random(0),
+        rng.random(),
+    )
+
+
 def test_random_numbers_are_those_of_the_rows_own_generators():
     got = []
 
     def reset(rng, _rows, _fields):
-        got.append(
-            (
-                rng.random(3),
-                rng.uniform(-1, [1.0, 2.0]),
-                rng.uniform(size=(2, 3)),
-                rng.standard_normal(),
-                rng.normal([1.0, 2.0], 3.0, (2, 2)),
-                rng.integers(7, size=4),
-                rng.integers(-3, 2**40, endpoint=True),
-                rng.integers(0, 5, size=3),
-                rng.random(0),
-                rng.random(),
-            )
-        )
+        got.append(numbers_of_each_kind(rng))
 
     envs = build(reset=reset)
     envs.reset(seed=9)
     rows = [np.random.default_rng(9 + row) for row in range(ROWS)]
-    expected = [
-        (
-            rng.random(3),
-            rng.uniform(-1, [1.0, 2.0]),
-            rng.uniform(size=(2, 3)),
-            rng.standard_normal(),
-            rng.normal([1.0, 2.0], 3.0, (2, 2)),
-            rng.integers(7, size=4),
-            rng.integers(-3, 2**40, endpoint=True),
-            rng.integers(0, 5, size=3),
-            rng.random(0),
-            rng.random(),
-        )
-        for rng in rows
-    ]
+    expected = [numbers_of_each_kind(rng) for rng in rows]
     for numbers, each in zip(got[0], zip(*expected, strict=True), strict=True):
         assert_identical(numbers, np.stack(each))
     assert_identical(envs.np_random[2].random(), rows[2].random())

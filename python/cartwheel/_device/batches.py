@@ -108,7 +108,7 @@ class DeviceBatches:
         """Allocates memory for the next batch, so that a shortage is an error before the step.
 
         Raises:
-            RuntimeError: There is not enough memory on the device.
+            RuntimeError: The device has too little memory.
             ForkedProcessError: In a forked child.
         """
         self._transfers.land()
@@ -150,7 +150,7 @@ class DeviceBatches:
         """Allocates a tensor that :meth:`fill` may write, in the order of the caller's stream.
 
         Raises:
-            RuntimeError: There is not enough memory on the device.
+            RuntimeError: The device has too little memory.
         """
         transfers = self._transfers
         transfers.check_process()

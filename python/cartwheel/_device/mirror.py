@@ -28,7 +28,7 @@ class Mirror:
         """Allocates memory for arrays like those of ``host``, from which rows are copied.
 
         Raises:
-            RuntimeError: There is not enough memory on the device.
+            RuntimeError: The device has too little memory.
         """
         self._torch, self._batches, self._host = torch, batches, host
         self._arrays: list[NDArray[Any]] = []

@@ -22,7 +22,7 @@ def device_of(device: Any, *, is_checked: bool = True) -> Any:
 
     Raises:
         gymnasium.error.DependencyNotInstalled: PyTorch is not installed.
-        RuntimeError: There is no such device.
+        RuntimeError: PyTorch does not have the device.
     """
     try:
         import torch

@@ -168,8 +168,12 @@ class EnvPool(ClosesAfterWith):
                 return
         self._send_checked(action, env_id)
 
-    def _send_checked(self, action: Any, env_id: Any) -> None:
-        """Sends actions after all checks."""
+    def _read(self, action: Any, env_id: Any) -> tuple[Any, Any, Any]:
+        """Returns actions, the environments that they are for, and the environments of players.
+
+        Raises:
+            ValueError: The environments are not named, in asynchronous mode.
+        """
         owners = None
         if isinstance(action, dict):
             action, named, owners = read_actions(self.single_action_space, action)
@@ -179,6 +183,11 @@ class EnvPool(ClosesAfterWith):
                 f"`env_id` is required in asynchronous mode (batch_size={self.batch_size} of "
                 f"num_envs={self.num_envs}): send to info['env_id']"
             )
+        return action, env_id, owners
+
+    def _send_checked(self, action: Any, env_id: Any) -> None:
+        """Sends actions after all checks."""
+        action, env_id, owners = self._read(action, env_id)
         ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
         self._pool.check("send", idle=False)
         without = self._pool.without_episode()

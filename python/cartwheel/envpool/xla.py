@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.suggestions import shown
 from cartwheel._xla import Calls, as_array, assembled, form
-from cartwheel.envpool.formats import is_narrow, read_actions
+from cartwheel.envpool.formats import is_narrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,14 +68,7 @@ def functions(
 
     def send(handle: Any, action: Any, env_id: Any = None) -> Any:
         """Sends actions to environments, by default to all, and returns the handle."""
-        if isinstance(action, dict):
-            action, named, _ = read_actions(envs.single_action_space, action)
-            env_id = named if env_id is None else env_id
-        if env_id is None and pool.is_async:
-            raise ValueError(
-                f"`env_id` is required in asynchronous mode (batch_size={size} of "
-                f"num_envs={rows}): send to info['env_id']"
-            )
+        action, env_id, _ = pool._read(action, env_id)
         ids = jnp.zeros(0, np.int32) if env_id is None else _as_ids(env_id)
         count = rows if env_id is None else len(ids)
         expected = f"num_envs={rows}" if env_id is None else f"{count} entries of `env_id`"

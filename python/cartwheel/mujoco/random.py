@@ -110,7 +110,7 @@ class RowGenerators:
             endpoint: Whether ``high`` itself is drawn, too.
 
         Raises:
-            ValueError: There is no such integer.
+            ValueError: `low` is not below `high`.
         """
         first, last = (0, low) if high is None else (low, high)
         first, last = int(first), int(last) - (not endpoint)

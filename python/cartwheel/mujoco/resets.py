@@ -57,7 +57,7 @@ class SimulationArrays:
         """Returns copies of an array of these rows, ``(len(rows), *shape)``.
 
         Raises:
-            KeyError: There is no such array; the text says which exist.
+            KeyError: The name is unknown; the text lists those that exist.
         """
         addresses, dtype, shape = self._of(name)
         of_rows = addresses[rows]
@@ -136,7 +136,7 @@ class RowFields:
         """Returns an array with present values, ``(num_rows, *shape)``, to be written.
 
         Raises:
-            KeyError: There is no such array, or it is a field of a model that rows share.
+            KeyError: The name is unknown, or is that of a field of a model that rows share.
         """
         if name not in self._values:
             if self._arrays is None:

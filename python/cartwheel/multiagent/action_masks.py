@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
-    from cartwheel.workers.agents_env import Layout
+    from cartwheel.workers.agents_layout import Layout
 
 
 class AgentMasks:

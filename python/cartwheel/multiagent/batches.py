@@ -10,7 +10,7 @@ import numpy as np
 from cartwheel._internal import nested
 from cartwheel.multiagent.action_masks import AgentMasks
 from cartwheel.vector.infos import failed_rows, is_dense
-from cartwheel.workers.agents_env import FLAGS
+from cartwheel.workers.agents_layout import FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
-    from cartwheel.workers.agents_env import Group, Layout
+    from cartwheel.workers.agents_layout import Group, Layout
 
 
 class Finals(NamedTuple):

@@ -12,7 +12,7 @@ from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel.multiagent.batches import check_agents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
@@ -45,11 +45,13 @@ class Groups:
         self.envs = envs
         self.groups: dict[str, list[Any]] = _checked(groups, envs.possible_agents)
         self.single_observation_spaces = {
-            name: _common(name, members, envs.single_observation_space.spaces, "observation")
+            name: common_space(
+                envs.single_observation_space, members, "observation", f"the group {name!r}"
+            )
             for name, members in self.groups.items()
         }
         self.single_action_spaces = {
-            name: _common(name, members, envs.single_action_space.spaces, "action")
+            name: common_space(envs.single_action_space, members, "action", f"the group {name!r}")
             for name, members in self.groups.items()
         }
         self.observation_spaces = self._batched(self.single_observation_spaces)
@@ -210,22 +212,33 @@ def _checked(groups: Any, agents: list[Any]) -> dict[str, list[Any]]:
     return {name: list(found) for name, found in groups.items()}
 
 
-def _common(name: str, members: list[Any], spaces: Mapping[Any, Space[Any]], what: str) -> Any:
-    """Returns the space of all agents of a group.
+def common_space(
+    spaces: Mapping[Any, Space[Any]],
+    members: Iterable[Any],
+    what: str,
+    whose: str,
+    advice: str = "",
+) -> Any:
+    """Returns the space of agents that share one.
+
+    Args:
+        spaces: The spaces of all agents.
+        members: The agents.
+        what: The kind of space, for errors, as what follows.
+        whose: What needs it.
+        advice: What to do if they differ.
 
     Raises:
         ValueError: Their spaces differ, or have no fixed shape.
     """
-    first = spaces[members[0]]
-    for agent in members:
+    first_agent, *others = members
+    first = spaces[first_agent]
+    for agent in others:
         if spaces[agent] != first:
             raise ValueError(
-                f"agents of a group must have the same {what} space: in {name!r}, {members[0]!r} "
-                f"has {first}, {agent!r} has {spaces[agent]}."
+                f"{whose} needs agents with the same {what} space: {first_agent!r} has {first}, "
+                f"{agent!r} has {spaces[agent]}.{advice}"
             )
     if not has_fixed_shape(first):
-        raise ValueError(
-            f"the {what}s of a group must have a fixed shape, and those of {name!r} have none: "
-            f"{first}."
-        )
+        raise ValueError(f"{whose} needs {what}s of fixed shape, got {first}.")
     return first

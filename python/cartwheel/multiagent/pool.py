@@ -9,7 +9,8 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel.vector.vector_env import VectorEnv
-from cartwheel.workers.agents_env import AgentsSettings, Layout, MakesAgentsEnv
+from cartwheel.workers.agents_env import MakesAgentsEnv
+from cartwheel.workers.agents_layout import AgentsSettings, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,8 +12,8 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_rows
 from cartwheel._internal.closing import ClosesAfterWith
-from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel._internal.versions import keep_open
+from cartwheel.multiagent.groups import common_space
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -263,20 +263,6 @@ def _blank(array: NDArray[Any], rows: NDArray[np.intp]) -> None:
     array[rows] = 0
 
 
-def _common(space: gym.spaces.Dict, what: str) -> Any:
-    """Returns the space of all agents.
-
-    Raises:
-        ValueError: Their spaces differ, or have no fixed shape.
-    """
-    agents = list(space)
-    first = space[agents[0]]
-    for agent in agents:
-        if space[agent] != first:
-            raise ValueError(
-                f"`as_rows` needs agents with the same {what} space: {agents[0]!r} has {first}, "
-                f"{agent!r} has {space[agent]}. `by_group` takes agents with different spaces."
-            )
-    if not has_fixed_shape(first):
-        raise ValueError(f"`as_rows` needs {what}s of fixed shape, got {first}.")
-    return first
+def _common(spaces: gym.spaces.Dict, what: str) -> Any:
+    advice = " `by_group` takes agents with different spaces."
+    return common_space(spaces, spaces, what, "`as_rows`", advice)

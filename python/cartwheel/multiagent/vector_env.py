@@ -15,7 +15,7 @@ from cartwheel.multiagent.base import AgentsBase, ByAgent
 from cartwheel.multiagent.groups import Groups
 from cartwheel.multiagent.pool import open_pool
 from cartwheel.multiagent.rows import AgentRows
-from cartwheel.workers.agents_env import AgentsSettings
+from cartwheel.workers.agents_layout import AgentsSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

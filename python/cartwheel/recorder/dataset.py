@@ -190,7 +190,7 @@ class TrajectoryDataset:
             episodes: Places in :attr:`episodes`; by default all.
 
         Raises:
-            IndexError: There is no such episode.
+            IndexError: The dataset has fewer episodes.
             ValueError: An episode has no states.
         """
         places = range(len(self.episodes))
@@ -216,7 +216,7 @@ class TrajectoryDataset:
             number: Its place in :attr:`episodes`.
 
         Raises:
-            IndexError: There is no such episode.
+            IndexError: The dataset has fewer episodes.
         """
         number = range(len(self.episodes))[number]
         steps = slice(int(self.starts[number]), int(self.starts[number + 1]))

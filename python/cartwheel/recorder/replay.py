@@ -55,7 +55,7 @@ def replay(
     Raises:
         TypeError: ``envs`` cannot be restored from states, ``dataset`` is not a dataset, or
             ``episodes`` is not a list.
-        IndexError: There is no such episode.
+        IndexError: The dataset has fewer episodes.
         ValueError: An episode has no states, or its actions or its states are of another
             environment, other keywords or another model.
     """

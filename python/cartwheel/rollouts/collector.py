@@ -1,4 +1,7 @@
-"""Runs a policy in vector environments, rollout after rollout."""
+"""Runs a policy in vector environments, rollout after rollout.
+
+This file is above 500 lines because it has the documentation of every argument.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,18 @@ import copy
 import threading
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cartwheel._device.sending import device_of
 from cartwheel._internal import nested
-from cartwheel._internal.arguments import as_bool, as_integer, check_progress, mode_of
+from cartwheel._internal.arguments import as_bool, as_integer, check_progress
 from cartwheel._internal.process import Finalizer
-from cartwheel.multiagent.base import AgentsBase
-from cartwheel.multiagent.rows import AgentRows
+from cartwheel.rollouts.collecting.arguments import (
+    check_agents,
+    check_background,
+    checked_mode,
+    conversion_to,
+    quota,
+)
 from cartwheel.rollouts.collecting.background import Background
 from cartwheel.rollouts.collecting.plan import Plan
 from cartwheel.rollouts.collecting.policy_calls import Actor
@@ -25,11 +30,12 @@ from cartwheel.rollouts.recording import MAX_STEPS
 from cartwheel.vector.calls import Calls
 from cartwheel.vector.state_dict import check_equal, check_header, new_state
 from cartwheel.wrappers.conversion import without_conversion
-from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
     from cartwheel._internal.arguments import ResetOptions
@@ -37,7 +43,6 @@ if TYPE_CHECKING:
     from cartwheel._internal.policy import Policy
     from cartwheel.rollouts.collecting.session import CollectorStats
     from cartwheel.rollouts.rollout import Rollout
-    from cartwheel.wrappers.conversion import ConvertsArrays
 
 
 class Collector:
@@ -232,10 +237,10 @@ class Collector:
         progress: bool | Callable[[int, int], object] = True,
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
-        self.autoreset_mode = _mode_of(envs)
+        self.autoreset_mode = checked_mode(envs)
         self.envs, self.recurrent = envs, recurrent
         envs, conversion = without_conversion(envs)
-        on_device = None if device is None else _conversion_to(device, envs, conversion)
+        on_device = None if device is None else conversion_to(device, envs, conversion)
         self._conversion = conversion = conversion if on_device is None else on_device
         if self._conversion is not None:
             options = self._conversion._options_as_arrays(options)
@@ -247,18 +252,8 @@ class Collector:
             mirror=None if on_device is None else on_device._mirror,
         )
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
-        self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
-        if self.episodes_per_env is not None and isinstance(envs.unwrapped, AgentRows):
-            raise ValueError(
-                "`until` and `num_episodes` count episodes of rows, and rows of agents end with "
-                "their environment: pass `num_steps`, or use `cartwheel.evaluate`."
-            )
-        if recurrent and isinstance(envs.unwrapped, AgentRows):
-            raise ValueError(
-                "`recurrent=True` marks the beginnings of episodes of rows, and rows of agents "
-                "that ended earlier begin with their environment: keep states by `infos['acted']` "
-                "in a loop of your own."
-            )
+        self.episodes_per_env = quota(envs.num_envs, until, num_episodes)
+        check_agents(envs, by_episodes=self.episodes_per_env is not None, recurrent=recurrent)
         steps = self._checked_steps(num_steps)
         for space, name in (
             (envs.single_observation_space, "observations"),
@@ -272,7 +267,7 @@ class Collector:
         check_progress(progress)
         self._progress = progress
         if as_bool("background", background):
-            _check_background(envs)
+            check_background(envs)
         self._order = order
         calls = Calls(envs)
         where = envs, self.autoreset_mode, self._actor, calls, steps, self.episodes_per_env
@@ -560,81 +555,3 @@ class Collector:
                 "time, and not from within the policy."
             )
         return self._door
-
-
-def _conversion_to(device: Any, envs: Any, given: ConvertsArrays | None) -> NumpyToTorch:
-    """Returns what shows observations on a device to the policy.
-
-    Raises:
-        ValueError: The wrapper that converts arrays already has another device.
-        RuntimeError: PyTorch does not have the device.
-    """
-    if given is None:
-        return NumpyToTorch(envs, device)
-    place = device_of(device, is_checked=False)
-    own = given.device or "cpu" if isinstance(given, NumpyToTorch) else None
-    if isinstance(given, NumpyToTorch) and device_of(own, is_checked=False) == place:
-        return given
-    raise ValueError(
-        f"`device` must be that of the wrapper around the environments, {given}, which is {own!r}; "
-        f"got {device!r}: give both the same, or leave the wrapper out."
-    )
-
-
-def _check_background(envs: Any) -> None:
-    """Refuses environments that step in the thread that collects."""
-    if getattr(envs.unwrapped, "executor", None) == "inline":
-        raise ValueError(
-            "`background` needs executor='process' or 'thread', not 'inline': "
-            "environments would step in the collector's thread and hold up the learner."
-        )
-
-
-def _mode_of(envs: Any) -> AutoresetMode:
-    """Returns the autoreset mode of vector environments.
-
-    Raises:
-        TypeError: ``envs`` is not a vector environment.
-        ValueError: There is no mode, or ``batch_size`` is less than ``num_envs``.
-    """
-    if isinstance(envs, AgentsBase):
-        raise TypeError(
-            f"`envs` must be a vector environment, got {envs!r}: pass its `as_rows()`, which has a "
-            "row for each agent."
-        )
-    if not isinstance(envs, VectorEnv):
-        raise TypeError(
-            f"`envs` must be a vector environment, got {type(envs)}: see cartwheel.make_vec."
-        )
-    mode = mode_of(envs)
-    if isinstance(envs.unwrapped, AgentRows) and mode == AutoresetMode.DISABLED:
-        raise ValueError(
-            "rows of agents cannot be reset one by one, which a Collector does in the mode "
-            "DISABLED: make the environments with autoreset_mode='same_step'."
-        )
-    batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
-    if batch_size < envs.num_envs:
-        raise ValueError(
-            f"a rollout needs batches of all {envs.num_envs} environments, but `batch_size` is "
-            f"{batch_size}."
-        )
-    return mode
-
-
-def _quota(num_envs: int, until: Any, num_episodes: Any) -> NDArray[np.int64] | None:
-    """Returns the number of episodes of each environment in one rollout; ``None``: no limit.
-
-    Raises:
-        ValueError: Both arguments are given, or one is invalid.
-    """
-    if until is not None and num_episodes is not None:
-        raise ValueError("`until` and `num_episodes` exclude each other: give one of them.")
-    if until not in (None, "all_done"):
-        raise ValueError(f"`until` must be 'all_done' or None, got {until!r}.")
-    if until is None and num_episodes is None:
-        return None
-    episodes = num_envs
-    if num_episodes is not None:
-        episodes = as_integer("num_episodes", num_episodes, num_envs)
-    each, more = divmod(episodes, num_envs)
-    return each + (np.arange(num_envs) < more).astype(np.int64)

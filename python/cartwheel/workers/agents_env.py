@@ -11,110 +11,23 @@ Workers import this file by name, so it must not import a trainer.
 from __future__ import annotations
 
 import copy
-import dataclasses
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, MultiBinary, Space, Tuple
-from gymnasium.vector.utils import batch_space, create_empty_array, iterate
+from gymnasium.spaces import Box, Dict, MultiBinary
 
 from cartwheel._internal import nested
-from cartwheel._internal.spaces import has_fixed_shape
+from cartwheel.workers.agents_layout import FLAGS, AgentsSettings, layout_of
+from cartwheel.workers.observation_stack import ObservationStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
+    from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
-#: The flags of a row, ``int8`` of shape ``(len(FLAGS), agents)``. ``lives``: the agent is in
-#: ``agents`` after the step. ``docs/multi-agent.md`` describes the others.
-FLAGS = ("terminated", "truncated", "present", "acted", "lives")
-#: Buffers of observations that are used in turn: the observation that a row shows, that of a step
-#: and that of the reset in the same step exist at once.
-_BUFFERS = 3
 #: Attributes that hold the environment within one of PettingZoo's wrappers.
 _INNER = ("env", "aec_env", "par_env")
-
-
-@dataclasses.dataclass(frozen=True)
-class Group:
-    """Agents with equal spaces, whose values are stacked.
-
-    Attributes:
-        key: The key in the row's observation or action.
-        space: The space of each of them.
-        members: Their places among all agents.
-        is_fixed: Whether values have a fixed shape: they are stacked in arrays. Otherwise they are
-            in a tuple.
-    """
-
-    key: str
-    space: Space[Any]
-    members: tuple[int, ...]
-    is_fixed: bool
-
-    def stacked_space(self) -> Space[Any]:
-        """Returns the space of the values of all members."""
-        count = len(self.members)
-        return batch_space(self.space, count) if self.is_fixed else Tuple([self.space] * count)
-
-
-@dataclasses.dataclass(frozen=True)
-class Layout:
-    """The agents of a row and their spaces.
-
-    Attributes:
-        agents: The possible agents, in the order of all columns.
-        observation_spaces: The observation space of each agent.
-        action_spaces: The action space of each agent.
-        state_space: The space of the state of the environment, if it is shown.
-    """
-
-    agents: tuple[Any, ...]
-    observation_spaces: tuple[Space[Any], ...]
-    action_spaces: tuple[Space[Any], ...]
-    state_space: Space[Any] | None
-
-    def observation_groups(self) -> list[Group]:
-        """Groups of agents with equal observation spaces."""
-        return _groups(self.observation_spaces)
-
-    def action_groups(self) -> list[Group]:
-        """Groups of agents with equal action spaces."""
-        return _groups(self.action_spaces)
-
-
-def _groups(spaces: Sequence[Space[Any]]) -> list[Group]:
-    members: list[list[int]] = []
-    for place, space in enumerate(spaces):
-        for group in members:
-            if spaces[group[0]] == space:
-                group.append(place)
-                break
-        else:
-            members.append([place])
-    return [
-        Group(str(key), spaces[group[0]], tuple(group), has_fixed_shape(spaces[group[0]]))
-        for key, group in enumerate(members)
-    ]
-
-
-@dataclasses.dataclass(frozen=True)
-class AgentsSettings:
-    """Keywords of a vector environment that concern the adapter.
-
-    Attributes:
-        agents: The order of agents; ``None`` for that of the environment.
-        absent: The value of absent agents in observations with floating-point numbers.
-        state: Whether the state of the environment is shown.
-        action_repeat: How many times each step repeats its actions.
-    """
-
-    agents: tuple[Any, ...] | None = None
-    absent: float = 0.0
-    state: bool = False
-    action_repeat: int = 1
 
 
 class MakesAgentsEnv:
@@ -159,7 +72,7 @@ class AgentsEnv:
         """
         self.made = made
         self.env = as_parallel(made)
-        self.layout = _layout(self.env, settings)
+        self.layout = layout_of(self.env, settings)
         self._settings = settings
         self._names = list(self.layout.agents)
         self._places = {name: place for place, name in enumerate(self._names)}
@@ -385,104 +298,6 @@ class AgentsEnv:
         vars(self).update(state)
 
 
-class ObservationStack:
-    """Stacks the observations of a group of agents; absent ones are blank.
-
-    Attributes:
-        key: The key of the group.
-        space: The space of the stacked observations.
-    """
-
-    def __init__(self, group: Group, names: list[Any], settings: AgentsSettings) -> None:
-        """Makes the buffers."""
-        self.key = group.key
-        self.space = group.stacked_space()
-        self._names = names
-        self._trees: Iterator[tuple[Any, list[Any]]] | None = None
-        self._blank: Any = None
-        if group.is_fixed:
-            trees = [_blanks(group.space, len(names)) for _ in range(_BUFFERS)]
-            self._trees = itertools.cycle(
-                [(tree, _leaves(tree, settings.absent)) for tree in trees]
-            )
-        else:
-            empty: Any = create_empty_array(group.space, n=1)
-            self._blank = next(iter(iterate(batch_space(group.space, 1), empty)))
-
-    def write(self, observations: dict[Any, Any], present: Container[Any]) -> Any:
-        """Returns the stacked observations. The result is overwritten by the third next call.
-
-        Raises:
-            ValueError: An observation has another shape than its space.
-            TypeError: It has another kind of dtype, or is nested in another way.
-        """
-        if self._trees is None:
-            blank, names = self._blank, self._names
-            return tuple(observations[name] if name in present else blank for name in names)
-        tree, leaves = next(self._trees)
-        for path, array, absent in leaves:
-            dtype, shape = array.dtype, array.shape[1:]
-            for at, name in enumerate(self._names):
-                if name not in present:
-                    array[at] = absent
-                    continue
-                value = observations[name]
-                for key in path:
-                    value = _part(value, key, name, path)
-                if type(value) is not np.ndarray or value.dtype != dtype:
-                    value = _as_dtype(value, dtype, name, path)
-                if value.shape != shape:
-                    raise ValueError(
-                        f"the observation of agent {name!r}{_at(path)} must have the shape "
-                        f"{shape} of its space, got {value.shape}"
-                    )
-                array[at] = value
-        return tree
-
-
-def _blanks(space: Space[Any], count: int) -> Any:
-    """Returns zeros for so many values of a space, stacked."""
-
-    def zeros(part: Space[Any]) -> Any:
-        return np.zeros((count, *(part.shape or ())), part.dtype)
-
-    return nested.each(zeros, space)
-
-
-def _leaves(tree: Any, absent: float) -> list[Any]:
-    """Returns path, array and the value of absent agents for each array."""
-    return [
-        (path, array, absent if array.dtype.kind in "fc" else array.dtype.type(0))
-        for path, array in nested.paths(tree, ())
-    ]
-
-
-def _part(value: Any, key: Any, name: Any, path: tuple[Any, ...]) -> Any:
-    try:
-        return value[key]
-    except (KeyError, IndexError, TypeError):
-        raise TypeError(
-            f"the observation of agent {name!r} must have the part{_at(path)} of its space, got "
-            f"{type(value)}"
-        ) from None
-
-
-def _as_dtype(value: Any, dtype: np.dtype[Any], name: Any, path: tuple[Any, ...]) -> Any:
-    """Converts an observation to the dtype of its space."""
-    array = np.asarray(value)
-    is_integer = array.dtype.kind in "biu" and dtype.kind in "iu"
-    if not is_integer and not np.can_cast(array.dtype, dtype, "same_kind"):
-        raise TypeError(
-            f"the observation of agent {name!r}{_at(path)} must be {dtype}, as its space, got "
-            f"{array.dtype}"
-        )
-    return array.astype(dtype)
-
-
-def _at(path: tuple[Any, ...]) -> str:
-    return "".join(f"[{key!r}]" for key in path)
-
-
 def _saves_itself(env: Any) -> bool:
     """Whether the class of an environment has both methods of states."""
     return all(callable(getattr(type(env), name, None)) for name in ("get_state", "set_state"))
@@ -509,30 +324,3 @@ def as_parallel(env: Any) -> Any:
             f"{env if isinstance(env, type) else type(env)}{advice}"
         )
     return env
-
-
-def _layout(env: Any, settings: AgentsSettings) -> Layout:
-    names = tuple(getattr(env, "possible_agents", None) or ())
-    if not names:
-        raise ValueError(
-            f"{type(env).__name__} has no `possible_agents`: set it to the list of all agents that "
-            "may appear"
-        )
-    if len(set(names)) < len(names):
-        raise ValueError(f"`possible_agents` has an agent twice: {list(names)}")
-    if settings.agents is not None and set(settings.agents) == set(names):
-        names = settings.agents
-    state_space = getattr(env, "state_space", None) if settings.state else None
-    if settings.state and state_space is None:
-        raise ValueError(f"`state=True` needs `state_space`, which {type(env).__name__} lacks")
-    return Layout(
-        names,
-        _shared([env.observation_space(name) for name in names]),
-        _shared([env.action_space(name) for name in names]),
-        state_space,
-    )
-
-
-def _shared(spaces: list[Space[Any]]) -> tuple[Space[Any], ...]:
-    """Returns one object for equal spaces, which is sent to the caller once."""
-    return tuple(next(other for other in spaces if other == space) for space in spaces)

@@ -121,7 +121,7 @@ def write_handoff(descriptor: Descriptor, left: bytes) -> None:
     """Writes a pickled dictionary, which the caller's :class:`Handoff` reads.
 
     Raises:
-        OSError: There is no memory.
+        OSError: The memory is used up.
     """
     data, file, at = memoryview(left), descriptor.fileno(), _HEAD.size
     os.pwrite(file, bytes(_HEAD.size), 0)

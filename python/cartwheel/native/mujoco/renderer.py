@@ -140,8 +140,8 @@ def _no_opengl() -> RuntimeError:
     value = os.environ.get("MUJOCO_GL")
     state = "is not set" if value is None else f"is {value!r}"
     return RuntimeError(
-        f"MuJoCo cannot draw: it found no OpenGL, and MUJOCO_GL {state}; where there is no "
-        "display, set MUJOCO_GL=egl (or osmesa) before Python starts."
+        f"MuJoCo cannot draw: it found no OpenGL, and MUJOCO_GL {state}; on a machine "
+        "without a display, set MUJOCO_GL=egl (or osmesa) before Python starts."
     )
 
 

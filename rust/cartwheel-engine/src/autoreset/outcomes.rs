@@ -23,7 +23,7 @@ impl Outcomes<'_> {
     ///
     /// # Panics
     ///
-    /// When there is no such row.
+    /// When the row does not exist.
     pub fn row(&mut self, row: usize) -> Outcomes<'_> {
         Outcomes {
             rewards: &mut self.rewards[row..=row],
@@ -47,7 +47,7 @@ impl Outcomes<'_> {
     ///
     /// # Panics
     ///
-    /// When there is no such row.
+    /// When the row does not exist.
     #[inline]
     pub fn write(&mut self, row: usize, transition: &Transition, phase: PhaseTag) {
         self.rewards[row] = transition.reward;

@@ -9,7 +9,6 @@ use super::native_rows::NativeRows;
 use super::state::RowState;
 use super::stream::{Seed, Stream};
 use crate::error::Error;
-use crate::memory::ActionColumns;
 use crate::plugin::{BatchCall, Ended};
 use crate::transition::PhaseTag;
 
@@ -115,16 +114,7 @@ impl NativeRows {
         for row in rows.filter(|&row| !kept[row] && autoreset.phase(row) != PhaseTag::Unstarted) {
             commands[row] = SHOW;
         }
-        let mut call = BatchCall {
-            first: 0,
-            info_row: 0,
-            commands: &commands,
-            actions: &ActionColumns::NONE,
-            observations: &mut leaves,
-            outcomes: &mut outcomes,
-            streams,
-            options: None,
-        };
+        let mut call = BatchCall::without_actions(&commands, &mut leaves, &mut outcomes, streams);
         infos.clear();
         for (kept, &command) in kept.iter_mut().zip(&commands) {
             *kept |= command == SHOW;

@@ -56,6 +56,28 @@ pub(crate) struct BatchCall<'c, 'a, 'o> {
     pub(crate) options: Option<&'c ResetOptions>,
 }
 
+impl<'c, 'a, 'o> BatchCall<'c, 'a, 'o> {
+    /// A call of all rows of a shard, without actions and options.
+    pub(crate) fn without_actions(
+        commands: &'c [u8],
+        observations: &'c mut LeafColumns<'a>,
+        outcomes: &'c mut Outcomes<'o>,
+        streams: &'c mut [Rng],
+    ) -> Self {
+        let actions = &ActionColumns::NONE;
+        Self {
+            first: 0,
+            info_row: 0,
+            commands,
+            actions,
+            observations,
+            outcomes,
+            streams,
+            options: None,
+        }
+    }
+}
+
 /// The end of a call.
 #[derive(Debug)]
 pub(crate) enum Ended {

@@ -10,7 +10,7 @@ impl Pool {
     ///
     /// # Panics
     ///
-    /// When there is no such row.
+    /// When the row does not exist.
     pub fn fail_rows(&mut self, rows: &[usize]) {
         for &row in rows {
             self.phases[row] = PhaseTag::Failed as u8;

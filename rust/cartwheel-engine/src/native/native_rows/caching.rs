@@ -116,16 +116,8 @@ impl NativeRows {
             };
             commands[row] = RESET;
             let (mut leaves, mut outcomes) = memory.columns(0..count);
-            let mut call = BatchCall {
-                first: 0,
-                info_row: 0,
-                commands: &commands,
-                actions: &ActionColumns::NONE,
-                observations: &mut leaves,
-                outcomes: &mut outcomes,
-                streams: &mut streams,
-                options: None,
-            };
+            let mut call =
+                BatchCall::without_actions(&commands, &mut leaves, &mut outcomes, &mut streams);
             self.infos.clear();
             match self.envs.run(&mut call, row..row + 1, self.infos.plugin())? {
                 Ended::Done => {}

@@ -12,7 +12,7 @@ use super::{NativeRows, Place};
 use crate::autoreset::restarted;
 use crate::error::Error;
 use crate::info::{InfoReader, Value};
-use crate::memory::{ActionColumns, Scratch};
+use crate::memory::Scratch;
 use crate::native::mailbox::{Answer, Beginning, BegunRow};
 use crate::plugin::{BatchCall, Ended};
 
@@ -72,16 +72,8 @@ impl NativeRows {
         }
         let mut memory = Scratch::new(&self.observations, count)?;
         let (mut leaves, mut outcomes) = memory.columns(0..count);
-        let mut call = BatchCall {
-            first: 0,
-            info_row: 0,
-            commands: &commands,
-            actions: &ActionColumns::NONE,
-            observations: &mut leaves,
-            outcomes: &mut outcomes,
-            streams: &mut self.streams,
-            options: None,
-        };
+        let mut call =
+            BatchCall::without_actions(&commands, &mut leaves, &mut outcomes, &mut self.streams);
         let shown = self.envs.run(&mut call, 0..count, self.infos.plugin());
         self.infos.clear();
         if let Ended::Failed { row, message, .. } = shown? {
