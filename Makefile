@@ -63,9 +63,8 @@ demo: build ## run the examples, then a short benchmark of this machine
 	@$(BIN)/python -m cartwheel bench --num-envs 8 32 --seconds 1 --rounds 3
 
 test: ## run what one runs before a commit: lints, types, and the tests of Rust and Python
-	@echo '==> lints, types and Rust tests, three at a time'
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint test-rust
-	@$(MAKE) --no-print-directory test-python
+	@echo '==> Python tests, lints, types and Rust tests, four at a time; each prints when it has ended'
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target test-python lint test-rust
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-merge` runs what gates a merge'
 
 # The binding has no tests. It is named so that the crates of others have the features that they have in the module,
@@ -75,7 +74,7 @@ test-rust: setup ## run the tests of the crates, with injected faults, and under
 	@cargo test --locked --workspace --exclude abi-header --exclude test-plugin --features cartwheel-engine/failpoints
 	@$(MAKE) --no-print-directory loom PREEMPTIONS=1
 
-test-python: $(MODULE) ## run the Python tests, with each value of each parameter
+test-python: $(MODULE) ## run the Python tests, with each value of each parameter; threads and processes take turns
 	@$(if $(wildcard $(VENV)/.built),cargo build --locked --quiet -p test-plugin)
 	@echo '==> pytest, each value of each parameter'
 	@$(BIN)/python -m tests

@@ -30,7 +30,7 @@ with warnings.catch_warnings():
 import cartwheel
 import tests.support.taxi  # noqa: F401 - registers `Taxi-v4` where Gymnasium does not
 from tests.support import repetitions
-from tests.support.coverings import covering
+from tests.support.coverings import covering, workers_take_turns
 from tests.support.environments import scalar_puppets, transcripts
 from tests.support.executors import (
     EVERY_EXECUTOR,
@@ -77,7 +77,8 @@ def pytest_addoption(parser):
     parser.addoption(
         "--slow",
         action="store_true",
-        help="only the tests that a run without options leaves out as slow, every value once",
+        help="only what a run without options leaves out as slow or for other workers, "
+        "every value once",
     )
 
 
@@ -109,8 +110,10 @@ def pytest_collection_modifyitems(config, items):
     """Leaves out combinations and slow tests, unless ``--full`` or a single test is asked for."""
     if repetitions.full or _is_by_name(config):
         return
-    slow = config.getoption("slow")
-    chosen = covering([item for item in items if bool(item.get_closest_marker("slow")) == slow])
+    slow = {item for item in items if item.get_closest_marker("slow")}
+    now, later = workers_take_turns([item for item in items if item not in slow])
+    left = {*slow, *later} if config.getoption("slow") else set(now)
+    chosen = covering([item for item in items if item in left])
     left_out = set(items).difference(chosen)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = chosen

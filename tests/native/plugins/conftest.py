@@ -25,6 +25,13 @@ cartwheel.register(_test_plugin)
 """
 
 
+def pytest_collection_modifyitems(items):
+    """Cargo waits for other builds: `make test` compiles the tests of the crates meanwhile."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(900))
+
+
 def _built():
     """The extension module of the crate ``test-plugin``, built unless it is there."""
     command = [
