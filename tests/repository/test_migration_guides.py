@@ -40,6 +40,7 @@ def output_of(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "library"), EACH)
 def test_the_scripts_of_a_guide_run_after_the_change_and_before_it(page, library, output_of):
     for before, after in scripts(page):

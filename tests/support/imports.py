@@ -28,9 +28,9 @@ def python_imports(root):
     found = []
     for source, (path, tree) in modules.items():
         for node in ast.walk(tree):
-            place = f"{path.relative_to(root.parents[1])}:{getattr(node, 'lineno', 0)}"
-            targets = _targets(node, root.name, source, bound)
-            found += [Import(place, source, target) for target in targets]
+            for target in _targets(node, root.name, source, bound):
+                place = f"{path.relative_to(root.parents[1])}:{node.lineno}"
+                found.append(Import(place, source, target))
     return list(modules), found
 
 

@@ -614,15 +614,21 @@ def ways_of(kind, mode):
 def settings_of(environment):
     """Kinds, modes and ways for an environment, and keywords of :func:`build`.
 
-    With ``--full`` these are all combinations. By default each way meets each mode, each kind meets
-    each mode, and which kind meets which way depends on the environment.
+    With ``--full`` these are all combinations. By default each way, each mode and each kind is met;
+    which of them meet depends on the environment, and those of two environments together have each
+    way in each mode.
     """
     *kinds, _ = kinds_of(environment)
     first = list(ENVIRONMENTS).index(environment)
     for kind in kinds_of(environment):
         for number, mode in enumerate(MODES):
             for turn, way in enumerate(ways_of(kind, mode), first + number):
-                if kind != "sync" and kind != kinds[turn % len(kinds)] and not repetitions.full:
+                if kind == "sync":
+                    has_turn = number == first % len(MODES)
+                else:
+                    is_met = turn % 2 == 0 or way == "freeze"
+                    has_turn = is_met and kind == kinds[(turn // 2 + number) % len(kinds)]
+                if not (has_turn or repetitions.full):
                     continue
                 keywords = {"on_done": "freeze"} if way == "freeze" else {}
                 if way == "send" and kind != "process":  # one start of processes less

@@ -65,12 +65,19 @@ def test_environments_in_python_pass_in_every_mode(check, mode):
     assert list(report.passed) == [name for name in CHECKS if name not in FOR_PYTHON]
 
 
-@pytest.mark.parametrize("kind", [NestedEnv, LargeNestedEnv])
+@pytest.mark.parametrize("kind", [NestedEnv, pytest.param(LargeNestedEnv, marks=pytest.mark.slow)])
 def test_nested_observations_and_infos_pass(check, kind):
     check(walks(kind), ignore_infos=["options"], steps=24)
 
 
-@pytest.mark.parametrize("env_id", ["FrozenLake-v1", "Blackjack-v1", "CartPole-v1", "Pendulum-v1"])
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        "Blackjack-v1",
+        "CartPole-v1",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("FrozenLake-v1", "Pendulum-v1")),
+    ],
+)
 def test_environments_of_gymnasium_pass(check, env_id):
     check(cartwheel.make_vec(env_id, 2, executor="inline"), steps=times(20, with_full=32))
 
@@ -89,7 +96,7 @@ def test_vector_environments_of_gymnasium_pass(check):
 
 def test_rows_in_small_batches_and_other_executors_pass(check):
     check(cartwheel.VectorEnv([Walk] * 7, executor="thread", batch_size=2), steps=24)
-    check(cartwheel.NativeVectorEnv("CartPole-v1", 40, batch_size=7, num_workers=3), steps=24)
+    check(cartwheel.NativeVectorEnv("CartPole-v1", 20, batch_size=7, num_workers=3), steps=24)
     check(cartwheel.VectorEnv([Walk] * 3, executor="process", num_workers=2), steps=24)
 
 
@@ -187,14 +194,18 @@ def test_rows_in_flight_are_the_callers_error():
 
 
 @MODE
-def test_other_rules_of_episodes_pass(check, mode):
+@pytest.mark.parametrize(
+    "build",
+    [
+        partial(cartwheel.NativeVectorEnv, "FrozenLake-v1", 3),
+        partial(cartwheel.VectorEnv, [Walk] * 2, executor="inline"),
+    ],
+    ids=["native", "python"],
+)
+def test_other_rules_of_episodes_pass(check, build, mode):
     rules = {"max_episode_steps": 12, "ignore_terminations": True, "action_repeat": 3}
-    for envs in (
-        cartwheel.NativeVectorEnv("FrozenLake-v1", 3, autoreset_mode=mode, **rules),
-        cartwheel.VectorEnv([Walk] * 2, executor="inline", autoreset_mode=mode, **rules),
-    ):
-        report = check(envs, steps=times(14, with_full=30))
-        assert set(report.passed) >= {"executors", "modes"} - set(report.skipped), report
+    report = check(build(autoreset_mode=mode, **rules), steps=times(14, with_full=30))
+    assert set(report.passed) >= {"executors", "modes"} - set(report.skipped), report
 
 
 def test_staggered_rows_are_refused():
