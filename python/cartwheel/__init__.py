@@ -60,6 +60,7 @@ from cartwheel.vector.gymnasium_presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.stats import Stats
 from cartwheel.vector.vector_env import VectorEnv
+from cartwheel.vector.worker_choice import WorkerChoice
 
 if TYPE_CHECKING:
     from cartwheel import envpool, returns, testing, wrappers
@@ -92,6 +93,7 @@ __all__ = [
     "SyncVectorEnv",
     "TrajectoryDataset",
     "VectorEnv",
+    "WorkerChoice",
     "WorkerDiedError",
     "WorkerTimeoutError",
     "__version__",

@@ -64,7 +64,7 @@ QUESTIONS = {
     "Where are final observations?": ("autoreset.md", "Autoreset modes", ["last observation"]),
     "How do I save a video?": ("wrappers.md", "Recordings", ["videos"]),
     "Can I use my gym.Wrapper?": ("python-environments.md", "Wrap environments", ["wrappers"]),
-    "How many workers?": ("python-environments.md", "Choose where environments run", ["workers"]),
+    "How many workers?": ("python-environments.md", "Choose the number of workers", ["workers"]),
     "How do I write an environment in Rust?": ("write-an-env-in-rust.md", "Begin", ["Rust"]),
     "What does WorkerTimeoutError mean?": (
         "troubleshooting.md",

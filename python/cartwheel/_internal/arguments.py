@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel._internal.literals import Mode, OnTimeout, OnWorkerDeath
+    from cartwheel._internal.literals import Mode, NumWorkers, OnTimeout, OnWorkerDeath
 
 #: A function that makes one environment.
 EnvFn: TypeAlias = Callable[[], Any]
@@ -233,12 +233,14 @@ def as_executor(
     on_timeout: OnTimeout,
     on_worker_death: OnWorkerDeath,
     retires: bool = False,
+    measures: bool = False,
 ) -> Executor:
     """Chooses the executor for ``"auto"``.
 
-    With one environment or one processor, workers cannot run in parallel with anything. A daemonic
-    process, such as a worker of ``multiprocessing.Pool``, may start no processes. In all other
-    cases ``"process"`` is chosen, because the time of a step is not known in advance. Policies for
+    With one environment or one processor, workers cannot run in parallel with anything, unless
+    environments wait, which is known only if one is measured (``measures``). A daemonic process,
+    such as a worker of ``multiprocessing.Pool``, may start no processes. In all other cases
+    ``"process"`` is chosen, because the time of a step is not known in advance. Policies for
     time-outs and deaths need processes: only they can be killed, and die without the program. So do
     workers that are replaced (``retires``).
 
@@ -247,7 +249,8 @@ def as_executor(
     """
     check_choice("executor", executor, Executor)
     if executor == "auto":
-        alone = num_envs == 1 or usable_cpus() == 1 or multiprocessing.current_process().daemon
+        one_processor = usable_cpus() == 1 and not measures
+        alone = num_envs == 1 or one_processor or multiprocessing.current_process().daemon
         restarts = retires or "restart" in (on_timeout, on_worker_death)
         executor = "inline" if alone and not restarts else "process"
     if on_timeout == "restart" and executor != "process":
@@ -264,16 +267,23 @@ def as_executor(
 
 
 def as_num_workers(
-    num_workers: int | None, max_concurrency: int | None, num_envs: int, *, retires: bool = False
+    num_workers: NumWorkers, max_concurrency: int | None, num_envs: int, *, retires: bool = False
 ) -> int:
     """Returns the number of workers: at most ``num_envs``, and at most ``max_concurrency``.
 
-    Workers that are replaced between two episodes (``retires``) have one row each.
+    Workers that are replaced between two episodes (``retires``) have one row each. The maximum is
+    returned for ``"auto"``.
 
     Raises:
         ValueError: An argument is not a positive integer, or allows too few workers.
     """
     limit = num_envs if max_concurrency is None else _as_max_concurrency(max_concurrency)
+    if num_workers == "auto":
+        num_workers = num_envs
+    elif isinstance(num_workers, str):
+        raise ValueError(
+            f"`num_workers` must be a positive integer, 'auto' or None, got {num_workers!r}."
+        )
     if retires:
         asked = num_envs if num_workers is None else as_integer("num_workers", num_workers, 1)
         if min(asked, limit) < num_envs:

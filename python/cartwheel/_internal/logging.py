@@ -11,6 +11,8 @@ level         record
 ``WARNING``   a call is still waiting, and for which workers
 ``INFO``      a worker process was replaced and serves again
 ``WARNING``   a worker of ``cartwheel.ray`` died and is restarted
+``INFO``      ``num_workers="auto"`` chose a number of workers, with the reason; ``WARNING`` if the
+              environment that was measured failed
 ``WARNING``   a collector starts over, because another caller stepped or reset its environments
 ``ERROR``     an environment raised when it was closed, or before it is replaced
 ``ERROR``     a fork of this program still shares batches with it, for lack of memory
@@ -19,7 +21,8 @@ level         record
 Records about failures have an attribute ``cartwheel``, a dictionary for programs that count or send
 them on: ``event`` (``"death"``, ``"hang"``, ``"restart"``, ``"error"`` or ``"slow"``),
 ``env_index`` (the rows), and as far as they apply ``worker``, ``pid``, ``phase``, ``exitcode`` and
-``seconds``.
+``seconds``. That of ``num_workers="auto"`` has the ``event`` ``"workers"`` and the attributes of
+:class:`~cartwheel.WorkerChoice`.
 
 Records about a single environment are logged in its own process: a worker process if the executor
 is ``"process"``.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
 
     from cartwheel._internal.arguments import EnvFn
-    from cartwheel._internal.literals import Executor
+    from cartwheel._internal.literals import Executor, NumWorkers
 
 EXECUTORS: tuple[Executor, ...] = ("inline", "process", "thread")
 """In the order in which they are built: processes fork before there are threads."""
@@ -55,10 +55,10 @@ def _vector(name: str, make: Callable[[Sequence[EnvFn]], AnyVectorEnv]) -> Conte
     return Contender(name, build)
 
 
-def cartwheel_with(executor: Executor, num_workers: int | None = None) -> Contender:
-    """``cartwheel.VectorEnv`` with ``executor``, all other arguments at their defaults."""
+def cartwheel_with(executor: Executor, num_workers: NumWorkers = None) -> Contender:
+    """``cartwheel.VectorEnv`` with these arguments, and all others at their defaults."""
     return _vector(
-        f"cartwheel {executor}",
+        f"cartwheel {executor}" if num_workers is None else f"{num_workers} workers",
         lambda env_fns: cartwheel.VectorEnv(env_fns, executor=executor, num_workers=num_workers),
     )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cartwheel._internal.literals import (
         Executor,
         Mode,
+        NumWorkers,
         OnDone,
         OnError,
         OnTimeout,
@@ -80,7 +81,7 @@ class ParallelVectorEnv(AgentsBase):
         daemon: Whether worker processes are daemonic.
         autoreset_mode: When a row whose episode is over restarts.
         executor: Where environments run.
-        num_workers: Number of processes or threads.
+        num_workers: Number of processes or threads; ``"auto"``: more if environments wait.
         batch_size: Rows of a batch that :meth:`recv` returns.
         on_done: The effect of a step of a row that is over in the mode ``DISABLED``.
         on_error: The effect of an ``Exception`` of an environment. With ``"restart"``, the agents
@@ -116,7 +117,7 @@ class ParallelVectorEnv(AgentsBase):
         daemon: bool = True,
         autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
         executor: Executor = "auto",
-        num_workers: int | None = None,
+        num_workers: NumWorkers = None,
         batch_size: int | None = None,
         on_done: OnDone = "raise",
         on_error: OnError = "raise",

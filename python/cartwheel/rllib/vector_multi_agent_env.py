@@ -18,7 +18,7 @@ from cartwheel.vector.vector_env import VectorEnv
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cartwheel._internal.literals import Executor
+    from cartwheel._internal.literals import Executor, NumWorkers
 
 
 class AgentSpaces(MultiAgentEnv):
@@ -66,7 +66,7 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
         env_fns: Iterable[Callable[[], Any]],
         *,
         executor: Executor = "auto",
-        num_workers: int | None = None,
+        num_workers: NumWorkers = None,
         context: Any = None,
         timeout: float | None = None,
         max_batches: int | None = None,
@@ -78,8 +78,8 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
             env_fns: Functions that make the environments, which workers call: instances of RLlib's
                 ``MultiAgentEnv``, or parallel environments of PettingZoo.
             executor: Where environments run, as for :class:`~cartwheel.VectorEnv`.
-            num_workers: Number of processes or threads; by default one for each usable processor,
-                and at most one for each environment.
+            num_workers: Number of processes or threads, as for :class:`~cartwheel.VectorEnv`; by
+                default one for each usable processor, and at most one for each environment.
             context: Start method of worker processes.
             timeout: Seconds that the construction and each call may take; ``None``: no limit.
             max_batches: Upper bound of the batches of observations that are kept as views.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from cartwheel._internal.literals import Executor, FinalObs
+    from cartwheel.vector.worker_choice import WorkerChoice
 
 #: Seconds that environments get to close before their workers are killed.
 CLOSE_GRACE = 5.0
@@ -74,6 +75,8 @@ class PoolVectorEnv(
     #: ``Box`` of shape ``(k,)``; rewards are then ``float64`` of shape ``(num_envs, k)``. ``None``
     #: if rewards are numbers. Rewards of native environments are numbers.
     reward_space: Box | None = None
+    #: The number of workers that ``num_workers="auto"`` chose.
+    _worker_choice: WorkerChoice | None = None
     #: What uses the memory of batches and ends before that memory does, by the name of its device.
     _attached: dict[str, Any]
     _finalizer: Finalizer
@@ -273,7 +276,7 @@ class PoolVectorEnv(
             gymnasium.error.ClosedEnvironmentError: After :meth:`close`, which frees the counters.
             cartwheel.ForkedProcessError: In a forked child.
         """
-        return Stats(**self._pool.stats())
+        return Stats(**self._pool.stats(), worker_choice=self._worker_choice)
 
     # Closing
 

@@ -33,6 +33,7 @@ _GAUGES = {
     "batches_reserved": ("batches_reserved", "Batches that have memory."),
     "batches_kept": ("batches_kept", "Batches that are being filled or kept by the caller."),
 }
+_CHOSEN = "Workers that num_workers='auto' chose."
 
 
 def as_prometheus(stats: Any, labels: Mapping[str, Any]) -> str:
@@ -75,6 +76,9 @@ def as_prometheus(stats: Any, labels: Mapping[str, Any]) -> str:
         add(f"{shown}_total", "counter", text, [({}, getattr(stats, name))])
     for name, (shown, text) in _GAUGES.items():
         add(shown, "gauge", text, [({}, getattr(stats, name))])
+    choice = stats.worker_choice
+    if choice is not None:
+        add("chosen_workers", "gauge", _CHOSEN, [({}, choice.num_workers)])
     counts = np.cumsum(stats.step_times.sum(axis=0))
     edges = stats.bucket_edges[1:]
     buckets = [

@@ -13,6 +13,8 @@ from cartwheel.vector.prometheus import as_prometheus
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cartwheel.vector.worker_choice import WorkerChoice
+
 #: The maximum number of rows, and of groups, in the tables of :class:`Stats`.
 _MAX_SHOWN = 8
 
@@ -62,6 +64,8 @@ class Stats:
         copies: Batches that were copied because too many others are kept, see ``max_batches``.
         batches_reserved: Batches that have memory, including the reserve for copies.
         batches_kept: Batches that are being filled or that the caller keeps.
+        worker_choice: The number of workers and the reason for it, if ``num_workers="auto"`` chose
+            it; otherwise ``None``.
     """
 
     elapsed: float
@@ -80,6 +84,7 @@ class Stats:
     copies: int
     batches_reserved: int
     batches_kept: int
+    worker_choice: WorkerChoice | None = None
 
     @property
     def waiting(self) -> NDArray[np.float64]:
@@ -110,11 +115,12 @@ class Stats:
             [1, 1]
             >>> envs.close()
         """
+        choice = self.worker_choice
         values = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in values
-        }
+        } | {"worker_choice": None if choice is None else dataclasses.asdict(choice)}
 
     def prometheus(self, **labels: Any) -> str:
         """Returns the counts and times in the text format of Prometheus, version 0.0.4.
@@ -147,6 +153,7 @@ class Stats:
         return "\n".join([f"<p>{totals}</p>", *map(_as_html, self._tables())])
 
     def _totals(self) -> list[str]:
+        choice = self.worker_choice
         return [
             f"{self.elapsed:.3f} s, of which calls waited {self.waited:.3f} s",
             f"{self.steps.sum():,} steps, {self.resets.sum():,} resets, {self.batches:,} "
@@ -154,6 +161,7 @@ class Stats:
             f"{self.batches_kept} of {self.batches_reserved} batches in memory are in use, "
             f"{self.copies:,} copies instead; {self.replacements.sum():,} environments and "
             f"{self.restarts.sum():,} workers replaced",
+            *([] if choice is None else [f"{choice.num_workers} workers: {choice.reason}"]),
         ]
 
     def _tables(self) -> list[list[tuple[str, ...]]]:

@@ -40,6 +40,7 @@ from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
 from cartwheel.vector.memory_plan import plan_memory, spins
 from cartwheel.vector.pool_owner import ActType, ObsType
+from cartwheel.vector.worker_choice import choose_workers
 from cartwheel.workers import launch
 from cartwheel.workers.callbacks import WorkerCallbacks
 from cartwheel.workers.channels import Deadline
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         FinalNames,
         FinalObs,
         Mode,
+        NumWorkers,
         ObservationMode,
         OnError,
         OnTimeout,
@@ -144,7 +146,11 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             the chosen one. In worker processes ``OMP_NUM_THREADS``, ``MKL_NUM_THREADS`` and the
             like are 1 unless they are set, because there is a process for each processor already.
         num_workers: Number of processes or threads. The default is one for each usable processor,
-            and at most one for each environment. Results do not depend on it.
+            and at most one for each environment. ``"auto"``: more if environments wait instead of
+            computing, for a server, a GPU or a sleep. To find out, ``env_fns[0]`` makes one more
+            environment first, in a worker of its own, which is stepped with random actions for half
+            a second and closed. :attr:`Stats.worker_choice` of :meth:`stats` has the number and the
+            reason. Results do not depend on the number of workers.
         batch_size: Rows of a batch that :meth:`recv` returns; by default all rows. With fewer,
             :meth:`recv`, :meth:`step` and :meth:`reset` return the rows that finish first. The
             batched spaces then have ``batch_size`` rows, and :meth:`step` needs ``env_index``,
@@ -262,7 +268,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         max_concurrency: int | None = None,
         *,
         executor: Executor = "auto",
-        num_workers: int | None = None,
+        num_workers: NumWorkers = None,
         batch_size: int | None = None,
         on_done: OnDone = "raise",
         on_error: OnError = "raise",
@@ -313,16 +319,17 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             raise ValueError(
                 "`batch_size` below the number of environments needs `observation_mode='same'`."
             )
-        self.executor = as_executor(
+        retires = self.restart_policy.retires
+        choose_executor = functools.partial(
+            as_executor,
             executor,
             self.num_envs,
             on_timeout=on_timeout,
             on_worker_death=on_worker_death,
-            retires=self.restart_policy.retires,
+            retires=retires,
         )
-        num_workers = as_num_workers(
-            num_workers, max_concurrency, self.num_envs, retires=self.restart_policy.retires
-        )
+        self.executor = choose_executor(measures=num_workers == "auto")
+        max_workers = as_num_workers(num_workers, max_concurrency, self.num_envs, retires=retires)
         Batching.check_mode(observation_mode)
         as_context(context)
         check_max_batches(max_batches)
@@ -342,7 +349,22 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
 
         spin, reminder = spins(), reminder_s()
         deadline = Deadline(timeout)
-        self._group = self._start(1 if self.executor == "inline" else num_workers, spin=spin)
+        if num_workers == "auto":
+            self._worker_choice = choose_workers(
+                VectorEnv,
+                self.env_fns[0],
+                self.num_envs,
+                max_workers,
+                executor=self.executor,
+                context=context,
+                daemon=daemon,
+                retires=retires,
+                deadline=deadline,
+            )
+            max_workers = self._worker_choice.num_workers
+            if max_workers == 1:
+                self.executor = choose_executor()
+        self._group = self._start(1 if self.executor == "inline" else max_workers, spin=spin)
         try:
             self._open(deadline, max_batches, spin=spin, reminder=reminder)
         except BaseException:

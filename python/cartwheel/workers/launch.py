@@ -222,7 +222,7 @@ def require_descriptors(num_workers: int, *, retires: bool = False) -> None:
     """
     with _limit_lock:
         limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        taken = sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208
+        taken = _open_descriptors(limit)
         needed = (_PER_WORKER + retires) * num_workers + _SHARED
         if limit == resource.RLIM_INFINITY or taken + needed <= limit:
             return
@@ -234,3 +234,16 @@ def require_descriptors(num_workers: int, *, retires: bool = False) -> None:
                 "(`num_workers`)",
             )
         resource.setrlimit(resource.RLIMIT_NOFILE, (taken + needed, hard))
+
+
+def affordable_workers() -> int:
+    """Returns the number of worker processes for which the hard limit of descriptors is enough."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(0, hard - _open_descriptors(hard) - _SHARED) // _PER_WORKER
+
+
+def _open_descriptors(limit: int) -> int:
+    """Returns how many descriptors below a limit are open."""
+    return sum(int(name) < limit for name in os.listdir(_LISTED))  # noqa: PTH208
