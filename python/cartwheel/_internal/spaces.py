@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Text, Tuple
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
@@ -47,11 +47,12 @@ def _is_known(space: Any, kind: type[Any]) -> bool:
     return isinstance(space, kind) and concatenate.dispatch(type(space)) is _OWN[kind]
 
 
-def describe(space: Any) -> Description:
+def describe(space: Any, *, native: bool = False) -> Description:
     """Describes a space by its leaves.
 
     Args:
         space: The space of one environment.
+        native: Whether the environment is native: its texts are bytes of a fixed number.
 
     Returns:
         Nested tuples, in the order in which Gymnasium batches the parts.
@@ -59,9 +60,14 @@ def describe(space: Any) -> Description:
     if any(_is_known(space, kind) for kind in _LEAVES) and str(space.dtype) in _LEAF_DTYPES:
         return ("leaf", str(space.dtype), tuple(space.shape or ()))
     if _is_known(space, Dict):
-        return ("dict", [(key, describe(part)) for key, part in space.spaces.items()])
+        parts = space.spaces.items()
+        return ("dict", [(key, describe(part, native=native)) for key, part in parts])
     if _is_known(space, Tuple):
-        return ("tuple", [describe(part) for part in space.spaces])
+        return ("tuple", [describe(part, native=native) for part in space.spaces])
+    if native and isinstance(space, Text):
+        # `TextSpace` of `cartwheel-core`: the number of bytes, and those of the longest text.
+        widest = max(len(character.encode()) for character in space.characters)
+        return ("text", 4 + space.max_length * widest)
     return ("opaque", space)
 
 
@@ -102,6 +108,8 @@ def row_bytes(description: Description) -> int:
     """Returns the bytes of the leaves of one row."""
     if description[0] == "leaf":
         return int(np.prod(description[2], dtype=np.int64)) * np.dtype(description[1]).itemsize
+    if description[0] == "text":
+        return int(description[1])
     if description[0] == "dict":
         return sum(row_bytes(part) for _, part in description[1])
     return sum(row_bytes(part) for part in description[1]) if description[0] == "tuple" else 0
@@ -109,7 +117,7 @@ def row_bytes(description: Description) -> int:
 
 def count_leaves(description: Description) -> int:
     """Returns the number of leaves."""
-    if description[0] == "leaf":
+    if description[0] in ("leaf", "text"):
         return 1
     if description[0] == "dict":
         return sum(count_leaves(part) for _, part in description[1])

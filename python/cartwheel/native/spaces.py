@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +37,9 @@ def as_space(description: Any) -> Space[Any]:
         return MultiDiscrete(np.reshape(counts, shape), start=np.reshape(starts, shape))
     if kind == "MultiBinary":
         return MultiBinary(parts[0])
+    if kind == "Text":
+        min_length, max_length, charset = parts
+        return Text(max_length, min_length=min_length, charset=charset)
     if kind == "Tuple":
         return Tuple([as_space(part) for part in parts[0]])
     return Dict({key: as_space(part) for key, part in parts[0]})

@@ -282,10 +282,13 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         observation, action = envs.spaces()
         self.single_observation_space = as_space(observation)
         self.single_action_space = as_space(action)
+        plan = plan_memory(self, shards, max_batches, native=True)
         masks = mask_source(
-            self.action_mask, self.single_observation_space, self.single_action_space
+            self.action_mask,
+            self.single_observation_space,
+            plan["observations"],
+            self.single_action_space,
         )
-        plan = plan_memory(self, shards, max_batches)
         require_native_rows(plan, self.num_envs)
         memory = Memory(**plan)  # first, because it may be refused
         self.observation_space = batch_space(self.single_observation_space, self.batch_size)

@@ -79,9 +79,11 @@ class _Filler:
         """Takes the result of a call."""
         del call
         found = leaves(self._space, result[0], "observation")
-        self.names = [path for path, _, _ in found]
+        # Texts are strings, which have no memory of the batch.
+        arrays = [(path, leaf) for path, _, leaf in found if isinstance(leaf, np.ndarray)]
+        self.names = [path for path, _ in arrays]
         self._copies.append([])
-        for _, _, array in found:
+        for _, array in arrays:
             if array.base is None:
                 raise Unchecked("batches are copied before they are returned")
             rows, width = len(array), array.dtype.itemsize
@@ -102,9 +104,10 @@ def _bytes_over(kit: Kit, pattern: int) -> _Filler:
     row_bytes = sum(
         np.dtype(leaf.dtype).itemsize * math.prod(leaf.shape or ())
         for leaf in nested.leaves(kit.given.single_observation_space)
+        if isinstance(leaf, nested.ARRAY_SPACES)
     )
     if not row_bytes:
-        raise Unchecked("observations are empty")
+        raise Unchecked("observations have no arrays")
     with kit.made(COPIED_BYTES // row_bytes + 1, limit=kit.short) as envs:
         filler = _Filler(envs.single_observation_space, pattern)
         player = kit.player(envs, inspect=filler)

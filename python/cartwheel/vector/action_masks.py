@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary, MultiDiscrete
 
-from cartwheel._internal.spaces import count_leaves, describe
+from cartwheel._internal.spaces import Description, count_leaves
 from cartwheel._internal.suggestions import shown
 
 if TYPE_CHECKING:
@@ -46,13 +46,17 @@ def num_actions(space: Space[Any]) -> int | None:
 
 
 def mask_source(
-    action_mask: str | None, observations: Space[Any], actions: Space[Any]
+    action_mask: str | None,
+    observations: Space[Any],
+    described: Description,
+    actions: Space[Any],
 ) -> tuple[str, int, int | None, bool] | None:
     """Returns where masks are, for ``Pool``: ``None`` if there are none.
 
     Args:
         action_mask: The key of masks in infos, or in observations.
         observations: The space of one observation.
+        described: Its description, whose leaves are those of the pool.
         actions: The space of one action.
 
     Returns:
@@ -76,7 +80,7 @@ def mask_source(
         return None
     leaf = None
     if isinstance(observations, Dict) and action_mask in observations.spaces:
-        leaf = _leaf(observations, action_mask, length)
+        leaf = _leaf(described, action_mask, length)
         if leaf is None and is_named:
             raise ValueError(
                 f"`action_mask={action_mask!r}` names {observations[action_mask]} in the "
@@ -85,9 +89,9 @@ def mask_source(
     return action_mask, length, leaf, is_named
 
 
-def _leaf(space: Dict, key: str, length: int) -> int | None:
+def _leaf(described: Description, key: str, length: int) -> int | None:
     """Returns the number of the leaf that has masks; ``None`` if the part is not a mask."""
-    kind, parts = describe(space)[:2]
+    kind, parts = described[:2]
     if kind != "dict":
         return None
     before = 0

@@ -25,7 +25,11 @@ _PYTHON_ROW_BYTES = 1024
 
 
 def plan_memory(
-    envs: PoolVectorEnv[Any, Any], shards: list[tuple[int, int]], max_batches: int | None
+    envs: PoolVectorEnv[Any, Any],
+    shards: list[tuple[int, int]],
+    max_batches: int | None,
+    *,
+    native: bool = False,
 ) -> dict[str, Any]:
     """Computes the keywords of ``Memory``: the spaces and sizes of a pool's memory.
 
@@ -34,11 +38,12 @@ def plan_memory(
         shards: For each shard, its first row and the row after its last.
         max_batches: The maximum number of batches kept as views; ``None`` for as many as fit in
             1 GiB, at least 8 and at most 1024.
+        native: Whether the environments are native.
 
     Raises:
         ValueError: Final observations are dense, and observations have no fixed shape.
     """
-    observations = describe(envs.single_observation_space)
+    observations = describe(envs.single_observation_space, native=native)
     batch_size, dense_finals = envs.batch_size, envs.final_obs == "dense"
     if dense_finals:
         check_fixed_shape(observations, envs.single_observation_space)

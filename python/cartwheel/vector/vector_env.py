@@ -443,14 +443,17 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self.reward_space = common_reward_space(
             [space for found in descriptions for space in found["reward_spaces"]]
         )
-        masks = mask_source(
-            self.action_mask, self.single_observation_space, self.single_action_space
-        )
         if self.batch_size < self.num_envs:
             self.observation_space = batch_space(self.single_observation_space, self.batch_size)
             self.action_space = batch_space(self.single_action_space, self.batch_size)
 
         plan = plan_memory(self, self._group.shards, max_batches)
+        masks = mask_source(
+            self.action_mask,
+            self.single_observation_space,
+            plan["observations"],
+            self.single_action_space,
+        )
         shard = {
             "observations": plan["observations"],
             "actions": plan["actions"],

@@ -11,7 +11,7 @@
 #define CARTWHEEL_MAJOR 2
 
 // Counts the fields, commands and codes that were appended.
-#define CARTWHEEL_MINOR 0
+#define CARTWHEEL_MINOR 1
 
 // The call succeeded.
 #define CARTWHEEL_OK 0
@@ -51,6 +51,10 @@
 
 // `Dict`: the next [`Space::children`] spaces, sorted by [`Space::key`].
 #define CARTWHEEL_DICT 5
+
+// `Text`, only in observations. A row is an array of `uint8`: the number of bytes as a native
+// `uint32`, then that many bytes of UTF-8, then zeros. Since minor version 1.
+#define TEXT 6
 
 // `bool`, one byte: 0 or 1.
 #define CARTWHEEL_BOOL 0
@@ -120,10 +124,10 @@ struct cartwheel_random_stream {
 //
 // Every node but a `Tuple` or `Dict` is a *leaf*: an array of `dtype` and `shape` for each row.
 struct cartwheel_space {
-    // [`BOX`] to [`DICT`].
+    // [`BOX`] to [`TEXT`].
     uint32_t kind;
     // [`BOOL`] to [`FLOAT64`]; `INT64` for `DISCRETE` and `MULTI_DISCRETE`, `INT8` for
-    // `MULTI_BINARY`.
+    // `MULTI_BINARY`, `UINT8` for `TEXT`.
     uint32_t dtype;
     // The key in the `Dict` that the node is directly in, else null. Ends with a zero byte.
     const char *key;
@@ -134,11 +138,12 @@ struct cartwheel_space {
     // The length of each dimension.
     const size_t *shape;
     // Number of bounds: 1 for all elements together, or one for each element, row-major; 0 for
-    // `MULTI_BINARY`.
+    // `MULTI_BINARY`; for `TEXT` the number of bytes of the charset.
     size_t bounds;
-    // Smallest values, as elements of `dtype`.
+    // Smallest values, as elements of `dtype`; for `TEXT` the charset in UTF-8.
     const void *low;
-    // Largest values, as elements of `dtype`.
+    // Largest values, as elements of `dtype`; for `TEXT` two `size_t`: the fewest and the most
+    // characters.
     const void *high;
 };
 

@@ -32,7 +32,7 @@ use core::ffi::{c_char, c_void};
 pub const MAJOR: u32 = 2;
 
 /// Counts the fields, commands and codes that were appended.
-pub const MINOR: u32 = 0;
+pub const MINOR: u32 = 1;
 
 /// The call succeeded.
 pub const OK: u32 = 0;
@@ -62,6 +62,9 @@ pub const MULTI_BINARY: u32 = 3;
 pub const TUPLE: u32 = 4;
 /// `Dict`: the next [`Space::children`] spaces, sorted by [`Space::key`].
 pub const DICT: u32 = 5;
+/// `Text`, only in observations. A row is an array of `uint8`: the number of bytes as a native
+/// `uint32`, then that many bytes of UTF-8, then zeros. Since minor version 1.
+pub const TEXT: u32 = 6;
 
 /// `bool`, one byte: 0 or 1.
 pub const BOOL: u32 = 0;
@@ -127,10 +130,10 @@ pub struct RandomStream {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Space {
-    /// [`BOX`] to [`DICT`].
+    /// [`BOX`] to [`TEXT`].
     pub kind: u32,
     /// [`BOOL`] to [`FLOAT64`]; `INT64` for `DISCRETE` and `MULTI_DISCRETE`, `INT8` for
-    /// `MULTI_BINARY`.
+    /// `MULTI_BINARY`, `UINT8` for `TEXT`.
     pub dtype: u32,
     /// The key in the `Dict` that the node is directly in, else null. Ends with a zero byte.
     pub key: *const c_char,
@@ -141,11 +144,12 @@ pub struct Space {
     /// The length of each dimension.
     pub shape: *const usize,
     /// Number of bounds: 1 for all elements together, or one for each element, row-major; 0 for
-    /// `MULTI_BINARY`.
+    /// `MULTI_BINARY`; for `TEXT` the number of bytes of the charset.
     pub bounds: usize,
-    /// Smallest values, as elements of `dtype`.
+    /// Smallest values, as elements of `dtype`; for `TEXT` the charset in UTF-8.
     pub low: *const c_void,
-    /// Largest values, as elements of `dtype`.
+    /// Largest values, as elements of `dtype`; for `TEXT` two `size_t`: the fewest and the most
+    /// characters.
     pub high: *const c_void,
 }
 

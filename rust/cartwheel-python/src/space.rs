@@ -7,6 +7,7 @@
 //! ("leaf", dtype name, shape)          an array of fixed shape
 //! ("dict", [(key, node), …])           in the order of the space's items
 //! ("tuple", [node, …])
+//! ("text", bytes)                      a text of a native environment, and the bytes of its row
 //! ("opaque", space)                    no fixed shape; `space` batches its values itself
 //! ```
 
@@ -27,6 +28,8 @@ pub(crate) enum Node {
     Dict(Vec<(Py<PyAny>, Node)>),
     /// Nodes, in order.
     Tuple(Vec<Node>),
+    /// The number among the texts of native environments.
+    Text(usize),
     /// Number among the opaque parts, and the space that batches their values.
     Opaque(usize, Py<PyAny>),
 }
@@ -36,6 +39,8 @@ pub(crate) enum Node {
 pub(crate) enum End<'a> {
     /// The number of a leaf of fixed shape.
     Leaf(usize),
+    /// The number among the texts of native environments.
+    Text(usize),
     /// A part without a fixed shape: its number among them, and the space that batches its values.
     Opaque(usize, &'a Py<PyAny>),
 }
@@ -72,6 +77,7 @@ impl Node {
     ) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
             Self::Leaf(leaf) => make(End::Leaf(*leaf))?,
+            Self::Text(text) => make(End::Text(*text))?,
             Self::Dict(items) => {
                 let dict = PyDict::new(py);
                 for (key, node) in items {
@@ -98,6 +104,7 @@ impl Node {
     {
         match self {
             Self::Leaf(leaf) => take(End::Leaf(*leaf), value)?,
+            Self::Text(text) => take(End::Text(*text), value)?,
             Self::Dict(items) => {
                 for (key, node) in items {
                     let within = |mut misfit: Box<Misfit>| {
@@ -127,7 +134,7 @@ impl Node {
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Self::Leaf(_) => Ok(()),
+            Self::Leaf(_) | Self::Text(_) => Ok(()),
             Self::Dict(parts) => parts.iter().try_for_each(|(key, part)| {
                 visit.call(key)?;
                 part.traverse(visit)
@@ -143,57 +150,62 @@ impl Node {
 pub(crate) struct Tree {
     pub(crate) root: Node,
     pub(crate) leaves: Vec<Leaf>,
+    /// For each text, the number of the leaf that has its bytes.
+    pub(crate) texts: Vec<usize>,
     pub(crate) opaque: usize,
 }
 
 impl Tree {
     /// Parses a description.
     pub(crate) fn new(description: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let mut leaves = Vec::new();
-        let mut opaque = 0;
-        let root = read(description, &mut leaves, &mut opaque)?;
-        Ok(Self { root, leaves, opaque })
+        let mut tree =
+            Self { root: Node::Leaf(0), leaves: Vec::new(), texts: Vec::new(), opaque: 0 };
+        tree.root = tree.read(description)?;
+        Ok(tree)
     }
 
     /// Tells Python's garbage collector which objects the tree keeps.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.root.traverse(visit)
     }
-}
 
-fn read(
-    description: &Bound<'_, PyAny>,
-    leaves: &mut Vec<Leaf>,
-    opaque: &mut usize,
-) -> PyResult<Node> {
-    let parts = description.cast::<PyTuple>()?;
-    let kind: String = parts.get_item(0)?.extract()?;
-    let first = parts.get_item(1)?;
-    match kind.as_str() {
-        "leaf" => {
-            let name: String = first.extract()?;
-            let dtype = DType::from_name(&name)
-                .ok_or_else(|| PyTypeError::new_err(format!("a leaf cannot have dtype {name}")))?;
-            leaves.push(Leaf { dtype, shape: parts.get_item(2)?.extract()? });
-            Ok(Node::Leaf(leaves.len() - 1))
+    /// The node that a description describes.
+    fn read(&mut self, description: &Bound<'_, PyAny>) -> PyResult<Node> {
+        let parts = description.cast::<PyTuple>()?;
+        let kind: String = parts.get_item(0)?.extract()?;
+        let first = parts.get_item(1)?;
+        match kind.as_str() {
+            "leaf" => {
+                let name: String = first.extract()?;
+                let dtype = DType::from_name(&name).ok_or_else(|| {
+                    PyTypeError::new_err(format!("a leaf cannot have dtype {name}"))
+                })?;
+                self.leaves.push(Leaf { dtype, shape: parts.get_item(2)?.extract()? });
+                Ok(Node::Leaf(self.leaves.len() - 1))
+            }
+            "text" => {
+                self.texts.push(self.leaves.len());
+                self.leaves.push(Leaf { dtype: DType::U8, shape: vec![first.extract()?] });
+                Ok(Node::Text(self.texts.len() - 1))
+            }
+            "dict" => {
+                let items = first.cast::<PyList>()?.iter();
+                let items = items.map(|item| {
+                    let item = item.cast_into::<PyTuple>()?;
+                    let key = item.get_item(0)?.unbind();
+                    Ok((key, self.read(&item.get_item(1)?)?))
+                });
+                Ok(Node::Dict(items.collect::<PyResult<_>>()?))
+            }
+            "tuple" => {
+                let parts = first.cast::<PyList>()?.iter();
+                Ok(Node::Tuple(parts.map(|part| self.read(&part)).collect::<PyResult<_>>()?))
+            }
+            "opaque" => {
+                self.opaque += 1;
+                Ok(Node::Opaque(self.opaque - 1, first.unbind()))
+            }
+            other => Err(PyValueError::new_err(format!("{other:?} is not a kind of space"))),
         }
-        "dict" => {
-            let items = first.cast::<PyList>()?.iter();
-            let items = items.map(|item| {
-                let item = item.cast_into::<PyTuple>()?;
-                let key = item.get_item(0)?.unbind();
-                Ok((key, read(&item.get_item(1)?, leaves, opaque)?))
-            });
-            Ok(Node::Dict(items.collect::<PyResult<_>>()?))
-        }
-        "tuple" => {
-            let parts = first.cast::<PyList>()?.iter();
-            Ok(Node::Tuple(parts.map(|part| read(&part, leaves, opaque)).collect::<PyResult<_>>()?))
-        }
-        "opaque" => {
-            *opaque += 1;
-            Ok(Node::Opaque(*opaque - 1, first.unbind()))
-        }
-        other => Err(PyValueError::new_err(format!("{other:?} is not a kind of space"))),
     }
 }

@@ -133,7 +133,7 @@
 //!
 //! | what | how |
 //! |---|---|
-//! | actions and observations | a number, an array, [`Flat`], [`Floats`], a tuple; [`view!`] for a `Dict`: see [`View`] |
+//! | actions and observations | a number, an array, [`Flat`], [`Floats`], [`Text`], a tuple; [`view!`] for a `Dict`: see [`View`] |
 //! | options | [`options!`], or a struct that derives serde's `Deserialize`; [`NoOptions`] |
 //! | infos | [`info!`], [`InfoValue`] |
 //! | what rows share | [`Shared`], [`Tuned`] |
@@ -183,14 +183,14 @@ pub mod vector;
 
 pub use cartwheel_core::info::{Buffer, InfoWriter};
 pub use cartwheel_core::rng::Rng;
-pub use cartwheel_core::space::{Bounds, Space, Spaces};
+pub use cartwheel_core::space::{Bounds, Space, Spaces, TextSpace};
 pub use cartwheel_core::{DType, Error, Transition};
 #[cfg(feature = "engine")]
 pub use cartwheel_kernels::returns;
 pub use env::{
     ActionOf, Block, BlockOf, Cell, Env, Flat, Floats, FloatsRef, Frame, Info, InfoValue,
     NoOptions, ObservationOf, Parameter, ParameterArray, ParameterValue, RenderMode, Shared,
-    Standard, State, Tuned, View, wrong,
+    Standard, State, Text, TextMut, Texts, Tuned, View, wrong,
 };
 pub use failure::Failure;
 pub use options::{EnvOptions, OptionDoc};

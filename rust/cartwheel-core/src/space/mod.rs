@@ -2,6 +2,7 @@
 
 mod bounds;
 mod sample;
+mod text;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,6 +12,7 @@ use crate::info::{Buffer, InfoWriter};
 use crate::{DType, Leaf};
 
 pub use bounds::Bounds;
+pub use text::TextSpace;
 
 /// One of Gymnasium's spaces.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +47,8 @@ pub enum Space {
     },
     /// `MultiBinary(shape)`: zeros and ones, `int8`.
     MultiBinary(Vec<usize>),
+    /// `Text(max_length, min_length=min_length, charset=charset)`: only of observations.
+    Text(TextSpace),
     /// `Tuple(spaces)`.
     Tuple(Vec<Space>),
     /// `Dict(spaces)`, with sorted keys: Gymnasium sorts them, and the leaves follow its order.
@@ -90,6 +94,11 @@ impl Space {
         let mut spaces = spaces.map(|(key, space)| (key.to_owned(), space)).to_vec();
         spaces.sort_by(|(key, _), (other, _)| key.cmp(other));
         Self::Dict(spaces)
+    }
+
+    /// `Text(max_length, min_length=0, charset=charset)`.
+    pub fn text(max_length: usize, charset: &str) -> Self {
+        Self::Text(TextSpace { min_length: 0, max_length, charset: charset.to_owned() })
     }
 
     /// The arrays into which it flattens, in order.
@@ -154,6 +163,7 @@ impl Space {
                 }
                 return Ok(());
             }
+            Self::Text(text) => return text.check().or_else(wrong),
             Self::Discrete { .. } | Self::MultiBinary(_) => return Ok(()),
         };
         parts.into_iter().try_for_each(|part| part.check(what))
@@ -171,6 +181,7 @@ impl Space {
             Self::Discrete { .. } => (DType::I64, Vec::new()),
             Self::MultiDiscrete { shape, .. } => (DType::I64, shape.clone()),
             Self::MultiBinary(shape) => (DType::I8, shape.clone()),
+            Self::Text(text) => (DType::U8, vec![text.row_bytes()]),
             Self::Tuple(_) | Self::Dict(_) => return None,
         };
         Some(Leaf { dtype, shape })
@@ -202,7 +213,7 @@ impl Space {
     }
 
     /// Writes one observation as a value of an info, as a Python environment returns it: integers
-    /// for `Discrete`, arrays, tuples, dictionaries. `bytes` returns the bytes of a leaf, given its
+    /// for `Discrete`, arrays, texts, tuples, dictionaries. `bytes` returns the bytes of a leaf, given its
     /// number.
     pub fn write_value<'a>(
         &self,
@@ -219,6 +230,7 @@ impl Space {
             Self::Box { dtype, shape, .. } => writer.array(*dtype, shape, leaf()),
             Self::MultiDiscrete { shape, .. } => writer.array(DType::I64, shape, leaf()),
             Self::MultiBinary(shape) => writer.array(DType::I8, shape, leaf()),
+            Self::Text(_) => writer.text(TextSpace::read(leaf()).unwrap_or_default()),
             Self::Tuple(parts) => {
                 writer.tuple(parts.len());
                 for part in parts {
@@ -356,6 +368,7 @@ impl fmt::Display for Space {
                 write!(f, "MultiDiscrete({counts:?}, start={starts:?})")
             }
             Self::MultiBinary(shape) => write!(f, "MultiBinary({shape:?})"),
+            Self::Text(text) => write!(f, "Text({})", text.max_length),
             Self::Tuple(parts) => write!(f, "Tuple of {} spaces", parts.len()),
             Self::Dict(parts) => write!(f, "Dict of {} spaces", parts.len()),
         }
@@ -369,4 +382,25 @@ pub struct Spaces {
     pub observation: Space,
     /// The space of the actions that `step` reads.
     pub action: Space,
+}
+
+impl Spaces {
+    /// Checks both spaces; an action is not a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::check`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.observation.check("observation")?;
+        self.action.check("action")?;
+        let mut texts = None;
+        self.action.visit(&mut |space| {
+            if matches!(space, Space::Text(_)) {
+                texts = Some(space.to_string());
+            }
+        });
+        texts.map_or(Ok(()), |text| {
+            Err(Error::bad_options(format!("the action space has {text}: actions are numbers")))
+        })
+    }
 }

@@ -39,6 +39,7 @@ impl Space {
                         push(&mut bytes, *dtype, low, high, rng);
                     }
                 }
+                Self::Text(_) => unreachable!("an action is not a text"),
                 Self::Tuple(_) | Self::Dict(_) => unreachable!("a leaf is an array"),
             }
         }

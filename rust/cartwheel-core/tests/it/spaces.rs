@@ -2,7 +2,7 @@
 
 use cartwheel_core::DType;
 use cartwheel_core::rng::Rng;
-use cartwheel_core::space::{Bounds, Space};
+use cartwheel_core::space::{Bounds, Space, Spaces, TextSpace};
 
 #[test]
 fn samples_are_in_their_space_and_reach_its_bounds() {
@@ -112,4 +112,46 @@ fn actions_outside_their_space_are_refused_with_row_and_value() {
     assert_eq!(flags.check_actions(0, &[0, 1, 1]), Ok(()));
     let error = flags.check_actions(0, &[0, 1, 1, 0, 2, 0]).unwrap_err().to_string();
     assert_eq!(error, "action 2 of row 1 is not in Box([3], bool)");
+}
+
+#[test]
+fn a_text_is_read_as_it_was_written_and_leaves_nothing_behind() {
+    let space = Space::text(5, "abé€");
+    let leaves = space.leaves();
+    assert_eq!((leaves[0].dtype, leaves[0].row_len()), (DType::U8, 4 + 5 * 3));
+    let mut row = vec![0xa5; leaves[0].row_len()];
+    assert_eq!(TextSpace::read(&row), None, "a length that the row has no room for");
+    for text in ["€é€é€", "", "ab"] {
+        TextSpace::write(&mut row, text);
+        assert_eq!(TextSpace::read(&row), Some(text));
+        assert!(row[4 + text.len()..].iter().all(|&byte| byte == 0));
+    }
+    row[4..6].copy_from_slice(&[0xff, 0xfe]);
+    assert_eq!(TextSpace::read(&row), None, "bytes that are not UTF-8");
+}
+
+#[test]
+fn texts_outside_of_their_space_are_told_apart() {
+    let text = TextSpace { min_length: 1, max_length: 3, charset: "abé".to_owned() };
+    assert_eq!(text.misfit("éab"), None);
+    let long = "has 4 characters, expected 1 to 3: \"aaaa\"";
+    assert_eq!(text.misfit("aaaa").as_deref(), Some(long));
+    assert!(text.misfit("").is_some());
+    assert_eq!(text.misfit("ax").as_deref(), Some("has 'x', which is not in the charset: \"ax\""));
+}
+
+#[test]
+fn spaces_of_texts_that_gymnasium_refuses_are_refused() {
+    let text = |min_length, max_length, charset: &str| {
+        Space::Text(TextSpace { min_length, max_length, charset: charset.to_owned() })
+    };
+    assert_eq!(text(0, 3, "ab").check("observation"), Ok(()));
+    for bad in
+        [text(0, 0, "a"), text(3, 2, "a"), text(0, 2, ""), text(0, 2, "aba"), text(0, 1 << 20, "a")]
+    {
+        assert!(bad.check("observation").is_err(), "{bad}");
+    }
+    let spaces = Spaces { observation: text(0, 3, "ab"), action: text(0, 3, "ab") };
+    let error = spaces.check().unwrap_err().to_string();
+    assert!(error.contains("the action space has Text(3): actions are numbers"), "{error}");
 }

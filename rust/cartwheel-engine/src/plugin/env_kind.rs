@@ -103,12 +103,8 @@ impl EnvKind {
             action_floats: Vec::new(),
         };
         kind.describe()?;
-        for (what, space) in
-            [("observation", &kind.spaces.observation), ("action", &kind.spaces.action)]
-        {
-            let checked = space.check(what);
-            checked.map_err(|error| Error::bad_options(format!("{}: {error}", table.id())))?;
-        }
+        let checked = kind.spaces.check();
+        checked.map_err(|error| Error::bad_options(format!("{}: {error}", table.id())))?;
         Ok(Arc::new(kind))
     }
 

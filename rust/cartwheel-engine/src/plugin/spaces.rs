@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "reads memory of plugins, see the invariants of the module")]
 
 use cartwheel_abi::{self as abi, Space as Node};
-use cartwheel_core::space::{Bounds, Space};
+use cartwheel_core::space::{Bounds, Space, TextSpace};
 use cartwheel_core::{DType, Leaf};
 
 use super::text::text;
@@ -84,6 +84,7 @@ unsafe fn leaf(node: &Node) -> Result<Space, String> {
         abi::DISCRETE => ("Discrete", DType::I64),
         abi::MULTI_DISCRETE => ("MultiDiscrete", DType::I64),
         abi::MULTI_BINARY => ("MultiBinary", DType::I8),
+        abi::TEXT => ("Text", DType::U8),
         other => return Err(format!("has a node of the unknown kind {other}")),
     };
     if dtype != own {
@@ -104,6 +105,10 @@ unsafe fn leaf(node: &Node) -> Result<Space, String> {
     let elements = row.row_len();
     if node.kind == abi::MULTI_BINARY {
         return Ok(Space::MultiBinary(shape));
+    }
+    if node.kind == abi::TEXT {
+        // SAFETY: as the caller promises.
+        return unsafe { text_space(node, &shape) };
     }
     let shared = node.bounds == 1 && (elements != 1 || shape.is_empty());
     if (node.bounds != elements && node.bounds != 1) || node.low.is_null() || node.high.is_null() {
@@ -126,6 +131,26 @@ unsafe fn leaf(node: &Node) -> Result<Space, String> {
         (abi::DISCRETE, ..) => return Err(format!("has a Discrete of shape {shape:?}")),
         _ => Space::MultiDiscrete { shape, counts, starts },
     })
+}
+
+/// # Safety
+///
+/// As [`space`].
+unsafe fn text_space(node: &Node, shape: &[usize]) -> Result<Space, String> {
+    if node.low.is_null() || node.high.is_null() {
+        return Err("has a Text without a charset or lengths".to_owned());
+    }
+    // SAFETY: as many bytes as `bounds` says.
+    let charset = unsafe { std::slice::from_raw_parts(node.low.cast::<u8>(), node.bounds) };
+    // SAFETY: two lengths; aligned or not.
+    let [min_length, max_length] = unsafe { node.high.cast::<[usize; 2]>().read_unaligned() };
+    let charset = str::from_utf8(charset).map_err(|error| format!("has a charset with {error}"))?;
+    let text = TextSpace { min_length, max_length, charset: charset.to_owned() };
+    if shape != [text.row_bytes()] {
+        let bytes = text.row_bytes();
+        return Err(format!("has a Text of {shape:?} bytes, expected [{bytes}]"));
+    }
+    Ok(Space::Text(text))
 }
 
 /// The bound of each element.

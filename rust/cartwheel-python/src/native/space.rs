@@ -18,6 +18,9 @@ pub(crate) fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'p
             ("MultiDiscrete", shape.clone(), counts.clone(), starts.clone()).into_bound_py_any(py)
         }
         Space::MultiBinary(shape) => ("MultiBinary", shape.clone()).into_bound_py_any(py),
+        Space::Text(text) => {
+            ("Text", text.min_length, text.max_length, &text.charset).into_bound_py_any(py)
+        }
         Space::Tuple(parts) => {
             let parts = parts.iter().map(|part| describe(py, part));
             let parts = PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?;

@@ -18,6 +18,7 @@ use crate::known::intern;
 use crate::pool::infos::Infos;
 use crate::pool::infos::{Finals, FinalsForm, terminal_frames};
 use crate::pool::messages::{IncomingMessages, Message};
+use crate::pool::texts::Texts;
 use crate::space::{End, Node, Tree};
 
 /// Batches of observations up to this size are copied out of their slab: such a copy costs no more
@@ -75,6 +76,8 @@ impl From<Option<usize>> for RewardForm {
 #[derive(Debug)]
 pub(crate) struct Batches {
     pub(crate) observations: Tree,
+    /// For each text of the observations, its strings; then those of final observations.
+    texts: Vec<Texts>,
     pub(crate) rewards: RewardForm,
     /// The form of final observations in infos.
     form: FinalsForm,
@@ -92,7 +95,8 @@ impl Batches {
         max_views: usize,
     ) -> Self {
         let warned = AtomicBool::new(false);
-        Self { observations, rewards, form, max_views, warned }
+        let texts = (0..2 * observations.texts.len()).map(|_| Texts::default()).collect();
+        Self { observations, texts, rewards, form, max_views, warned }
     }
 
     /// Whether every step has final observations of all rows, in arrays.
@@ -156,29 +160,52 @@ impl Batches {
             let text = CString::new(text)?;
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 2)?;
         }
-        let root = &self.observations.root;
         let has_finals = self.form.dense;
+        let (texts, final_texts) = self.texts(py, &lease, rows)?;
+        let make = |array: &dyn Fn(usize) -> PyResult<Bound<'py, PyAny>>, texts: &_| {
+            assemble(callbacks, &self.observations.root, array, texts, infos)
+        };
         let copy = |number: usize, first: usize| {
             let leaf = &leaves[number];
             let offset =
                 lease.layout().leaf_offset(first + number) + lease.first() * leaf.row_bytes();
             copied(py, leaf.dtype, rows, &leaf.shape, |buffer| lease.read_new(offset, buffer))
         };
-        let copy_finals =
-            || assemble(callbacks, root, &|number| copy(number, leaves.len()), infos).map(Some);
+        let copy_finals = || make(&|number| copy(number, leaves.len()), &final_texts).map(Some);
         if lease.must_copy() || lease.may_be_filled_again() || bytes <= COPIED_BYTES {
-            let observations = assemble(callbacks, root, &|number| copy(number, 0), infos)?;
+            let observations = make(&|number| copy(number, 0), &texts)?;
             return Ok((observations, if has_finals { copy_finals()? } else { None }));
         }
         let copied = if has_finals && lease.is_recorded() { copy_finals()? } else { None };
         let owner = Bound::new(py, SlabLease::new(lease))?;
         let show = |number: usize| view(&owner, number, rows);
-        let observations = assemble(callbacks, root, &show, infos)?;
+        let observations = make(&show, &texts)?;
         if !has_finals || copied.is_some() {
             return Ok((observations, copied));
         }
         let show = |number: usize| view(&owner, leaves.len() + number, rows);
-        Ok((observations, Some(assemble(callbacks, root, &show, infos)?)))
+        Ok((observations, Some(make(&show, &final_texts)?)))
+    }
+
+    /// The texts of a batch, and of its final observations where every step has them.
+    fn texts<'py>(
+        &self,
+        py: Python<'py>,
+        lease: &Lease,
+        rows: usize,
+    ) -> PyResult<(Strings<'py>, Strings<'py>)> {
+        let Tree { texts: numbers, leaves, .. } = &self.observations;
+        let read = |kept: &[Texts], first: usize| {
+            let of = |(texts, &number): (&Texts, &usize)| {
+                let row_bytes = leaves[number].row_bytes();
+                let offset = lease.layout().leaf_offset(first + number) + lease.first() * row_bytes;
+                texts.read(py, lease, rows, offset, row_bytes)
+            };
+            kept.iter().zip(numbers).map(of).collect::<PyResult<_>>()
+        };
+        let (kept, of_finals) = self.texts.split_at(numbers.len());
+        let finals = if self.form.dense { read(of_finals, leaves.len())? } else { Vec::new() };
+        Ok((read(kept, 0)?, finals))
     }
 }
 
@@ -331,16 +358,22 @@ pub(super) fn narrow_rewards<'py>(
     })
 }
 
-/// Makes observations: leaves, which `array` makes by their number, and opaque parts from infos.
+/// The texts of each text leaf, one string for each row.
+type Strings<'py> = Vec<Bound<'py, PyTuple>>;
+
+/// Makes observations: leaves, which `array` makes by their number, texts, and opaque parts from
+/// infos.
 fn assemble<'py>(
     callbacks: &Bound<'py, PyAny>,
     node: &Node,
     array: &dyn Fn(usize) -> PyResult<Bound<'py, PyAny>>,
+    texts: &[Bound<'py, PyTuple>],
     infos: &Infos,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = callbacks.py();
     node.assemble(py, &|end| match end {
         End::Leaf(leaf) => array(leaf),
+        End::Text(text) => Ok(texts[text].as_any().clone()),
         End::Opaque(number, space) => {
             let found = PyDict::new(py);
             for opaque in infos.opaque.iter().filter(|opaque| opaque.part == number) {

@@ -23,6 +23,7 @@ mod rollout;
 mod rows;
 mod stats;
 mod step;
+mod texts;
 mod wait;
 mod workers;
 

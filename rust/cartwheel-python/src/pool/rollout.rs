@@ -18,7 +18,8 @@ impl State {
     /// Takes a rollout of `steps` steps, which is not being recorded yet.
     pub(super) fn take_rollout(&mut self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
         let explain = |error| self.callbacks.explain(py, error, Call::Call, "rollout");
-        if self.batches.observations.opaque > 0 {
+        let observations = &self.batches.observations;
+        if observations.opaque > 0 || !observations.texts.is_empty() {
             return Err(PyValueError::new_err(
                 "a rollout needs observations of fixed shape; this space has parts without one",
             ));

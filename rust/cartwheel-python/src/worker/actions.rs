@@ -60,6 +60,7 @@ impl<'py> Actions<'py> {
             (Self::Leaves(first, rest), _) => node.assemble(py, &|end| match end {
                 End::Leaf(0) => first.row(py, row),
                 End::Leaf(leaf) => rest[leaf - 1].row(py, row),
+                End::Text(_) => unreachable!("an action is not a text"),
                 End::Opaque(..) => unreachable!("opaque actions go over the socket"),
             }),
         }

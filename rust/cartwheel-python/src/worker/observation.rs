@@ -79,6 +79,7 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
         }
         let written = node.take_apart(value, &mut |end, value| match end {
             End::Leaf(leaf) => self.write_leaf(leaf, value),
+            End::Text(_) => unreachable!("a text of a native environment is not written here"),
             End::Opaque(number, _) => self.write_opaque(number, value),
         });
         written.map_err(|misfit| {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Env`] | one environment |
 //! | [`Shared`] | what all environments of a kind share |
-//! | [`View`], [`Flat`], [`Floats`] | actions and observations as Rust types, in place |
+//! | [`View`], [`Flat`], [`Floats`], [`Text`] | actions and observations as Rust types, in place |
 //! | [`Info`], [`InfoValue`] | infos as Rust types |
 //! | [`Parameter`], [`ParameterValue`], [`Tuned`] | attributes by name, and constants that rows share |
 //! | [`State`] | saved states |
@@ -20,6 +20,7 @@ mod parameter;
 mod render;
 mod shared;
 mod state;
+mod text;
 mod tuned;
 mod value;
 mod view;
@@ -47,6 +48,7 @@ pub use parameter::{Parameter, wrong};
 pub use render::{Frame, RenderMode};
 pub use shared::Shared;
 pub use state::{State, all_read};
+pub use text::{Text, TextMut, Texts};
 pub use tuned::{Standard, Tuned};
 pub use value::{ParameterArray, ParameterValue};
 pub(crate) use view::check;

@@ -6,6 +6,7 @@
 //! | `[f32; 4]`, `[[u8; 8]; 8]`, … | a `Box` of that shape, `MultiDiscrete`, `MultiBinary` | `&mut [f32; 4]` | `&[f32; 4]` | `[f32; 4]` |
 //! | [`Flat<u8>`] | the same, of a shape that the options decide | `&mut [u8]` | `&[u8]` | `Vec<u8>` |
 //! | [`Floats`](super::Floats) | a `Box` of `float32`, whose actions may be `float64` | `&mut [f32]` | [`FloatsRef`](super::FloatsRef) | itself |
+//! | [`Text`](super::Text) | `Text`, only of observations | [`TextMut`](super::TextMut) | `&str` | `String` |
 //! | `(i64, [f32; 2])`, up to eight | `Tuple`, `Dict` in the order of its keys | `(&mut i64, &mut [f32; 2])` | `(i64, &[f32; 2])` | `(i64, [f32; 2])` |
 //! | a type made by [`view!`](crate::view) | `Dict` with the names of its fields as keys | a struct of references | a struct of references | the type itself |
 //!
@@ -87,13 +88,12 @@ pub trait View: Sealed + 'static {
     ) -> Result<(), S::Error>;
 }
 
-/// Checks that `space` is one of Gymnasium's, and that `V` fits it; `what` names it in the message.
+/// Checks that `V` fits `space`, which `what` names in the message.
 ///
 /// # Errors
 ///
 /// [`Error::BadOptions`]: the environment declares a space that its types do not fit.
 pub(crate) fn check<V: View>(what: &str, space: &Space) -> Result<(), Error> {
-    space.check(what)?;
     let wanted = V::wanted();
     if wanted.fits(space) {
         return Ok(());

@@ -13,6 +13,8 @@ pub enum Wanted {
     Array(DType, Option<Vec<usize>>),
     /// An array of `float32` of any shape; as an action also one of `float64`.
     Floats,
+    /// A text.
+    Text,
     /// A `Tuple`, or a `Dict` in the order of its keys.
     Tuple(Vec<Wanted>),
     /// A `Dict` with these keys.
@@ -37,9 +39,10 @@ impl Wanted {
                 wanted.len() == parts.len()
                     && wanted.iter().zip(parts).all(|(wanted, (_, part))| wanted.fits(part))
             }
+            (Self::Text, space) => matches!(space, Space::Text(_)),
             (Self::Floats, space) => Self::Array(DType::F32, None).fits(space),
             (Self::Array(dtype, shape), space) => match (space, space.leaves().as_slice()) {
-                (Space::Tuple(_) | Space::Dict(_), _) => false,
+                (Space::Text(_) | Space::Tuple(_) | Space::Dict(_), _) => false,
                 (_, [leaf]) => {
                     *dtype == leaf.dtype && shape.as_ref().is_none_or(|shape| *shape == leaf.shape)
                 }
@@ -74,6 +77,7 @@ impl Wanted {
             (Self::Tuple(wanted), Space::Dict(parts)) if wanted.len() == parts.len() => {
                 wanted.iter().zip(parts).find_map(|(wanted, (_, part))| wanted.remedy(part))
             }
+            (Self::Array(..), Space::Text(_)) => Some("the type of a Text is `Text`".to_owned()),
             (Self::Array(dtype, _), Space::Discrete { .. }) if *dtype != DType::I64 => {
                 Some("the type of a Discrete is `i64`".to_owned())
             }
@@ -87,7 +91,7 @@ impl Wanted {
     /// Appends for each leaf whether it is [`Wanted::Floats`].
     pub(crate) fn floats(&self, leaves: &mut Vec<u8>) {
         match self {
-            Self::Array(..) => leaves.push(0),
+            Self::Array(..) | Self::Text => leaves.push(0),
             Self::Floats => leaves.push(1),
             Self::Tuple(parts) => parts.iter().for_each(|part| part.floats(leaves)),
             Self::Dict(parts) => parts.iter().for_each(|(_, part)| part.floats(leaves)),
@@ -102,6 +106,7 @@ impl fmt::Display for Wanted {
             Self::Array(dtype, Some(shape)) => write!(f, "{}{shape:?}", dtype.name()),
             Self::Array(dtype, None) => write!(f, "{} of any shape", dtype.name()),
             Self::Floats => Self::Array(DType::F32, None).fmt(f),
+            Self::Text => f.write_str("text"),
             Self::Tuple(parts) => {
                 let parts: Vec<String> = parts.iter().map(Self::to_string).collect();
                 write!(f, "({})", parts.join(", "))
@@ -125,6 +130,7 @@ pub(super) fn shown(space: &Space) -> String {
             let parts = parts.iter().map(|(key, part)| format!("{key}: {}", shown(part)));
             format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))
         }
+        Space::Text(_) => "text".to_owned(),
         array => array.leaves().iter().map(ToString::to_string).collect(),
     }
 }

@@ -65,6 +65,18 @@ impl Nodes {
                 self.leaf(abi::MULTI_BINARY, key, DType::I8, shape, None);
                 Ok(())
             }
+            Space::Text(text) => {
+                self.leaf(abi::TEXT, key, DType::U8, &[text.row_bytes()], None);
+                let [charset, lengths] = [
+                    self.keep(text.charset.as_bytes()),
+                    self.keep(
+                        [text.min_length, text.max_length].map(usize::to_ne_bytes).as_flattened(),
+                    ),
+                ];
+                let node = self.spaces.last_mut().expect("the leaf");
+                (node.bounds, node.low, node.high) = (text.charset.len(), charset, lengths);
+                Ok(())
+            }
             other => Err(Error::bad_options(format!("plugins cannot have the space {other}"))),
         }
     }

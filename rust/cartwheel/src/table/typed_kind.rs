@@ -39,6 +39,7 @@ impl<E: Env> TypedKind<E> {
         let shared = Arc::new(E::Shared::prepare(&options)?);
         guarded_drop(E::new(&options, &shared)?); // before `spaces`, which trusts the options
         let spaces = E::spaces(&options, &shared);
+        spaces.check()?;
         check::<E::Observation>("observation", &spaces.observation)?;
         check::<E::Action>("action", &spaces.action)?;
         let text = |name: &&str| CString::new(*name).map(CString::into_bytes_with_nul);

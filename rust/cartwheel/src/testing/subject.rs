@@ -30,6 +30,7 @@ impl<E: Env> Subject<E> {
         let shared = Arc::new(E::Shared::prepare(&options).map_err(refused)?);
         drop(E::new(&options, &shared).map_err(refused)?);
         let spaces = E::spaces(&options, &shared);
+        spaces.check().map_err(refused)?;
         check::<E::Observation>("observation", &spaces.observation).map_err(refused)?;
         check::<E::Action>("action", &spaces.action).map_err(refused)?;
         let mut paths = Vec::new();

@@ -1,7 +1,7 @@
 //! Whether observations lie in their spaces.
 
 use cartwheel_core::DType;
-use cartwheel_core::space::{Bounds, Space};
+use cartwheel_core::space::{Bounds, Space, TextSpace};
 
 /// The first element of a leaf's row that is outside its space, and the space, in words.
 pub(super) fn outside(space: &Space, bytes: &[u8]) -> Option<String> {
@@ -14,6 +14,10 @@ pub(super) fn outside(space: &Space, bytes: &[u8]) -> Option<String> {
             let at = bytes.iter().position(|&bit| bit > 1)?;
             Some(format!("element {at} is {}, outside {space}", bytes[at].cast_signed()))
         }
+        Space::Text(text) => match TextSpace::read(bytes) {
+            Some(shown) => text.misfit(shown).map(|what| format!("{what}, outside {space}")),
+            None => Some("it is not a text".to_owned()),
+        },
         // The check for actions is exact for integers.
         _ => space.check_actions(0, bytes).err().map(|error| match error {
             crate::Error::ActionOutOfRange { value, space, .. } => {

@@ -31,6 +31,7 @@ impl<'a, E: Env> Finals<'a, E> {
             let mut leaf = 0;
             read(&mut InfoReader::new(row.stream(), at), &mut |elements| {
                 bytes[leaf].extend_from_slice(elements);
+                bytes[leaf].resize(places.len() * leaves[leaf].row_bytes(), 0); // behind a text
                 leaf += 1;
             })?;
             own.push(row.dict(FINAL_INFO)?.unwrap_or_else(InfoRow::empty));
@@ -92,6 +93,10 @@ fn read(reader: &mut InfoReader<'_>, leaf: &mut dyn FnMut(&[u8])) -> Result<(), 
     match reader.value()? {
         Value::Int(int) => leaf(&int.to_ne_bytes()),
         Value::Array(_, _, elements) => leaf(elements),
+        Value::Text(text) => {
+            let length = u32::try_from(text.len()).map_err(|_| malformed)?;
+            leaf(&[&length.to_ne_bytes(), text.as_bytes()].concat());
+        }
         Value::Tuple(parts) => (0..parts).try_for_each(|_| read(reader, leaf))?,
         Value::Dict(parts) => (0..parts).try_for_each(|_| {
             reader.entry()?;

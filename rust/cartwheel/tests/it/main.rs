@@ -10,6 +10,7 @@ mod rows;
 #[cfg(feature = "engine")]
 mod silent_panics;
 mod support;
+mod texts;
 mod values;
 #[cfg(feature = "engine")]
 mod vector;

@@ -1,0 +1,83 @@
+//! An environment whose observations have texts.
+
+use std::sync::Arc;
+
+use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Text, TextSpace, Transition};
+
+cartwheel::view! {
+    /// An observation: a dictionary with these keys.
+    pub(crate) struct Told, ToldMut, ToldRef {
+        /// The number of letters.
+        count: i64,
+        /// The letters of the episode.
+        letters: Text,
+        /// The last letter, or nothing.
+        newest: Text,
+    }
+}
+
+/// Letters of one, two and three bytes.
+const LETTERS: [char; 4] = ['a', 'b', 'é', '€'];
+
+/// The most letters of an episode.
+const MOST: usize = 6;
+
+/// Tells letters: action 1 adds one, and the episode ends when there are as many as it began to have.
+pub(crate) struct Teller {
+    letters: String,
+    goal: usize,
+}
+
+impl Teller {
+    fn count(&self) -> usize {
+        self.letters.chars().count()
+    }
+}
+
+impl Env for Teller {
+    type Options = NoOptions;
+    type ResetOptions = NoOptions;
+    type Action = i64;
+    type Observation = Told;
+    type Info = ();
+    type Shared = ();
+
+    fn spaces(_: &NoOptions, (): &()) -> Spaces {
+        let charset: String = LETTERS.iter().collect();
+        let newest = TextSpace { min_length: 0, max_length: 1, charset: charset.clone() };
+        let observation = Space::dict([
+            ("count", Space::discrete(MOST as i64 + 1)),
+            ("letters", Space::text(MOST, &charset)),
+            ("newest", Space::Text(newest)),
+        ]);
+        Spaces { observation, action: Space::discrete(2) }
+    }
+
+    fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, Error> {
+        Ok(Self { letters: String::new(), goal: 1 })
+    }
+
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        self.letters.clear();
+        self.goal = rng.integers(1..=MOST as u64) as usize;
+        Ok(())
+    }
+
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
+        if action == 1 && self.count() < MOST {
+            self.letters.push(LETTERS[rng.integers(0_u64..4) as usize]);
+        }
+        let terminated = self.count() >= self.goal;
+        Ok(Transition { reward: self.count() as f64, terminated, truncated: false })
+    }
+
+    fn observe(&self, mut told: ToldMut<'_>) {
+        *told.count = self.count() as i64;
+        told.letters.set(&self.letters);
+        told.newest.set(self.letters.chars().last().map(String::from).as_deref().unwrap_or(""));
+    }
+
+    fn info(&self) {}
+
+    cartwheel::state! { letters, goal }
+}

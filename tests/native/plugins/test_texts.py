@@ -1,0 +1,154 @@
+"""Observations of native environments may have texts: tuples of strings in Python."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Dict, Discrete, Text
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import cartwheel
+from cartwheel import testing
+
+TELLER = "test_plugin/Teller-v0"
+ROWS = 5
+
+pytestmark = pytest.mark.usefixtures("plugin")
+
+
+class Teller(gym.Env):
+    """The environment in Python."""
+
+    letters_of_bytes = "abé€"
+    observation_space = Dict(
+        {
+            "count": Discrete(7),
+            "letters": Text(6, min_length=0, charset=letters_of_bytes),
+            "newest": Text(1, min_length=0, charset=letters_of_bytes),
+        }
+    )
+    action_space = Discrete(2)
+
+    def _observation(self):
+        letters = self.letters
+        return {"count": len(letters), "letters": letters, "newest": letters[-1:]}
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+        super().reset(seed=seed)
+        self.letters = ""
+        self.goal = int(self.np_random.integers(1, 7))
+        return self._observation(), {}
+
+    def step(self, action):
+        if action == 1 and len(self.letters) < 6:
+            self.letters += self.letters_of_bytes[self.np_random.integers(0, 4)]
+        count = len(self.letters)
+        return self._observation(), float(count), count >= self.goal, False, {}
+
+
+def same(ours, theirs):
+    assert set(ours) == set(theirs)
+    for key, value in theirs.items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(ours[key], value)
+        else:
+            assert ours[key] == value, key
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+@pytest.mark.parametrize("keywords", [{"executor": "inline"}, {"num_workers": 3}], ids=str)
+def test_batches_equal_those_of_the_environment_in_python(mode, keywords):
+    envs = cartwheel.NativeVectorEnv(TELLER, ROWS, autoreset_mode=mode, **keywords)
+    oracle = SyncVectorEnv([Teller] * ROWS, autoreset_mode=mode)
+    assert envs.single_observation_space == oracle.single_observation_space
+    assert envs.observation_space == oracle.observation_space
+    same(envs.reset(seed=3)[0], oracle.reset(seed=3)[0])
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        actions = rng.integers(0, 2, ROWS)
+        ours, theirs = envs.step(actions), oracle.step(actions)
+        same(ours[0], theirs[0])
+        assert ours[0] in envs.observation_space
+        for mine, other in zip(ours[1:4], theirs[1:4], strict=True):
+            np.testing.assert_array_equal(mine, other)
+        assert set(ours[4]) == set(theirs[4])
+        if "final_obs" in theirs[4]:
+            assert ours[4]["final_obs"].tolist() == theirs[4]["final_obs"].tolist()
+        ended = ours[2] | ours[3]
+        if mode == AutoresetMode.DISABLED and ended.any():
+            options = {"reset_mask": ended}
+            same(envs.reset(options=options)[0], oracle.reset(options=dict(options))[0])
+    envs.close()
+    oracle.close()
+
+
+def test_dense_final_observations_have_texts():
+    envs = cartwheel.NativeVectorEnv(
+        TELLER, ROWS, autoreset_mode="same_step", final_obs="dense", executor="inline"
+    )
+    other = cartwheel.NativeVectorEnv(TELLER, ROWS, autoreset_mode="same_step", executor="inline")
+    envs.reset(seed=1)
+    other.reset(seed=1)
+    seen = 0
+    for _ in range(20):
+        finals, objects = (one.step(np.ones(ROWS, int))[4] for one in (envs, other))
+        for row in np.flatnonzero(finals["_final_obs"]):
+            seen += 1
+            expected = objects["final_obs"][row]
+            assert {key: part[row] for key, part in finals["final_obs"].items()} == expected
+    assert seen
+    envs.close()
+    other.close()
+
+
+def test_a_string_is_the_same_object_until_its_text_changes():
+    envs = cartwheel.NativeVectorEnv(TELLER, 1, executor="inline", max_episode_steps=100)
+    envs.reset(seed=2)
+    first = envs.step([1])[0]["letters"][0]
+    assert first
+    kept = [envs.step([0])[0]["letters"][0] for _ in range(3)]
+    if all(text == first for text in kept):
+        assert all(text is first for text in kept)
+    envs.close()
+
+
+def test_partial_batches_and_single_environments_have_texts():
+    envs = cartwheel.NativeVectorEnv(TELLER, ROWS, num_workers=2, batch_size=2)
+    envs.send_reset(seed=4)
+    for _ in range(6):
+        observations, *_, infos = envs.recv()
+        rows = infos["env_index"]
+        assert len(observations["letters"]) == len(rows) == 2
+        assert all(text in Teller.observation_space["letters"] for text in observations["letters"])
+        envs.send(np.ones(2, int), rows)
+    envs.close()
+    with gym.make(TELLER) as env:
+        observation, _ = env.reset(seed=4)
+        assert observation in env.observation_space
+        assert env.step(1)[0] in env.observation_space
+
+
+def test_states_continue_with_the_same_texts():
+    envs = cartwheel.NativeVectorEnv(TELLER, ROWS, executor="inline")
+    envs.reset(seed=5)
+    envs.step(np.ones(ROWS, int))
+    state = envs.state_dict()
+    expected = [envs.step(np.ones(ROWS, int))[0] for _ in range(5)]
+    envs.load_state_dict(state)
+    for one in expected:
+        same(envs.step(np.ones(ROWS, int))[0], one)
+    envs.close()
+
+
+def test_a_rollout_refuses_texts():
+    with cartwheel.NativeVectorEnv(TELLER, 2, executor="inline") as envs:
+        envs.reset(seed=0)
+        with pytest.raises(ValueError, match="fixed shape"):
+            envs.rollout(4)
+
+
+@pytest.mark.slow
+def test_the_test_kit_accepts_texts():
+    envs = cartwheel.NativeVectorEnv(TELLER, ROWS)
+    report = testing.check_vector_env(envs)
+    assert report.passed
+    envs.close()
