@@ -21,13 +21,13 @@ class Masked(pettingzoo.ParallelEnv):
 
     metadata = {"name": "masked"}  # noqa: RUF012 - PettingZoo's
 
-    def __init__(self, shows=True):
-        self.possible_agents, self.shows = list(AGENTS), shows
+    def __init__(self, shows=True, key="action_mask"):
+        self.possible_agents, self.shows, self.key = list(AGENTS), shows, key
         self.rng = np.random.default_rng(0)
 
     def observation_space(self, agent):
         count = Box(0, 1000, (1,), np.int64)
-        return Dict(action_mask=Box(0, 1, (4,), np.int8), count=count) if self.shows else count
+        return Dict({self.key: Box(0, 1, (4,), np.int8), "count": count}) if self.shows else count
 
     def action_space(self, agent):
         return Discrete(4)
@@ -55,8 +55,8 @@ class Masked(pettingzoo.ParallelEnv):
         for agent in self.agents:
             count = np.array([self.counts[agent]])
             mask = mask_of(self.counts[agent]).astype(np.int8)
-            infos[agent] = {} if self.shows else {"action_mask": mask}
-            observations[agent] = {"count": count, "action_mask": mask} if self.shows else count
+            infos[agent] = {} if self.shows else {self.key: mask}
+            observations[agent] = {"count": count, self.key: mask} if self.shows else count
         return observations, infos
 
 
@@ -123,3 +123,67 @@ def test_agents_without_masks_say_so():
         assert not envs.has_action_masks
         with pytest.raises(ValueError, match="neither observations nor infos of an agent"):
             envs.action_masks()
+
+
+@pytest.mark.parametrize("shows", [True, False], ids=["observations", "infos"])
+def test_masks_have_the_key_that_the_caller_names(shows):
+    makes = [[partial(Masked, shows, key)] * 2 for key in ("action_mask", "legal")]
+    with (
+        closing(cartwheel.ParallelVectorEnv(makes[0], executor="inline")) as usual,
+        closing(
+            cartwheel.ParallelVectorEnv(makes[1], executor="inline", action_mask="legal")
+        ) as envs,
+        closing(cartwheel.ParallelVectorEnv(makes[0], executor="inline", action_mask=None)) as none,
+    ):
+        for one in (usual, envs, none):
+            one.reset(seed=4)
+        np.testing.assert_equal(envs.action_masks(), usual.action_masks())
+        assert not all(masks.all() for masks in envs.action_masks().values())
+        assert not none.has_action_masks
+        with pytest.raises(ValueError, match="action_mask=None"):
+            none.action_masks()
+
+
+def test_keys_that_name_no_mask_are_refused():
+    for keyword, message in (
+        ("count", r"names Box\(0, 1000, \(1,\), int64\) in the observations of 'a_0'"),
+        (3, "must be the key of masks"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            cartwheel.ParallelVectorEnv([Masked] * 2, executor="inline", action_mask=keyword)
+
+
+def test_a_loaded_state_has_the_masks_of_infos():
+    make = [partial(Masked, False)] * 3
+    keywords = {"executor": "inline", "states": "pickle"}
+    with (
+        closing(cartwheel.ParallelVectorEnv(make, **keywords)) as envs,
+        closing(cartwheel.ParallelVectorEnv(make, **keywords)) as others,
+    ):
+        envs.reset(seed=2)
+        envs.step({agent: np.zeros(3, np.int64) for agent in AGENTS})
+        state = envs.state_dict()
+        others.load_state_dict(state)
+        np.testing.assert_equal(others.action_masks(), envs.action_masks())
+        assert not all(masks.all() for masks in envs.action_masks().values())
+        with pytest.raises(ValueError, match="bytes of the lengths"):
+            others.load_state_dict(state | {"agent_masks": [b""]})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_evaluate_hands_masks_to_the_policy(mode):
+    def policy(observations, action_masks):
+        for agent, masks in action_masks.items():
+            shown = observations[agent]["count"]
+            is_free = masks.all(axis=1)
+            np.testing.assert_array_equal(masks[~is_free], expected(shown)[~is_free])
+            seen.append(np.count_nonzero(~is_free))
+        return {agent: masks.argmax(axis=1) for agent, masks in action_masks.items()}
+
+    seen = []
+    with closing(
+        cartwheel.ParallelVectorEnv([Masked] * 2, executor="inline", autoreset_mode=mode)
+    ) as envs:
+        evaluation = cartwheel.evaluate(envs, policy, episodes_per_env=2, seed=1, progress=False)
+    assert evaluation.total.returns.shape == (2, 2)
+    assert sum(seen) > 10

@@ -171,9 +171,8 @@ def test_a_loaded_state_continues_bit_for_bit(executor):
         envs.reset(seed=5)
         for _ in range(7):
             shown = envs.step(sampled(envs, rng))
-        observations, infos = others.load_state_dict(envs.state_dict())
+        observations = others.load_state_dict(envs.state_dict())
         check_equal(observations, shown[0], ())
-        check_equal(infos["present"], shown[4]["present"], ())
         for _ in range(20):
             actions = sampled(envs, rng)
             for one, other in zip(envs.step(actions), others.step(actions), strict=True):
@@ -253,3 +252,28 @@ def test_a_row_whose_observation_is_refused_shows_all_of_the_one_before():
         assert "agent 'walker_2' must have the shape (3,)" in infos["env_error"][0]
         check_equal(shown, before, ())
         assert values(truncations) == [[True]] * 3
+
+
+@pytest.mark.parametrize("mode", MODES[1:], ids=lambda mode: mode.value)
+def test_workers_that_are_replaced_between_episodes_change_no_result(mode):
+    keywords = {"autoreset_mode": mode, "executor": "process"}
+    with (
+        make([Walkers] * 2, **keywords, max_episodes_per_worker=1) as envs,
+        make([Walkers] * 2, **keywords) as others,
+    ):
+        processes = {process.pid for process in envs.processes}
+        restarted = 0
+        check_equal(envs.reset(seed=3)[0], others.reset(seed=3)[0], ())
+        for _ in range(9):
+            found, wanted = (one.step(actions_of(one)) for one in (envs, others))
+            restarted += int(found[4].pop("restarted", np.zeros(2)).sum())
+            found[4].pop("_restarted", None)
+            for one, other in zip(found, wanted, strict=True):
+                check_equal(one, other, ())
+            if mode.value == "Disabled" and found[4]["episode_over"].any():
+                options = {"reset_mask": found[4]["episode_over"]}
+                reset = envs.reset(options=options)
+                restarted += int(reset[1].pop("restarted", np.zeros(2)).sum())
+                check_equal(reset[0], others.reset(options=options)[0], ())
+        assert restarted >= 2
+        assert not processes & {process.pid for process in envs.processes}

@@ -3,6 +3,7 @@
 import pytest
 
 import cartwheel
+from cartwheel.multiagent import pool
 from tests.multiagent.environments import Duel, Guests, Talkers, Walkers
 from tests.multiagent.oracle import MODES, play
 
@@ -15,6 +16,16 @@ def test_rows_are_those_of_each_environment_alone(env, mode):
     with cartwheel.ParallelVectorEnv([env] * 4, autoreset_mode=mode, executor="inline") as envs:
         ended = play(envs, [env() for _ in range(4)], steps=60)
     assert ended > 8
+
+
+def test_large_last_observations_are_those_of_each_environment_alone(monkeypatch):
+    monkeypatch.setattr(pool, "MAX_DENSE_BYTES", 0)
+    for env in (Guests, Duel):
+        with cartwheel.ParallelVectorEnv(
+            [env] * 4, autoreset_mode="same_step", executor="inline"
+        ) as envs:
+            assert envs._pool.final_obs == "object"
+            assert play(envs, [env() for _ in range(4)], steps=40) > 4
 
 
 @pytest.mark.parametrize("executor", ["thread", "process"])

@@ -74,6 +74,28 @@ def row_1(observations):
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
+def test_lists_of_arrays_are_stacked_as_in_gymnasium(executor):
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    pair = Pair(executor, Box(-9, 9, (2, 3), np.float32), rows)
+    reversed_rows = rows[:, ::-1]
+    try:
+        for observation in (
+            [rows[1], rows[0]],  # the rows of the leaf
+            [reversed_rows[1], rows[0]],  # one that is not contiguous
+            [rows[0], rows[1].astype(np.int64)],  # one to cast
+            [rows[0], rows[0].tolist()],
+            [rows[0]],
+            [rows[0], rows[0], rows[0]],
+            [rows[0], rows[1][:2]],
+            [rows[0], "text"],
+            (rows[1], rows[0]),
+        ):
+            pair.check(observation)
+    finally:
+        pair.close()
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_dtype_is_cast_into_every_other_as_in_gymnasium(executor, dtype):
     pair = Pair(executor, Box(0, 1, (3,), dtype), np.zeros(3, dtype))

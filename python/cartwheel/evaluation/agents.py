@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal import nested
-from cartwheel._internal.policy import as_function
+from cartwheel._internal.policy import as_function, mask_keywords, mask_parameter
 from cartwheel._internal.progress import Progress
 from cartwheel.evaluation.episode_counter import MAX_FAILURES
 from cartwheel.evaluation.result import Evaluation
@@ -83,6 +83,7 @@ def evaluate_agents(
         )
     members = _checked(teams, envs.possible_agents)
     function = as_function(policy, recurrent=recurrent)
+    mask = mask_parameter(function)
     quota = _Quota(envs.num_envs, envs.num_agents, episodes_per_env)
     total = envs.num_envs * episodes_per_env
     with contextlib.ExitStack() as stack:
@@ -92,7 +93,8 @@ def evaluate_agents(
         playing = _Playing(envs, seed, options)
         while quota.done < total:
             further = (playing.rows.copy(), playing.first.copy()) if recurrent else ()
-            answer = function(envs._observations(playing.observations), *further)
+            masks = mask_keywords(envs, mask, playing.rows)
+            answer = function(envs._observations(playing.observations), *further, **masks)
             columns = playing.step(answer[0] if isinstance(answer, tuple) else answer)
             done = quota.done
             over = quota.add(playing.rows, columns)

@@ -23,22 +23,27 @@ class AgentMasks:
     """The masks that the agents of each row showed last.
 
     Attributes:
+        key: The part of observations, or of infos, that has masks; ``None``: there are no masks.
         in_observations: Whether the observations of each agent have masks.
         is_shown: Whether an agent has shown a mask.
     """
 
     def __init__(
         self,
+        key: str | None,
         layout: Layout,
         observations: Callable[[dict[str, Any], int], Any],
         num_envs: int,
         mode: AutoresetMode,
     ) -> None:
         """No row has a mask yet; ``observations`` returns those of the agent in a place."""
+        self.key = key
         self._agents, self._observations, self._mode = layout.agents, observations, mode
-        self._lengths = [num_actions(space) for space in layout.action_spaces]
+        self._lengths = [
+            None if key is None else num_actions(space) for space in layout.action_spaces
+        ]
         self.in_observations = [
-            _has_masks(space, length)
+            _has_masks(space, key, length)
             for space, length in zip(layout.observation_spaces, self._lengths, strict=True)
         ]
         self.is_shown = any(self.in_observations)
@@ -54,8 +59,36 @@ class AgentMasks:
             if known is not None:
                 known[:] = True
 
+    def kept(self) -> list[bytes] | None:
+        """Returns the masks of all rows for a state: bytes for each agent that has some."""
+        if not self.is_shown:
+            return None
+        return [b"" if known is None else known.tobytes() for known in self._known]
+
+    def check(self, kept: Any) -> None:
+        """Checks masks of a state.
+
+        Raises:
+            ValueError: They are of other agents, or of another number of rows or actions.
+        """
+        sizes = [0 if known is None else known.size for known in self._known]
+        is_bytes = isinstance(kept, list) and all(isinstance(one, bytes) for one in kept)
+        if not is_bytes or [len(one) for one in kept] != sizes:
+            raise ValueError(
+                f"`state['agent_masks']` must be a list of bytes of the lengths {sizes}."
+            )
+
+    def keep(self, kept: list[bytes]) -> None:
+        """Continues with the masks of a state."""
+        self.is_shown = True
+        for known, own in zip(self._known, kept, strict=True):
+            if known is not None:
+                known[:] = np.frombuffer(own, np.bool_).reshape(known.shape)
+
     def take_in(self, columns: Any) -> None:
         """Keeps the masks of a batch of columns, which may be of some rows."""
+        if not self.is_shown and not columns.agent_infos:
+            return
         count, rows = columns.present.shape[1], columns.infos.get("env_index")
         self._rows = np.arange(count) if rows is None else np.asarray(rows, np.intp)
         for place, known in enumerate(self._known):
@@ -82,19 +115,19 @@ class AgentMasks:
         length = self._lengths[place]
         assert length is not None, "agents whose actions are not discrete have no masks"
         if self.in_observations[place]:
-            part = self._observations(columns.observations, place)[DEFAULT]
+            part = self._observations(columns.observations, place)[self.key]
             return part.reshape(len(part), length) != 0, columns.present[place]
         infos = columns.agent_infos.get(place, {})
-        if DEFAULT not in infos:
+        if self.key not in infos:
             return None, None
-        values = np.asarray(infos[DEFAULT])
+        values = np.asarray(infos[self.key])
         if values.dtype == object or values[0].size != length:
             raise ValueError(
-                f"the masks `{DEFAULT}` in the infos of {self._agents[place]!r} must "
+                f"the masks `{self.key}` in the infos of {self._agents[place]!r} must "
                 f"have {length} numbers, one for each action, got {values.dtype} of the shape "
                 f"{values.shape[1:]}."
             )
-        return values.reshape(len(values), length) != 0, np.asarray(infos[f"_{DEFAULT}"])
+        return values.reshape(len(values), length) != 0, np.asarray(infos[f"_{self.key}"])
 
     def by_agent(self, envs: Any, env_index: Any) -> dict[Any, NDArray[np.bool_]]:
         """Returns copies of the masks of agents whose actions are discrete.
@@ -107,18 +140,45 @@ class AgentMasks:
             ValueError: No agent has shown a mask.
         """
         if not self.is_shown:
-            raise ValueError(
-                f"{envs!r} has no masks of actions: neither observations nor infos of an agent "
-                f"have the key {DEFAULT!r}. Reset first if infos have it."
+            why = (
+                "it was made with action_mask=None"
+                if self.key is None
+                else f"neither observations nor infos of an agent have the key {self.key!r}. Name "
+                "the key by `action_mask`, and reset first if infos have it"
             )
+            raise ValueError(f"{envs!r} has no masks of actions: {why}.")
         rows = self._rows if env_index is None else env_index
         known = zip(self._agents, self._known, strict=True)
         return {agent: masks[rows] for agent, masks in known if masks is not None}
 
 
-def _has_masks(space: Space[Any], length: int | None) -> bool:
+def check_mask_key(key: str | None, layout: Layout) -> None:
+    """Checks a key of masks that the caller named.
+
+    Raises:
+        ValueError: No agent has discrete actions; or the part of an agent's observations that the
+            key names is not a mask.
+    """
+    if key is None or key == DEFAULT:
+        return
+    lengths = [num_actions(space) for space in layout.action_spaces]
+    if all(length is None for length in lengths):
+        raise ValueError(
+            f"`action_mask={key!r}` needs discrete actions, and those of all agents are others."
+        )
+    spaces = zip(layout.agents, layout.observation_spaces, lengths, strict=True)
+    for agent, space, length in spaces:
+        has_key = length is not None and isinstance(space, Dict) and key in space.spaces
+        if has_key and not _has_masks(space, key, length):
+            raise ValueError(
+                f"`action_mask={key!r}` names {space[key]} in the observations of {agent!r}, and a "
+                f"mask of its actions is an array of {length} numbers."
+            )
+
+
+def _has_masks(space: Space[Any], key: str | None, length: int | None) -> bool:
     """Whether observations of a space have a mask of so many actions."""
-    if length is None or not isinstance(space, Dict) or DEFAULT not in space.spaces:
+    if length is None or not isinstance(space, Dict) or key not in space.spaces:
         return False
-    shape = space[DEFAULT].shape
+    shape = space[key].shape
     return shape is not None and int(np.prod(shape)) == length

@@ -43,12 +43,14 @@ class AgentsBase(ClosesAfterWith):
         executor: Where environments run; never ``"auto"``.
         metadata: Those of the first environment, and the autoreset mode.
         render_mode: That of the first environment.
+        action_mask: The key of masks of actions.
     """
 
-    def __init__(self, pool: AgentsPool) -> None:
+    def __init__(self, pool: AgentsPool, action_mask: str | None) -> None:
         """Takes the pool, which is open."""
         self._pool = pool
-        self._batches = AgentBatches(pool.layout, pool.num_envs, pool.autoreset_mode)
+        self.action_mask = action_mask
+        self._batches = AgentBatches(pool.layout, pool.num_envs, pool.autoreset_mode, action_mask)
         layout = self._pool.layout
         self.possible_agents: list[Any] = list(layout.agents)
         self.single_observation_space = _dict_space(layout.agents, layout.observation_spaces)
@@ -172,9 +174,9 @@ class AgentsBase(ClosesAfterWith):
     def action_masks(self, env_index: Any = None) -> dict[Any, NDArray[np.bool_]]:
         """Returns which actions agents may take next, in the rows of the last batch.
 
-        Masks come from the part ``"action_mask"`` of an agent's observations, or from its infos. An
-        agent may take every action in rows in which it is absent or has ended, and as described in
-        :meth:`cartwheel.VectorEnv.action_masks`.
+        Masks come from the part of an agent's observations, or of its infos, that the argument
+        ``action_mask`` of the constructor names. An agent may take every action in rows in which it
+        is absent or has ended, and as described in :meth:`cartwheel.VectorEnv.action_masks`.
 
         Args:
             env_index: Row numbers; by default the rows of the last batch, in its order.
@@ -219,19 +221,42 @@ class AgentsBase(ClosesAfterWith):
         """
         return self._shown(self._batches.reset(*self._pool.set_state(env_index, states)))
 
-    def state_dict(self) -> dict[str, Any]:
-        """Saves all rows, to continue here or in another process, as of ``VectorEnv``."""
-        return self._pool.state_dict()
+    def state_dict(self, *, envs: bool = True) -> dict[str, Any]:
+        """Saves all rows, to continue here or in another process, as of ``VectorEnv``.
 
-    def load_state_dict(self, state: dict[str, Any]) -> tuple[ByAgent, dict[str, Any]]:
-        """Continues from a state of :meth:`state_dict`.
+        Args:
+            envs: Whether to save the environments, too.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.state_dict`.
+        """
+        state = self._pool.state_dict(envs=envs)
+        kept = self._batches.masks.kept()
+        return state | {"agent_masks": kept} if envs and kept is not None else state
+
+    def load_state_dict(self, state: dict[str, Any]) -> ByAgent | None:
+        """Continues from a state of :meth:`state_dict`, as of ``VectorEnv``.
 
         Returns:
-            What the rows last showed, as of :meth:`reset`.
+            The observations by agent that the rows last showed; ``None`` for a state without
+            environments.
+
+        Raises:
+            Exception: As :meth:`cartwheel.VectorEnv.load_state_dict`.
         """
+        kept = state.get("agent_masks") if isinstance(state, dict) else None
+        masks = self._batches.masks
+        if kept is not None:
+            masks.check(kept)
+            state = {key: value for key, value in state.items() if key != "agent_masks"}
         shown: Any = self._pool.load_state_dict(state)
-        self._batches.masks.clear()
-        return self._shown(self._batches.reset(shown, {}))
+        if shown is None:
+            return None
+        masks.clear()
+        columns = self._batches.reset(shown, {})
+        if kept is not None:
+            masks.keep(kept)
+        return self._observations(columns.observations)
 
     # Conversions
 

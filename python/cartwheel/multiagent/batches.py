@@ -82,7 +82,9 @@ class AgentBatches:
             ``SAME_STEP``, those that lived before the reset.
     """
 
-    def __init__(self, layout: Layout, num_envs: int, mode: AutoresetMode) -> None:
+    def __init__(
+        self, layout: Layout, num_envs: int, mode: AutoresetMode, action_mask: str | None
+    ) -> None:
         """Takes the agents and their spaces."""
         self.layout = layout
         self.groups: list[Group] = layout.observation_groups()
@@ -90,7 +92,7 @@ class AgentBatches:
         self.places: list[tuple[Group, int]] = _places(self.groups, len(layout.agents))
         self._action_places = _places(self.action_groups, len(layout.agents))
         self.lives = np.zeros((len(layout.agents), num_envs), np.bool_)
-        self.masks = AgentMasks(layout, self.observations, num_envs, mode)
+        self.masks = AgentMasks(action_mask, layout, self.observations, num_envs, mode)
         self._info_keys = {str(place): place for place in range(len(layout.agents))}
 
     def reset(self, batch: dict[str, Any], infos: dict[str, Any]) -> Columns:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from cartwheel._internal import nested
 from cartwheel._internal.spaces import has_fixed_shape
+from cartwheel.multiagent.action_masks import check_mask_key
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.workers.agents_env import MakesAgentsEnv
 from cartwheel.workers.agents_layout import AgentsSettings, Layout
@@ -15,6 +18,7 @@ from cartwheel.workers.agents_layout import AgentsSettings, Layout
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
 #: Names of entries of infos, which agents cannot have.
@@ -23,9 +27,14 @@ RESERVED = frozenset(
     for mark in ("", "_")
     for name in (
         *("present", "acted", "episode_over", "final_obs", "final_info", "env_index", "state"),
-        *("final_state", "env_error", "worker_restarted", "infos_lost", "final_frame"),
+        *("final_state", "env_error", "worker_restarted", "restarted", "infos_lost"),
+        "final_frame",
     )
 )
+
+#: Final observations are columns where a row has at most so many bytes. Columns are copied in each
+#: step, and larger observations in the steps alone in which rows end.
+MAX_DENSE_BYTES = 1 << 18
 
 
 class OtherOrderError(Exception):
@@ -52,7 +61,11 @@ class AgentsPool(VectorEnv[Any, Any]):
         spaces = [*first.observation_spaces]
         if first.state_space is not None:
             spaces.append(first.state_space)
-        if self.autoreset_mode == AutoresetMode.SAME_STEP and all(map(has_fixed_shape, spaces)):
+        if (
+            self.autoreset_mode == AutoresetMode.SAME_STEP
+            and all(map(has_fixed_shape, spaces))
+            and sum(map(_num_bytes, spaces)) <= MAX_DENSE_BYTES
+        ):
             self.final_obs = "dense"
 
     def frozen_rows(self, rows: Any) -> NDArray[np.bool_] | None:
@@ -73,18 +86,34 @@ AgentsPool.__name__ = "ParallelVectorEnv"
 
 
 def open_pool(
-    env_fns: Sequence[Any], settings: AgentsSettings, keywords: dict[str, Any]
+    env_fns: Sequence[Any],
+    settings: AgentsSettings,
+    keywords: dict[str, Any],
+    action_mask: str | None,
 ) -> AgentsPool:
     """Starts the workers; once more if rows list their agents in another order than row 0."""
 
     def start(settings: AgentsSettings) -> AgentsPool:
-        return AgentsPool([MakesAgentsEnv(env_fn, settings) for env_fn in env_fns], **keywords)
+        makes = [MakesAgentsEnv(env_fn, settings) for env_fn in env_fns]
+        pool = AgentsPool(makes, action_mask=None, **keywords)
+        try:
+            check_mask_key(action_mask, pool.layout)
+        except ValueError:
+            pool.close(terminate=True)
+            raise
+        return pool
 
     try:
         return start(settings)
     except OtherOrderError as error:
         agents = error.args[0].agents
     return start(AgentsSettings(agents, settings.absent, settings.state, settings.action_repeat))
+
+
+def _num_bytes(space: Space[Any]) -> int:
+    """Returns the size of a value of a space whose values are arrays."""
+    parts = nested.leaves(space)
+    return sum(math.prod(part.shape or ()) * np.dtype(part.dtype).itemsize for part in parts)
 
 
 def _check_names(agents: tuple[Any, ...]) -> None:

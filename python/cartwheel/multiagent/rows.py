@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from cartwheel.multiagent.base import AgentsBase
     from cartwheel.multiagent.batches import Columns
 
+#: Infos that are not of agents, and stay where they are.
+_OF_ROWS = ("final_obs", "env_error", "worker_restarted", "restarted")
+
 
 class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
     """The agents of a :class:`~cartwheel.ParallelVectorEnv` as rows of a vector environment.
@@ -234,7 +237,9 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         """Moves the infos of rows whose agents ended early to the final infos."""
         for mask_key in [key for key in infos if key[:1] == "_" and key[1:] in infos]:
             key, mask = mask_key[1:], infos[mask_key]
-            if key in ("final_obs", "env_error", "worker_restarted") or isinstance(mask, dict):
+            if key in ("final_obs", "env_error", "worker_restarted", "restarted") or isinstance(
+                mask, dict
+            ):
                 continue
             moved = rows[mask[rows]]
             if not len(moved) or isinstance(infos[key], dict):

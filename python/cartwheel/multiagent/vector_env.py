@@ -15,6 +15,7 @@ from cartwheel.multiagent.base import AgentsBase, ByAgent
 from cartwheel.multiagent.groups import Groups
 from cartwheel.multiagent.pool import open_pool
 from cartwheel.multiagent.rows import AgentRows
+from cartwheel.vector.action_masks import as_mask_key
 from cartwheel.workers.agents_layout import AgentsSettings
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class ParallelVectorEnv(AgentsBase):
         on_worker_death: The effect of the death of a worker process.
         on_timeout: The effect of a worker that hangs.
         max_restarts: How often one environment, or one worker, is replaced.
+        max_episodes_per_worker: Episodes of a row after which its worker process is replaced.
+        max_worker_memory: Resident memory from which on a worker process is replaced.
         timeout: Seconds that a call may take.
         max_batches: Upper bound of the batches of observations that are kept as views.
         max_episode_steps: Steps after which all agents that live are truncated. With
@@ -97,6 +100,9 @@ class ParallelVectorEnv(AgentsBase):
             that ends, the last observation, flags and info stay.
         staggered_reset: Whether rows begin at different places in their episodes after a reset.
         full_batch: Whether a reset with row numbers returns the batch of all rows.
+        action_mask: The key under which :meth:`action_masks` finds masks of actions: a part of the
+            ``Dict`` observation space of an agent, or a key of its infos. ``None``: there are no
+            masks.
         states: How :meth:`state_dict` saves environments.
 
     Raises:
@@ -124,12 +130,15 @@ class ParallelVectorEnv(AgentsBase):
         on_worker_death: OnWorkerDeath = "raise",
         on_timeout: OnTimeout = "raise",
         max_restarts: int | None = 10,
+        max_episodes_per_worker: int | None = None,
+        max_worker_memory: int | str | None = None,
         timeout: float | None = None,
         max_batches: int | None = None,
         max_episode_steps: int | None = None,
         action_repeat: int = 1,
         staggered_reset: bool = False,
         full_batch: bool = False,
+        action_mask: str | None = "action_mask",
         states: States = "methods",
     ) -> None:
         """Starts the workers and makes the environments."""
@@ -153,6 +162,8 @@ class ParallelVectorEnv(AgentsBase):
             "on_worker_death": on_worker_death,
             "on_timeout": on_timeout,
             "max_restarts": max_restarts,
+            "max_episodes_per_worker": max_episodes_per_worker,
+            "max_worker_memory": max_worker_memory,
             "timeout": timeout,
             "max_batches": max_batches,
             "max_episode_steps": _as_limit(max_episode_steps, settings.action_repeat),
@@ -160,7 +171,8 @@ class ParallelVectorEnv(AgentsBase):
             "full_batch": full_batch,
             "states": states,
         }
-        super().__init__(open_pool(env_fns, settings, keywords))
+        action_mask = as_mask_key(action_mask)
+        super().__init__(open_pool(env_fns, settings, keywords, action_mask), action_mask)
 
     # Stepping
 

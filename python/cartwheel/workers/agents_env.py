@@ -76,7 +76,7 @@ class AgentsEnv:
         self._settings = settings
         self._names = list(self.layout.agents)
         self._places = {name: place for place, name in enumerate(self._names)}
-        self._writers = [
+        self._stacks = [
             ObservationStack(group, [self._names[place] for place in group.members], settings)
             for group in self.layout.observation_groups()
         ]
@@ -88,7 +88,7 @@ class AgentsEnv:
         self._all_act = np.ones((len(FLAGS), len(self._names)), np.int8)
         self._all_act[:2] = 0
         flags = MultiBinary((len(FLAGS), len(self._names)))
-        observations = {writer.key: writer.space for writer in self._writers}
+        observations = {stack.key: stack.space for stack in self._stacks}
         spaces: dict[str, Space[Any]] = {"agents": Dict(observations), "flags": flags}
         if self.layout.state_space is not None:
             spaces["state"] = self.layout.state_space
@@ -141,7 +141,7 @@ class AgentsEnv:
         row = self._observed(observations, before, after, terminations, truncations)
         if before == names:
             summed = [float(rewards.get(name, 0.0)) for name in names]
-            known = before
+            known: Iterable[Any] = names
         else:
             acted = set(before)
             summed = [float(rewards.get(name, 0.0)) if name in acted else 0.0 for name in names]
@@ -195,8 +195,9 @@ class AgentsEnv:
         """Returns the row's observation."""
         names = self._names
         if before == names == after and observations.keys() == self._places.keys():
-            flags = self._all_act.copy()
+            flags = self._all_act
             if any(terminations.values()) or any(truncations.values()):
+                flags = flags.copy()
                 flags[0] = [bool(terminations.get(name, False)) for name in names]
                 flags[1] = [bool(truncations.get(name, False)) for name in names]
             return self._row(observations, self._places, flags)
@@ -221,7 +222,7 @@ class AgentsEnv:
         self, observations: dict[Any, Any], present: Container[Any], flags: NDArray[np.int8]
     ) -> dict[str, Any]:
         row: dict[str, Any] = {
-            "agents": {writer.key: writer.write(observations, present) for writer in self._writers},
+            "agents": {stack.key: stack.stack(observations, present) for stack in self._stacks},
             "flags": flags,
         }
         if self.layout.state_space is not None:

@@ -6,7 +6,7 @@ use cartwheel_engine::space::{DType, Leaf};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt};
+use pyo3::types::{PyDict, PyInt, PyList};
 
 use crate::array::dtype::{self, descr};
 use crate::array::{as_array, copy_bytes, scalar};
@@ -70,9 +70,10 @@ pub(crate) struct ObservationWriter<'a, R> {
 impl<R: ObservationSink> ObservationWriter<'_, R> {
     /// Writes an observation, leaf by leaf.
     ///
-    /// An array with the shape and dtype of its leaf is copied directly. Other values follow the
-    /// rule of Gymnasium's `concatenate`: the shape must be the leaf's, and the dtype is cast
-    /// within its kind. An exception about a part of an observation has a note that names the part.
+    /// An array with the shape and dtype of its leaf is copied directly, and so is a list of arrays
+    /// that are its rows. Other values follow the rule of Gymnasium's `concatenate`: the shape must
+    /// be the leaf's, and the dtype is cast within its kind. An exception about a part of an
+    /// observation has a note that names the part.
     pub(crate) fn write(&mut self, node: &Node, value: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Node::Leaf(leaf) = node {
             return self.write_leaf(*leaf, value); // without the calls below
@@ -120,6 +121,10 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
                 self.put(number, place, &bytes[..dtype.size()]);
                 return Ok(());
             }
+        } else if let Ok(list) = value.cast_exact::<PyList>()
+            && self.write_list(number, list)?
+        {
+            return Ok(());
         }
         let array = fit(value, leaf)?;
         if self.write_array(number, &array) {
@@ -136,14 +141,42 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
     /// Copies an array with the shape and dtype of the leaf; returns `false` for any other.
     fn write_array(&mut self, number: usize, array: &Bound<'_, PyUntypedArray>) -> bool {
         let leaf = &self.leaves[number];
-        let fits = array.shape() == leaf.shape
-            && array.is_c_contiguous()
-            && dtype::is(&array.dtype(), leaf.dtype);
+        let fits = is_like(array, &leaf.shape, leaf.dtype);
         if fits {
             self.sink.fill(number, self.place, |buffer| copy_bytes(array, 0, buffer));
         }
         fits
     }
+
+    /// Copies a list of arrays that are the rows of the leaf; returns `false` for any other.
+    fn write_list(&mut self, number: usize, list: &Bound<'_, PyList>) -> PyResult<bool> {
+        let leaf = &self.leaves[number];
+        let (shape, bytes) = (&leaf.shape[1..], leaf.row_bytes());
+        if bytes == 0 || list.len() != leaf.shape[0] {
+            return Ok(false);
+        }
+        let mut written = Ok(true);
+        self.sink.fill(number, self.place, |buffer| {
+            for (at, part) in buffer.chunks_exact_mut(bytes / leaf.shape[0]).enumerate() {
+                written = list.get_item(at).map(|value| match value.cast_exact() {
+                    Ok(array) if is_like(array, shape, leaf.dtype) => {
+                        copy_bytes(array, 0, part);
+                        true
+                    }
+                    _ => false,
+                });
+                if !matches!(written, Ok(true)) {
+                    break;
+                }
+            }
+        });
+        written
+    }
+}
+
+/// Whether the bytes of an array are those of a leaf with this shape and dtype.
+fn is_like(array: &Bound<'_, PyUntypedArray>, shape: &[usize], dtype: DType) -> bool {
+    array.shape() == shape && array.is_c_contiguous() && dtype::is(&array.dtype(), dtype)
 }
 
 /// `value` as a contiguous array of the leaf's shape and dtype.

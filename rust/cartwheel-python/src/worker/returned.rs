@@ -56,6 +56,14 @@ pub(super) fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
 /// A reward of several objectives: an array, or a list, of as many numbers as `into` has.
 #[cold]
 pub(super) fn numbers(reward: &Bound<'_, PyAny>, into: &mut Vec<f64>) -> PyResult<()> {
+    if let Ok(list) = reward.cast_exact::<PyList>()
+        && list.len() == into.len()
+        && (list.iter().zip(&mut *into)).all(|(value, into)| {
+            value.cast_exact::<PyFloat>().map(|number| *into = number.value()).is_ok()
+        })
+    {
+        return Ok(()); // without an array
+    }
     let array = as_array(reward)?;
     if array.shape() != [into.len()] {
         let (shape, width) = (PyTuple::new(reward.py(), array.shape())?, into.len());
