@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.wrappers import CachedReset
 from tests.support.oracle import MODE
 
 FAULTY = "test_plugin/Faulty-v0"
@@ -90,6 +91,21 @@ def test_a_reset_that_fails_is_the_error_of_its_rows(make_envs, fault):
         envs.step(acts(GO))
     envs.reset(options={"reset_mask": mask})
     assert envs.step(acts(GO))[0].tolist() == [[1]] * 4
+
+
+@FAULT
+def test_a_reset_that_loads_a_state_counts_when_another_row_fails(make_envs, fault):
+    envs = CachedReset(make_envs(num_workers=1, max_episode_steps=2), 3, seed=1)
+    envs.reset()
+    envs.step(acts(GO))
+    envs.reset(options={"reset_mask": np.array([False, True, True, True])})
+    assert envs.step(acts(GO))[3].tolist() == [True, False, False, False]
+    with pytest.raises(ERRORS[fault][0]):
+        envs.step(acts(fault))  # resets row 0
+    envs.reset(options={"reset_mask": acts(1) == 1})
+    observations, _, _, truncations, _ = envs.step(acts(GO))
+    assert observations.tolist() == [[1], [0], [1], [0]]
+    assert not truncations.any()
 
 
 @FAULT

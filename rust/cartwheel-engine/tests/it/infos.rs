@@ -236,6 +236,20 @@ fn keys_that_change_take_no_more_memory_than_those_of_a_batch() {
 }
 
 #[test]
+fn keys_that_come_now_and_then_keep_their_buffers() {
+    let mut columns = InfoColumns::new(2);
+    let names: Vec<_> = (0..40).map(|key| format!("key {key}")).collect();
+    let entries: Vec<_> = names.iter().map(|name| (name.as_str(), Owned::Int(1))).collect();
+    gather(&mut columns, &[infos(&[(0, &entries)])]).expect("regular");
+    let bytes = columns.bytes();
+    for count in [30, 0, 1, 40] {
+        gather(&mut columns, &[infos(&[(1, &entries[..count])])]).expect("regular");
+        assert_eq!(columns.iter().count(), count);
+        assert_eq!(columns.bytes(), bytes, "after a batch of {count} keys");
+    }
+}
+
+#[test]
 fn keys_are_found_in_any_order_after_others_were_dropped() {
     let mut columns = InfoColumns::new(2);
     for batch in 0..200 {

@@ -374,6 +374,15 @@ fn infos_travel_with_their_shard() {
 }
 
 #[test]
+#[should_panic(expected = "infos are those of rows that arrived")]
+fn infos_are_not_read_while_a_call_is_pending() {
+    let mut fixture = Fixture::new(1, 0, false, 4);
+    fixture.reset();
+    fixture.pool.begin(Call::Step, 0).unwrap();
+    fixture.pool.load_infos(0, 8, &mut Vec::new());
+}
+
+#[test]
 fn shared_memory_is_attached_only_with_its_own_plan() {
     let plan = |rows| Plan {
         observations: vec![Leaf { dtype: DType::U8, shape: vec![4] }],

@@ -84,6 +84,8 @@ impl Env for Faulty {
 
     const RENDER: &'static [RenderMode] = &[RenderMode::Ansi];
 
+    cartwheel::state! { steps }
+
     fn spaces(_: &Options, _: &Made) -> Spaces {
         let observation = Space::float_box(&[0.0], &[f64::INFINITY]);
         Spaces { observation, action: Space::discrete(4) }
