@@ -5,11 +5,12 @@ from functools import partial
 
 import gymnasium as gym
 import pytest
+from gymnasium.spaces import Box
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import TimeAwareObservation
 
 from tests.support.comparison import assert_identical
-from tests.support.environments import LargeNestedEnv, NestedEnv
+from tests.support.environments import LargeNestedEnv, NestedEnv, samplers
 from tests.support.executors import EVERY_EXECUTOR, INLINE, PROCESS, THREAD, Executor
 from tests.support.oracle import MODE, N, S
 from tests.support.repetitions import times
@@ -60,6 +61,16 @@ def test_every_result_equals_that_of_sync_vector_env(name, executor, num_envs, m
     env_fn = env_of(name)
     assert any(endings(recording(env_fn, num_envs, mode, STEPS))), "no episode ends"
     assert_same_run(executor([env_fn] * num_envs, autoreset_mode=mode), env_fn, mode, STEPS)
+
+
+@pytest.mark.parametrize("dimensions", [4, 5, 6, 31])
+def test_observations_may_have_many_dimensions(dimensions):
+    env_fns = samplers(Box(-1, 1, (1, 2, *[1] * (dimensions - 2))), 3)
+    oracle = SyncVectorEnv(env_fns)
+    envs = INLINE(env_fns)
+    assert_identical(envs.reset(seed=1), oracle.reset(seed=1))
+    for _ in range(4):
+        assert_identical(envs.step([0, 1, 2]), oracle.step([0, 1, 2]))
 
 
 @MODE

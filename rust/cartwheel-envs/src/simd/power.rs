@@ -107,9 +107,11 @@ mod tests {
 
     #[test]
     fn squares_equal_the_librarys_wherever_the_probe_succeeds() {
-        let Some(avx2) = Avx2::detect().filter(|&avx2| is_exact(avx2)) else {
+        let Some(avx2) = Avx2::detect() else { return };
+        if !cfg!(target_env = "gnu") && !is_exact(avx2) {
             return; // another C library: the products are not used
-        };
+        }
+        assert!(is_exact(avx2), "the probe fails with glibc");
         let mut rng = cartwheel::Rng::from_seed(6);
         for size in [1e-3, 0.5, 4.0, 100.0, 1e20] {
             for _ in 0..500_000 {
