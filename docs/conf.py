@@ -62,6 +62,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 # The trainers need not be installed: their adapters are documented without them.
 autodoc_mock_imports = [
+    "agilerl",
     "ale_py",
     "jax",
     "ray",

@@ -24,7 +24,7 @@ pip install cartwheel
 ```
 
 Wheels for Linux on x86-64 and ARM, CPython 3.10 to 3.14. `pip install 'cartwheel[mujoco]'` adds
-MuJoCo; other extras are for trainers: `sb3`, `torchrl`, `rllib`, `skrl`, `tianshou`.
+MuJoCo; other extras are for trainers: `sb3`, `torchrl`, `rllib`, `agilerl`, `skrl`, `tianshou`.
 """
 SECTION = re.compile(r"(?<=^## Install\n).*?(?=^## )", re.DOTALL | re.MULTILINE)
 PICTURE = re.compile(r"<picture>.*?</picture>\n\n", re.DOTALL)

@@ -17,6 +17,9 @@ ENVIRONMENTS = ROOT / "target" / "extras"
 POLES = 'cartwheel.make_vec("cartwheel/CartPole-v1", 4, autoreset_mode="{}")'
 #: Code that uses the extra, after ``import cartwheel``. ``all`` does all that its parts do.
 USES = {
+    "agilerl": "import pettingzoo\nfrom cartwheel.agilerl import CartwheelPettingZooVecEnv\n"
+    "make = lambda: pettingzoo.make('parallel', 'classic/rps-v2')\n"
+    "CartwheelPettingZooVecEnv([make] * 2).close()",
     "ale": 'cartwheel.make_vec("ALE/Pong-v5", 2, executor="ale").reset(seed=1)',
     "bench": "import cv2, matplotlib",
     "dm": "import cartwheel.envpool\ncartwheel.envpool.make_dm('CartPole-v1', num_envs=2).reset()",

@@ -111,7 +111,18 @@ __all__ = [
 #: Rooms that are loaded when they are first used. Those that need another library are not in
 #: ``__all__``, because ``help`` and ``import *`` take every name there.
 _LAZY_MODULES = {"envpool", "returns", "testing", "wrappers"}
-_LAZY_MODULES |= {"ale", "jax", "mujoco", "ray", "rllib", "sb3", "skrl", "tianshou", "torchrl"}
+_LAZY_MODULES |= {
+    "agilerl",
+    "ale",
+    "jax",
+    "mujoco",
+    "ray",
+    "rllib",
+    "sb3",
+    "skrl",
+    "tianshou",
+    "torchrl",
+}
 
 #: Public names that are loaded when they are first used, and the module of each.
 _LAZY = {

@@ -22,6 +22,7 @@ PAGES = [
 ]
 #: Modules and pages that need packages of other environments, and the mark of those environments.
 MARKS: dict[str, pytest.MarkDecorator | list[pytest.MarkDecorator]] = {
+    "agilerl": pytest.mark.trainers,
     "sb3": pytest.mark.torch,
     "torchrl": pytest.mark.torch,
     "tianshou": pytest.mark.torch,

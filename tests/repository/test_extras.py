@@ -13,6 +13,7 @@ import cartwheel
 
 #: For each adapter the library that it needs, and its extra.
 NEEDED = {
+    "agilerl": ("agilerl", "agilerl"),
     "ale": ("ale_py", "ale"),
     "jax": ("jax", "jax"),
     "ray": ("ray", "ray"),
@@ -33,6 +34,7 @@ def forget(monkeypatch, adapter):
 
 #: For each adapter the newest version that is too old.
 TOO_OLD = {
+    "agilerl": "2.57.3",
     "jax": "0.4.38",
     "ray": "2.39.9",
     "sb3": "2.6.1a1",

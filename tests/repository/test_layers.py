@@ -18,7 +18,7 @@ PYTHON = """
     __main__
     bench
     __init__
-    jax ray rllib sb3 skrl tianshou torchrl
+    agilerl jax ray rllib sb3 skrl tianshou torchrl
     _cli envpool evaluation make mujoco recorder rollouts testing
     _spec _xla ale multiagent native wrappers
     vector
