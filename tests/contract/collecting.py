@@ -19,6 +19,7 @@ import pytest
 
 import cartwheel
 from cartwheel import wrappers
+from tests.contract.events import Events
 from tests.contract.model import (
     MODES,
     NEXT,
@@ -323,18 +324,8 @@ class CollectorPlay:
             life.place, life.length = Place(now.seed, now.begun + 1, 0), None
 
 
-#: What happens, by names, with keywords for the play.
-EVENTS: dict[str, Any] = {}
-
-
-def event(*, modes=MODES, **keywords):
-    """Adds a function to the table."""
-
-    def add(function):
-        EVENTS[function.__name__] = (function, modes, keywords)
-        return function
-
-    return add
+EVENTS = Events()
+event = EVENTS.add
 
 
 @event()

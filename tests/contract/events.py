@@ -8,20 +8,24 @@ from typing import Any
 
 import pytest
 
-from tests.contract.model import OFF, SAME, fails
-
-#: Events, by their names in the table, with keywords for the play.
-EVENTS: dict[str, Any] = {}
+from tests.contract.model import MODES, OFF, SAME, fails
 
 
-def event(**keywords):
-    """Adds a function to the table."""
+class Events(dict[str, Any]):
+    """Functions that play an event, each by its name, with its modes and keywords for the play."""
 
-    def add(function):
-        EVENTS[function.__name__] = (function, keywords)
-        return function
+    def add(self, *, modes=MODES, **keywords):
+        """A decorator of such a function."""
 
-    return add
+        def add(function):
+            self[function.__name__] = (function, modes, keywords)
+            return function
+
+        return add
+
+
+EVENTS = Events()
+event = EVENTS.add
 
 
 @event()

@@ -25,7 +25,7 @@ def marks_of(subject):
 @pytest.mark.parametrize("case", list(cases(SUBJECTS, EVENTS, modes_of, marks_of)))
 def test_every_batch_is_what_the_plain_model_says(case, tmp_path):
     subject, name, mode = case
-    happens, keywords = EVENTS[name]
+    happens, _, keywords = EVENTS[name]
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
     play = Play(subject, mode, tmp_path / mode.name, **keywords)

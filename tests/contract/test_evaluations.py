@@ -3,7 +3,7 @@
 import pickle
 import signal
 import weakref
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from cartwheel import wrappers
 from cartwheel._internal.literals import EvaluateOrder
 from cartwheel.wrappers.base import VectorWrapper
 from tests.contract.collecting import move_at
+from tests.contract.events import Events
 from tests.contract.model import (
     MODES,
     NEXT,
@@ -48,18 +49,8 @@ SUBJECTS = {
     "free in statistics": ("free", with_statistics),
     "lockstep in an adapter": ("lockstep", wrappers.AutoresetAdapter),
 }
-#: What happens, by names, with keywords for the environments.
-EVENTS: dict[str, Any] = {}
-
-
-def event(**keywords):
-    """Adds a function to the table."""
-
-    def add(function):
-        EVENTS[function.__name__] = (function, keywords)
-        return function
-
-    return add
+EVENTS = Events()
+event = EVENTS.add
 
 
 class EvaluationPlay:
@@ -245,16 +236,15 @@ def dropped_reference(play):
 
 def modes_of(subject, event):
     _, wrapper = SUBJECTS[subject]
-    _, keywords = EVENTS[event]
+    _, modes, _ = EVENTS[event]
     without = {OFF} if wrapper is wrappers.AutoresetAdapter else set()
-    return [mode for mode in keywords.get("modes", MODES) if mode not in without]
+    return [mode for mode in modes if mode not in without]
 
 
 @pytest.mark.parametrize("case", list(cases(SUBJECTS, EVENTS, modes_of)))
 def test_every_evaluation_is_what_the_plain_model_says(case):
     subject, name, mode = case
-    happens, keywords = EVENTS[name]
-    keywords = {key: value for key, value in keywords.items() if key != "modes"}
+    happens, _, keywords = EVENTS[name]
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
     play = EvaluationPlay(subject, mode, **keywords)

@@ -3,11 +3,11 @@
 import importlib
 import signal
 import weakref
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.contract.events import Events
 from tests.contract.model import OFF, SAME, ChosenError, Model, Place, PlainEnv, fails
 from tests.contract.play import NUM_ENVS, SEED, Gate, ended, staggered
 from tests.contract.trainers import TRAINERS
@@ -15,18 +15,8 @@ from tests.support.one_thread import one_thread
 
 pytestmark = pytest.mark.torch
 ALL = list(range(NUM_ENVS))
-#: What happens, by names, with keywords for the play.
-EVENTS: dict[str, Any] = {}
-
-
-def event(**keywords):
-    """Adds a function to the table."""
-
-    def add(function):
-        EVENTS[function.__name__] = (function, keywords)
-        return function
-
-    return add
+EVENTS = Events()
+event = EVENTS.add
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -296,7 +286,7 @@ def pairs():
 @pytest.mark.parametrize("pair", list(pairs()))
 def test_every_step_is_what_the_plain_model_says(pair):
     trainer, name = pair
-    happens, keywords = EVENTS[name]
+    happens, _, keywords = EVENTS[name]
     if keywords.get("staggered"):
         keywords = staggered(NUM_ENVS)
     play = TrainerPlay(trainer, **keywords)
