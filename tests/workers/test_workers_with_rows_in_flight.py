@@ -59,18 +59,23 @@ def assert_stays_broken_and_closes(envs, pids):
     assert not wait_until_gone(pids, timeout_s=5)
 
 
+def assert_death_is_reported(envs, pids):
+    """The next receipts name the worker of rows 3 and 4, and the environments stay broken."""
+    started = time.monotonic()
+    with pytest.raises(cartwheel.WorkerDiedError) as failure:
+        receive_until_it_fails(envs)
+    assert time.monotonic() - started < 1
+    assert_names_worker(failure.value, pids[3])
+    assert_stays_broken_and_closes(envs, pids)
+
+
 @BATCHES
 def test_a_worker_that_dies_in_a_row_that_was_sent_is_named(build_processes, batch_size):
     envs = build_processes(ROWS, batch_size=batch_size)
     pids = envs.get_attr("pid")
     ready(envs)
     envs.send([0, fault("kill"), 0], [1, 4, 0])
-    started = time.monotonic()
-    with pytest.raises(cartwheel.WorkerDiedError) as failure:
-        receive_until_it_fails(envs)
-    assert time.monotonic() - started < 1
-    assert_names_worker(failure.value, pids[4])
-    assert_stays_broken_and_closes(envs, pids)
+    assert_death_is_reported(envs, pids)
 
 
 @BATCHES
@@ -80,12 +85,7 @@ def test_a_worker_that_is_killed_with_rows_in_flight_is_named(build_processes, b
     ready(envs)
     envs.send([fault("hang"), 0], [3, 4])
     os.kill(pids[3], signal.SIGKILL)
-    started = time.monotonic()
-    with pytest.raises(cartwheel.WorkerDiedError) as failure:
-        receive_until_it_fails(envs)
-    assert time.monotonic() - started < 1
-    assert_names_worker(failure.value, pids[3])
-    assert_stays_broken_and_closes(envs, pids)
+    assert_death_is_reported(envs, pids)
 
 
 @BATCHES
@@ -95,13 +95,8 @@ def test_a_worker_that_was_killed_before_rows_were_sent_is_named(build_processes
     ready(envs)
     os.kill(pids[3], signal.SIGKILL)
     wait_until_gone(pids[3:], timeout_s=5)
-    started = time.monotonic()
     envs.send_reset(options={"env_index": [4]})  # the worker that should get this message is gone
-    with pytest.raises(cartwheel.WorkerDiedError) as failure:
-        receive_until_it_fails(envs)
-    assert time.monotonic() - started < 1
-    assert_names_worker(failure.value, pids[3])
-    assert_stays_broken_and_closes(envs, pids)
+    assert_death_is_reported(envs, pids)
 
 
 def test_rows_of_other_workers_arrive_although_one_died(build_processes):
