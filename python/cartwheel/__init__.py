@@ -64,6 +64,7 @@ from cartwheel.vector.worker_choice import WorkerChoice
 
 if TYPE_CHECKING:
     from cartwheel import envpool, returns, testing, wrappers
+    from cartwheel.awaitable import AwaitableEnvs, RowLease
     from cartwheel.evaluation import Evaluation, evaluate
     from cartwheel.multiagent import ParallelVectorEnv
     from cartwheel.recorder import RecordEpisode, TrajectoryDataset
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncVectorEnv",
+    "AwaitableEnvs",
     "BrokenPoolError",
     "CartwheelError",
     "Collector",
@@ -89,6 +91,7 @@ __all__ = [
     "RemoteTraceback",
     "Rollout",
     "RolloutArrays",
+    "RowLease",
     "Stats",
     "SyncVectorEnv",
     "TrajectoryDataset",
@@ -126,11 +129,13 @@ _LAZY_MODULES |= {
 
 #: Public names that are loaded when they are first used, and the module of each.
 _LAZY = {
+    "AwaitableEnvs": "cartwheel.awaitable",
     "Collector": "cartwheel.rollouts",
     "Evaluation": "cartwheel.evaluation",
     "ParallelVectorEnv": "cartwheel.multiagent",
     "RecordEpisode": "cartwheel.recorder",
     "Rollout": "cartwheel.rollouts",
+    "RowLease": "cartwheel.awaitable",
     "TrajectoryDataset": "cartwheel.recorder",
     "evaluate": "cartwheel.evaluation",
 }

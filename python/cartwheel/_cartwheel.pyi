@@ -219,6 +219,9 @@ class _WorkerCallbacks(_Callbacks, Protocol):
     def batch_opaque(self, space: Any, found: dict[int, Any], rows: int, /) -> Any:
         """Batches values, by row, of a space without a fixed shape."""
 
+    def exceptions_by_row(self, announced: list[_Fault], /) -> dict[int, BaseException]:
+        """Receives the faults of rows, each the only one of its worker."""
+
     def asked_again(self, answers: dict[int, list[Any]], messages: list[Any], /) -> list[Any]:
         """Returns messages that repeat a control call, of ``messages``, for workers that died."""
 
@@ -738,6 +741,7 @@ class Pool:
         spin: bool,
         inline: bool,
         restart: bool = False,
+        deferred: bool = False,
         hang_limit: float | None = None,
         reminder: float | None = None,
         num_threads: int = 1,
@@ -757,7 +761,8 @@ class Pool:
             actions: The single action space.
             shard: Native environments, or the caller's own shard. With threads and processes, only
                 the settings of the shard are used.
-            pids: Process ids of worker processes; empty otherwise.
+            pids: Process ids of worker processes, 0 for one that is started later and counts as
+                dead until then; empty otherwise.
             objects: For each worker, one list for each row: the objects that its infos refer to;
                 ``None`` for workers that pickle them.
             channels: The caller's end of the channel to each worker; empty for native
@@ -772,6 +777,8 @@ class Pool:
             spin: Whether waiting threads may spin before they sleep.
             inline: Whether the calling thread steps ``shard`` itself.
             restart: Whether ``callbacks`` may restart dead workers.
+            deferred: Whether dead workers are replaced by :meth:`resume` instead, while
+                :meth:`recv_rows` goes on.
             hang_limit: Seconds without progress after which a worker process is killed and
                 replaced; ``None`` for never.
             reminder: Seconds after which a waiting call calls ``callbacks.still_waiting``,
@@ -956,6 +963,58 @@ class Pool:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``.
 
         ``portion`` has the minimum and the maximum number of its rows; ``None``: a whole batch.
+        """
+
+    def recv_rows(
+        self, timeout: float | None = None
+    ) -> (
+        tuple[
+            list[int],
+            Any,
+            NDArray[np.float64],
+            NDArray[np.bool_],
+            NDArray[np.bool_],
+            list[dict[str, Any]],
+            dict[int, BaseException],
+        ]
+        | None
+    ):
+        """Waits for rows that were sent, each the only one of its worker.
+
+        Rows are returned as soon as some are done, also if others have failed. If workers are
+        replaced by :meth:`resume`, the rows of dead ones stay in flight until then.
+
+        Args:
+            timeout: Seconds to wait; ``None`` for no limit.
+
+        Returns:
+            Rows, observations, rewards, terminations, truncations, the info of each row, and the
+            exceptions of rows that failed. ``None`` if no row is done: after :meth:`wake`, after
+            the death of a worker, and after ``timeout``.
+        """
+
+    def wake(self) -> None:
+        """Ends the present or the next :meth:`recv_rows`, from any thread; never raises."""
+
+    def dead_workers(self) -> list[int]:
+        """Returns the workers that died, or were never started, and were not replaced."""
+
+    def lost(self, worker: int) -> tuple[list[bool], list[int], list[int], int]:
+        """Takes the lost work of such a worker, whose process has ended.
+
+        Returns:
+            For each of its rows, whether the episode was over; its rows, counted from its first,
+            whose reset was sent; the rows in flight whose results are complete; and the number
+            after which its next process numbers its messages.
+        """
+
+    def resume(self, worker: int, pid: int, filled: list[int]) -> None:
+        """Lets a process that serves replace such a worker, and repeat what it lost.
+
+        Args:
+            worker: The worker.
+            pid: The process.
+            filled: The rows whose results are complete, from :meth:`lost`.
         """
 
     def receives_in_order(self) -> bool:

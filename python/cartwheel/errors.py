@@ -48,10 +48,11 @@ class EpisodeOverError(CartwheelError, gym.error.ResetNeeded, AssertionError):
 
     __reduce__ = as_pickled
 
-    def __init__(self, env_index: list[int]) -> None:
-        """Makes the message from the row numbers."""
+    def __init__(self, env_index: list[int], message: str | None = None) -> None:
+        """Makes the message from the row numbers, unless one is given."""
         super().__init__(
-            f"rows {env_index} are over and autoreset is disabled: reset them with "
+            message
+            or f"rows {env_index} are over and autoreset is disabled: reset them with "
             'reset(options={"reset_mask": mask}) before the next step, or use on_done="freeze"'
         )
         self.env_index = env_index

@@ -50,7 +50,7 @@ def _make_private() -> None:
     fork_ended_in_child()
     children: set[Any] = getattr(multiprocessing.process, "_children", set())
     for pool, processes in list(_sharing.items()):
-        children.difference_update(processes)
+        children.difference_update(filter(None, processes))
         try:
             pool.make_private()
         except (MemoryError, OSError):  # the other pools are still made private

@@ -250,6 +250,23 @@ class WorkerCallbacks:
             faults.extend(self._receive_faults(worker, number))
         raise_first(faults, received)
 
+    def exceptions_by_row(
+        self, announced: list[tuple[int, int | None, int]]
+    ) -> dict[int, BaseException]:
+        """Receives the faults of rows that are the only ones of their workers.
+
+        Args:
+            announced: As for :meth:`raise_faults`.
+
+        Returns:
+            The exception of each of these rows.
+        """
+        return {
+            self._group.shards[worker][0]: fault.take_exception()
+            for worker, _, number in announced
+            for fault in self._receive_faults(worker, number)
+        }
+
     def receive_rest(self, announced: tuple[int, int, int]) -> bytes | None:
         """Receives infos that did not fit into shared memory.
 

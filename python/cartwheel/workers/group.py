@@ -48,7 +48,7 @@ class WorkerGroup:
     Attributes:
         shards: For each worker, its first row and the row after its last.
         channels: The caller's end of each worker's channel.
-        processes: The processes of the ``process`` executor.
+        processes: The processes of the ``process`` executor; ``None`` before one is started.
         threads: The threads of the ``thread`` executor.
         local: The caller's own worker, for the ``inline`` executor.
         objects: For each worker, one list for each row with the objects that its infos refer to;
@@ -275,6 +275,8 @@ class WorkerGroup:
         processes of one worker would write the same rows, so native code relies on its end.
         """
         process = self.processes[worker]
+        if process is None:
+            return
         _kill(process)
         process.join()
 
@@ -287,6 +289,8 @@ class WorkerGroup:
         timeout: float | None,
     ) -> int:
         """Replaces an ended worker process with a new one, which makes new environments.
+
+        The process of a worker that was never started is started likewise.
 
         Args:
             worker: The index of the worker.
@@ -315,11 +319,12 @@ class WorkerGroup:
             process, channel = self.start_process(worker)
             (old, self.processes[worker]) = (self.processes[worker], process)
             (old_channel, self.channels[worker]) = (self.channels[worker], channel)
-            assert isinstance(old_channel, ProcessChannel), "only processes die"
-            channel.follow(old_channel, announced)
+            if isinstance(old_channel, ProcessChannel):
+                channel.follow(old_channel, announced)
         try:
-            with contextlib.suppress(ValueError):  # after Ctrl-C it may still count as running
-                old.close()
+            if old is not None:
+                with contextlib.suppress(ValueError):  # after Ctrl-C it may still count as running
+                    old.close()
             old_channel.close()
             deadline = Deadline(timeout)
             self._check_same(worker, self._received_in_restart(worker, deadline))
@@ -415,7 +420,7 @@ class WorkerGroup:
         self.setup = None
         for channel in self.channels:
             channel.close()
-        for process in self.processes:
+        for process in filter(None, self.processes):
             # A finalizer closes the pipes between the parent and the process only in the parent.
             # Where `multiprocessing` has no such finalizer, they stay open.
             popen = getattr(process, "_popen", None)
@@ -447,6 +452,8 @@ class WorkerGroup:
         """Waits for the workers, and kills processes that still run after ``grace`` seconds."""
         deadline = Deadline(grace)
         for worker, process in enumerate(self.processes):
+            if process is None:  # never started
+                continue
             process.join(deadline.left())
             _kill(process)
             process.join()

@@ -150,6 +150,55 @@ def start_processes(
     return group
 
 
+def prepare_processes(
+    parts: list[bytes], *, name: str, context: Any, daemon: bool, restart_policy: RestartPolicy
+) -> WorkerGroup:
+    """Returns workers of one row each, whose processes :meth:`WorkerGroup.restart` starts later.
+
+    Args:
+        parts: The pickled function of each row, in a list; entries may be replaced until the
+            worker's process is started.
+        name: The class of the vector environment.
+        context: The ``multiprocessing`` context; not one that forks.
+        daemon: Whether the processes are daemonic.
+        restart_policy: How failures are handled.
+
+    Raises:
+        RuntimeError: As for :func:`start_processes`.
+        OSError: As for :func:`start_processes`.
+    """
+    check_can_start()
+    require_descriptors(len(parts))
+    ranges = [(row, row + 1) for row in range(len(parts))]
+    start = StartProcess(ranges, list(parts), name, context, daemon, False, restart_policy)
+    return WorkerGroup(
+        ranges,
+        channels=[LocalChannel() for _ in parts],
+        processes=[None] * len(parts),
+        objects=[None] * len(parts),
+        restart_policy=restart_policy,
+        start_process=start,
+    )
+
+
+def pickled_apart(env_fns: Sequence[EnvFn]) -> list[bytes]:
+    """Pickles each function; functions that are the same object, once.
+
+    Raises:
+        TypeError: One cannot be pickled.
+    """
+    known: dict[int, bytes] = {}
+    for row, env_fn in enumerate(env_fns):
+        if id(env_fn) not in known:
+            try:
+                known[id(env_fn)] = cloudpickle.dumps(env_fn, protocol=pickle.HIGHEST_PROTOCOL)
+            except Exception as error:
+                raise TypeError(
+                    f"env_fns[{row}] cannot be pickled for a worker process: {error}"
+                ) from error
+    return [known[id(env_fn)] for env_fn in env_fns]
+
+
 def _pickled(env_fns: Sequence[EnvFn], first: int, last: int) -> bytes:
     try:
         data: bytes = cloudpickle.dumps(list(env_fns[first:last]), protocol=pickle.HIGHEST_PROTOCOL)
@@ -182,14 +231,22 @@ def set_up(group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]) -> t
         The memory, and the caller's own shard. With threads and processes, this shard only
         describes the environments and steps none.
     """
-    memory = Memory(**plan, shared=bool(group.processes))
-    group.setup = (memory, plan, shard)
+    memory, own = make_memory(group, plan, shard)
     for worker in range(len(group.processes)):
         group.hand_over(worker, shard)
     for channel, objects in zip(group.channels, group.objects, strict=True):
         if isinstance(channel, LocalChannel) and group.local is None:
             make_shard = functools.partial(Shard, **shard, objects=objects)
             channel.post((memory, make_shard))
+    return memory, own
+
+
+def make_memory(
+    group: WorkerGroup, plan: dict[str, Any], shard: dict[str, Any]
+) -> tuple[Memory, Shard]:
+    """Makes the memory and the caller's own shard, as :func:`set_up` returns them."""
+    memory = Memory(**plan, shared=bool(group.processes))
+    group.setup = (memory, plan, shard)
     own = group.local or Worker(LocalWorkerChannel(LocalChannel()), 0, is_remote=False)
     return memory, Shard(own, **shard, objects=group.objects[0])
 

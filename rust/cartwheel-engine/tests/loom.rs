@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use cartwheel_engine::wake::{
-    AtomicU32, Latch, ModelEventCount, ModelWord, Op, Parked, Sleeper, TaskWord, Word, acknowledge,
-    dies_after, doorbell_disarm, every_death, every_interleaving, park, publish, publish_all, take,
+    AtomicU32, Latch, ModelEventCount, ModelWord, Op, Parked, Sleeper, TaskWord, WakeRequest, Word,
+    acknowledge, dies_after, doorbell_disarm, every_death, every_interleaving, park, publish,
+    publish_all, take,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
@@ -216,5 +217,37 @@ fn a_task_ends_wherever_a_worker_dies_and_the_next_one_wakes_the_pool() {
         tasks.finish(2);
         last.join().unwrap();
         died
+    });
+}
+
+#[test]
+fn a_wake_up_always_ends_a_wait_that_heeds_it() {
+    every_interleaving(|| {
+        let words = Arc::new((WakeRequest::default(), ModelWord::default(), AtomicU32::new(0)));
+        let waker = thread::spawn({
+            let words = Arc::clone(&words);
+            move || {
+                let (request, doorbell, left) = &*words;
+                for number in [1, 2] {
+                    left.store(number, Ordering::Relaxed);
+                    request.make(doorbell);
+                }
+            }
+        });
+        let (request, doorbell, left) = &*words;
+        let mut found = 0;
+        while found < 2 {
+            doorbell_disarm(doorbell);
+            while !request.is_made() {
+                if park(doorbell, Duration::from_millis(1)) == Parked::Ready {
+                    doorbell_disarm(doorbell);
+                }
+            }
+            request.take();
+            let now = left.load(Ordering::Relaxed);
+            assert!(now > found, "what was left before the wake-up");
+            found = now;
+        }
+        waker.join().unwrap();
     });
 }

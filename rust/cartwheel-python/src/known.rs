@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 82] = [
+const NAMES: [&str; 83] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
@@ -36,6 +36,7 @@ const NAMES: [&str; 82] = [
     "env_index",
     "episode",
     "episode_len",
+    "exceptions_by_row",
     "fail_at_end",
     "fail_once",
     "final_frame",

@@ -41,6 +41,7 @@ mod sent;
 mod stats;
 mod task;
 mod waiting;
+mod waker;
 mod watchdog;
 mod workers;
 
@@ -72,6 +73,7 @@ pub use sending::Sending;
 pub use stats::{Meter, RowStats, ShardStats, Stats};
 use task::Pending;
 use waiting::Look;
+pub use waker::Waker;
 use watchdog::Watchdog;
 pub use workers::Workers;
 
@@ -80,8 +82,10 @@ pub use workers::Workers;
 pub enum OnDeath {
     /// The pool can only be closed.
     Break,
-    /// Another process can replace it, see [`Pool::resume`].
+    /// Another process can replace it, see [`Pool::resume`], before anything else is received.
     Resume,
+    /// Another process can replace it at any time; the rows of other workers are received meanwhile.
+    Defer,
 }
 
 /// Settings for the rows of a pool and for waits.
@@ -116,6 +120,7 @@ pub struct Pool {
     /// Duration of a wait after which [`Error::StillWaiting`] interrupts it.
     reminder: Option<Duration>,
     look: Look,
+    waker: Arc<Waker>,
     watchdog: Watchdog,
     task: u32,
     pending: Option<Pending>,
@@ -149,6 +154,7 @@ impl Pool {
             return Err(error);
         }
         let shards = memory.plan().shards.len();
+        let interrupted = Interrupted::absent(&workers);
         let phase = if policy.refuse_unstarted { PhaseTag::Unstarted } else { PhaseTag::Running };
         let slabs =
             Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches()));
@@ -160,6 +166,7 @@ impl Pool {
             call_ended: None,
             reminder: None,
             look: Look::now(),
+            waker: Arc::new(Waker::new(&memory)),
             watchdog: Watchdog::new(shards),
             phases: vec![phase as u8; memory.plan().rows()],
             sent: InFlight::new(memory.plan()),
@@ -172,7 +179,7 @@ impl Pool {
             half_done: false,
             recording: None,
             broken: None,
-            interrupted: Vec::new(),
+            interrupted,
             closed: false,
             owner: std::process::id(),
         })
@@ -191,6 +198,11 @@ impl Pool {
     /// Reads the counters of pool and workers, from any thread.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
+    }
+
+    /// Ends waits in [`Pool::receive_ready`], from any thread.
+    pub fn waker(&self) -> &Arc<Waker> {
+        &self.waker
     }
 
     /// The rows of each shard.

@@ -43,6 +43,15 @@ pub(super) struct Interrupted {
     is_cleared: bool,
 }
 
+impl Interrupted {
+    /// The workers whose processes are started later.
+    pub(super) fn absent(workers: &Workers) -> Vec<Self> {
+        let Workers::Processes(handles) = workers else { return Vec::new() };
+        let absent = (0..handles.len()).filter(|&worker| !handles[worker].was_started());
+        absent.map(|worker| Self { worker, is_cleared: false }).collect()
+    }
+}
+
 /// A row of a worker that is in flight.
 #[derive(Debug)]
 struct Flying {
@@ -69,6 +78,11 @@ impl Pool {
     /// Whether a worker died that can be replaced.
     pub fn can_resume(&self) -> bool {
         !self.interrupted.is_empty()
+    }
+
+    /// The workers that died, or were not started, and were not replaced.
+    pub fn dead_workers(&self) -> Vec<usize> {
+        self.interrupted.iter().map(|interrupted| interrupted.worker).collect()
     }
 
     /// Whether a worker died and was not replaced. Its successor gets what is in flight then.

@@ -250,6 +250,49 @@ impl Pool {
         self.hand_out(self.memory.control.batches().committed(batch, first..first + max))
     }
 
+    /// Waits for a row, for another thread that [wakes](Pool::waker) the pool, or until `timeout`, and
+    /// hands out the rows that are done then; `None` if there are none. Unlike [`Pool::receive_some`],
+    /// it may be called while nothing is in flight. Wake-ups that came before it returned are used up.
+    ///
+    /// `interrupted` as in [`Pool::finish`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::receive_some`], apart from [`Error::NothingInFlight`] and [`Error::Timeout`]. With
+    /// [`OnDeath::Defer`](super::OnDeath::Defer), [`Error::WorkerDied`] is reported once, and the rows of
+    /// the worker are in flight until it is replaced.
+    ///
+    /// # Panics
+    ///
+    /// Never: a batch has fewer than 2^32 rows.
+    pub fn receive_ready(
+        &mut self,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Received>, Error> {
+        self.check_usable()?;
+        let (batch, place, any) = (self.sent.batch, self.sent.taken, self.sent.any());
+        let control = &self.memory.control;
+        doorbell_disarm(&Futex::new(&control.header().doorbell, self.memory.scope()));
+        let awaited = if any {
+            let wanted = u32::try_from(place + 1).expect("a batch has fewer than 2^32 rows");
+            control.batches().want(batch, wanted);
+            Awaited::Row { batch, place }
+        } else {
+            Awaited::Wake
+        };
+        let waited = self.wait(awaited, timeout.map(Limit::new), interrupted);
+        self.waker.take();
+        match waited {
+            Ok(()) | Err(Error::Timeout { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let end = place + self.sent.count.min(self.batch_size() - place);
+        let batches = self.memory.control.batches();
+        let count = if any { batches.committed(batch, place..end) } else { 0 };
+        if count == 0 { Ok(None) } else { self.hand_out(count).map(Some) }
+    }
+
     /// Hands out the next `count` places of the batch, which are filled. What the places announce
     /// was written by another process, so it is checked.
     fn hand_out(&mut self, count: usize) -> Result<Received, Error> {

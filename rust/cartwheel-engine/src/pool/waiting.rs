@@ -10,10 +10,11 @@
 #![expect(unsafe_code, reason = "makes mapped memory private, see the invariants of the module")]
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{Pool, Workers};
+use super::{OnDeath, Pool, Workers};
 use crate::error::Error;
 use crate::protocol::Control;
 use crate::wake::{Futex, Op, Parked, TaskWord, doorbell_disarm, park};
@@ -31,6 +32,10 @@ pub(super) enum Awaited {
     /// The rows of this batch from place `first` to before place `end` have arrived; those before
     /// `first` were handed out.
     Rows { batch: u64, first: usize, end: usize },
+    /// The row of this place of this batch has arrived, or another thread [wakes](Waker) the pool.
+    Row { batch: u64, place: usize },
+    /// Another thread wakes the pool.
+    Wake,
 }
 
 impl Awaited {
@@ -40,6 +45,7 @@ impl Awaited {
             Self::Rows { batch, end, .. } => {
                 control.batches().counted(batch) >= end && self.is_complete(control)
             }
+            Self::Row { .. } | Self::Wake => self.is_complete(control),
         }
     }
 
@@ -48,7 +54,14 @@ impl Awaited {
         match self {
             Self::Task(_) => self.is_counted(control),
             Self::Rows { batch, first, end } => control.batches().arrived(batch, first..end),
+            Self::Row { batch, place } => control.batches().arrived(batch, place..place + 1),
+            Self::Wake => false,
         }
+    }
+
+    /// Whether a wake-up by another thread ends the wait.
+    fn heeds_wakes(self) -> bool {
+        matches!(self, Self::Row { .. } | Self::Wake)
     }
 }
 
@@ -130,7 +143,7 @@ impl Pool {
         }
         outcome?;
         match awaited {
-            Awaited::Rows { batch, .. } if self.is_look_due() => {
+            Awaited::Rows { batch, .. } | Awaited::Row { batch, .. } if self.is_look_due() => {
                 let dead = self.dead_beside(awaited, batch);
                 dead.map_or(Ok(()), |dead| Err(self.note_death(dead)))
             }
@@ -163,7 +176,9 @@ impl Pool {
         self.look.at = Instant::now();
         let owing = self.owing(awaited);
         self.kill_hung(&owing);
-        owing.into_iter().find(|&worker| !self.is_alive(worker))
+        let is_known =
+            |worker| self.policy.on_death == OnDeath::Defer && self.is_interrupted(worker);
+        owing.into_iter().find(|&worker| !self.is_alive(worker) && !is_known(worker))
     }
 
     fn wait_for(
@@ -173,10 +188,12 @@ impl Pool {
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
         let control = self.memory.control.clone();
-        let ready = || awaited.is_complete(&control);
+        let waker = awaited.heeds_wakes().then(|| Arc::clone(&self.waker));
+        let is_woken = || waker.as_ref().is_some_and(|waker| waker.has_woken());
+        let ready = || awaited.is_complete(&control) || is_woken();
         let answered = match limit {
             Some(limit) if limit.is_over() => ready(),
-            _ => self.spin_policy.wait(None, || awaited.is_counted(&control)),
+            _ => self.spin_policy.wait(None, || awaited.is_counted(&control) || is_woken()),
         };
         if answered {
             return Ok(());
@@ -222,7 +239,8 @@ impl Pool {
     fn owing(&self, awaited: Awaited) -> Vec<usize> {
         match awaited {
             Awaited::Task(task) => waiting(&self.memory.control, task).collect(),
-            Awaited::Rows { .. } => self.owing_rows(),
+            Awaited::Rows { .. } | Awaited::Row { .. } => self.owing_rows(),
+            Awaited::Wake => Vec::new(),
         }
     }
 
@@ -246,7 +264,9 @@ impl Pool {
                 let owing = self.owing(awaited).into_iter();
                 owing.map(|worker| self.shards()[worker].clone()).collect()
             }
-            Awaited::Rows { .. } => self.sent.rows().into_iter().map(|row| row..row + 1).collect(),
+            Awaited::Rows { .. } | Awaited::Row { .. } | Awaited::Wake => {
+                self.sent.rows().into_iter().map(|row| row..row + 1).collect()
+            }
         }
     }
 

@@ -8,6 +8,7 @@ mod latch;
 #[cfg(loom)]
 mod model;
 mod parker;
+mod request;
 mod spin_policy;
 mod task_word;
 mod word;
@@ -21,6 +22,7 @@ pub use latch::{Latch, acknowledge};
 pub use model::{ModelEventCount, ModelWord, every_death, every_interleaving};
 pub(crate) use parker::IDLE;
 pub use parker::{PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take};
+pub use request::WakeRequest;
 pub use spin_policy::SpinPolicy;
 pub use task_word::{Op, TaskWord};
 pub use word::{EventCount, Word};

@@ -10,7 +10,8 @@ use crate::platform::{self, Process, kill_this_process};
 #[derive(Debug)]
 pub struct ProcessHandle {
     pid: u32,
-    process: Process,
+    /// `None` for a process that was never started.
+    process: Option<Process>,
 }
 
 impl ProcessHandle {
@@ -24,7 +25,17 @@ impl ProcessHandle {
         let id = id.ok_or_else(|| Error::BadPlan(format!("{pid} is not a process id")))?;
         let process =
             Process::watch(id).map_err(Error::os(format!("watching worker process {pid}")))?;
-        Ok(Self { pid, process })
+        Ok(Self { pid, process: Some(process) })
+    }
+
+    /// A worker process that is started later: until then it counts as dead, with process id 0.
+    pub fn absent() -> Self {
+        Self { pid: 0, process: None }
+    }
+
+    /// Whether there was ever such a process.
+    pub fn was_started(&self) -> bool {
+        self.process.is_some()
     }
 
     /// The process id.
@@ -34,17 +45,19 @@ impl ProcessHandle {
 
     /// Whether the process has not ended.
     pub fn is_alive(&self) -> bool {
-        !self.process.wait(Duration::ZERO)
+        !self.wait(Duration::ZERO)
     }
 
     /// Waits until the process ends, for at most `timeout`; returns whether it ended.
     pub fn wait(&self, timeout: Duration) -> bool {
-        self.process.wait(timeout)
+        self.process.as_ref().is_none_or(|process| process.wait(timeout))
     }
 
     /// Kills the process.
     pub fn kill(&self) {
-        self.process.kill();
+        if let Some(process) = &self.process {
+            process.kill();
+        }
     }
 }
 

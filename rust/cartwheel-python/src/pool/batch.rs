@@ -114,18 +114,8 @@ impl Batches {
         let py = callbacks.py();
         let gathered = infos.gather(py, callbacks)?; // calls Python, which may raise anything
         let lease = taken(filled)?;
-        let (layout, rows) = (lease.layout(), infos.rows);
-        let outcomes = [
-            match self.rewards {
-                RewardForm::Numbers => {
-                    outcome(py, &lease, rows, layout.rewards_offset(), DType::F64)?
-                }
-                RewardForm::Narrow => narrow_rewards(py, &lease, rows)?,
-                RewardForm::Vectors(width) => vector_rewards(py, &lease, rows, width)?,
-            },
-            outcome(py, &lease, rows, layout.terminations_offset(), DType::Bool)?,
-            outcome(py, &lease, rows, layout.truncations_offset(), DType::Bool)?,
-        ];
+        let rows = infos.rows;
+        let outcomes = self.outcomes(py, &lease, rows)?;
         let ended =
             self.form.ended(&lease, |offset| outcome(py, &lease, rows, offset, DType::Bool))?;
         let frames =
@@ -133,6 +123,27 @@ impl Batches {
         let (observations, finals) = self.observations(callbacks, lease, infos)?;
         let finals = Finals { form: self.form, observations: finals, ended, frames };
         Ok(Outputs { observations, outcomes, infos: gathered, finals })
+    }
+
+    /// Rewards, terminations and truncations of the first `rows` places of a filled slab.
+    pub(super) fn outcomes<'py>(
+        &self,
+        py: Python<'py>,
+        lease: &Lease,
+        rows: usize,
+    ) -> PyResult<[Bound<'py, PyAny>; 3]> {
+        let layout = lease.layout();
+        Ok([
+            match self.rewards {
+                RewardForm::Numbers => {
+                    outcome(py, lease, rows, layout.rewards_offset(), DType::F64)?
+                }
+                RewardForm::Narrow => narrow_rewards(py, lease, rows)?,
+                RewardForm::Vectors(width) => vector_rewards(py, lease, rows, width)?,
+            },
+            outcome(py, lease, rows, layout.terminations_offset(), DType::Bool)?,
+            outcome(py, lease, rows, layout.truncations_offset(), DType::Bool)?,
+        ])
     }
 
     /// The observations of a filled slab, and the final ones where it has some: views that keep its

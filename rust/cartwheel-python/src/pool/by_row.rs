@@ -137,15 +137,19 @@ impl ByRow {
         if let Some(episodes) = &mut self.episodes {
             episodes.begin();
         }
-        let found = infos.by_row(py, |_| false)?;
-        let dicts = found.rows.into_iter().map(|dict| dict.unwrap_or_else(|| PyDict::new(py)));
-        Ok(PyList::new(py, dicts)?.into_any())
+        Ok(PyList::new(py, infos.of_rows(py)?)?.into_any())
     }
 }
 
 impl Infos {
-    /// The infos of a batch of all rows whose streams were loaded; `is_over` says whether a step
-    /// ended a row's episode.
+    /// A dictionary for each row of a batch whose streams were loaded, in the order of their places.
+    pub(super) fn of_rows<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let found = self.by_row(py, |_| false)?.rows.into_iter();
+        Ok(found.map(|dict| dict.unwrap_or_else(|| PyDict::new(py))).collect())
+    }
+
+    /// The infos of a batch whose streams were loaded, by place; `is_over` says whether a step ended
+    /// the episode of a place.
     fn by_row<'py>(
         &mut self,
         py: Python<'py>,
@@ -161,20 +165,19 @@ impl Infos {
                 let Some(record) = reader.record().map_err(refused)? else { break };
                 at = record.end;
                 let row = record.row;
-                if row >= self.rows {
-                    return Err(refused(InfoError::MalformedInfo { at }));
-                }
+                let place = self.place_of(row).filter(|&place| place < self.rows);
+                let place = place.ok_or_else(|| refused(InfoError::MalformedInfo { at }))?;
                 if record.kind == RecordKind::Opaque {
-                    let value = ObjectAt { row, place: row, stream, value_at: reader.at() };
+                    let value = ObjectAt { row, place, stream, value_at: reader.at() };
                     self.opaque.push(OpaqueAt { part: record.leaf, at: value });
                     continue;
                 }
                 let info = info_of(py, record, &self.decoder(py, row).copying(), &mut reader)?;
                 let info = info.cast_into()?;
-                if is_over(row) {
-                    dicts.add_of_ended(row, info)?;
+                if is_over(place) {
+                    dicts.add_of_ended(place, info)?;
                 } else {
-                    dicts.add(row, info)?;
+                    dicts.add(place, info)?;
                 }
             }
         }

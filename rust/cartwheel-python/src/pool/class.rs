@@ -9,7 +9,7 @@ use std::time::Duration;
 use cartwheel_engine::Call;
 use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::memory::Sharing;
-use cartwheel_engine::pool::{DroppedRow, Meter, OnDeath, Policy, Pool, RecvOrder};
+use cartwheel_engine::pool::{DroppedRow, Meter, OnDeath, Policy, Pool, RecvOrder, Waker};
 use cartwheel_engine::worker::ThreadPoolSettings;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -33,6 +33,7 @@ use crate::pool::gil::GilPolicy;
 use crate::pool::infos::{FinalsForm, Infos};
 use crate::pool::masks::{MaskSource, Masks};
 use crate::pool::messages::{MessageCounts, OutgoingMessages};
+use crate::pool::ready_rows::LostWork;
 use crate::pool::rows::to_rows;
 use crate::pool::stats::to_dict;
 use crate::pool::workers::BuiltWorkers;
@@ -55,6 +56,8 @@ pub(crate) struct PyPool {
     sharing: Option<Weak<Sharing>>,
     /// Reads the counters, until the pool is closed.
     meter: Weak<Meter>,
+    /// Ends waits for ready rows, until the pool is closed.
+    waker: Weak<Waker>,
 }
 
 #[pymethods]
@@ -62,7 +65,7 @@ impl PyPool {
     #[new]
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, channels, callbacks, class_name, timeout,
-        columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
+        columnar, spin, inline, restart = false, deferred = false, hang_limit = None, reminder = None, num_threads = 1,
         affinity_offset = None, maniskill_names = false, external_rewards = None,
         reward_width = None, external_resets = None, before_step = None, masks = None
     ))]
@@ -87,6 +90,7 @@ impl PyPool {
         spin: bool,
         inline: bool,
         restart: bool,
+        deferred: bool,
         hang_limit: Option<f64>,
         reminder: Option<f64>,
         num_threads: usize,
@@ -111,7 +115,11 @@ impl PyPool {
         let crew = ThreadPoolSettings { threads: num_threads, spin, affinity_offset };
         let BuiltWorkers { workers, native, refuse_over } =
             BuiltWorkers::new(made, shard, &pids, inline, crew)?;
-        let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
+        let on_death = match (restart, deferred) {
+            (false, _) => OnDeath::Break,
+            (true, false) => OnDeath::Resume,
+            (true, true) => OnDeath::Defer,
+        };
         let (refuse_unstarted, has_external_rewards) =
             (native.is_some(), external_rewards.is_some());
         let policy = Policy { refuse_over, refuse_unstarted, on_death, spin, has_external_rewards };
@@ -119,6 +127,7 @@ impl PyPool {
         pool.remind_after(as_duration(reminder));
         pool.kill_hung_after(as_duration(hang_limit));
         let meter = Arc::downgrade(pool.meter());
+        let waker = Arc::downgrade(pool.waker());
         let closing = Arc::new(Closing::new());
         let state = State {
             message_counts: MessageCounts::new(pool.shards().len()),
@@ -145,7 +154,7 @@ impl PyPool {
             steps_rows: false,
         };
         let exclusive = Arc::new(Exclusive::new(state, closing, class_name));
-        Ok(Self { exclusive, sharing, meter })
+        Ok(Self { exclusive, sharing, meter, waker })
     }
 
     /// `send` and `recv` in one; `None` means all rows, whose batch does not name them.
@@ -457,6 +466,42 @@ impl PyPool {
         self.exclusive.with_pool(py, Call::Step, "recv", |state| {
             state.receive(py, None, portion, timeout, "recv")
         })
+    }
+
+    /// The rows that are done as soon as there are some, each with its own info or exception. `None`
+    /// after a wake-up, a death or the time-out.
+    #[pyo3(signature = (timeout = None))]
+    fn recv_rows<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.exclusive.with_pool(py, Call::Step, "recv", |state| state.receive_ready(py, timeout))
+    }
+
+    /// Ends the present or next wait of `recv_rows`, from any thread. Nothing happens once the pool is
+    /// closed, or in a forked child.
+    fn wake(&self, py: Python<'_>) {
+        if self.exclusive.check(py).is_ok()
+            && let Some(waker) = self.waker.upgrade()
+        {
+            waker.wake();
+        }
+    }
+
+    /// The workers that died, or were never started, and were not replaced.
+    fn dead_workers(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        self.exclusive.with_pool(py, Call::Call, "recv", |state| Ok(state.pool.dead_workers()))
+    }
+
+    /// Takes the lost work of such a worker, whose process has ended.
+    fn lost(&self, py: Python<'_>, worker: usize) -> PyResult<LostWork> {
+        self.exclusive.with_pool(py, Call::Call, "recv", |state| Ok(state.lost(worker)))
+    }
+
+    /// Lets a process that serves replace such a worker.
+    fn resume(&self, py: Python<'_>, worker: usize, pid: u32, filled: Vec<usize>) -> PyResult<()> {
+        self.exclusive.with_pool(py, Call::Call, "recv", |state| state.resume(worker, pid, filled))
     }
 
     /// Whether rows that were sent are received in the order of their sends, and not as they are done.

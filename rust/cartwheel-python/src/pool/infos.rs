@@ -156,6 +156,11 @@ impl Infos {
         self.decoder(py, at.row).value(&mut reader)
     }
 
+    /// The place of a row in the batch; of a row that it lacks, that of another one or `None`.
+    pub(super) fn place_of(&self, row: usize) -> Option<usize> {
+        self.places.as_ref().map_or(Some(row), |places| places.get(row).copied())
+    }
+
     pub(super) fn decoder<'py>(&self, py: Python<'py>, row: usize) -> Decoder<'py> {
         if self.is_native {
             return Decoder::plain(py);

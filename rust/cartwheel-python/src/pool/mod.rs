@@ -19,6 +19,7 @@ mod gil;
 mod infos;
 mod masks;
 mod messages;
+mod ready_rows;
 mod rollout;
 mod rows;
 mod stats;

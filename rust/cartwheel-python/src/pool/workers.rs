@@ -46,7 +46,10 @@ impl BuiltWorkers {
         } else if pids.is_empty() {
             Workers::Threads
         } else {
-            let handles = pids.iter().map(|&pid| ProcessHandle::new(pid));
+            let handles = pids.iter().map(|&pid| match pid {
+                0 => Ok(ProcessHandle::absent()),
+                pid => ProcessHandle::new(pid),
+            });
             Workers::Processes(handles.collect::<Result<_, _>>().map_err(to_py_err)?)
         };
         Ok(Self { workers, native: None, refuse_over: parts.refuses_over() })

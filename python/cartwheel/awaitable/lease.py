@@ -1,0 +1,82 @@
+"""Rows that are lent to one task at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from cartwheel.awaitable.envs import AwaitableEnvs
+
+
+class RowLease:
+    """A row that :meth:`AwaitableEnvs.acquire` lends: its methods, without the row number.
+
+    After the ``async with`` block the row belongs to others, and the methods raise
+    ``RuntimeError``.
+    """
+
+    def __init__(self, envs: AwaitableEnvs, index: int) -> None:
+        """Holds a row."""
+        self._envs: AwaitableEnvs | None = envs
+        self._index = index
+
+    @property
+    def index(self) -> int:
+        """The row."""
+        return self._index
+
+    def __repr__(self) -> str:
+        """The row, and whether it is still lent."""
+        return f"RowLease({self._index}{', returned' if self._envs is None else ''})"
+
+    def _lent(self) -> AwaitableEnvs:
+        if self._envs is None:
+            raise RuntimeError(
+                f"row {self._index} was returned at the end of `async with envs.acquire()`"
+            )
+        return self._envs
+
+    async def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets the row, see :meth:`AwaitableEnvs.reset`."""
+        return await self._lent().reset(self._index, seed=seed, options=options)
+
+    async def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Steps the row, see :meth:`AwaitableEnvs.step`."""
+        return await self._lent().step(self._index, action)
+
+    async def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls a method of the row's environment, see :meth:`AwaitableEnvs.call`."""
+        return await self._lent().call(self._index, name, *args, **kwargs)
+
+    async def restart(self) -> None:
+        """Replaces the row's process, see :meth:`AwaitableEnvs.restart`."""
+        await self._lent().restart(self._index)
+
+
+class Acquiring:
+    """The ``async with`` block of a lease."""
+
+    def __init__(self, envs: AwaitableEnvs) -> None:
+        """Waits in ``__aenter__``."""
+        self._envs = envs
+        self._lease: RowLease | None = None
+
+    async def __aenter__(self) -> RowLease:
+        """Waits for a free row."""
+        if self._lease is not None:
+            raise RuntimeError("this lease is in use: call `acquire` for each block")
+        self._lease = RowLease(self._envs, await self._envs._rows.borrow())
+        return self._lease
+
+    async def __aexit__(self, *_: object) -> None:
+        """Returns the row."""
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease._envs = None
+            self._envs._rows.give_back(lease.index)
+
+    def __await__(self) -> NoReturn:
+        """Raises ``TypeError``: the end of a block returns the row."""
+        raise TypeError("use `async with envs.acquire() as row`, which returns the row in the end")

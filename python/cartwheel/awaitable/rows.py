@@ -1,0 +1,377 @@
+"""Requests to rows, in the thread of an event loop: their order, their futures and their results.
+
+A row has at most one request in flight, and one more that waits if the first was abandoned: its task
+was cancelled, or its time ran out. What the first one did to the row stands, its result is dropped,
+and then the second one is checked and sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import dataclasses
+import enum
+import os
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+
+from cartwheel.awaitable.service import Outcome, Request, Service, Settings
+from cartwheel.errors import (
+    EpisodeOverError,
+    ForkedProcessError,
+    WorkerDiedError,
+    WorkerTimeoutError,
+    add_note,
+)
+from cartwheel.workers.awaited_env import Asked
+from cartwheel.workers.faults import described
+
+if TYPE_CHECKING:
+    from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath
+
+#: How often a reset is made again whose process died or whose environment failed.
+_ATTEMPTS = 3
+#: The maximum length of the text of an exception in ``info["env_error"]``, in characters.
+_MAX_TEXT = 4096
+
+
+class Phase(enum.Enum):
+    """The state of a row, as the last result left it."""
+
+    UNSTARTED = enum.auto()
+    RUNNING = enum.auto()
+    OVER = enum.auto()
+    FAILED = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """The effects of failures, and their number."""
+
+    on_error: OnError
+    on_worker_death: OnWorkerDeath
+    on_timeout: OnTimeout
+    max_restarts: int | None
+
+    def restarts_after(self, error: BaseException) -> bool:
+        """Whether a failure truncates the episode, rather than raise."""
+        if isinstance(error, WorkerDiedError):
+            return self.on_worker_death == "restart"
+        if isinstance(error, WorkerTimeoutError):
+            return self.on_timeout == "restart"
+        return self.on_error == "restart" and isinstance(error, Exception)
+
+
+@dataclasses.dataclass(slots=True)
+class _Row:
+    """A row.
+
+    Attributes:
+        phase: Its state.
+        current: The request in flight.
+        waiting: The request that is sent after one that was abandoned.
+        shown: The last observation, where a failed step shows it again.
+        failures: Failures that did not raise.
+        remakes: Whether the environment failed, and the next reset makes another one.
+    """
+
+    phase: Phase = Phase.UNSTARTED
+    current: Request | None = None
+    waiting: Request | None = None
+    shown: Any = None
+    failures: int = 0
+    remakes: bool = False
+
+
+class Rows:
+    """The rows of one object, and the loop that uses them.
+
+    Attributes:
+        spaces: Observation and action space of the first row that described itself.
+        loop: The loop that used it last.
+    """
+
+    def __init__(self, env_fns: list[bytes], settings: Settings, policy: Policy) -> None:
+        """Starts the thread that serves the rows."""
+        self.spaces = settings.spaces
+        self._name = settings.name
+        self._policy = policy
+        self._rows = [_Row() for _ in env_fns]
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._is_waking = False
+        self._is_closed = False
+        self._owner = os.getpid()
+        #: Futures of tasks that wait for the end.
+        self._ends: list[asyncio.Future[None]] = []
+        #: Tasks that wait for a free row, and rows that are not lent.
+        self._borrowers: collections.deque[asyncio.Future[int]] = collections.deque()
+        self._free = collections.deque(range(len(env_fns)))
+        self.service = Service(env_fns, settings, self._has_outcomes)
+        self.service.start()
+
+    # The loop
+
+    def enter(self) -> asyncio.AbstractEventLoop:
+        """Returns the running loop, to which this object belongs from now on.
+
+        Raises:
+            RuntimeError: No loop is running, or another running loop uses this object.
+            gymnasium.error.ClosedEnvironmentError: It is closed.
+            ForkedProcessError: Another process made it.
+        """
+        loop = asyncio.get_running_loop()
+        if self.loop is loop and not self._is_closed and os.getpid() == self._owner:
+            return loop
+        if os.getpid() != self._owner:
+            raise ForkedProcessError(
+                f"this {self._name} belongs to process {self._owner}: make another one in this "
+                "process"
+            )
+        if self._is_closed:
+            raise self._closed_error()
+        if self.loop is not None and self.loop.is_running():
+            raise RuntimeError(
+                f"this {self._name} is used by another event loop, which is running: make one for "
+                "each loop"
+            )
+        if self.loop is not loop:
+            self.loop, self._is_waking = loop, False
+            self._borrowers.clear()
+            self._take_outcomes()
+            for row in self._rows:  # the tasks of the loop that ended
+                if row.current is not None:
+                    row.current.is_abandoned = True
+                row.waiting = None
+        return loop
+
+    def _closed_error(self) -> gym.error.ClosedEnvironmentError:
+        return gym.error.ClosedEnvironmentError(
+            f"Trying to operate on `{self._name}`, after a call to `close()`."
+        )
+
+    def _wake(self) -> None:
+        self._is_waking = False
+        self.service.wake()
+
+    def _send(self, row: _Row, request: Request) -> None:
+        """Sends a request, together with others of this turn of the loop."""
+        if row.remakes and request.asked.kind == "reset":
+            request.asked, row.remakes = dataclasses.replace(request.asked, remake=True), False
+        row.current = request
+        self.service.post(request)
+        self._wake_soon()
+
+    def _wake_soon(self) -> None:
+        if not self._is_waking:
+            assert self.loop is not None, "a loop has entered"
+            self._is_waking = True
+            self.loop.call_soon(self._wake)
+
+    def _has_outcomes(self) -> None:
+        """Called by the thread of the service."""
+        loop = self.loop
+        if loop is not None:
+            try:
+                loop.call_soon_threadsafe(self._take_outcomes)
+            except RuntimeError:  # the loop is closed: the next one takes them
+                return
+
+    def _take_outcomes(self) -> None:
+        """Takes outcomes, in the thread of the loop."""
+        outcomes = self.service.outcomes
+        while outcomes:
+            self._finish(outcomes.popleft())
+        if self.service.closed.is_set():
+            ends, self._ends = self._ends, []
+            for end in ends:
+                if not end.done():
+                    end.set_result(None)
+
+    # Requests
+
+    async def ask(self, index: int, asked: Asked) -> Any:
+        """Sends a request to a row and waits for its result."""
+        loop = self.enter()
+        row = self._rows[index]
+        request = Request(index, asked, loop.create_future())
+        if row.current is None:
+            self._check(index, asked)
+            self._send(row, request)
+        elif row.current.is_abandoned and row.waiting is None:
+            row.waiting = request
+        else:
+            busy = row.waiting or row.current
+            raise gym.error.AlreadyPendingCallError(
+                f"row {index} is busy: another task awaits its `{busy.asked.kind}`. A row does one "
+                "thing at a time: await it first, or use another row",
+                busy.asked.kind,
+            )
+        try:
+            return await request.future
+        except asyncio.CancelledError:
+            if row.waiting is request:
+                row.waiting = None
+            request.is_abandoned = True
+            raise
+
+    def _check(self, index: int, asked: Asked) -> None:
+        """Raises if the row cannot be stepped."""
+        phase = self._rows[index].phase
+        if asked.kind != "step" or phase is Phase.RUNNING:
+            return
+        if phase is Phase.OVER:
+            raise EpisodeOverError(
+                [index], f"the episode of row {index} is over: await reset({index}) before the next step"
+            )
+        why = "was never reset" if phase is Phase.UNSTARTED else "failed, or was restarted"
+        raise gym.error.ResetNeeded(
+            f"row {index} {why}: await reset({index}) before the next step"
+        )
+
+    def restart(self, index: int) -> None:
+        """Kills the process of a row."""
+        self.enter()
+        row = self._rows[index]
+        row.phase, row.remakes, row.shown = Phase.UNSTARTED, False, None
+        if row.current is not None:
+            row.current.is_abandoned = True
+        self.service.restart(index)
+        self._wake_soon()
+
+    # Results
+
+    def _finish(self, outcome: Outcome) -> None:
+        request = outcome.request
+        row = self._rows[request.row]
+        if outcome.spaces is not None and self.spaces is None:
+            self.spaces = outcome.spaces
+        if row.current is not request:
+            return  # of a loop that ended, or only to make the environment
+        if outcome.is_late:
+            request.is_abandoned = True
+            _fail(request, outcome.error)
+            return
+        row.current = None
+        if outcome.error is not None:
+            self._failed(row, request, outcome.error)
+        else:
+            self._succeeded(row, request, outcome.value)
+        waiting, row.waiting = row.waiting, None
+        if waiting is None or row.current is not None:
+            row.waiting = waiting
+            return
+        try:
+            self._check(waiting.row, waiting.asked)
+        except Exception as error:
+            _fail(waiting, error)
+        else:
+            self._send(row, waiting)
+
+    def _succeeded(self, row: _Row, request: Request, value: Any) -> None:
+        kind = request.asked.kind
+        if kind == "reset":
+            row.phase, row.shown = Phase.RUNNING, value[0]
+        elif kind == "step":
+            row.phase = Phase.OVER if value[2] or value[3] else Phase.RUNNING
+            row.shown = value[0]
+        _succeed(request, value)
+
+    def _failed(self, row: _Row, request: Request, error: BaseException) -> None:
+        """Follows the policy for failures."""
+        kind = request.asked.kind
+        in_process = not isinstance(error, WorkerDiedError | WorkerTimeoutError)
+        if kind == "call" and in_process:
+            _fail(request, error)
+            return
+        row.phase = Phase.FAILED
+        limit, restarts = self._policy.max_restarts, self._policy.restarts_after(error)
+        if restarts and limit is not None and row.failures >= limit:
+            add_note(error, f"the row failed {row.failures} times before (max_restarts)")
+            restarts = False
+        row.remakes = in_process and restarts
+        # A process may have died while its row was idle, so a reset is made once more in any case.
+        again = isinstance(error, WorkerDiedError) and request.attempts == 0
+        if kind == "reset" and not request.is_abandoned and (restarts or again):
+            if request.attempts < _ATTEMPTS - 1:
+                request.attempts += 1
+                row.failures += restarts
+                self._send(row, request)
+                return
+        elif kind == "step" and restarts:
+            row.failures += 1
+            row.phase = Phase.OVER
+            info = (
+                {"env_error": described(error)[0][:_MAX_TEXT]}
+                if in_process
+                else {"worker_restarted": True}
+            )
+            _succeed(request, (row.shown, 0.0, False, True, info))
+            return
+        _fail(request, error)
+
+    # Rows that are lent
+
+    async def borrow(self) -> int:
+        """Waits for a row that is not lent, first come, first served."""
+        loop = self.enter()
+        if self._free and not self._borrowers:
+            return self._free.popleft()
+        future: asyncio.Future[int] = loop.create_future()
+        self._borrowers.append(future)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self.give_back(future.result())
+            raise
+
+    def give_back(self, index: int) -> None:
+        """Gives a row to the task that has waited longest."""
+        while self._borrowers:
+            future = self._borrowers.popleft()
+            if not future.done():
+                future.set_result(index)
+                return
+        self._free.append(index)
+
+    # The end
+
+    def close(self) -> None:
+        """Begins to close. Tasks that wait get an exception."""
+        if os.getpid() != self._owner:
+            return
+        self._is_closed = True
+        for row in self._rows:
+            for request in (row.current, row.waiting):
+                if request is not None:
+                    _fail(request, self._closed_error())
+            row.current = row.waiting = None
+        while self._borrowers:
+            future = self._borrowers.popleft()
+            if not future.done():
+                future.set_exception(self._closed_error())
+        self.service.close()
+
+    async def closed(self) -> None:
+        """Waits for the end."""
+        end = asyncio.get_running_loop().create_future()
+        self._ends.append(end)
+        if self.loop is not asyncio.get_running_loop():
+            self.loop = asyncio.get_running_loop()
+        if self.service.closed.is_set():
+            self._take_outcomes()
+        await end
+
+
+def _succeed(request: Request, value: Any) -> None:
+    if request.future is not None and not request.future.done():
+        request.future.set_result(value)
+
+
+def _fail(request: Request, error: BaseException | None) -> None:
+    future = request.future
+    if future is None or future.done() or future.get_loop().is_closed():
+        return
+    assert error is not None, "a request that failed has an exception"
+    future.set_exception(error)

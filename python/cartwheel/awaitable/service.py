@@ -1,0 +1,661 @@
+"""The thread that sends requests to rows and receives their results.
+
+Only this thread uses the pool. Other threads append to its inbox and wake it; it hands outcomes to
+a callback. Processes are started by further threads, because that takes long.
+
+A row is *up* while its process serves. A row whose process died is down, and its request has its
+outcome at once; what the pool repeats in the next process is dropped.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import heapq
+import itertools
+import logging
+import multiprocessing
+import pickle
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from cartwheel._cartwheel import Pool
+from cartwheel._internal.logging import LOGGER, log_event
+from cartwheel._internal.process import name_this_thread
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError
+from cartwheel.vector.episode_rules import Rules
+from cartwheel.vector.forks import make_private_on_fork
+from cartwheel.vector.memory_plan import plan_memory
+from cartwheel.workers import launch
+from cartwheel.workers.awaited_env import REPLY, Asked, MakesAwaitedEnv, Reply
+from cartwheel.workers.callbacks import WorkerCallbacks
+from cartwheel.workers.channels import Deadline
+from cartwheel.workers.faults import Fault
+from cartwheel.workers.observation_form import remade, shared
+from cartwheel.workers.restart_policy import RestartPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cartwheel._cartwheel import _WorkerCallbacks
+
+#: Seconds that environments get to close, and that they get while rows are in flight.
+_GRACE, _GRACE_IN_FLIGHT = 5.0, 1.0
+#: Seconds that a process may take to start, before it makes an environment.
+_START_S = 120.0
+#: Batches whose arrays exist at once: rows are copied out of each at once.
+_BATCHES = 2
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Request:
+    """A request to one row.
+
+    Attributes:
+        row: The row.
+        asked: Its kind and arguments.
+        future: Of the loop of the task that awaits it.
+        is_abandoned: Whether no task awaits it any more.
+        attempts: How often it was repeated after a failure.
+        makes: Whether it makes the environment of its process.
+    """
+
+    row: int
+    asked: Asked
+    future: Any = None
+    is_abandoned: bool = False
+    attempts: int = 0
+    makes: bool = False
+
+
+@dataclasses.dataclass(slots=True)
+class Outcome:
+    """The outcome of a request.
+
+    Attributes:
+        request: The request.
+        value: The result of a request that succeeded.
+        error: The exception of one that did not.
+        is_late: Whether the row is still busy with it: the error is a time-out.
+        spaces: The spaces of an environment that was just made.
+    """
+
+    request: Request
+    value: Any = None
+    error: BaseException | None = None
+    is_late: bool = False
+    spaces: tuple[Any, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of awaited rows.
+
+    Attributes:
+        name: The class, for the names of processes and for errors.
+        context: The ``multiprocessing`` context.
+        daemon: Whether processes are daemonic.
+        nice: The amount by which processes lower their priority.
+        spaces: The spaces of all rows, if the caller gave them.
+        lazy: Whether processes and environments are made when they are first used.
+        start_concurrency: How many processes, and how many environments, are made at once.
+        timeout: Seconds that a request may take; ``None`` for no limit.
+        kills_hung: Whether a row that takes longer is killed.
+    """
+
+    name: str
+    context: Any
+    daemon: bool
+    nice: int
+    spaces: tuple[Any, Any] | None
+    lazy: bool
+    start_concurrency: int
+    timeout: float | None
+    kills_hung: bool
+
+
+@dataclasses.dataclass(slots=True)
+class _Row:
+    """A row, as the thread knows it.
+
+    Attributes:
+        is_up: Whether its process serves.
+        is_starting: Whether a process is being started.
+        is_made: Whether the process has an environment.
+        is_dropped: Whether the next result is that of a request that has its outcome already.
+        is_hung: Whether its process was killed because it took too long.
+        sent: The request in flight.
+        held: The request that is sent when the row is up and idle.
+        form: The form of its observations.
+    """
+
+    is_up: bool = False
+    is_starting: bool = False
+    is_made: bool = False
+    is_dropped: bool = False
+    is_hung: bool = False
+    sent: Request | None = None
+    held: Request | None = None
+    form: Any = None
+
+
+@dataclasses.dataclass
+class _Memory:
+    """What the plan of the memory, and the pool's callbacks, ask a vector environment for."""
+
+    num_envs: int
+    single_observation_space: Any
+    single_action_space: Any
+    final_obs = "object"
+    reward_space = None
+
+    @property
+    def batch_size(self) -> int:
+        """Every batch has room for all rows."""
+        return self.num_envs
+
+
+class Service:
+    """Serves the requests to rows, in a thread of its own.
+
+    Attributes:
+        outcomes: Outcomes that were not taken yet, in order.
+        closed: Set when the thread has ended and no process is left.
+    """
+
+    def __init__(
+        self, env_fns: list[bytes], settings: Settings, on_outcomes: Callable[[], None]
+    ) -> None:
+        """Prepares the processes; :meth:`start` begins.
+
+        Args:
+            env_fns: The pickled function of each row.
+            settings: The settings.
+            on_outcomes: Called by the thread when there are new outcomes.
+        """
+        self.outcomes: collections.deque[Outcome] = collections.deque()
+        self.closed = threading.Event()
+        self._env_fns = env_fns
+        self._settings = settings
+        self._on_outcomes = on_outcomes
+        self._policy = RestartPolicy(on_worker_death="restart", max_restarts=None)
+        self._group = launch.prepare_processes(
+            [b""] * len(env_fns),
+            name=settings.name,
+            context=settings.context,
+            daemon=settings.daemon,
+            restart_policy=self._policy,
+        )
+        self._rows = [_Row() for _ in env_fns]
+        #: Functions that the thread calls, from other threads.
+        self._inbox: collections.deque[Callable[[], None]] = collections.deque()
+        self._deadlines: list[tuple[float, int, Request]] = []
+        self._numbers = itertools.count()
+        self._to_start: collections.deque[int] = collections.deque()
+        self._starting = 0
+        self._to_make: collections.deque[Request] = collections.deque()
+        self._making = 0
+        self._pool: Pool | None = None
+        self._callbacks: _WorkerCallbacks
+        self._closing = False
+        self._arrived = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="cartwheel-rows", daemon=True)
+
+    # Methods for other threads
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def post(self, request: Request) -> None:
+        """Leaves a request for the thread, which :meth:`wake` makes it read."""
+        self._inbox.append(functools.partial(self._take, request))
+
+    def restart(self, row: int) -> None:
+        """Kills the process of a row; another one is started. The request of the row fails."""
+        self._inbox.append(functools.partial(self._kill, row))
+
+    def wake(self) -> None:
+        """Makes the thread read its inbox."""
+        self._arrived.set()
+        pool = self._pool
+        if pool is not None:
+            pool.wake()
+
+    def close(self) -> None:
+        """Begins to close; :attr:`closed` is set in the end. Idempotent."""
+        self._closing = True
+        if not self._thread.is_alive() and self._thread.ident is None:
+            self._shut_down()
+            return
+        if self._pool is None:
+            first = self._group.processes[0]
+            if first is not None:  # it is making an environment to describe
+                first.kill()
+        self.wake()
+
+    def stats(self) -> dict[str, Any] | None:
+        """Returns the counters of the pool; ``None`` before there is one."""
+        return None if self._pool is None else self._pool.stats()
+
+    # The thread
+
+    def _run(self) -> None:
+        name_this_thread("cartwheel-rows")
+        try:
+            self._open()
+            while not self._closing:
+                self._serve()
+        except BaseException as error:  # rows must not wait forever
+            if not self._closing:
+                LOGGER.exception("awaited rows cannot be served any more")
+                self._fail_all(error)
+        finally:
+            self._shut_down()
+
+    def _open(self) -> None:
+        """Makes the memory for the given spaces, or for those of the first environment."""
+        group, rows = self._group, len(self._env_fns)
+        spaces, described = self._settings.spaces, False
+        if spaces is None and not self._settings.lazy:
+            spaces = self._describe()
+            described = spaces is not None
+        observation, action = (shared(space) for space in spaces or (None, None))
+        memory = _Memory(rows, observation, action)
+        self._fast_action = _fast_kind(action)
+        plan = plan_memory(memory, group.shards, _BATCHES)  # type: ignore[arg-type]
+        shard = {
+            "observations": plan["observations"],
+            "actions": plan["actions"],
+            "autoreset_mode": AutoresetMode.DISABLED.value,
+            "freeze": True,
+            "rules": Rules.from_keywords(None, False, 1, False).as_dict(),
+            "dense_finals": False,
+            "reward_width": None,
+        }
+        own_memory, own_shard = launch.make_memory(group, plan, shard)
+        group.descriptions = [{"spaces": [(observation, action)]} for _ in range(rows)]
+        for row, env_fn in enumerate(self._env_fns):
+            maker = MakesAwaitedEnv(env_fn, row, self._settings.nice, (observation, action))
+            group.start_process.parts[row] = pickle.dumps([maker])  # type: ignore[union-attr]
+        callbacks: Any = WorkerCallbacks(
+            memory,  # type: ignore[arg-type]
+            group,
+            batch_space(action, rows),
+            None,
+            "methods",
+        )
+        self._callbacks = callbacks
+        self._memory = memory  # callbacks refer to it weakly
+        self._pool = pool = Pool(
+            own_memory,
+            plan["observations"],
+            plan["actions"],
+            shard=own_shard,
+            pids=[0] * rows,
+            objects=group.objects,
+            channels=group.channels,
+            callbacks=callbacks,
+            class_name=self._settings.name,
+            timeout=None,
+            columnar=True,
+            spin=False,
+            inline=False,
+            restart=True,
+            deferred=True,
+        )
+        pool.receive_in_order(False)
+        make_private_on_fork(pool, group.processes)
+        if described:
+            self._rows[0].is_made = True
+            _, _, filled, _ = pool.lost(0)
+            group.hand_over(0, shard)
+            group.receive(0, "construct", _START_S)
+            self._up(0, group.processes[0].pid, filled)
+        if not self._settings.lazy:
+            for row in range(rows):
+                self._take(Request(row, Asked("make"), is_abandoned=True))
+
+    def _describe(self) -> tuple[Any, Any] | None:
+        """Makes the first environment; returns its spaces, ``None`` if that failed."""
+        group = self._group
+        maker = MakesAwaitedEnv(self._env_fns[0], 0, self._settings.nice, None)
+        assert group.start_process is not None, "awaited rows are processes"
+        group.start_process.parts[0] = pickle.dumps([maker])
+        group.processes[0], group.channels[0] = group.start_process(0)
+        try:
+            description = group.receive(0, "construct", self._settings.timeout)
+        except (WorkerDiedError, multiprocessing.TimeoutError):
+            description = {"fault": None}
+        if "fault" not in description:
+            spaces: tuple[Any, Any] = description["spaces"][0]
+            return spaces
+        # The row's own request will fail likewise, and raise it.
+        group.reap(0)
+        return None
+
+    def _serve(self) -> None:
+        """Sends what is in the inbox, waits and passes outcomes on."""
+        assert self._pool is not None, "it is open"
+        steps: list[Request] = []
+        self._steps = steps
+        while self._inbox:
+            self._inbox.popleft()()
+        self._send_steps(steps)
+        if self.outcomes:
+            self._on_outcomes()
+        received = self._pool.recv_rows(self._kill_late())
+        if received is not None:
+            self._receive(*received)
+        for row in self._pool.dead_workers():
+            if self._rows[row].is_up:
+                self._down(row)
+        if self.outcomes:
+            self._on_outcomes()
+
+    # Sending
+
+    def _take(self, request: Request) -> None:
+        """Sends a request as soon as its row is up and idle."""
+        row = self._rows[request.row]
+        row.held = request
+        self._advance(request.row)
+
+    def _advance(self, index: int) -> None:
+        """Sends the request that is held for a row, or starts its process, if that is possible."""
+        row = self._rows[index]
+        request = row.held
+        if not row.is_up:
+            if (request is not None or row.is_dropped) and not row.is_starting:
+                row.is_starting = True
+                self._to_start.append(index)
+                self._start_more()
+            return
+        if request is None or row.sent is not None or row.is_dropped:
+            return
+        if not row.is_made and not request.makes:
+            if self._making >= self._settings.start_concurrency:
+                if request not in self._to_make:
+                    self._to_make.append(request)
+                return
+            self._making += 1
+            request.makes = True
+        row.held, row.sent = None, request
+        if self._settings.timeout is not None:
+            deadline = time.monotonic() + self._settings.timeout
+            heapq.heappush(self._deadlines, (deadline, next(self._numbers), request))
+        kind, arguments = request.asked.kind, request.asked.arguments
+        if kind == "step" and self._fast_action is not None and self._fast_action(*arguments):
+            self._steps.append(request)
+        else:
+            self._send_asked(request)
+
+    def _send_asked(self, request: Request) -> None:
+        row = request.row
+        try:
+            self._send_message(row, {"asked": request.asked})
+        except Exception as error:  # it cannot be pickled
+            self._rows[row].sent = None
+            self._end(request, Outcome(request, error=error))
+
+    def _send_message(self, row: int, keywords: dict[str, Any]) -> None:
+        assert self._pool is not None, "it is open"
+        channel = self._group.channels[row]
+        message = channel.pack(("resets", [0], channel.pack({0: keywords})))
+        self._pool.send_reset([row], [(row, message, {})], False, "reset")
+
+    def _send_steps(self, steps: list[Request]) -> None:
+        """Sends steps whose actions go through shared memory, together."""
+        by_type: dict[type, list[Request]] = {}
+        for request in steps:
+            by_type.setdefault(type(request.asked.arguments[0]), []).append(request)
+        for kind, alike in by_type.items():
+            actions: Any = [request.asked.arguments[0] for request in alike]
+            try:
+                batch = np.stack(actions) if kind is np.ndarray else actions
+                assert self._pool is not None, "it is open"
+                self._pool.send(batch, [request.row for request in alike])
+            except (ValueError, TypeError, OverflowError):
+                for request in alike:
+                    self._send_asked(request)
+
+    # Receiving
+
+    def _receive(
+        self,
+        rows: list[int],
+        observations: Any,
+        rewards: Any,
+        terminations: Any,
+        truncations: Any,
+        infos: list[dict[str, Any]],
+        errors: dict[int, BaseException],
+    ) -> None:
+        steps = zip(rewards.tolist(), terminations.tolist(), truncations.tolist(), strict=True)
+        for place, (index, info, step) in enumerate(zip(rows, infos, steps, strict=True)):
+            row = self._rows[index]
+            request, row.sent = row.sent, None
+            if row.is_dropped or request is None:
+                row.is_dropped = False
+            elif index in errors:
+                self._end(request, Outcome(request, error=errors[index]))
+            elif REPLY in info:
+                self._reply(request, info[REPLY], step)
+            elif "infos_lost" in info and request.asked.kind != "step":
+                died = self._group.deaths.get(index)
+                self._end(request, Outcome(request, error=died))
+            else:
+                observation = remade(row.form, observations, place)
+                self._end(request, Outcome(request, (observation, *step, info)))
+            if row.held is not None:
+                self._advance(index)
+
+    def _reply(self, request: Request, reply: Reply, step: tuple[float, bool, bool]) -> None:
+        """Passes on a reply that came as an object."""
+        row = self._rows[request.row]
+        value = reply.value
+        row.is_made = reply.is_made
+        if isinstance(value, Fault):
+            self._end(request, Outcome(request, error=value.take_exception()))
+            return
+        kind = request.asked.kind
+        if kind == "reset":
+            row.form = reply.form
+        elif kind == "step" and len(value) == 2:
+            observation, info = value
+            value = (observation, *step, info)
+        self._end(request, Outcome(request, value, spaces=reply.spaces))
+
+    def _end(self, request: Request, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        if request.makes:
+            request.makes = False
+            self._making -= 1
+            while self._to_make and self._making < self._settings.start_concurrency:
+                waiting = self._to_make.popleft()
+                if self._rows[waiting.row].held is waiting:
+                    self._advance(waiting.row)
+
+    # Time-outs, deaths and starts
+
+    def _kill_late(self) -> float | None:
+        """Ends the requests that took too long; returns the seconds until the next one will."""
+        deadlines = self._deadlines
+        while deadlines:
+            deadline, _, request = deadlines[0]
+            row = self._rows[request.row]
+            if row.sent is request:
+                left = deadline - time.monotonic()
+                if left > 0:
+                    return left
+                if self._settings.kills_hung:
+                    row.is_hung = True
+                    self._group.processes[request.row].kill()
+                else:
+                    self.outcomes.append(
+                        Outcome(request, error=self._late(request), is_late=True)
+                    )
+                    self._on_outcomes()
+            heapq.heappop(deadlines)
+        return None
+
+    def _late(self, request: Request) -> WorkerTimeoutError:
+        kind, row, seconds = request.asked.kind, request.row, self._settings.timeout
+        then = "was killed" if self._settings.kills_hung else "is still busy"
+        return WorkerTimeoutError(
+            f"`{kind}` of row {row} has taken {seconds:g} second(s), and the row {then}: "
+            "await another request to wait for it, or `restart` to replace it",
+            env_index=[row],
+            workers=[row],
+        )
+
+    def _kill(self, index: int) -> None:
+        row = self._rows[index]
+        if not row.is_up:
+            return
+        if row.sent is None and not row.is_dropped:
+            row.is_dropped = True
+            self._send_message(index, {})  # the pool notices the death of a worker that has work
+        self._group.processes[index].kill()
+
+    def _down(self, index: int) -> None:
+        """Ends the request of a row whose process died, and starts another process."""
+        assert self._pool is not None, "it is open"
+        row, group = self._rows[index], self._group
+        group.reap(index)
+        request = row.sent
+        died = group.died(index, "step" if request is None else request.asked.kind)
+        group.deaths[index] = died
+        _, _, filled, _ = self._pool.lost(index)
+        is_hung, row.is_hung = row.is_hung, False
+        row.is_up = row.is_made = False
+        if not filled:
+            row.sent, row.is_dropped = None, request is not None or row.is_dropped
+        if request is not None and not filled:
+            error = self._late(request) if is_hung else died
+            log_event(
+                logging.WARNING,
+                str(error),
+                event="hang" if is_hung else "death",
+                worker=index,
+                env_index=[index],
+                pid=died.pid,
+                phase=request.asked.kind,
+            )
+            self._end(request, Outcome(request, error=error))
+        self._advance(index)
+
+    def _start_more(self) -> None:
+        while self._to_start and self._starting < self._settings.start_concurrency:
+            index = self._to_start.popleft()
+            self._starting += 1
+            assert self._pool is not None, "it is open"
+            over, resetting, filled, announced = self._pool.lost(index)
+            threading.Thread(
+                target=self._start,
+                args=(index, over, dict.fromkeys(resetting, {}), announced, filled),
+                name="cartwheel-start",
+                daemon=True,
+            ).start()
+
+    def _start(
+        self,
+        index: int,
+        over: list[bool],
+        resets: dict[int, dict[str, Any]],
+        announced: int,
+        filled: list[int],
+    ) -> None:
+        """Starts a process, in a thread of its own."""
+        done: Callable[[], None]
+        try:
+            pid = self._group.restart(index, over, resets, announced, _START_S)
+            done = functools.partial(self._started, index, pid, filled, None)
+        except BaseException as error:
+            done = functools.partial(self._started, index, 0, filled, error)
+        self._inbox.append(done)
+        self.wake()
+
+    def _started(
+        self, index: int, pid: int, filled: list[int], error: BaseException | None
+    ) -> None:
+        self._starting -= 1
+        row = self._rows[index]
+        row.is_starting = False
+        self._start_more()
+        if error is None:
+            self._up(index, pid, filled)
+            return
+        request, row.held = row.held, None
+        if request is not None:
+            self._end(request, Outcome(request, error=error))
+
+    def _up(self, index: int, pid: int, filled: list[int]) -> None:
+        assert self._pool is not None, "it is open"
+        try:
+            self._pool.resume(index, pid, filled)
+        except OSError:  # it has ended already
+            self._advance(index)
+            return
+        self._rows[index].is_up = True
+        self._advance(index)
+
+    # The end
+
+    def _fail_all(self, error: BaseException) -> None:
+        """Ends every request with the error that ended the thread."""
+        self._closing = True
+        while self._inbox:
+            with contextlib.suppress(Exception):
+                self._inbox.popleft()()
+        for row in self._rows:
+            for request in (row.sent, row.held):
+                if request is not None:
+                    self.outcomes.append(Outcome(request, error=error))
+            row.sent = row.held = None
+        self._on_outcomes()
+
+    def _shut_down(self) -> None:
+        group, pool = self._group, self._pool
+        try:
+            if pool is None:
+                for row in range(len(self._rows)):
+                    group.reap(row)
+                group.join(grace=_GRACE_IN_FLIGHT)
+                return
+            is_busy = any(row.sent is not None for row in self._rows)
+            grace = _GRACE_IN_FLIGHT if is_busy else _GRACE
+            deadline = Deadline(grace)
+            while self._starting and deadline.left():  # a start must not outlive the group
+                self._arrived.wait(0.05)
+                self._arrived.clear()
+                while self._inbox:
+                    with contextlib.suppress(Exception):
+                        self._inbox.popleft()()
+            pool.close(grace, None)
+            group.join(grace=1.0)
+        finally:
+            self.closed.set()
+            self._on_outcomes()
+
+
+def _fast_kind(space: Any) -> Callable[[Any], bool] | None:
+    """Returns whether an action can go through shared memory as it is; ``None``: none can."""
+    if isinstance(space, Discrete):
+        if space == shared(None):
+            return None
+        return lambda action: type(action) in (int, np.int64) and -(2**63) <= action < 2**63
+    if isinstance(space, Box | MultiBinary | MultiDiscrete):
+        dtype, shape = space.dtype, space.shape
+        return lambda action: (
+            type(action) is np.ndarray and action.dtype == dtype and action.shape == shape
+        )
+    return None

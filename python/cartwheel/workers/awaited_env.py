@@ -1,0 +1,202 @@
+"""The environment of an awaited row, in its worker process.
+
+A worker process of an awaited row begins to serve before there is an environment: a request makes
+it. Requests for anything but a step of fixed shape reach the worker as the keywords of a reset, and
+their replies leave it as an info.
+
+Workers import this file by name, so it must not import a trainer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import os
+import pickle
+from typing import TYPE_CHECKING, Any, Literal
+
+import gymnasium as gym
+
+from cartwheel._internal.logging import LOGGER
+from cartwheel.workers import attributes
+from cartwheel.workers.faults import Fault
+from cartwheel.workers.observation_form import ObservationForms, shared
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+
+#: The key of the reply in an info.
+REPLY = "cartwheel.reply"
+
+
+@dataclasses.dataclass
+class Asked:
+    """A request to an awaited row.
+
+    Attributes:
+        kind: ``"make"`` only makes the environment, which every other request does as well.
+        arguments: Seed and options of a reset; the action of a step; name, arguments and keywords
+            of a call.
+        remake: Whether an environment that failed is closed and made again before.
+    """
+
+    kind: Literal["make", "reset", "step", "call"]
+    arguments: tuple[Any, ...] = ()
+    remake: bool = False
+
+
+@dataclasses.dataclass
+class Reply:
+    """The reply to a request.
+
+    Attributes:
+        value: The result, or the :class:`~cartwheel.workers.faults.Fault` of an exception.
+        form: The form of the observation of a reset.
+        spaces: Observation and action space, in the reply to the request that made the environment;
+            ``None`` for an object without spaces.
+        is_made: Whether there is an environment now.
+    """
+
+    value: Any
+    form: Any = None
+    spaces: tuple[Any, Any] | None = None
+    is_made: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class MakesAwaitedEnv:
+    """A function that makes the environment of a worker.
+
+    Attributes:
+        env_fn: The caller's function, pickled.
+        row: The row.
+        nice: The amount by which the process lowers its priority.
+        spaces: The spaces of the memory; ``None``: the environment is made at once, and its spaces
+            become those of the memory.
+    """
+
+    env_fn: bytes
+    row: int
+    nice: int
+    spaces: tuple[Any, Any] | None
+
+    def __call__(self) -> AwaitedEnv:
+        """Makes it."""
+        if self.nice:
+            os.nice(self.nice)
+        return AwaitedEnv(self)
+
+
+class AwaitedEnv:
+    """The methods that a worker calls.
+
+    Attributes:
+        env: The caller's environment; ``None`` until a request makes it.
+        observation_space: That of the memory.
+        action_space: That of the memory.
+    """
+
+    def __init__(self, made_by: MakesAwaitedEnv) -> None:
+        """Makes the caller's environment if it is to describe itself, otherwise none."""
+        self._made_by = made_by
+        self.env: Any = None
+        self._has_told = False
+        spaces = made_by.spaces
+        if spaces is None:
+            self._make()
+            spaces = self._spaces() or (None, None)
+        self.observation_space: Space[Any] = shared(spaces[0])
+        self.action_space: Space[Any] = shared(spaces[1])
+        self._forms = ObservationForms(self.observation_space)
+        self._form: Any = None
+
+    def _make(self) -> None:
+        env = pickle.loads(self._made_by.env_fn)()
+        if not callable(getattr(env, "reset", None)) or isinstance(env, type):
+            raise TypeError(
+                f"env_fns[{self._made_by.row}] must return an environment or another object with a "
+                f"method `reset`, got {env!r}"
+            )
+        self.env, self._has_told = env, False
+
+    def _spaces(self) -> tuple[Any, Any] | None:
+        found = [getattr(self.env, name, None) for name in ("observation_space", "action_space")]
+        return None if None in found else (found[0], found[1])
+
+    def step(self, action: Any) -> Any:
+        """Steps the environment; an observation of another form leaves as a reply."""
+        result = self.env.step(action)
+        if type(result) is not tuple or len(result) != 5:
+            return result  # native code describes what is wrong
+        observation, reward, terminated, truncated, info = result
+        if self._form is not None and self._forms.form_of(observation) == self._form:
+            return result
+        reply = Reply((observation, info))
+        return self._forms.blank, reward, terminated, truncated, {REPLY: reply}
+
+    def reset(self, *, asked: Asked | None = None) -> tuple[Any, dict[str, Any]]:
+        """Carries out a request; without one, this process replaced another, whose task it has."""
+        if asked is None:
+            return self._forms.blank, {}
+        try:
+            reply = self._reply(asked)
+        except Exception as error:
+            fault = Fault.from_exception(self._made_by.row, error, is_remote=True)
+            reply = Reply(fault, is_made=self.env is not None)
+        return self._forms.blank, {REPLY: reply}
+
+    def _reply(self, asked: Asked) -> Reply:
+        if asked.remake:
+            self.close()
+        if self.env is None:
+            self._make()
+        reply = _REPLIES[asked.kind](self, *asked.arguments)
+        if not self._has_told:
+            reply.spaces, self._has_told = self._spaces(), True
+        return reply
+
+    def _made(self) -> Reply:
+        return Reply(None)
+
+    def _reset(self, seed: int | None, options: dict[str, Any] | None) -> Reply:
+        keywords = {"seed": seed, "options": options}
+        if self._spaces() is None:  # not an environment: its `reset` may have other parameters
+            keywords = {name: value for name, value in keywords.items() if value is not None}
+        result = self.env.reset(**keywords)
+        is_pair = type(result) is tuple and len(result) == 2 and isinstance(result[1], dict)
+        if not is_pair and self._spaces() is not None:
+            raise TypeError(
+                f"`reset` must return an observation and a dictionary of infos, got {result!r}"
+            )
+        observation, info = result if is_pair else (result, {})
+        self._form = self._forms.form_of(observation)
+        return Reply((observation, info), self._form)
+
+    def _step(self, action: Any) -> Reply:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return Reply((observation, float(reward), bool(terminated), bool(truncated), info))
+
+    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reply:
+        if isinstance(self.env, gym.Env):
+            attribute = attributes.read(self.env, name, reserve=True)
+        else:
+            attribute = operator.attrgetter(name)(self.env)
+        return Reply(attribute(*args, **kwargs) if callable(attribute) else attribute)
+
+    def close(self) -> None:
+        """Closes the environment, if there is one with a method ``close``."""
+        env, self.env = self.env, None
+        close = getattr(env, "close", None)
+        if callable(close):
+            try:
+                close()
+            except Exception:
+                LOGGER.exception("closing the environment of row %d", self._made_by.row)
+
+
+_REPLIES = {
+    "make": AwaitedEnv._made,
+    "reset": AwaitedEnv._reset,
+    "step": AwaitedEnv._step,
+    "call": AwaitedEnv._call,
+}

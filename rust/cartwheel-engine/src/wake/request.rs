@@ -1,0 +1,33 @@
+//! A request that a waiting pool returns, although nothing that it waits for has happened.
+
+use super::parker::ring;
+use super::word::Word;
+use crate::sync::{AtomicU32, Ordering};
+
+/// Whether a thread wants the waiting thread of a pool to return. Any thread makes the request, and the
+/// thread that waits takes it.
+#[derive(Debug, Default)]
+pub struct WakeRequest(AtomicU32);
+
+impl WakeRequest {
+    /// Makes the request and rings the doorbell: a wait that has begun ends, and otherwise the next one.
+    pub fn make(&self, doorbell: &impl Word) {
+        // `Release` pairs with the `Acquire` in `is_made`: a thread that finds the request finds what the
+        // other one left for it.
+        self.0.store(1, Ordering::Release);
+        ring(doorbell);
+    }
+
+    /// Whether a request was made and not taken. A thread that sleeps on the doorbell looks after it has
+    /// disarmed it: the exchange orders a request whose ring it erased before the look.
+    pub fn is_made(&self) -> bool {
+        self.0.load(Ordering::Acquire) != 0
+    }
+
+    /// Takes the request, and all that were made since it was found. Later ones end later waits.
+    pub fn take(&self) {
+        // `Acquire` pairs with the `Release` in `make`: the thread also finds what was left for it with
+        // a request that this erases.
+        self.0.swap(0, Ordering::Acquire);
+    }
+}
