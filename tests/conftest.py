@@ -206,6 +206,10 @@ def _warmed_up():
     envs = cartwheel.VectorEnv(transcripts(3), executor="process")
     envs.reset()
     envs.close()
+    # A worker that the server forks need not import them again, which takes half a second.
+    multiprocessing.set_forkserver_preload(
+        ["cartwheel.workers.awaited_env", "tests.support.sessions"]
+    )
     forkserver.ensure_running()
     resource_tracker.ensure_running()
     multiprocessing.get_context("spawn").RawArray("q", 1)  # its heap keeps the first file

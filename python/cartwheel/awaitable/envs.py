@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+#: The maximum number of seconds that a close takes.
+_CLOSE_S = 8.0
 #: Modules that the server of ``forkserver`` imports, if it has not started yet.
 _PRELOADED = ["__main__", "cartwheel.workers.process", "cartwheel.workers.awaited_env"]
 
@@ -59,8 +61,8 @@ class AwaitableEnvs:
     Order. A row does one thing at a time: a second request, while a task awaits the row, raises
     ``gymnasium.error.AlreadyPendingCallError``. Requests to different rows are independent.
 
-    Cancellation. When an ``await`` is cancelled, as by ``asyncio.timeout``, the row finishes what it
-    does. The next request to the row waits for that, drops its result, or its exception, and acts
+    Cancellation. When an ``await`` is cancelled, as by ``asyncio.timeout``, the row finishes what
+    it does. The next request to the row waits for that, drops its result or its exception, and acts
     on the state that it left. :meth:`restart` does not wait.
 
     Failures reach the task that awaits the row, and no other. After an exception of the
@@ -70,8 +72,8 @@ class AwaitableEnvs:
     or ``worker_restarted`` in the info. The next ``reset`` makes a new environment.
 
     Loops. The object belongs to the event loop of its first ``await``. When that loop has ended,
-    another one may use it; what was in flight then counts as cancelled. Each loop of several threads
-    needs an object of its own.
+    another one may use it, and what was in flight counts as cancelled. Loops in several threads
+    need an object each.
 
     Args:
         env_fns: Functions that make the environments, one for each row, at least one. An object
@@ -103,8 +105,8 @@ class AwaitableEnvs:
 
     Raises:
         IndexError: ``env_fns`` is empty.
-        TypeError: An entry of ``env_fns`` is not callable or cannot be pickled, or ``spaces`` is not
-            a pair of spaces.
+        TypeError: An entry of ``env_fns`` is not callable or cannot be pickled, or ``spaces`` is
+            not a pair of spaces.
         ValueError: An argument has an unsupported value.
         RuntimeError: This process cannot start processes, because it is daemonic or its main module
             has no ``if __name__ == "__main__":``.
@@ -136,8 +138,8 @@ class AwaitableEnvs:
         seconds = as_timeout(timeout)
         if on_timeout == "restart" and not seconds:
             raise ValueError(
-                "`on_timeout='restart'` needs a positive `timeout`: the seconds after which a row is "
-                f"killed, got timeout={timeout!r}."
+                "`on_timeout='restart'` needs a positive `timeout`: the seconds after which a row "
+                f"is killed, got timeout={timeout!r}."
             )
         if max_restarts is not None:
             as_integer("max_restarts", max_restarts, 0)
@@ -165,7 +167,9 @@ class AwaitableEnvs:
 
     def __reduce__(self) -> NoReturn:
         """Raises ``TypeError``: processes are not copied."""
-        raise TypeError(f"{self!r} cannot be pickled or copied: make another one from its functions")
+        raise TypeError(
+            f"{self!r} cannot be pickled or copied: make another one from its functions"
+        )
 
     @property
     def num_envs(self) -> int:
@@ -238,9 +242,7 @@ class AwaitableEnvs:
         result = await self._rows.ask(index, Asked("reset", (seed, options)))
         return result
 
-    async def step(
-        self, row: int, action: Any
-    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    async def step(self, row: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Steps a row.
 
         Args:
@@ -306,7 +308,7 @@ class AwaitableEnvs:
         as free. The state of the row is what its last user left: reset it.
 
         Returns:
-            A context whose ``async with`` gives a :class:`RowLease`, and returns the row at the end.
+            A context whose ``async with`` gives a :class:`RowLease` and returns the row in the end.
         """
         return Acquiring(self)
 
@@ -331,19 +333,12 @@ class AwaitableEnvs:
         running event loop this only begins, so that the loop is not blocked: :meth:`aclose` waits
         for the end. Elsewhere it waits, 8 seconds at most.
         """
-        self._finalizer.detach()
         loop = self._rows.loop
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            if loop is not None and loop.is_running():
-                loop.call_soon_threadsafe(self._rows.close)
-                self._rows.service.close()
-            else:
-                self._rows.close()
-            self._rows.service.closed.wait(8.0)
+        if loop is not None and loop.is_running() and loop is not _running_loop():
+            loop.call_soon_threadsafe(self._rows.close)
         else:
             self._rows.close()
+        _end(self._rows.service)
 
     async def aclose(self) -> None:
         """Closes as :meth:`close` does, and waits for the end without blocking the loop."""
@@ -363,7 +358,16 @@ class AwaitableEnvs:
 def _end(service: Service) -> None:
     """Ends the processes when the object is collected, or at the end of the program."""
     service.close()
-    service.closed.wait(8.0)
+    if _running_loop() is None:
+        service.closed.wait(_CLOSE_S)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """Returns the event loop that runs in this thread, if there is one."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _as_spaces(spaces: Any) -> tuple[Any, Any] | None:
@@ -388,9 +392,9 @@ def _context(context: Any) -> Any:
             "'forkserver' or 'spawn'."
         )
     if method == "forkserver":
-        from multiprocessing import forkserver  # noqa: PLC0415 - not on every system
+        from multiprocessing import forkserver
 
-        server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+        server: Any = forkserver._forkserver
         if server._preload_modules == ["__main__"]:  # the default: the program has not chosen
             found.set_forkserver_preload(_PRELOADED)
     return found

@@ -1,8 +1,8 @@
 """Requests to rows, in the thread of an event loop: their order, their futures and their results.
 
-A row has at most one request in flight, and one more that waits if the first was abandoned: its task
-was cancelled, or its time ran out. What the first one did to the row stands, its result is dropped,
-and then the second one is checked and sent.
+A row has at most one request in flight, and one more that waits if the first was abandoned: its
+task was cancelled, or its time ran out. What the first one did to the row stands, its result is
+dropped, and then the second one is checked and sent.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ import gymnasium as gym
 
 from cartwheel.awaitable.service import Outcome, Request, Service, Settings
 from cartwheel.errors import (
+    BrokenPoolError,
     EpisodeOverError,
     ForkedProcessError,
     WorkerDiedError,
     WorkerTimeoutError,
     add_note,
 )
-from cartwheel.workers.awaited_env import Asked
 from cartwheel.workers.faults import described
 
 if TYPE_CHECKING:
     from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath
+    from cartwheel.workers.awaited_env import Asked
 
 #: How often a reset is made again whose process died or whose environment failed.
 _ATTEMPTS = 3
@@ -119,17 +120,22 @@ class Rows:
             RuntimeError: No loop is running, or another running loop uses this object.
             gymnasium.error.ClosedEnvironmentError: It is closed.
             ForkedProcessError: Another process made it.
+            BrokenPoolError: It is broken.
         """
-        loop = asyncio.get_running_loop()
-        if self.loop is loop and not self._is_closed and os.getpid() == self._owner:
-            return loop
-        if os.getpid() != self._owner:
+        if os.getpid() != self._owner:  # where the loop of the parent does not run
             raise ForkedProcessError(
                 f"this {self._name} belongs to process {self._owner}: make another one in this "
                 "process"
             )
+        loop = asyncio.get_running_loop()
+        if self.loop is loop and not self._is_closed and self.service.failure is None:
+            return loop
         if self._is_closed:
             raise self._closed_error()
+        if self.service.failure is not None:
+            raise BrokenPoolError(
+                f"this {self._name} is broken and can only be closed: {self.service.failure}"
+            ) from self.service.failure
         if self.loop is not None and self.loop.is_running():
             raise RuntimeError(
                 f"this {self._name} is used by another event loop, which is running: make one for "
@@ -138,6 +144,7 @@ class Rows:
         if self.loop is not loop:
             self.loop, self._is_waking = loop, False
             self._borrowers.clear()
+            self._free = collections.deque(range(len(self._rows)))
             self._take_outcomes()
             for row in self._rows:  # the tasks of the loop that ended
                 if row.current is not None:
@@ -198,10 +205,11 @@ class Rows:
         if row.current is None:
             self._check(index, asked)
             self._send(row, request)
-        elif row.current.is_abandoned and row.waiting is None:
+        elif not row.current.awaits() and not (row.waiting and row.waiting.awaits()):
             row.waiting = request
         else:
-            busy = row.waiting or row.current
+            busy = row.current if row.current.awaits() else row.waiting
+            assert busy is not None, "one of the two is awaited"
             raise gym.error.AlreadyPendingCallError(
                 f"row {index} is busy: another task awaits its `{busy.asked.kind}`. A row does one "
                 "thing at a time: await it first, or use another row",
@@ -222,12 +230,11 @@ class Rows:
             return
         if phase is Phase.OVER:
             raise EpisodeOverError(
-                [index], f"the episode of row {index} is over: await reset({index}) before the next step"
+                [index],
+                f"the episode of row {index} is over: await reset({index}) before the next step",
             )
         why = "was never reset" if phase is Phase.UNSTARTED else "failed, or was restarted"
-        raise gym.error.ResetNeeded(
-            f"row {index} {why}: await reset({index}) before the next step"
-        )
+        raise gym.error.ResetNeeded(f"row {index} {why}: await reset({index}) before the next step")
 
     def restart(self, index: int) -> None:
         """Kills the process of a row."""
@@ -258,7 +265,9 @@ class Rows:
         else:
             self._succeeded(row, request, outcome.value)
         waiting, row.waiting = row.waiting, None
-        if waiting is None or row.current is not None:
+        if waiting is None or not waiting.awaits():
+            return
+        if row.current is not None:  # a reset that is made once more
             row.waiting = waiting
             return
         try:
@@ -292,7 +301,7 @@ class Rows:
         row.remakes = in_process and restarts
         # A process may have died while its row was idle, so a reset is made once more in any case.
         again = isinstance(error, WorkerDiedError) and request.attempts == 0
-        if kind == "reset" and not request.is_abandoned and (restarts or again):
+        if kind == "reset" and request.awaits() and (restarts or again):
             if request.attempts < _ATTEMPTS - 1:
                 request.attempts += 1
                 row.failures += restarts
@@ -302,7 +311,7 @@ class Rows:
             row.failures += 1
             row.phase = Phase.OVER
             info = (
-                {"env_error": described(error)[0][:_MAX_TEXT]}
+                {"env_error": _text(error)[:_MAX_TEXT]}
                 if in_process
                 else {"worker_restarted": True}
             )
@@ -333,7 +342,8 @@ class Rows:
             if not future.done():
                 future.set_result(index)
                 return
-        self._free.append(index)
+        if index not in self._free:  # as after a loop that ended with the lease
+            self._free.append(index)
 
     # The end
 
@@ -375,3 +385,11 @@ def _fail(request: Request, error: BaseException | None) -> None:
         return
     assert error is not None, "a request that failed has an exception"
     future.set_exception(error)
+
+
+def _text(error: BaseException) -> str:
+    """Returns type and text of an exception, without its notes."""
+    text, _ = described(error)
+    for note in reversed(getattr(error, "__notes__", [])):
+        text = text.removesuffix(note).rstrip()
+    return text

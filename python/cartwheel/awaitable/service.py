@@ -16,7 +16,6 @@ import functools
 import heapq
 import itertools
 import logging
-import multiprocessing
 import pickle
 import threading
 import time
@@ -30,7 +29,7 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._cartwheel import Pool
 from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel._internal.process import name_this_thread
-from cartwheel.errors import WorkerDiedError, WorkerTimeoutError
+from cartwheel.errors import WorkerTimeoutError
 from cartwheel.vector.episode_rules import Rules
 from cartwheel.vector.forks import make_private_on_fork
 from cartwheel.vector.memory_plan import plan_memory
@@ -66,6 +65,7 @@ class Request:
         is_abandoned: Whether no task awaits it any more.
         attempts: How often it was repeated after a failure.
         makes: Whether it makes the environment of its process.
+        deadline: When it takes too long, by the monotonic clock.
     """
 
     row: int
@@ -74,6 +74,11 @@ class Request:
     is_abandoned: bool = False
     attempts: int = 0
     makes: bool = False
+    deadline: float = 0.0
+
+    def awaits(self) -> bool:
+        """Whether a task awaits it."""
+        return not self.is_abandoned and not self.future.cancelled()
 
 
 @dataclasses.dataclass(slots=True)
@@ -132,6 +137,7 @@ class _Row:
         is_made: Whether the process has an environment.
         is_dropped: Whether the next result is that of a request that has its outcome already.
         is_hung: Whether its process was killed because it took too long.
+        is_killed: Whether its process was killed on request.
         sent: The request in flight.
         held: The request that is sent when the row is up and idle.
         form: The form of its observations.
@@ -142,6 +148,7 @@ class _Row:
     is_made: bool = False
     is_dropped: bool = False
     is_hung: bool = False
+    is_killed: bool = False
     sent: Request | None = None
     held: Request | None = None
     form: Any = None
@@ -169,6 +176,7 @@ class Service:
     Attributes:
         outcomes: Outcomes that were not taken yet, in order.
         closed: Set when the thread has ended and no process is left.
+        failure: The exception that ended the thread, if one did.
     """
 
     def __init__(
@@ -183,6 +191,7 @@ class Service:
         """
         self.outcomes: collections.deque[Outcome] = collections.deque()
         self.closed = threading.Event()
+        self.failure: BaseException | None = None
         self._env_fns = env_fns
         self._settings = settings
         self._on_outcomes = on_outcomes
@@ -316,9 +325,8 @@ class Service:
         make_private_on_fork(pool, group.processes)
         if described:
             self._rows[0].is_made = True
-            _, _, filled, _ = pool.lost(0)
-            group.hand_over(0, shard)
-            group.receive(0, "construct", _START_S)
+            over, _, filled, announced = pool.lost(0)
+            group.continue_with(0, over, {}, announced, Deadline(_START_S))
             self._up(0, group.processes[0].pid, filled)
         if not self._settings.lazy:
             for row in range(rows):
@@ -333,7 +341,7 @@ class Service:
         group.processes[0], group.channels[0] = group.start_process(0)
         try:
             description = group.receive(0, "construct", self._settings.timeout)
-        except (WorkerDiedError, multiprocessing.TimeoutError):
+        except Exception:  # it died or hangs, or its spaces cannot be loaded
             description = {"fault": None}
         if "fault" not in description:
             spaces: tuple[Any, Any] = description["spaces"][0]
@@ -373,6 +381,8 @@ class Service:
         """Sends the request that is held for a row, or starts its process, if that is possible."""
         row = self._rows[index]
         request = row.held
+        if self._closing:
+            return
         if not row.is_up:
             if (request is not None or row.is_dropped) and not row.is_starting:
                 row.is_starting = True
@@ -390,8 +400,9 @@ class Service:
             request.makes = True
         row.held, row.sent = None, request
         if self._settings.timeout is not None:
-            deadline = time.monotonic() + self._settings.timeout
-            heapq.heappush(self._deadlines, (deadline, next(self._numbers), request))
+            request.deadline = time.monotonic() + self._settings.timeout
+            entry = (request.deadline, next(self._numbers), request)
+            heapq.heappush(self._deadlines, entry)
         kind, arguments = request.asked.kind, request.asked.arguments
         if kind == "step" and self._fast_action is not None and self._fast_action(*arguments):
             self._steps.append(request)
@@ -449,8 +460,8 @@ class Service:
                 self._end(request, Outcome(request, error=errors[index]))
             elif REPLY in info:
                 self._reply(request, info[REPLY], step)
-            elif "infos_lost" in info and request.asked.kind != "step":
-                died = self._group.deaths.get(index)
+            elif info == {"infos_lost": True}:  # its process died before it had sent all
+                died = self._group.died(index, request.asked.kind)
                 self._end(request, Outcome(request, error=died))
             else:
                 observation = remade(row.form, observations, place)
@@ -492,7 +503,7 @@ class Service:
         while deadlines:
             deadline, _, request = deadlines[0]
             row = self._rows[request.row]
-            if row.sent is request:
+            if row.sent is request and request.deadline == deadline:  # not sent again since then
                 left = deadline - time.monotonic()
                 if left > 0:
                     return left
@@ -500,19 +511,20 @@ class Service:
                     row.is_hung = True
                     self._group.processes[request.row].kill()
                 else:
-                    self.outcomes.append(
-                        Outcome(request, error=self._late(request), is_late=True)
-                    )
+                    self.outcomes.append(Outcome(request, error=self._late(request), is_late=True))
                     self._on_outcomes()
             heapq.heappop(deadlines)
         return None
 
     def _late(self, request: Request) -> WorkerTimeoutError:
         kind, row, seconds = request.asked.kind, request.row, self._settings.timeout
-        then = "was killed" if self._settings.kills_hung else "is still busy"
+        then = (
+            "its process was killed"
+            if self._settings.kills_hung
+            else f"the row is still busy: requests to it wait, `await restart({row})` does not"
+        )
         return WorkerTimeoutError(
-            f"`{kind}` of row {row} has taken {seconds:g} second(s), and the row {then}: "
-            "await another request to wait for it, or `restart` to replace it",
+            f"`{kind}` of row {row} has taken {seconds:g} second(s), and {then}",
             env_index=[row],
             workers=[row],
         )
@@ -524,6 +536,7 @@ class Service:
         if row.sent is None and not row.is_dropped:
             row.is_dropped = True
             self._send_message(index, {})  # the pool notices the death of a worker that has work
+        row.is_killed = True
         self._group.processes[index].kill()
 
     def _down(self, index: int) -> None:
@@ -535,33 +548,41 @@ class Service:
         died = group.died(index, "step" if request is None else request.asked.kind)
         group.deaths[index] = died
         _, _, filled, _ = self._pool.lost(index)
-        is_hung, row.is_hung = row.is_hung, False
+        (is_hung, row.is_hung), (is_killed, row.is_killed) = (
+            (row.is_hung, False),
+            (row.is_killed, False),
+        )
         row.is_up = row.is_made = False
         if not filled:
             row.sent, row.is_dropped = None, request is not None or row.is_dropped
         if request is not None and not filled:
             error = self._late(request) if is_hung else died
-            log_event(
-                logging.WARNING,
-                str(error),
-                event="hang" if is_hung else "death",
-                worker=index,
-                env_index=[index],
-                pid=died.pid,
-                phase=request.asked.kind,
-            )
+            if not is_killed:
+                log_event(
+                    logging.WARNING,
+                    str(error),
+                    event="hang" if is_hung else "death",
+                    worker=index,
+                    env_index=[index],
+                    pid=died.pid,
+                    phase=request.asked.kind,
+                )
             self._end(request, Outcome(request, error=error))
         self._advance(index)
 
     def _start_more(self) -> None:
-        while self._to_start and self._starting < self._settings.start_concurrency:
+        while (
+            self._to_start
+            and not self._closing
+            and self._starting < self._settings.start_concurrency
+        ):
             index = self._to_start.popleft()
             self._starting += 1
             assert self._pool is not None, "it is open"
             over, resetting, filled, announced = self._pool.lost(index)
             threading.Thread(
                 target=self._start,
-                args=(index, over, dict.fromkeys(resetting, {}), announced, filled),
+                args=(index, over, {own: {} for own in resetting}, announced, filled),
                 name="cartwheel-start",
                 daemon=True,
             ).start()
@@ -612,7 +633,7 @@ class Service:
 
     def _fail_all(self, error: BaseException) -> None:
         """Ends every request with the error that ended the thread."""
-        self._closing = True
+        self.failure = error
         while self._inbox:
             with contextlib.suppress(Exception):
                 self._inbox.popleft()()
@@ -632,15 +653,18 @@ class Service:
                 group.join(grace=_GRACE_IN_FLIGHT)
                 return
             is_busy = any(row.sent is not None for row in self._rows)
-            grace = _GRACE_IN_FLIGHT if is_busy else _GRACE
-            deadline = Deadline(grace)
+            deadline = Deadline(_GRACE_IN_FLIGHT)
             while self._starting and deadline.left():  # a start must not outlive the group
-                self._arrived.wait(0.05)
+                for index, process in enumerate(group.processes):
+                    if self._rows[index].is_starting and process is not None:
+                        group.reported.add(index)  # it does not die by itself
+                        process.kill()
+                self._arrived.wait(0.01)
                 self._arrived.clear()
                 while self._inbox:
                     with contextlib.suppress(Exception):
                         self._inbox.popleft()()
-            pool.close(grace, None)
+            pool.close(_GRACE_IN_FLIGHT if is_busy else _GRACE, None)
             group.join(grace=1.0)
         finally:
             self.closed.set()

@@ -23,6 +23,8 @@ from cartwheel.workers.faults import Fault
 from cartwheel.workers.observation_form import ObservationForms, shared
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gymnasium.spaces import Space
 
 #: The key of the reply in an info.
@@ -194,7 +196,7 @@ class AwaitedEnv:
                 LOGGER.exception("closing the environment of row %d", self._made_by.row)
 
 
-_REPLIES = {
+_REPLIES: dict[str, Callable[..., Reply]] = {
     "make": AwaitedEnv._made,
     "reset": AwaitedEnv._reset,
     "step": AwaitedEnv._step,

@@ -328,26 +328,48 @@ class WorkerGroup:
             old_channel.close()
             deadline = Deadline(timeout)
             self._check_same(worker, self._received_in_restart(worker, deadline))
-            memory, _, shard = self.setup
-            first, last = self.shards[worker]
-            rollouts = memory.rollouts()
-            resumed = {
-                "rollouts": [rollout[:2] for rollout in rollouts],
-                "resets": resets,
-                "announced": announced,
-                "cached": self._cached(worker),
-                "left": left,
-                "drawn": [row - first for row in self.drawn if first <= row < last],
-            }
-            descriptors = [descriptor for *_, descriptor in rollouts]
-            self.hand_over(worker, {**shard, "over": over}, resumed, descriptors)
-            self._received_in_restart(worker, deadline)
+            self.continue_with(worker, over, resets, announced, deadline, left)
         except BaseException:
             process.kill()
             raise
         self.retired.pop(worker, None)
         pid: int = process.pid
         return pid
+
+    def continue_with(
+        self,
+        worker: int,
+        over: list[bool],
+        resets: dict[int, dict[str, Any]],
+        announced: int,
+        deadline: Deadline,
+        left: dict[str, Any] | None = None,
+    ) -> None:
+        """Lets a process that has described its environments serve, as :meth:`restart` does.
+
+        Args:
+            worker: The index of the worker.
+            over: As for :meth:`restart`.
+            resets: As for :meth:`restart`.
+            announced: As for :meth:`restart`.
+            deadline: The end of the construction.
+            left: What a process that retired left.
+        """
+        assert self.setup is not None, "there is memory"
+        memory, _, shard = self.setup
+        first, last = self.shards[worker]
+        rollouts = memory.rollouts()
+        resumed = {
+            "rollouts": [rollout[:2] for rollout in rollouts],
+            "resets": resets,
+            "announced": announced,
+            "cached": self._cached(worker),
+            "left": left,
+            "drawn": [row - first for row in self.drawn if first <= row < last],
+        }
+        descriptors = [descriptor for *_, descriptor in rollouts]
+        self.hand_over(worker, {**shard, "over": over}, resumed, descriptors)
+        self._received_in_restart(worker, deadline)
 
     def _cached(self, worker: int) -> list[tuple[ResetCache, tuple[int, int]]] | None:
         """Returns the cache for the rows of a restarted worker: with new draws after a failure."""

@@ -1,9 +1,9 @@
 """Forms of observations: how exactly an environment's observation is made of the arrays of a batch.
 
 A batch has arrays alone, in the order of the space. An environment may show ``3`` where the space
-has an ``int64``, and the keys of a dictionary in another order. The worker compares the form of each
-observation with that of the last one that it sent as an object. If they are equal, the observation
-goes through shared memory, and the caller makes it again from the form.
+has an ``int64``, and the keys of a dictionary in another order. The worker compares the form of
+each observation with that of the last one that it sent as an object. If they are equal, the
+observation goes through shared memory, and the caller makes it again from the form.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _with_dtypes(description: Any) -> Any:
 def _zeros(description: Any) -> Any:
     kind, parts, *shape = description
     if kind == "leaf":
-        return np.zeros(*shape, parts)
+        return np.zeros(shape[0], parts)
     if kind == "dict":
         return {key: _zeros(part) for key, part in parts.items()}
     return tuple(_zeros(part) for part in parts)

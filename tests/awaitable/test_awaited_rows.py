@@ -1,0 +1,379 @@
+"""Awaited rows have the values of single environments, do one thing at a time, and fail alone."""
+
+import asyncio
+import gc
+import os
+import pickle
+import signal
+import sys
+import threading
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, ResetNeeded
+from gymnasium.spaces import Box, Discrete
+
+import cartwheel
+from cartwheel import EpisodeOverError, WorkerDiedError, WorkerTimeoutError
+from tests.support.sessions import Nested, Notebook, Numbered, Session, opened, outcome, turns
+
+#: Short, but enough for a step on a busy machine.
+LIMIT = 2.0
+
+
+def assert_same(got, expected):
+    """Equal, with the same types, dtypes and order of keys."""
+    assert type(got) is type(expected)
+    if isinstance(expected, dict):
+        assert list(got) == list(expected)
+        for key, value in expected.items():
+            assert_same(got[key], value)
+    elif isinstance(expected, tuple | list):
+        assert len(got) == len(expected)
+        for one, other in zip(got, expected, strict=True):
+            assert_same(one, other)
+    elif isinstance(expected, np.ndarray):
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+        assert got.flags.writeable
+    else:
+        assert got == expected
+
+
+def single_step(env, action):
+    """A step with the types that are promised."""
+    observation, reward, terminated, truncated, info = env.step(action)
+    return observation, float(reward), bool(terminated), bool(truncated), info
+
+
+ACTIONS = [np.ones(3, np.float32), np.zeros(3, np.float64), [1.0, 2.0, 3.0], "text", None]
+
+
+@pytest.mark.parametrize("how", ["shared memory", "objects"])
+def test_values_are_those_of_the_single_environment(how):
+    async def main():
+        async with opened([Nested], lazy=how == "objects") as envs:
+            env = Nested()
+            options = {"level": [1, "two"]}
+            got = await envs.reset(0, seed=3, options=options)
+            assert_same(got, env.reset(seed=3, options=options))
+            for action in ACTIONS:
+                assert_same(await envs.step(0, action), single_step(env, action))
+            assert_same(await envs.reset(0), env.reset())
+            assert envs.single_observation_space == Nested.observation_space
+            assert envs.single_action_space == Nested.action_space
+
+    asyncio.run(main())
+
+
+def test_rows_are_awaited_in_any_order_and_a_failure_reaches_its_task_alone():
+    async def main():
+        async with opened([Numbered] * 3, timeout=LIMIT) as envs:
+            pids = [(await envs.reset(row))[1]["pid"] for row in range(3)]
+            kinds = [0, 1, 2]  # a step, an exception, a death
+            steps = await asyncio.gather(
+                *(envs.step(row, kind) for row, kind in enumerate(kinds)), return_exceptions=True
+            )
+            assert steps[0][4] == {"steps": 1}
+            assert isinstance(steps[1], ValueError)
+            assert "row 1" in "".join(steps[1].__notes__) or sys.version_info < (3, 11)
+            assert isinstance(steps[2], WorkerDiedError)
+            assert (steps[2].env_index, steps[2].pid) == ([2], pids[2])
+            for row in (1, 2):
+                with pytest.raises(ResetNeeded, match=f"row {row} failed"):
+                    await envs.step(row, 0)
+            assert (await envs.step(0, 0))[4] == {"steps": 2}
+            again = [(await envs.reset(row))[1]["pid"] for row in (1, 2)]
+            assert again[0] == pids[1]
+            assert again[1] != pids[2]
+            # A row that hangs: its task alone is late, and a restart does not wait.
+            late, on_time = await asyncio.gather(outcome(envs.step(1, 3)), outcome(envs.step(2, 0)))
+            assert isinstance(late, WorkerTimeoutError)
+            assert late.env_index == [1]
+            assert on_time[4] == {"steps": 1}
+            await envs.restart(1)
+            assert (await envs.reset(1))[1]["pid"] != again[0]
+            assert (await envs.step(1, 4))[2:4] == (True, False)
+            with pytest.raises(EpisodeOverError, match=r"row 1 is over: await reset\(1\)"):
+                await envs.step(1, 0)
+
+    asyncio.run(main())
+
+
+def test_restarts_truncate_the_episode_and_a_reset_makes_another_environment():
+    async def main():
+        restart = dict.fromkeys(("on_error", "on_worker_death", "on_timeout"), "restart")
+        async with opened([Numbered], timeout=LIMIT, **restart) as envs:
+            for action, told in [
+                (1, {"env_error": "ValueError: by number"}),
+                (2, {"worker_restarted": True}),
+                (3, {"worker_restarted": True}),
+            ]:
+                await envs.reset(0)
+                shown, *_ = await envs.step(0, 0)
+                made = await envs.call(0, "made")
+                failed = await envs.step(0, action)
+                np.testing.assert_array_equal(failed[0], shown)
+                assert failed[1:] == (0.0, False, True, told)
+                assert isinstance(await outcome(envs.step(0, 0)), EpisodeOverError)
+                assert (await envs.reset(0))[0].tolist() == [0, 0]
+                assert (await envs.call(0, "made") == made) == (action == 1)
+            assert isinstance(await outcome(envs.reset(0, options={"do": "exit"})), WorkerDiedError)
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_await_leaves_its_row_in_flight(gates):
+    async def main():
+        async with opened([partial(Session, gates)]) as envs:
+            await envs.reset(0)
+            task = asyncio.ensure_future(envs.step(0, "wait 1"))
+            await turns()
+            with pytest.raises(AlreadyPendingCallError, match=r"row 0 is busy: .*`step`"):
+                await envs.reset(0)
+            task.cancel()
+            assert isinstance(await asyncio.gather(task, return_exceptions=True), list)
+            # The next request waits for it, whether it was cancelled itself or not.
+            second = asyncio.ensure_future(envs.step(0, "step"))
+            await turns()
+            second.cancel()
+            await turns()
+            third = asyncio.ensure_future(envs.step(0, "step"))
+            await turns()
+            with pytest.raises(AlreadyPendingCallError, match="row 0 is busy"):
+                await envs.step(0, "step")
+            gates.open(1)
+            assert (await third)[4] == {"steps": 2}
+            # An exception that comes late is dropped; what it did to the row stands.
+            task = asyncio.ensure_future(envs.step(0, "raise late"))
+            await turns()
+            task.cancel()
+            with pytest.raises(ResetNeeded):
+                await envs.step(0, "step")
+            await envs.reset(0)
+
+    asyncio.run(main())
+
+
+def test_calls_and_objects_that_are_not_environments():
+    async def main():
+        async with opened([Session, Notebook], lazy=True) as envs:
+            with pytest.raises(AttributeError, match="await `reset` of a row first"):
+                _ = envs.single_observation_space
+            assert await envs.call(0, "double", 21) == 42
+            with pytest.raises(KeyError, match="tool"):
+                await envs.call(0, "fail")
+            with pytest.raises(ValueError, match="use `step` directly"):
+                await envs.call(0, "step", "step")
+            assert await envs.reset(1) == ("about nothing", {})
+            assert await envs.call(1, "reset", topic="rows") == "about rows"
+            assert await envs.call(1, "write", "line", times=2) == 3
+            assert await envs.call(1, "lines") == ["rows", "line", "line"]
+            with pytest.raises(TypeError, match="pickle"):
+                await envs.call(1, "write", asyncio.get_running_loop())
+            assert envs.single_action_space == Session.action_space
+
+    asyncio.run(main())
+
+
+def test_leases_are_first_come_first_served_and_always_returned():
+    async def main():
+        async with opened([Notebook] * 2, lazy=True) as envs:
+            order = []
+
+            async def borrow(name, seen, *, fails=False):
+                async with envs.acquire() as row:
+                    order.append((name, row.index))
+                    await seen.wait()
+                    if fails:
+                        raise OSError(name)
+                with pytest.raises(RuntimeError, match="was returned"):
+                    await row.reset()
+
+            events = [asyncio.Event() for _ in range(5)]
+            tasks = [
+                asyncio.ensure_future(borrow(name, event, fails=name == 1))
+                for name, event in enumerate(events)
+            ]
+            await turns()
+            assert order == [(0, 0), (1, 1)]
+            tasks[2].cancel()  # it waits first in line, and loses no row
+            events[1].set()
+            await turns()
+            assert order[2:] == [(3, 1)]
+            for event in events:
+                event.set()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+            assert [type(end) for end in ends] == [
+                type(None), OSError, asyncio.CancelledError, type(None), type(None)
+            ]  # fmt: skip
+            # A row is given to a task that is cancelled in the same turn.
+            async with envs.acquire(), envs.acquire():
+                task = asyncio.ensure_future(borrow(5, events[0]))
+                await turns()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            async with envs.acquire() as one, envs.acquire() as other:
+                assert {one.index, other.index} == {0, 1}
+                assert await one.call("write", "x") >= 1
+
+    asyncio.run(main())
+
+
+def test_the_next_loop_may_use_the_rows_of_one_that_has_ended(gates):
+    envs = cartwheel.AwaitableEnvs([partial(Session, gates)] * 2, worker_nice=0)
+
+    async def leave():
+        await envs.reset(0)
+        task = asyncio.ensure_future(envs.step(0, "wait 1"))
+        await turns()
+        return task.done()
+
+    async def use():
+        # The step of the loop that ended counts as cancelled.
+        assert (await envs.step(0, "step"))[4] == {"steps": 2}
+        refused = []
+
+        def other_thread():
+            try:
+                asyncio.run(envs.reset(1))
+            except RuntimeError as error:
+                refused.append(str(error))
+
+        thread = threading.Thread(target=other_thread)
+        thread.start()
+        await asyncio.to_thread(thread.join)
+        assert "another event loop, which is running" in refused[0]
+
+    assert asyncio.run(leave()) is False
+    gates.open(1)
+    asyncio.run(use())
+    envs.close()
+    envs.close()
+    with pytest.raises(ClosedEnvironmentError):
+        asyncio.run(envs.reset(0))
+
+
+def test_closing_ends_every_wait_also_with_rows_that_hang():
+    async def main():
+        envs = cartwheel.AwaitableEnvs([Session] * 2, worker_nice=0)
+        await envs.reset(0)
+        waits = [
+            asyncio.ensure_future(one)
+            for one in (envs.step(0, "hang"), envs.reset(1, options={"do": "hang"}))
+        ]
+        await turns()
+        async with envs.acquire(), envs.acquire():
+            waits.append(asyncio.ensure_future(envs.acquire().__aenter__()))
+            await turns()
+            envs.close()
+            ends = await asyncio.gather(*waits, return_exceptions=True)
+        assert [type(end) for end in ends] == [ClosedEnvironmentError] * 3
+        await envs.aclose()
+        await envs.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_forked_child_may_not_use_the_rows():
+    async def main():
+        async with opened([Notebook], lazy=True) as envs:
+            await envs.reset(0)
+            child = os.fork()
+            if child == 0:
+                try:
+                    await envs.reset(0)
+                except cartwheel.ForkedProcessError:
+                    os._exit(23)
+                finally:
+                    os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 23
+            assert await envs.reset(0) == ("about nothing", {})
+
+    asyncio.run(main())
+
+
+def test_rows_that_nothing_refers_to_end():
+    """The fixture of every test finds the processes that are left."""
+
+    async def main():
+        envs = cartwheel.AwaitableEnvs([Notebook], worker_nice=0)
+        await envs.reset(0)
+
+    asyncio.run(main())
+
+
+def test_ctrl_c_ends_the_program_and_its_rows():
+    async def main():
+        async with opened([Session]) as envs:
+            await envs.reset(0)
+            asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGINT)
+            await envs.step(0, "hang")
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    gc.collect()  # asyncio's own exception has frames in a cycle
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (([],), IndexError, "`env_fns` is empty"),
+        (([3],), TypeError, r"env_fns\[0\] must be a function"),
+        (([lambda: threading.Lock(), threading.Lock().acquire],), TypeError, r"env_fns\[1\]"),
+        (([Session], {"context": "fork"}), ValueError, "unsafe here"),
+        (([Session], {"spaces": (1, 2)}), TypeError, "must be a pair of spaces"),
+        (([Session], {"on_timeout": "restart"}), ValueError, "needs a positive `timeout`"),
+        (([Session], {"worker_nice": 20}), ValueError, "worker_nice"),
+        (([Session], {"start_concurrency": 0}), ValueError, "start_concurrency"),
+        (([Session], {"num_workers": 1}), TypeError, "`num_workers` is not a keyword"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_starts(arguments, error, text):
+    env_fns, keywords = arguments if len(arguments) == 2 else (*arguments, {})
+    with pytest.raises(error, match=text):
+        cartwheel.AwaitableEnvs(env_fns, **keywords)
+
+
+def test_wrong_rows_and_copies_are_refused():
+    async def main():
+        spaces = (Box(0, 1000, (2,), np.float32), Discrete(10))
+        async with opened([Numbered] * 2, lazy=True, spaces=spaces) as envs:
+            assert envs.num_envs == 2
+            assert repr(envs) == "AwaitableEnvs(num_envs=2)"
+            for row, error in [
+                (2, IndexError),
+                (-1, IndexError),
+                ("0", TypeError),
+                (True, TypeError),
+            ]:
+                for refused in (envs.reset(row), envs.step(row, 0), envs.call(row, "made")):
+                    with pytest.raises(error, match="row"):
+                        await refused
+            with pytest.raises(TypeError, match="cannot be pickled"):
+                pickle.dumps(envs)
+            with pytest.raises(TypeError, match="async with"):
+                await envs.acquire()
+            with pytest.raises(ResetNeeded, match="row 0 was never reset"):
+                await envs.step(0, 0)
+            with pytest.raises(ValueError, match="made wrong"):
+                await envs.reset(0, options={"do": "raise made wrong"})
+            await envs.reset(np.int64(0))
+
+    asyncio.run(main())
+
+
+def broken():
+    raise gym.error.Error("no simulator here")
+
+
+def test_an_environment_that_cannot_be_made_fails_its_row_alone():
+    async def main():
+        async with opened([broken, Notebook]) as envs:
+            with pytest.raises(gym.error.Error, match="no simulator here"):
+                await envs.reset(0)
+            assert await envs.reset(1) == ("about nothing", {})
+
+    asyncio.run(main())

@@ -1,0 +1,145 @@
+"""Environments of awaited rows, which compute, wait, fail, hang or die as their action says."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, Text
+
+import cartwheel
+
+
+class Session(gym.Env):
+    """Counts its steps. An action is the name of what happens; ``step`` is nothing else."""
+
+    observation_space = Box(0, 1000, (2,), np.float32)
+    action_space = Text(100)
+
+    def __init__(self, gates=None):
+        self.gates = gates
+        self.steps = 0
+        self.made = os.getpid()
+
+    def _shown(self):
+        return np.array([self.steps, 0], np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        self._do((options or {}).get("do", "step"))
+        return self._shown(), {"seed": seed, "pid": os.getpid()}
+
+    def step(self, action):
+        self.steps += 1
+        self._do(action)
+        return self._shown(), 0.5, action == "end", action == "cut", {"steps": self.steps}
+
+    def _do(self, action):
+        kind, _, argument = action.partition(" ")
+        if kind == "raise":
+            raise ValueError(argument)
+        if kind == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind == "exit":
+            os._exit(3)
+        if kind == "hang":
+            time.sleep(3600)
+        if kind == "wait":
+            self.gates.stand_at(int(argument))
+        if kind == "compute":
+            end = time.process_time() + float(argument)
+            while time.process_time() < end:
+                pass
+
+    def double(self, number):
+        return 2 * number
+
+    def fail(self):
+        raise KeyError("tool")
+
+
+class Numbered(Session):
+    """A ``Session`` whose actions are numbers, so that they go through shared memory."""
+
+    action_space = Discrete(10)
+    ACTIONS = ("step", "raise by number", "die", "hang", "end", "compute 0.02", "cut", "exit")
+
+    def step(self, action):
+        return super().step(self.ACTIONS[action])
+
+
+class Nested(gym.Env):
+    """Shows dictionaries in another order than that of its space, and all kinds of infos."""
+
+    observation_space = Dict(
+        {"a": Box(0, 1, (2, 2), np.float64), "b": Discrete(5), "c": Dict({"z": Discrete(3)})}
+    )
+    action_space = Box(-1, 1, (3,), np.float32)
+
+    def __init__(self):
+        self.steps = 0
+
+    def _shown(self):
+        odd = self.steps % 2 == 1
+        return {
+            "c": {"z": np.int64(self.steps % 3)},
+            "b": np.int64(2) if odd else 2,
+            "a": np.full((2, 2), self.steps / 10),
+        }
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._shown(), {"options": options, "scalar": np.float32(1.5)}
+
+    def step(self, action):
+        self.steps += 1
+        info = {
+            "kind": type(action).__name__,
+            "dtype": str(getattr(action, "dtype", None)),
+            "action": action,
+            "number": 3,
+            "nested": {"y": (1, [2.0, None]), "x": "text"},
+            "flag": np.True_,
+        }
+        return self._shown(), np.float64(self.steps), np.False_, False, info
+
+
+class Notebook:
+    """Tools of an agent: not an environment."""
+
+    def __init__(self):
+        self.lines = []
+
+    def reset(self, topic="nothing"):
+        self.lines = [topic]
+        return f"about {topic}"
+
+    def write(self, line, *, times=1):
+        self.lines += [line] * times
+        return len(self.lines)
+
+
+async def outcome(awaitable):
+    """The result, or the exception."""
+    try:
+        return await awaitable
+    except Exception as error:
+        return error
+
+
+@contextlib.asynccontextmanager
+async def opened(env_fns, **keywords):
+    """``AwaitableEnvs`` of workers with the usual priority, closed in the end."""
+    async with cartwheel.AwaitableEnvs(env_fns, worker_nice=0, **keywords) as envs:
+        yield envs
+
+
+async def turns(number=3):
+    """Lets the loop turn so often."""
+    for _ in range(number):
+        await asyncio.sleep(0)
