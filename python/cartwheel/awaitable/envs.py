@@ -199,25 +199,25 @@ class AwaitableEnvs:
         space: Space[Any] = self._rows.spaces[which]
         return space
 
-    def _row(self, row: Any) -> int:
+    def _row(self, env_index: Any) -> int:
         """Checks a row number."""
         try:
-            index = operator.index(row)
+            index = operator.index(env_index)
         except TypeError:
-            raise TypeError(f"a row is an integer, got {shown(row)}") from None
-        if isinstance(row, bool):
-            raise TypeError(f"a row is an integer, got {row}")
+            raise TypeError(f"a row is an integer, got {shown(env_index)}") from None
+        if isinstance(env_index, bool):
+            raise TypeError(f"a row is an integer, got {env_index}")
         if not 0 <= index < self._num_envs:
             raise IndexError(f"there is no row {index}, only rows 0 to {self._num_envs - 1}")
         return index
 
     async def reset(
-        self, row: int, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, env_index: int, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets a row, whose process and environment are made if necessary.
 
         Args:
-            row: The row.
+            env_index: The row.
             seed: The seed for the environment's ``reset``. An object that is not an environment
                 gets it only if it is not ``None``, and so ``options``.
             options: The options for it.
@@ -228,25 +228,25 @@ class AwaitableEnvs:
 
         Raises:
             IndexError: There is no such row.
-            TypeError: ``row`` is not an integer.
+            TypeError: ``env_index`` is not an integer.
             gymnasium.error.AlreadyPendingCallError: Another task awaits the row.
             gymnasium.error.ClosedEnvironmentError: After :meth:`close`.
             WorkerDiedError: Its process died.
             WorkerTimeoutError: It took longer than ``timeout``.
             Exception: The environment or its function raised it.
         """
-        index = self._row(row)
+        index = self._row(env_index)
         if options is not None:
             check_dictionary("options", options)
         result: tuple[Any, dict[str, Any]]
         result = await self._rows.ask(index, Asked("reset", (seed, options)))
         return result
 
-    async def step(self, row: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    async def step(self, env_index: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Steps a row.
 
         Args:
-            row: The row.
+            env_index: The row.
             action: The action, which the environment gets with its type. It is not checked.
 
         Returns:
@@ -258,16 +258,16 @@ class AwaitableEnvs:
             Exception: As for :meth:`reset`.
         """
         result: tuple[Any, float, bool, bool, dict[str, Any]]
-        result = await self._rows.ask(self._row(row), Asked("step", (action,)))
+        result = await self._rows.ask(self._row(env_index), Asked("step", (action,)))
         return result
 
-    async def call(self, row: int, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, env_index: int, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls a method of a row's environment, or reads an attribute that is not callable.
 
         The environment is made if the row has none. An exception leaves the episode as it is.
 
         Args:
-            row: The row.
+            env_index: The row.
             name: The method or attribute, which may belong to a wrapper, or have dots. The methods
                 ``reset``, ``step`` and ``close`` of an environment are refused; those of another
                 object are called.
@@ -284,22 +284,22 @@ class AwaitableEnvs:
         """
         if not isinstance(name, str):
             raise TypeError(f"`name` must be the name of a method, got {shown(name)}")
-        return await self._rows.ask(self._row(row), Asked("call", (name, args, kwargs)))
+        return await self._rows.ask(self._row(env_index), Asked("call", (name, args, kwargs)))
 
-    async def restart(self, row: int) -> None:
+    async def restart(self, env_index: int) -> None:
         """Kills a row's process at once, in any state; another one starts.
 
         A task that awaits the row gets :class:`~cartwheel.WorkerDiedError`. The row must be reset,
         which makes its environment.
 
         Args:
-            row: The row.
+            env_index: The row.
 
         Raises:
             IndexError: There is no such row.
-            TypeError: ``row`` is not an integer.
+            TypeError: ``env_index`` is not an integer.
         """
-        self._rows.restart(self._row(row))
+        self._rows.restart(self._row(env_index))
 
     def acquire(self) -> Acquiring:
         """Lends a row to a task: ``async with envs.acquire() as row: await row.reset()``.

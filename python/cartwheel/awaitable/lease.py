@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    from cartwheel.awaitable.envs import AwaitableEnvs
+from typing import Any, NoReturn
 
 
 class RowLease:
@@ -15,9 +12,9 @@ class RowLease:
     ``RuntimeError``.
     """
 
-    def __init__(self, envs: AwaitableEnvs, index: int) -> None:
-        """Holds a row."""
-        self._envs: AwaitableEnvs | None = envs
+    def __init__(self, envs: Any, index: int) -> None:
+        """Holds a row of an :class:`AwaitableEnvs`."""
+        self._envs: Any = envs
         self._index = index
 
     @property
@@ -29,7 +26,7 @@ class RowLease:
         """The row, and whether it is still lent."""
         return f"RowLease({self._index}{', returned' if self._envs is None else ''})"
 
-    def _lent(self) -> AwaitableEnvs:
+    def _lent(self) -> Any:
         if self._envs is None:
             raise RuntimeError(
                 f"row {self._index} was returned at the end of `async with envs.acquire()`"
@@ -40,11 +37,15 @@ class RowLease:
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets the row, see :meth:`AwaitableEnvs.reset`."""
-        return await self._lent().reset(self._index, seed=seed, options=options)
+        result: tuple[Any, dict[str, Any]]
+        result = await self._lent().reset(self._index, seed=seed, options=options)
+        return result
 
     async def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Steps the row, see :meth:`AwaitableEnvs.step`."""
-        return await self._lent().step(self._index, action)
+        result: tuple[Any, float, bool, bool, dict[str, Any]]
+        result = await self._lent().step(self._index, action)
+        return result
 
     async def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls a method of the row's environment, see :meth:`AwaitableEnvs.call`."""
@@ -58,7 +59,7 @@ class RowLease:
 class Acquiring:
     """The ``async with`` block of a lease."""
 
-    def __init__(self, envs: AwaitableEnvs) -> None:
+    def __init__(self, envs: Any) -> None:
         """Waits in ``__aenter__``."""
         self._envs = envs
         self._lease: RowLease | None = None

@@ -156,7 +156,7 @@ class _Row:
 
 @dataclasses.dataclass
 class _Memory:
-    """What the plan of the memory, and the pool's callbacks, ask a vector environment for."""
+    """The attributes of a vector environment that the plan of the memory and callbacks read."""
 
     num_envs: int
     single_observation_space: Any
