@@ -242,7 +242,9 @@ class AwaitableEnvs:
         result = await self._rows.ask(index, Asked("reset", (seed, options)))
         return result
 
-    async def step(self, env_index: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    async def step(
+        self, env_index: int, action: Any
+    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Steps a row.
 
         Args:

@@ -1,12 +1,14 @@
 //! Every wait ends, with the event that it waits for or with an error.
 
-use std::sync::mpsc::{Sender, channel};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cartwheel_core::schedule::shards;
 use cartwheel_engine::memory::Plan;
-use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, RecvOrder, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{
@@ -213,7 +215,9 @@ impl Shard for Several {
     fn close(&mut self) {}
 }
 
-/// Environment variables of a worker process: the batch size, and whether the process dies.
+/// Environment variables of a worker process: the number of shards, the batch size, and whether the
+/// process dies.
+const SHARDS: &str = "CARTWHEEL_TEST_SHARDS";
 const BATCH_SIZE: &str = "CARTWHEEL_TEST_BATCH_SIZE";
 const DIES: &str = "CARTWHEEL_TEST_DIES";
 
@@ -221,7 +225,8 @@ const DIES: &str = "CARTWHEEL_TEST_DIES";
 #[ignore = "a worker process of other tests"]
 fn a_worker() {
     let batch_size = std::env::var(BATCH_SIZE).unwrap().parse().unwrap();
-    let token = worker_process::attach(plan(1, batch_size));
+    let num_shards = std::env::var(SHARDS).map_or(1, |shards| shards.parse().unwrap());
+    let token = worker_process::attach(plan(num_shards, batch_size));
     let mut shard = Several { dies: std::env::var_os(DIES).is_some() };
     serve(token, &mut shard, false);
 }
@@ -255,4 +260,97 @@ fn sent_rows_of_a_dead_process_are_finished_by_its_replacement() {
         assert_eq!(pool.close(LIMIT), [] as [usize; 0]);
         next.wait().unwrap();
     }
+}
+
+/// The next ready rows, in ascending order.
+fn ready(pool: &mut Pool, count: usize) -> Vec<usize> {
+    let mut rows = Vec::new();
+    while rows.len() < count {
+        let received = pool.receive_ready(Some(LIMIT), &mut || false).unwrap();
+        rows.extend(received.expect("rows in time").rows.iter());
+    }
+    rows.sort_unstable();
+    rows
+}
+
+/// Rows that wait until the sender of the gate is dropped.
+#[derive(Debug)]
+struct Gated(Receiver<()>);
+
+impl Shard for Gated {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        let _ = self.0.recv();
+        Plain.run(task)
+    }
+
+    fn flush(&mut self, _: Report) {}
+
+    fn close(&mut self) {}
+}
+
+#[test]
+fn a_wake_up_from_another_thread_ends_a_wait_for_ready_rows() {
+    let gates = RefCell::new(Vec::new());
+    let mut running = Running::threads(ROWS, || {
+        let (gate, waiting) = channel();
+        gates.borrow_mut().push(gate);
+        Box::new(Gated(waiting))
+    });
+    let pool = &mut running.pool;
+    pool.set_recv_order(RecvOrder::Done).unwrap();
+    let waker = Arc::clone(pool.waker());
+    waker.wake(); // before the wait
+    assert!(pool.receive_ready(None, &mut || false).unwrap().is_none());
+    for in_flight in [false, true] {
+        if in_flight {
+            send(pool, Call::Step);
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| waker.wake());
+            assert!(pool.receive_ready(None, &mut || false).unwrap().is_none());
+        });
+        let none = pool.receive_ready(Some(Duration::ZERO), &mut || false).unwrap();
+        assert!(none.is_none(), "the wake-up was used up");
+    }
+    gates.take();
+    assert_eq!(ready(pool, ROWS), (0..ROWS).collect::<Vec<_>>());
+    running.close();
+}
+
+#[test]
+fn rows_of_other_workers_are_received_while_one_is_dead_or_not_started() {
+    let (memory, tokens) = Memory::new(plan(2, ROWS), Scope::Shared).unwrap();
+    let start = |worker: usize, dies: bool| {
+        let mut process = worker_process::worker("waits::a_worker", &memory, worker);
+        process.env(BATCH_SIZE, ROWS.to_string()).env(SHARDS, "2");
+        if dies {
+            process.env(DIES, "");
+        }
+        process.spawn().unwrap()
+    };
+    let mut first = start(0, false);
+    let handles = vec![ProcessHandle::new(first.id()).unwrap(), ProcessHandle::absent()];
+    let policy = Policy { on_death: OnDeath::Defer, ..POLICY };
+    let mut pool = Pool::new(tokens.pool, Workers::Processes(handles), policy).unwrap();
+    pool.set_recv_order(RecvOrder::Done).unwrap();
+    assert_eq!(pool.dead_workers(), [1]);
+    send(&mut pool, Call::Step);
+    assert_eq!(ready(&mut pool, ROWS / 2), [0, 1, 2]);
+    pool.lost(1);
+    let mut dying = start(1, true);
+    pool.resume(1, ProcessHandle::new(dying.id()).unwrap());
+    let died = pool.receive_ready(Some(LIMIT), &mut || false);
+    assert!(matches!(died, Err(Error::WorkerDied { worker: 1, .. })), "{died:?}");
+    assert_eq!(pool.dead_workers(), [1]);
+    // It is reported once, and the rows of the other worker go on.
+    pool.sending(Call::Step, Some(&[2, 0])).unwrap().send(0).unwrap();
+    assert_eq!(ready(&mut pool, 2), [0, 2]);
+    dying.wait().unwrap();
+    pool.lost(1);
+    let mut next = start(1, false);
+    pool.resume(1, ProcessHandle::new(next.id()).unwrap());
+    assert_eq!(ready(&mut pool, ROWS / 2), [3, 4, 5]);
+    assert_eq!(pool.close(LIMIT), [] as [usize; 0]);
+    first.wait().unwrap();
+    next.wait().unwrap();
 }
