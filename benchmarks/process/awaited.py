@@ -134,7 +134,8 @@ class Busy(gym.Env[Any, Any]):
     action_space = gym.spaces.Discrete(4)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
-        """Does nothing."""
+        """Passes the seed on."""
+        super().reset(seed=seed, options=options)
         return 0, {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
