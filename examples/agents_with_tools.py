@@ -2,7 +2,7 @@
 
 The environment is a small warehouse: a simulator in a process, whose methods are tools. A policy
 chooses the next tool from what the last one returned. Here it is a few lines of Python behind an
-``await``, in the place of a language model that a server runs, so the program needs no network.
+``await``, instead of a language model that a server runs, so the program needs no network.
 Some tools are slow, and some crash the simulator: the agent gets an answer that says so, and goes
 on with a new one.
 

@@ -167,10 +167,10 @@ def compute_nicely(seconds: float) -> None:
         time.sleep(0.01)
 
 
-async def lag(beside: Callable[[asyncio.Event], Awaitable[None]]) -> float:
+async def lag(load: Callable[[asyncio.Event], Awaitable[None]]) -> float:
     """The 99th percentile of the lag of a task that sleeps for a millisecond, in seconds."""
     done = asyncio.Event()
-    work = asyncio.ensure_future(beside(done))
+    work = asyncio.ensure_future(load(done))
     await asyncio.sleep(2.0)  # rows start
     lags, end = [], time.perf_counter() + LAG_S
     while time.perf_counter() < end:
