@@ -260,7 +260,8 @@ impl Pool {
     ///
     /// As [`Pool::receive_some`], apart from [`Error::NothingInFlight`] and [`Error::Timeout`]. With
     /// [`OnDeath::Defer`](super::OnDeath::Defer), [`Error::WorkerDied`] is reported once, and the rows of
-    /// the worker are in flight until it is replaced.
+    /// the worker are in flight until it is replaced. Places that it had claimed, and those after them,
+    /// are handed out then.
     ///
     /// # Panics
     ///

@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cartwheel_core::schedule::shards;
-use cartwheel_engine::memory::Plan;
+use cartwheel_engine::memory::{ActionRows, Plan};
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, RecvOrder, Workers};
-use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::protocol::{Counters, Memory, QueuedRows};
 use cartwheel_engine::wake::Scope;
 use cartwheel_engine::worker::{
     ProcessHandle, Report, Shard, Task, ThreadPool, ThreadPoolSettings, serve,
@@ -192,18 +192,31 @@ fn a_panic_while_a_message_is_sent_is_answered_and_hangs_no_call() {
     }
 }
 
-/// Rows that a process takes several at a time; if `dies` is set, it dies with the first ones.
+/// The moment at which a process dies: with its first rows, before or after they have places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Death {
+    BeforePlaces,
+    WithPlaces,
+}
+
+/// Rows that a process takes several at a time.
 #[derive(Debug)]
 struct Several {
-    dies: bool,
+    death: Option<Death>,
 }
 
 impl Shard for Several {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
-        if self.dies {
+        if self.death == Some(Death::WithPlaces) {
             kill_process(getpid(), Signal::KILL).unwrap();
         }
         Plain.run(task)
+    }
+
+    fn prepare(&mut self, _: &QueuedRows, _: usize, _: &ActionRows<'_>, _: Counters<'_>) {
+        if self.death == Some(Death::BeforePlaces) {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }
     }
 
     fn batch_of_sent(&self) -> usize {
@@ -216,7 +229,7 @@ impl Shard for Several {
 }
 
 /// Environment variables of a worker process: the number of shards, the batch size, and whether the
-/// process dies.
+/// process dies: before its rows have places, or empty for after that.
 const SHARDS: &str = "CARTWHEEL_TEST_SHARDS";
 const BATCH_SIZE: &str = "CARTWHEEL_TEST_BATCH_SIZE";
 const DIES: &str = "CARTWHEEL_TEST_DIES";
@@ -227,7 +240,10 @@ fn a_worker() {
     let batch_size = std::env::var(BATCH_SIZE).unwrap().parse().unwrap();
     let num_shards = std::env::var(SHARDS).map_or(1, |shards| shards.parse().unwrap());
     let token = worker_process::attach(plan(num_shards, batch_size));
-    let mut shard = Several { dies: std::env::var_os(DIES).is_some() };
+    let death = std::env::var(DIES)
+        .ok()
+        .map(|before| if before.is_empty() { Death::WithPlaces } else { Death::BeforePlaces });
+    let mut shard = Several { death };
     serve(token, &mut shard, false);
 }
 
@@ -324,7 +340,7 @@ fn rows_of_other_workers_are_received_while_one_is_dead_or_not_started() {
         let mut process = worker_process::worker("waits::a_worker", &memory, worker);
         process.env(BATCH_SIZE, ROWS.to_string()).env(SHARDS, "2");
         if dies {
-            process.env(DIES, "");
+            process.env(DIES, "before");
         }
         process.spawn().unwrap()
     };
