@@ -104,6 +104,55 @@ def test_tensors_have_the_memory_of_the_arrays_and_may_be_written():
         envs.close()
 
 
+class Gaps(cartwheel.wrappers.VectorWrapper):
+    """Keeps of which rows it missed the last observation."""
+
+    def transform(self, batch):
+        self.gaps = batch.gaps
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("at", range(4))
+def test_a_step_that_is_lost_between_two_tensors_is_missed_by_wrappers_outside(error, at):
+    inner = NumpyToTorch(cartwheel.NativeVectorEnv("CartPole-v1", 3, num_workers=1))
+    outer = Gaps(inner)
+    actions = np.zeros(3, np.int64)
+    outer.reset(seed=1)
+    outer.step(actions)
+    assert outer.gaps is None
+    turns = iter(range(4))
+
+    def interrupted(array):
+        if next(turns) == at:
+            raise error
+        return torch.from_numpy(array)
+
+    inner._from_numpy = interrupted
+    with pytest.raises(error):
+        inner.step(actions)
+    inner._from_numpy = torch.from_numpy
+    outer.step(actions)
+    assert outer.gaps.tolist() == [True] * 3
+    outer.step(actions)
+    assert outer.gaps is None
+    outer.close()
+
+
+@pytest.mark.torch
+def test_a_subclass_sees_its_steps():
+    class Halving(NumpyToTorch):
+        def transform(self, batch):
+            super().transform(batch)
+            if batch.rewards is not None:
+                batch.rewards = batch.rewards / 2
+
+    envs = Halving(cartwheel.NativeVectorEnv("CartPole-v1", 3, num_workers=1))
+    envs.reset(seed=1)
+    assert envs.step(np.zeros(3, np.int64))[1].tolist() == [0.5] * 3
+    envs.close()
+
+
 @pytest.mark.torch
 def test_actions_are_tensors_of_every_form():
     space = Dict(a=Discrete(5), b=Tuple([Box(-1, 1, (2,), np.float32), Discrete(3)]))
