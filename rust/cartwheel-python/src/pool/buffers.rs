@@ -1,5 +1,7 @@
 //! XLA's buffers in a call of a compiled function: their checks, and the reasons why there is no result.
 
+use std::fmt;
+
 use cartwheel_engine::Error;
 use cartwheel_engine::space::{ActionTag, DType, Leaf};
 
@@ -46,7 +48,7 @@ impl From<Error> for Refused {
 
 /// Refuses a buffer unless it has these dimensions, `rows` of them first.
 pub(super) fn check_dims(
-    what: &str,
+    what: fmt::Arguments<'_>,
     dims: &[i64],
     rows: usize,
     shape: &[usize],

@@ -87,13 +87,13 @@ impl State {
         let mut at = first;
         let mut check = |dtype: DType, shape: &[usize]| {
             let result = result(frame, at)?;
-            let what = format!("result {at}");
             if !can_write(dtype, result.dtype) {
                 let (got, wanted) = (result.dtype.name(), dtype.name());
-                return Err(other_pool(&format!("{what} is {got}, expected {wanted}")));
+                return Err(other_pool(&format!("result {at} is {got}, expected {wanted}")));
             }
+            check_dims(format_args!("result {at}"), result.dims, rows, shape)?;
             at += 1;
-            check_dims(&what, result.dims, rows, shape)
+            Ok::<(), Refused>(())
         };
         leaves.iter().try_for_each(|leaf| check(leaf.dtype, &leaf.shape))?;
         check(DType::F64, &[])?;
@@ -114,13 +114,13 @@ impl State {
             return Err(other_pool(&format!("there are {got} arguments, expected {wanted}")));
         }
         for (number, leaf) in leaves.iter().enumerate() {
-            let argument = frame.argument(first + number).map_err(|error| other_pool(&error))?;
-            let what = format!("argument {}", first + number);
+            let at = first + number;
+            let argument = frame.argument(at).map_err(|error| other_pool(&error))?;
             if tag_of(self.native(), number, leaf, argument.dtype).is_none() {
                 let (got, wanted) = (argument.dtype.name(), leaf.dtype.name());
-                return Err(other_pool(&format!("{what} is {got}, expected {wanted}")));
+                return Err(other_pool(&format!("argument {at} is {got}, expected {wanted}")));
             }
-            check_dims(&what, argument.dims, rows, &leaf.shape)?;
+            check_dims(format_args!("argument {at}"), argument.dims, rows, &leaf.shape)?;
         }
         Ok(())
     }
@@ -408,7 +408,7 @@ impl State {
         let ids = 1 + self.num_outputs();
         for at in [ids, ids + 1] {
             let numbers = result(frame, at)?;
-            check_dims(&format!("result {at}"), numbers.dims, size, &[])?;
+            check_dims(format_args!("result {at}"), numbers.dims, size, &[])?;
             if numbers.dtype != DType::I32 {
                 return Err(other_pool(&format!("result {at} is not int32")));
             }
