@@ -95,9 +95,12 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
     ``reward_space``, a ``Box`` of shape ``(k,)``, a reward is an array, and rewards have the shape
     ``(num_envs, k)``, with zeros in rows that are only reset. All arrays are writable, and never
     overwritten: an array keeps its values for as long as it, or a view of it, is referenced, also
-    after :meth:`close`. Large observations are views of shared memory (``flags.owndata`` is false,
-    and ``resize`` in place is refused). A row that is kept keeps its whole batch; copy the row to
-    keep only the row.
+    after :meth:`close`. Those of a whole batch begin at multiples of 64 bytes, as
+    ``jax.numpy.from_dlpack`` needs them to copy nothing. They are views: of shared memory if
+    observations are large, or of one allocation for all small arrays of a batch. So
+    ``flags.owndata`` is false, ``resize`` in place is refused, and an array that was made read-only
+    stays so. A row that is kept keeps its whole batch, and rewards or flags keep observations of up
+    to 4096 bytes; copy what is kept for long.
 
     Failures. By default the exception of an environment is raised here, with the worker's traceback
     and the row; ``reset`` recovers. The death of a worker is a :class:`~cartwheel.WorkerDiedError`.

@@ -356,6 +356,18 @@ def test_a_compiled_function_does_not_keep_the_environments():
         jax.block_until_ready(compiled(state, actions))
 
 
+@pytest.mark.parametrize("num_envs", [1, 64, 1024], ids=["one", "small", "large"])
+def test_arrays_of_steps_outside_are_taken_without_a_copy(make, num_envs, x64):
+    envs = make(num_envs=num_envs, autoreset_mode="same_step")
+    envs.reset(seed=1)
+    *results, infos = envs.step(np.zeros(num_envs, np.int64))
+    for array in [*results, infos["final_obs"], infos["_final_obs"]]:
+        taken = jax.numpy.from_dlpack(array)
+        if x64 or array.dtype != np.float64:
+            assert taken.unsafe_buffer_pointer() == array.ctypes.data, (array.dtype, array.shape)
+        np.testing.assert_array_equal(taken, array)
+
+
 def test_arrays_of_results_outlive_the_environments(make):
     envs = make()
     init, step, _ = envs_to_jax(envs)

@@ -25,6 +25,7 @@
 //!    `PyMemory`; `python/cartwheel/workers` does it.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
+mod block;
 mod borrowed;
 pub(crate) mod dtype;
 mod owner;
@@ -42,6 +43,7 @@ use numpy::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+pub(crate) use crate::array::block::Block;
 pub(crate) use crate::array::borrowed::{Borrowed, BorrowedMut};
 use crate::array::dtype::{descr, from_scalar};
 pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
@@ -281,29 +283,6 @@ pub(crate) fn filled<'py>(
     Ok(array)
 }
 
-/// A new array with its own memory of shape `[rows, *shape]`, which `copy` writes. This saves the zeros
-/// of [`filled`].
-///
-/// # Panics
-///
-/// When `copy` returns another part of memory than its buffer.
-pub(crate) fn copied<'py>(
-    py: Python<'py>,
-    dtype: DType,
-    rows: usize,
-    shape: &[usize],
-    copy: impl for<'a> FnOnce(&'a mut [MaybeUninit<u8>]) -> &'a mut [u8],
-) -> PyResult<Bound<'py, PyAny>> {
-    let bytes = rows * shape.iter().product::<usize>() * dtype.size();
-    let all = |buffer: &mut [MaybeUninit<u8>]| {
-        let start = buffer.as_ptr().cast::<u8>();
-        let written = copy(buffer);
-        assert_eq!((written.as_ptr(), written.len()), (start, bytes), "all of the buffer");
-    };
-    // SAFETY: `copy` returned the buffer as initialized bytes, as was just checked.
-    unsafe { written(py, dtype, rows, shape, all) }
-}
-
 /// A new array with its own memory of shape `[rows, *shape]`, which `fill` writes. This saves the
 /// zeros of [`filled`], which take as long as a copy.
 ///
@@ -341,7 +320,7 @@ pub(crate) fn view<'py>(
     assert!(rows <= left, "{rows} rows of {left}");
     let (kind, first) = (lease.layout().leaf(leaf), lease.leaf(leaf));
     // SAFETY: the leaf has that many rows, as was just checked, and is the owner's (invariant 2).
-    unsafe { slab_view(owner, kind.dtype, rows, &kind.shape, first) }
+    unsafe { make_over(owner, kind.dtype, rows, &kind.shape, first) }
 }
 
 /// A writable view of [all results](cartwheel_engine::memory::AddressLease::results) of a leased slab as
@@ -349,16 +328,17 @@ pub(crate) fn view<'py>(
 fn results_view<'py>(owner: &Bound<'py, SlabLease>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some((first, bytes)) = owner.get().lease().results() else { return Ok(None) };
     // SAFETY: there are that many bytes, and they are the owner's (invariant 2).
-    unsafe { slab_view(owner, DType::U8, bytes, &[], first) }.map(Some)
+    unsafe { make_over(owner, DType::U8, bytes, &[], first) }.map(Some)
 }
 
-/// A writable view of a leased slab, of shape `[rows, *shape]`.
+/// A writable array of shape `[rows, *shape]` over memory of `owner`, which becomes its base.
 ///
 /// # Safety
 ///
-/// The memory from `first` on has space for the shape, and the owner's lease is for all of it.
-unsafe fn slab_view<'py>(
-    owner: &Bound<'py, SlabLease>,
+/// The memory from `first` on has space for the shape, stays valid as long as the owner exists, and is
+/// the array's alone, as far as Rust code is concerned (invariant 2).
+unsafe fn make_over<'py, O>(
+    owner: &Bound<'py, O>,
     dtype: DType,
     rows: usize,
     shape: &[usize],
@@ -367,7 +347,7 @@ unsafe fn slab_view<'py>(
     let py = owner.py();
     // SAFETY: the caller promises the space, and the owner becomes the base below (invariant 2).
     let (array, _) = unsafe { make(py, dtype, Some(rows), shape, Some(first)) }?;
-    let base = owner.clone().into_any().into_ptr();
+    let base = owner.clone().into_ptr();
     // SAFETY: `array` was just made over the owner's memory and has no base; the call takes
     // ownership of the reference to `base` (invariants 2 and 3).
     let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
@@ -382,17 +362,11 @@ pub(crate) fn rollout_view<'py>(
     shape: &[usize],
     start: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (py, lease) = (owner.py(), owner.get().lease());
+    let lease = owner.get().lease();
     let bytes = steps * shape.iter().product::<usize>() * dtype.size();
     let first = lease.at(start..start + bytes);
-    // SAFETY: the range has exactly the bytes of the shape, and the owner becomes the base below
-    // (invariant 2).
-    let (array, _) = unsafe { make(py, dtype, Some(steps), shape, Some(first)) }?;
-    let base = owner.clone().into_any().into_ptr();
-    // SAFETY: `array` was just made over the rollout's memory and has no base; the call takes
-    // ownership of the reference to `base` (invariants 2 and 3).
-    let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
-    if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
+    // SAFETY: the range has exactly the bytes of the shape, and is the owner's (invariant 2).
+    unsafe { make_over(owner, dtype, steps, shape, first) }
 }
 
 /// NumPy's maximum number of dimensions, and one for the rows; then the number that usual arrays

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::array::{SlabLease, copied, filled, view};
+use crate::array::{Block, SlabLease, view};
 use crate::known::intern;
 use crate::pool::infos::Infos;
 use crate::pool::infos::{Finals, FinalsForm, terminal_frames};
@@ -115,12 +115,13 @@ impl Batches {
         let gathered = infos.gather(py, callbacks)?; // calls Python, which may raise anything
         let lease = taken(filled)?;
         let rows = infos.rows;
-        let outcomes = self.outcomes(py, &lease, rows)?;
+        let block = self.block(py, rows)?;
+        let outcomes = self.outcomes(&block, &lease, rows)?;
         let ended =
-            self.form.ended(&lease, |offset| outcome(py, &lease, rows, offset, DType::Bool))?;
+            self.form.ended(&lease, |offset| outcome(&block, &lease, rows, offset, DType::Bool))?;
         let frames =
             if infos.opaque.is_empty() { None } else { terminal_frames(callbacks, infos)? };
-        let (observations, finals) = self.observations(callbacks, lease, infos)?;
+        let (observations, finals) = self.observations(callbacks, lease, infos, &block)?;
         let finals = Finals { form: self.form, observations: finals, ended, frames };
         Ok(Outputs { observations, outcomes, infos: gathered, finals })
     }
@@ -128,7 +129,7 @@ impl Batches {
     /// Rewards, terminations and truncations of the first `rows` places of a filled slab.
     pub(super) fn outcomes<'py>(
         &self,
-        py: Python<'py>,
+        block: &Block<'py>,
         lease: &Lease,
         rows: usize,
     ) -> PyResult<[Bound<'py, PyAny>; 3]> {
@@ -136,29 +137,55 @@ impl Batches {
         Ok([
             match self.rewards {
                 RewardForm::Numbers => {
-                    outcome(py, lease, rows, layout.rewards_offset(), DType::F64)?
+                    outcome(block, lease, rows, layout.rewards_offset(), DType::F64)?
                 }
-                RewardForm::Narrow => narrow_rewards(py, lease, rows)?,
-                RewardForm::Vectors(width) => vector_rewards(py, lease, rows, width)?,
+                RewardForm::Narrow => narrow_rewards(block, lease, rows)?,
+                RewardForm::Vectors(width) => vector_rewards(block, lease, rows, width)?,
             },
-            outcome(py, lease, rows, layout.terminations_offset(), DType::Bool)?,
-            outcome(py, lease, rows, layout.truncations_offset(), DType::Bool)?,
+            outcome(block, lease, rows, layout.terminations_offset(), DType::Bool)?,
+            outcome(block, lease, rows, layout.truncations_offset(), DType::Bool)?,
         ])
+    }
+
+    /// Memory for rewards and flags of so many rows, and for observations up to [`COPIED_BYTES`].
+    pub(super) fn block<'py>(&self, py: Python<'py>, rows: usize) -> PyResult<Block<'py>> {
+        let reward = match self.rewards {
+            RewardForm::Numbers | RewardForm::Narrow => size_of::<f64>(),
+            RewardForm::Vectors(width) => width * size_of::<f64>(),
+        };
+        let flags = if self.form.dense { 4 } else { 2 };
+        let outcomes = Block::space(reward * rows) + flags * Block::space(rows);
+        let observations = if self.is_small(rows) { self.space(rows) } else { 0 };
+        Block::new(py, outcomes + observations)
+    }
+
+    /// Whether the observations of so many rows are copied in any case.
+    fn is_small(&self, rows: usize) -> bool {
+        let leaves = &self.observations.leaves;
+        leaves.iter().map(|leaf| leaf.row_bytes() * rows).sum::<usize>() <= COPIED_BYTES
+    }
+
+    /// The space of copied observations of so many rows, and of the final ones where there are some.
+    fn space(&self, rows: usize) -> usize {
+        let leaves = self.observations.leaves.iter();
+        let space: usize = leaves.map(|leaf| Block::space(leaf.row_bytes() * rows)).sum();
+        if self.form.dense { 2 * space } else { space }
     }
 
     /// The observations of a filled slab, and the final ones where it has some: views that keep its
     /// lease, or copies where the slab will be reused or a view costs more. The final ones of a batch
-    /// of a rollout are always copies, since the next step overwrites them.
+    /// of a rollout are always copies, since the next step overwrites them. Small copies are made in
+    /// the [block](Batches::block) of the batch.
     pub(super) fn observations<'py>(
         &self,
         callbacks: &Bound<'py, PyAny>,
         lease: Lease,
         infos: &Infos,
+        block: &Block<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
         let py = callbacks.py();
         let leaves = &self.observations.leaves;
         let rows = infos.rows;
-        let bytes = leaves.iter().map(|leaf| leaf.row_bytes() * rows).sum::<usize>();
         if lease.must_copy() && !self.warned.swap(true, Ordering::Relaxed) {
             let more = if lease.is_at_limit() {
                 format!(", or give max_batches={}", 2 * self.max_views)
@@ -176,18 +203,31 @@ impl Batches {
         let make = |array: &dyn Fn(usize) -> PyResult<Bound<'py, PyAny>>, texts: &_| {
             assemble(callbacks, &self.observations.root, array, texts, infos)
         };
-        let copy = |number: usize, first: usize| {
+        let copy = |block: &Block<'py>, number: usize, first: usize| {
             let leaf = &leaves[number];
             let offset =
                 lease.layout().leaf_offset(first + number) + lease.first() * leaf.row_bytes();
-            copied(py, leaf.dtype, rows, &leaf.shape, |buffer| lease.read_new(offset, buffer))
+            block.copied(leaf.dtype, rows, &leaf.shape, |buffer| lease.read_new(offset, buffer))
         };
-        let copy_finals = || make(&|number| copy(number, leaves.len()), &final_texts).map(Some);
-        if lease.must_copy() || lease.may_be_filled_again() || bytes <= COPIED_BYTES {
-            let observations = make(&|number| copy(number, 0), &texts)?;
-            return Ok((observations, if has_finals { copy_finals()? } else { None }));
+        let copy_finals = |block: &Block<'py>| {
+            make(&|number| copy(block, number, leaves.len()), &final_texts).map(Some)
+        };
+        if lease.must_copy() || lease.may_be_filled_again() || self.is_small(rows) {
+            let own;
+            let block = if self.is_small(rows) {
+                block
+            } else {
+                own = Block::new(py, self.space(rows))?;
+                &own
+            };
+            let observations = make(&|number| copy(block, number, 0), &texts)?;
+            return Ok((observations, if has_finals { copy_finals(block)? } else { None }));
         }
-        let copied = if has_finals && lease.is_recorded() { copy_finals()? } else { None };
+        let copied = if has_finals && lease.is_recorded() {
+            copy_finals(&Block::new(py, self.space(rows))?)?
+        } else {
+            None
+        };
         let owner = Bound::new(py, SlabLease::new(lease))?;
         let show = |number: usize| view(&owner, number, rows);
         let observations = make(&show, &texts)?;
@@ -287,41 +327,43 @@ pub(crate) fn name_rows(
 ) -> PyResult<()> {
     let py = infos.py();
     let Some(elapsed) = episodes.map(Episodes::elapsed) else {
-        let rows = numbers(py, DType::I64, rows.map(|row| (row as u64).to_ne_bytes()))?;
+        let block = Block::new(py, Block::space(rows.len() * size_of::<i64>()))?;
+        let rows = numbers(&block, DType::I64, rows.map(|row| (row as u64).to_ne_bytes()))?;
         return infos.set_item(intern!(py, "env_index"), rows);
     };
+    let block = Block::new(py, 2 * Block::space(rows.len() * size_of::<i32>()))?;
     let steps = rows.clone().map(|row| elapsed[row].to_ne_bytes());
     #[expect(clippy::cast_possible_truncation, reason = "a pool has fewer than 2^32 rows")]
-    let rows = numbers(py, DType::I32, rows.map(|row| (row as u32).to_ne_bytes()))?;
+    let rows = numbers(&block, DType::I32, rows.map(|row| (row as u32).to_ne_bytes()))?;
     let players = PyDict::new(py);
     players.set_item(intern!(py, "env_id"), &rows)?;
     infos.set_item(intern!(py, "env_id"), rows)?;
     infos.set_item(intern!(py, "players"), players)?;
-    infos.set_item(intern!(py, "elapsed_step"), numbers(py, DType::I32, steps)?)
+    infos.set_item(intern!(py, "elapsed_step"), numbers(&block, DType::I32, steps)?)
 }
 
 /// An array of numbers from their bytes.
-fn numbers<const N: usize>(
-    py: Python<'_>,
+fn numbers<'py, const N: usize>(
+    block: &Block<'py>,
     dtype: DType,
     numbers: impl ExactSizeIterator<Item = [u8; N]>,
-) -> PyResult<Bound<'_, PyAny>> {
-    filled(py, dtype, Some(numbers.len()), &[], |buffer| {
+) -> PyResult<Bound<'py, PyAny>> {
+    block.filled(dtype, numbers.len(), &[], |buffer| {
         let (places, _) = buffer.as_chunks_mut();
         places.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
     })
 }
 
-/// A copy of rewards or flags: they are small, and a kept reward must not keep observations in
+/// A copy of rewards or flags: they are small, and a kept reward must not keep large observations in
 /// memory.
 fn outcome<'py>(
-    py: Python<'py>,
+    block: &Block<'py>,
     lease: &Lease,
     rows: usize,
     offset: usize,
     dtype: DType,
 ) -> PyResult<Bound<'py, PyAny>> {
-    copied(py, dtype, rows, &[], |buffer| {
+    block.copied(dtype, rows, &[], |buffer| {
         let elements = lease.read_new(offset + lease.first() * dtype.size(), buffer);
         if dtype == DType::Bool {
             // A flag that another process wrote may be any byte; Python's truth values may not.
@@ -335,24 +377,24 @@ fn outcome<'py>(
 
 /// A copy of rewards of several numbers each.
 fn vector_rewards<'py>(
-    py: Python<'py>,
+    block: &Block<'py>,
     lease: &Lease,
     rows: usize,
     width: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let layout = lease.layout();
     let offset = layout.rewards_offset() + lease.first() * layout.reward_bytes();
-    copied(py, DType::F64, rows, &[width], |buffer| lease.read_new(offset, buffer))
+    block.copied(DType::F64, rows, &[width], |buffer| lease.read_new(offset, buffer))
 }
 
 /// A copy of rewards in `float32`, rounded to the nearest.
 pub(super) fn narrow_rewards<'py>(
-    py: Python<'py>,
+    block: &Block<'py>,
     lease: &Lease,
     rows: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut offset = lease.layout().rewards_offset() + lease.first() * size_of::<f64>();
-    filled(py, DType::F32, Some(rows), &[], |buffer| {
+    block.filled(DType::F32, rows, &[], |buffer| {
         let mut wide = [0_u8; REWARDS_AT_ONCE * size_of::<f64>()];
         for narrow in buffer.chunks_mut(REWARDS_AT_ONCE * size_of::<f32>()) {
             let wide = &mut wide[..narrow.len() * 2];

@@ -15,7 +15,7 @@ use cartwheel_kernels::wrappers::{At, FAILED, Places, RESET, Running, StepResult
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList};
 
-use crate::array::filled;
+use crate::array::Block;
 use crate::error::{to_py_err, unreadable};
 use crate::known::intern;
 use crate::pool::infos::{Infos, OpaqueAt, info_of};
@@ -85,14 +85,15 @@ impl ByRow {
         Self { terminations, truncations, kinds, episodes: None }
     }
 
-    /// Whether episodes are over, and the infos of a step; those of resets replace entries of
-    /// `reset_infos`.
+    /// Whether episodes are over, an array in `block`, and the infos of a step; those of resets replace
+    /// entries of `reset_infos`.
     pub(super) fn step<'py>(
         &mut self,
         py: Python<'py>,
         infos: &mut Infos,
         lease: &Lease,
         reset_infos: &Bound<'py, PyList>,
+        block: &Block<'py>,
     ) -> PyResult<[Bound<'py, PyAny>; 2]> {
         let Self { terminations, truncations, kinds, episodes } = self;
         lease.read(lease.layout().terminations_offset(), terminations);
@@ -120,7 +121,7 @@ impl ByRow {
             }
             episodes.step(lease, [kinds, terminations, truncations], &dicts)?;
         }
-        let dones = filled(py, DType::Bool, Some(dicts.len()), &[], |buffer| {
+        let dones = block.filled(DType::Bool, dicts.len(), &[], |buffer| {
             for (row, done) in buffer.iter_mut().enumerate() {
                 *done = u8::from(is_over(row));
             }

@@ -96,7 +96,8 @@ impl State {
         let lease = self.load(py, &mut received)?;
         let Self { callbacks, batches, infos, by_row, .. } = self;
         let dicts = by_row.reset(py, infos)?;
-        let (observations, _) = batches.observations(callbacks.bind(py), lease, infos)?;
+        let block = batches.block(py, infos.rows)?;
+        let (observations, _) = batches.observations(callbacks.bind(py), lease, infos, &block)?;
         PyTuple::new(py, [observations, dicts])
     }
 

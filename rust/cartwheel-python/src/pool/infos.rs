@@ -10,7 +10,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::array::{filled, from_bytes};
+use crate::array::Block;
 use crate::error::{to_py_err, unreadable};
 use crate::known::{imported, intern};
 use crate::value::Decoder;
@@ -124,13 +124,20 @@ impl Infos {
         let dict = PyDict::new(py);
         for column in columns.iter() {
             let values = match &column.content {
-                Content::Array { dtype, shape, elements } => {
-                    from_bytes(py, *dtype, Some(self.rows), shape, elements)?
-                }
+                Content::Array { elements, .. } => elements.len(),
+                Content::Objects(_) | Content::Group(_) => 0,
+            };
+            // Of one column alone: a number that is kept must not keep images of another key.
+            let block = Block::new(py, Block::space(values) + Block::space(column.mask.len()))?;
+            let copied = |dtype: DType, shape: &[usize], elements: &[u8]| {
+                block.filled(dtype, self.rows, shape, |buffer| buffer.copy_from_slice(elements))
+            };
+            let values = match &column.content {
+                Content::Array { dtype, shape, elements } => copied(*dtype, shape, elements)?,
                 Content::Objects(objects) => self.objects_to_array(py, objects)?,
                 Content::Group(group) => self.columns_to_dict(py, group)?.into_any(),
             };
-            let mask = from_bytes(py, DType::Bool, Some(self.rows), &[], &column.mask)?;
+            let mask = copied(DType::Bool, &[], &column.mask)?;
             // Not interned: Python 3.12 and later keep such strings forever.
             dict.set_item(&column.key, values)?;
             dict.set_item(&column.mask_key, mask)?;
@@ -305,7 +312,8 @@ pub(super) fn terminal_frames<'py>(
     for (opaque, frame) in kept.iter().zip(&frames) {
         array.set_item(opaque.at.place, frame)?;
     }
-    let mask = filled(py, DType::Bool, Some(infos.rows), &[], |buffer| {
+    let block = Block::new(py, Block::space(infos.rows))?;
+    let mask = block.filled(DType::Bool, infos.rows, &[], |buffer| {
         for opaque in &kept {
             buffer[opaque.at.place] = 1;
         }

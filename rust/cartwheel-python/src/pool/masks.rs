@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::array::{copy_bytes, filled};
+use crate::array::{Block, copy_bytes};
 use crate::pool::State;
 use crate::pool::infos::Infos;
 
@@ -216,7 +216,8 @@ impl State {
         }
         let rows = rows.or_else(|| masks.batch.clone()).unwrap_or_else(|| (0..self.rows).collect());
         let actions = masks.known.actions();
-        let shown = filled(py, DType::Bool, Some(rows.len()), &[actions], |buffer| {
+        let block = Block::new(py, Block::space(rows.len() * actions))?;
+        let shown = block.filled(DType::Bool, rows.len(), &[actions], |buffer| {
             for (&row, mask) in rows.iter().zip(buffer.chunks_exact_mut(actions)) {
                 masks.known.read(row, is_over[row], mask);
             }

@@ -57,8 +57,10 @@ impl State {
         let infos = PyList::new(py, self.infos.of_rows(py)?)?;
         let rows = PyList::new(py, received.rows.iter())?;
         let lease = taken(&mut received.lease)?;
-        let [rewards, terminations, truncations] = self.batches.outcomes(py, &lease, rows.len())?;
-        let (observations, _) = self.batches.observations(callbacks, lease, &self.infos)?;
+        let block = self.batches.block(py, rows.len())?;
+        let outcomes = self.batches.outcomes(&block, &lease, rows.len())?;
+        let [rewards, terminations, truncations] = outcomes;
+        let (observations, _) = self.batches.observations(callbacks, lease, &self.infos, &block)?;
         let parts =
             [observations, rewards, terminations, truncations, infos.into_any(), exceptions];
         let parts = std::iter::once(rows.into_any()).chain(parts).collect::<Vec<_>>();

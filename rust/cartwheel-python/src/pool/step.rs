@@ -166,9 +166,10 @@ impl State {
         let mut received = self.finish_step(py, Some(Call::Step), None, calling, timeout)?;
         let lease = self.load(py, &mut received)?;
         let Self { callbacks, batches, infos, by_row, rows, .. } = self;
-        let rewards = narrow_rewards(py, &lease, *rows)?;
-        let [dones, dicts] = by_row.step(py, infos, &lease, reset_infos)?;
-        let (observations, _) = batches.observations(callbacks.bind(py), lease, infos)?;
+        let block = batches.block(py, *rows)?;
+        let rewards = narrow_rewards(&block, &lease, *rows)?;
+        let [dones, dicts] = by_row.step(py, infos, &lease, reset_infos, &block)?;
+        let (observations, _) = batches.observations(callbacks.bind(py), lease, infos, &block)?;
         PyTuple::new(py, [observations, rewards, dones, dicts])
     }
 }
