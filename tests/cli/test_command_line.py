@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import importlib.metadata
 import os
 import pty
@@ -14,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from cartwheel import __main__ as cartwheel_command
 from cartwheel._cli import new
 
 ROOT = Path(__file__).parents[2]
@@ -32,13 +32,15 @@ COMMANDS = [
 ]
 
 
-#: Runs each command in a process of its own, which ends like `python -m cartwheel`, and writes the
-#: command and its exit code to stderr. Forks, because an interpreter starts in 0.4 s; without
-#: EnvPool, because `bench` would import it in 2 s.
-EACH_COMMAND = f"""
+#: Begins like `python -m cartwheel`, but without EnvPool, which `bench` would import in 2 s.
+BEGIN = """
 import os, sys
 sys.modules["envpool"] = None
 from cartwheel import __main__ as command
+"""
+#: Runs each command in a process of its own, which ends like `python -m cartwheel`, and writes the
+#: command and its exit code to stderr. Forks, because an interpreter starts in 0.4 s.
+EACH_COMMAND = f"""{BEGIN}
 for arguments in {COMMANDS}:
     child = os.fork()
     if child == 0:
@@ -54,21 +56,6 @@ def start(*arguments, **keywords):
     return subprocess.run(
         [*CARTWHEEL, *arguments], check=False, capture_output=True, text=True, **keywords
     )
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs a command in this process; returns its exit code, stdout and stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["cartwheel", *arguments])
-        try:
-            status = cartwheel_command.main()
-        except SystemExit as exit:  # of argparse
-            status = exit.code
-        return status, *capsys.readouterr()
-
-    return run
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
@@ -105,7 +92,7 @@ def statuses(stderr):
     return set(map(int, found.values()))
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", [pytest.param("", marks=pytest.mark.slow), "1"])
 def test_a_reader_that_is_gone_ends_a_command_in_silence(unbuffered):
     """As ``head -0`` does. Without a buffer, ``argparse`` itself ignores that its text is lost."""
     reading, writing = os.pipe()
@@ -143,7 +130,8 @@ def test_a_closed_stdout_is_no_error():
 
 
 def test_a_closed_stderr_is_no_error():
-    finished = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *CARTWHEEL, *BENCH], check=False)
+    program = [sys.executable, "-c", f"{BEGIN}\nsys.exit(command.main())", *BENCH]
+    finished = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *program], check=False)
     assert finished.returncode == 0
 
 
@@ -190,6 +178,7 @@ sys.exit(command.main())
     assert "BrokenPipeError: that of a worker" in finished.stderr
 
 
+@functools.cache
 def on_a_terminal(*arguments, columns):
     """The lines that a command prints on a terminal with so many columns."""
     ours, theirs = pty.openpty()
@@ -206,8 +195,7 @@ def on_a_terminal(*arguments, columns):
     return text.decode().splitlines()
 
 
-@pytest.mark.parametrize("arguments", [["envs"], ["envs", "CartPole-v1"]], ids=" ".join)
-@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(("columns", "arguments"), [(80, ["envs"]), (120, ["envs", "CartPole-v1"])])
 def test_lines_are_as_wide_as_the_terminal(arguments, columns):
     assert max(map(len, on_a_terminal(*arguments, columns=columns))) <= columns
 

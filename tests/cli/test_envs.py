@@ -34,7 +34,7 @@ def test_the_list_has_a_line_for_each_environment_without_a_terminal():
     assert by_id["cartwheel/Blackjack-v1"] == ["–", "–", "Discrete(2)", blackjack]
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("width", [80, pytest.param(100, marks=pytest.mark.slow)])
 def test_lines_are_not_wider_than_the_terminal(width):
     for text in (overview(width), *(page(env_id, width) for env_id in IDS)):
         assert max(map(len, text.splitlines())) <= width

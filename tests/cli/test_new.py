@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from cartwheel._cli import new
 
 ROOT = Path(__file__).parents[2]
-NEW = [sys.executable, "-m", "cartwheel", "new"]
 FILES = {
     ".gitignore",
     "Cargo.toml",
@@ -25,17 +23,12 @@ FILES = {
 }
 
 
-def write(*arguments, **keywords):
-    return subprocess.run(
-        [*NEW, *map(str, arguments)], check=False, capture_output=True, text=True, **keywords
-    )
-
-
 @pytest.fixture
-def crate(tmp_path):
+def crate(run, tmp_path, monkeypatch):
     """A new crate that uses this clone."""
-    done = write("code/wind-walk", "--path", ROOT, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    monkeypatch.chdir(tmp_path)
+    status, _, errors = run("new", "code/wind-walk", "--path", ROOT)
+    assert (status, errors) == (0, "")
     return tmp_path / "code/wind-walk"
 
 
@@ -76,12 +69,12 @@ def test_the_new_crate_is_formatted_and_passes_its_tests_and_the_lints(crate):
             assert "1 passed" in done.stdout
 
 
-def test_the_next_commands_are_printed_with_the_id(tmp_path):
-    done = write(tmp_path / "maze", "--path", ROOT / "rust/cartwheel")
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"wrote {tmp_path}/maze: the environment maze/Maze-v0")
+def test_the_next_commands_are_printed_with_the_id(run, tmp_path):
+    status, text, _ = run("new", tmp_path / "maze", "--path", ROOT / "rust/cartwheel")
+    assert status == 0
+    assert text.startswith(f"wrote {tmp_path}/maze: the environment maze/Maze-v0")
     for command in ("cargo test", "maturin develop --release", "envs maze:maze/Maze-v0"):
-        assert command in done.stdout
+        assert command in text
 
 
 def test_without_a_source_the_clone_of_this_cartwheel_is_used(tmp_path, monkeypatch):
@@ -91,9 +84,9 @@ def test_without_a_source_the_clone_of_this_cartwheel_is_used(tmp_path, monkeypa
     assert manifest.count(f'path = "{ROOT}/rust/cartwheel"') == 2
 
 
-def test_a_repository_can_be_the_source(tmp_path):
-    done = write(tmp_path / "maze", "--git", "https://example.org/cartwheel", "--rev", "abc123")
-    assert done.returncode == 0
+def test_a_repository_can_be_the_source(run, tmp_path):
+    git = ("--git", "https://example.org/cartwheel", "--rev", "abc123")
+    assert run("new", tmp_path / "maze", *git)[0] == 0
     source = 'cartwheel = { git = "https://example.org/cartwheel", rev = "abc123", default-features'
     assert source in (tmp_path / "maze/Cargo.toml").read_text("utf-8")
 
@@ -132,12 +125,15 @@ def test_a_name_that_cannot_be_one_is_refused_and_nothing_is_written(tmp_path, n
         (["there/file/maze", "--path", str(ROOT)], "Not a directory"),
     ],
 )
-def test_wrong_arguments_end_with_status_2_and_nothing_is_written(tmp_path, arguments, text):
+def test_wrong_arguments_end_with_status_2_and_nothing_is_written(
+    run, tmp_path, monkeypatch, arguments, text
+):
     (tmp_path / "there").mkdir()
     (tmp_path / "there/file").touch()
-    done = write(*arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert text in done.stderr
+    monkeypatch.chdir(tmp_path)
+    status, output, errors = run("new", *arguments)
+    assert (status, output) == (2, "")
+    assert text in errors
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "there"]
 
 
