@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 #: The source code of the tests of one process, in bytes.
-SIZE = 120_000
+SIZE = 180_000
 #: The folders whose tests take longest: their processes start first, so that none ends alone.
 SLOW = ("vector", "contract", "native", "envpool", "workers")
 #: A line of pytest's progress.

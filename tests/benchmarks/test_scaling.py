@@ -182,11 +182,13 @@ def test_a_program_that_takes_too_long_has_no_footprint():
     assert footprint(Wanted("gymnasium async", "CartPole-v1", 4, "spawn"), limit_s=0.01) is None
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_is_an_error():
     with pytest.raises(RuntimeError, match="Nothing-v7"):
         footprint(Wanted("cartwheel process", "Nothing-v7", 1), limit_s=60)
 
 
+@pytest.mark.slow
 @linux_only("it has files of the memory of processes")
 def test_memory_is_that_of_all_processes():
     found = footprint(Wanted("cartwheel process", "CartPole-v1", 2, "spawn", 2), limit_s=120)

@@ -18,7 +18,7 @@ from gymnasium.error import AlreadyPendingCallError
 
 import cartwheel
 from tests.contract.model import OFF, SAME, ChosenError, Model, Place, PlainEnv, fails
-from tests.support.repetitions import in_turn
+from tests.support.repetitions import in_turn, times
 from tests.support.wrapping import row_of
 
 #: The seed of the first reset; row ``i`` gets ``SEED + i``.
@@ -76,7 +76,7 @@ class Play:
         self.plain = subject.plain(subject, mode)
         self.plain.folder, self.plain.model = folder, self.model
         if executor != "inline":
-            keywords["num_workers"] = 2
+            keywords["num_workers"] = times(1, with_full=2) if executor == "process" else 2
 
         def make():
             endless = limits is not None

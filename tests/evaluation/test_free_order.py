@@ -10,7 +10,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
 from cartwheel import mujoco, wrappers
-from tests.support.environments import transcripts
+from tests.support.environments import Untouched, transcripts
 from tests.support.evaluations import (
     MODES,
     WordEnv,
@@ -222,13 +222,6 @@ def test_a_row_that_is_blocked_does_not_hold_the_others(build_with, mode, blocke
 
 
 # Bad input
-
-
-class Untouched(gym.Wrapper):
-    """Fails if it is reset."""
-
-    def reset(self, **_):
-        raise AssertionError("was reset")
 
 
 def untouched(*lengths):

@@ -12,10 +12,11 @@ def load(name):
 
 def test_training_finds_a_policy_that_reaches_more_targets(capsys):
     training = load("training")
-    assert training.main(generations=30) > 2 * training.main(generations=1)
-    assert "generation 30" in capsys.readouterr().out
+    assert training.main(generations=20) > 2 * training.main(generations=1)
+    assert "generation 20" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_infinite_horizon_is_trained_without_terminations():
     once, at_end = load("infinite_horizon").main(generations=20)
     assert 0 < at_end < once

@@ -6,7 +6,8 @@ import numpy as np
 
 from cartwheel import mujoco
 from tests.support.comparison import assert_identical
-from tests.support.oracle import MODE, D
+from tests.support.oracle import MODE
+from tests.support.runs import stepped
 
 POLE = """
 <mujoco>
@@ -41,26 +42,16 @@ def build(mode, **keywords):
     )
 
 
-def play(envs, actions):
-    results = []
-    for action in actions:
-        results.append(envs.step(action))
-        over = results[-1][2] | results[-1][3]
-        if envs.metadata["autoreset_mode"] == D and over.any():
-            results.append(envs.reset(options={"reset_mask": over}))
-    return results
-
-
 @MODE
 def test_rewards_of_the_first_step_see_what_the_saved_rows_showed(mode):
     envs, others = build(mode), build(mode, executor="inline")
     actions = np.random.default_rng(1).uniform(-1, 1, (25, 3, 1)).astype(np.float32)
     envs.reset(seed=1)
-    shown = play(envs, actions[:6])[-1][0]
+    shown = stepped(envs, actions[:6])[-1][0]
     state = pickle.loads(pickle.dumps(envs.state_dict()))
-    expected = play(envs, actions[6:])
+    expected = stepped(envs, actions[6:])
     for _ in range(2):
         assert_identical(others.load_state_dict(state), shown)
-        assert_identical(play(others, actions[6:]), expected)
+        assert_identical(stepped(others, actions[6:]), expected)
     for each in (envs, others):
         each.close()

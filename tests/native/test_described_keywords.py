@@ -16,6 +16,7 @@ from cartwheel.native.keywords import (
     names_of_keywords,
 )
 from tests.support.comparison import assert_identical
+from tests.support.repetitions import times
 
 IDS = [env_id for env_id, *_ in native_envs()]
 WITH_GYMNASIUMS = [env_id for env_id in IDS if env_id in gym.registry]
@@ -60,7 +61,7 @@ def test_a_listed_default_changes_nothing(env_id):
     assert given.single_observation_space == plain.single_observation_space
     assert_identical(given.reset(seed=1), plain.reset(seed=1))
     plain.action_space.seed(1)
-    for _ in range(30):
+    for _ in range(times(8, with_full=30)):
         actions = plain.action_space.sample()
         assert_identical(given.step(actions), plain.step(actions))
     given.close()

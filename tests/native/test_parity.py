@@ -14,7 +14,11 @@ from tests.support.comparison import assert_identical
 from tests.support.executors import EVERY_NATIVE, NATIVE
 from tests.support.native_ids import OF_RUST
 from tests.support.oracle import MODE, N, assert_same_reset, assert_same_steps
+from tests.support.repetitions import times
 from tests.support.runs import assert_same_run, endings, play, recording
+
+#: Rows of a run: each of two threads has groups of four, which are stepped at once, and a rest.
+ROWS = times(17, with_full=33)
 
 
 def assert_ends(case, results):
@@ -27,9 +31,9 @@ def assert_ends(case, results):
 @MODE
 @pytest.mark.parametrize("case", DEFAULTS, ids=str)
 def test_every_result_equals_that_of_gymnasium(case, mode):
-    assert_ends(case, recording(case, 33, mode, case.steps))
+    assert_ends(case, recording(case, ROWS, mode, case.steps))
     for build in EVERY_NATIVE:
-        assert_same_run(build([case] * 33, autoreset_mode=mode), case, mode, case.steps)
+        assert_same_run(build([case] * ROWS, autoreset_mode=mode), case, mode, case.steps)
 
 
 @MODE
@@ -69,6 +73,7 @@ def test_the_spaces_equal_those_of_gymnasium(case):
     oracle.close()
 
 
+@pytest.mark.slow
 @MODE
 def test_long_runs_stay_equal(mode):
     for case in (POLE, Case("Blackjack-v1")):
@@ -156,7 +161,7 @@ def test_every_native_environment_is_tested_here():
 def test_floats_in_keywords_and_options_keep_every_bit():
     """Floats with 16 and 17 digits, as sweeps and computations produce them."""
     random = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(times(50, with_full=200)):
         gravity, angle, velocity = (float(number) for number in random.uniform(0.1, 3, 3))
         ours = gym.make("cartwheel/Pendulum-v1", g=gravity)
         theirs = gym.make("Pendulum-v1", g=gravity)
@@ -167,7 +172,7 @@ def test_floats_in_keywords_and_options_keep_every_bit():
         ]
         assert ours.unwrapped.g == gravity
         assert_identical(*results)
-    for _ in range(50):
+    for _ in range(times(20, with_full=50)):
         rewards = tuple(random.uniform(-1, 1, 3).tolist())
         env = gym.make("cartwheel/FrozenLake-v1", is_slippery=False, reward_schedule=rewards)
         env.reset(seed=1)

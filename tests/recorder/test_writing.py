@@ -82,7 +82,7 @@ def test_episodes_before_a_kill_are_read_from_the_arrays_alone(tmp_path, form, k
         )
 
 
-@pytest.mark.parametrize("form", ["maniskill", "minari"])
+@pytest.mark.parametrize("form", ["maniskill", pytest.param("minari", marks=pytest.mark.slow)])
 def test_a_full_disk_is_told_by_the_next_call_and_spares_the_file(tmp_path, form):
     facts = run_program("record_on_a_full_disk", tmp_path, form)
     assert len(facts["errors"]) == 4  # a step, another one, a reset, close
@@ -186,6 +186,7 @@ def test_an_episode_can_be_read_soon_after_its_end(tmp_path, monkeypatch):
     recorder.close()
 
 
+@pytest.mark.slow
 def test_written_bytes_grow_with_the_steps(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "FLUSH_S", 1e6)  # so that the count does not depend on the time
 

@@ -54,6 +54,7 @@ def test_a_run_compares_every_part_of_the_results(mode, monkeypatch):
     assert seen >= {"observations", "rewards", "infos", *final}
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_and_fails_when_something_differs(monkeypatch, capsys):
     words = ["Blackjack-v1", "--episodes", "10", "--rows", "2"]
     assert parity.main(words) == 0

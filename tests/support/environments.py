@@ -52,6 +52,13 @@ def transcripts(*lengths, **flags):
     return [partial(TranscriptEnv, length, **flags) for length in lengths]
 
 
+class Untouched(gym.Wrapper):
+    """Fails if it is reset."""
+
+    def reset(self, **_):
+        raise AssertionError("was reset")
+
+
 class BufferReusingEnv(TranscriptEnv):
     """Returns the same objects every time, overwritten by each step and each reset."""
 

@@ -8,7 +8,7 @@ from gymnasium.spaces import Text, Tuple
 
 import cartwheel
 from tests.support.environments import TranscriptEnv
-from tests.support.executors import EVERY_EXECUTOR, INLINE
+from tests.support.executors import EVERY_EXECUTOR, EXECUTORS, INLINE
 from tests.support.lotteries import NUM_ENVS, SEED, alone, follow_luck, lotteries, same
 from tests.support.repetitions import in_turn
 
@@ -18,12 +18,14 @@ MODES = ["next_step", "same_step", "disabled"]
 def every_kind(**others):
     """Builders of every executor, and others, in every mode, and of frozen rows.
 
-    By default each executor has one of the modes, in turn.
+    By default each executor has one of the modes, in turn, and two workers.
     """
     executors = {str(executor): executor for executor in EVERY_EXECUTOR} | others
     for number, (name, executor) in enumerate(executors.items()):
         for mode, marks in in_turn(MODES, number):
             build = functools.partial(executor, autoreset_mode=mode)
+            if executor in EVERY_EXECUTOR[len(EXECUTORS) :]:
+                marks = pytest.mark.slow
             yield pytest.param(build, id=f"{name}-{mode}", marks=marks)
     frozen = functools.partial(INLINE, autoreset_mode="disabled", on_done="freeze")
     yield pytest.param(frozen, id="inline-freeze")

@@ -64,6 +64,17 @@ def assert_same_run(envs, env_fn, mode, steps):
     envs.close()
 
 
+def stepped(envs, actions):
+    """The results of steps; in ``DISABLED``, rows that are over are reset before the next step."""
+    results = []
+    for action in actions:
+        results.append(envs.step(action))
+        over = results[-1][2] | results[-1][3]
+        if envs.metadata["autoreset_mode"] == D and over.any():
+            results.append(envs.reset(options={"reset_mask": over}))
+    return results
+
+
 def endings(results):
     """The numbers of terminated and of truncated episodes in these results."""
     frames = [result for result in results if len(result) == 5]

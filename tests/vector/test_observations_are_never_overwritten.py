@@ -66,7 +66,7 @@ def overwrite(observations):
 @ROWS
 @pytest.mark.filterwarnings("ignore:too many batches are kept:RuntimeWarning")
 def test_kept_results_never_change(build_anywhere, env_fn, copy):
-    for max_batches in (None, 2, 3):
+    for max_batches in times((None, 2), with_full=(None, 2, 3)):
         envs = build_anywhere(
             [env_fn] * 3, autoreset_mode="SameStep", copy=copy, max_batches=max_batches
         )

@@ -14,21 +14,11 @@ from tests.support.comparison import assert_identical
 from tests.support.executors import INLINE, NATIVE, PROCESS, THREAD, Executor
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.oracle import MODE, D, N, S
+from tests.support.runs import stepped
 from tests.support.stateful import NestedWalkEnv, PlainWalkEnv, TouchyWalkEnv, WalkEnv, walk
 
 TWO = Executor("process", {"num_workers": 2})
 CART_POLE = Case("CartPole-v1", {"max_episode_steps": 9})
-
-
-def play(envs, actions):
-    """The results of steps; in ``DISABLED``, rows that are over are reset before the next step."""
-    results = []
-    for action in actions:
-        results.append(envs.step(action))
-        over = results[-1][2] | results[-1][3]
-        if envs.metadata["autoreset_mode"] == D and over.any():
-            results.append(envs.reset(options={"reset_mask": over}))
-    return results
 
 
 def actions_of(steps, num_envs=4, choices=2, seed=3):
@@ -53,14 +43,14 @@ def test_fresh_and_used_environments_continue_as_the_saved_ones(kind, mode):
     envs = executors[0]([env_fn] * 4, **keywords)
     envs.reset(seed=7)
     actions = actions_of(40)
-    shown = play(envs, actions[:9])[-1][0]
+    shown = stepped(envs, actions[:9])[-1][0]
     state = pickle.loads(pickle.dumps(envs.state_dict()))
-    expected = play(envs, actions[9:])
+    expected = stepped(envs, actions[9:])
     for executor in executors:
         others = executor([env_fn] * 4, **keywords)
         for _ in range(2):
             assert_identical(others.load_state_dict(state), shown)
-            assert_identical(play(others, actions[9:]), expected)
+            assert_identical(stepped(others, actions[9:]), expected)
         others.close()
     envs.close()
 
@@ -117,12 +107,12 @@ def test_details_of_next_resets_are_saved_until_they_are_used(executor):
     envs.next_reset(seed=[50, None], options=options, env_index=[2, 0])
     state = envs.state_dict()
     assert [entry["env_index"] for entry in state["envs"]["next_resets"]] == [0, 2]
-    expected = play(envs, actions_of(40))
+    expected = stepped(envs, actions_of(40))
     assert envs.np_random_seed[2] == 50
     assert envs.state_dict()["envs"]["next_resets"] == []
     envs.next_reset(seed=[9] * 4)  # dropped by the load
     envs.load_state_dict(state)
-    assert_identical(play(envs, actions_of(40)), expected)
+    assert_identical(stepped(envs, actions_of(40)), expected)
     envs.close()
 
 

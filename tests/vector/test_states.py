@@ -29,6 +29,7 @@ from tests.support.comparison import assert_identical
 from tests.support.executors import INLINE, NATIVE, PROCESS, THREAD, Executor
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.oracle import MODE, D, N, S
+from tests.support.runs import stepped
 from tests.support.stateful import (
     EndlessWalkEnv,
     NestedWalkEnv,
@@ -47,17 +48,6 @@ def actions_of(steps, num_envs=5, seed=3):
     return np.random.default_rng(seed).integers(3, size=(steps, num_envs))
 
 
-def play(envs, actions):
-    """The results of steps; in ``DISABLED``, rows that are over are reset before the next step."""
-    results = []
-    for action in actions:
-        results.append(envs.step(action))
-        over = results[-1][2] | results[-1][3]
-        if envs.metadata["autoreset_mode"] == D and over.any():
-            results.append(envs.reset(options={"reset_mask": over}))
-    return results
-
-
 @pytest.mark.parametrize("executor", [INLINE, THREAD, SEVEN], ids=str)
 @MODE
 @pytest.mark.parametrize("kind", [WalkEnv, NestedWalkEnv])
@@ -66,19 +56,19 @@ def test_a_restored_pool_repeats_the_transcript_of_gymnasium(executor, mode, kin
     oracle = SyncVectorEnv([partial(walk, kind)] * 5, autoreset_mode=mode)
     actions = actions_of(40)
     assert_identical(envs.reset(seed=7), oracle.reset(seed=7))
-    assert_identical(play(envs, actions[:9]), play(oracle, actions[:9]))
+    assert_identical(stepped(envs, actions[:9]), stepped(oracle, actions[:9]))
     states = envs.get_state()
-    expected = play(oracle, actions[9:])
-    assert_identical(play(envs, actions[9:]), expected)
+    expected = stepped(oracle, actions[9:])
+    assert_identical(stepped(envs, actions[9:]), expected)
     for _ in range(2):
         envs.set_state(None, states)
-        assert_identical(play(envs, actions[9:]), expected)
+        assert_identical(stepped(envs, actions[9:]), expected)
     envs.close()
     others = (PROCESS if executor is INLINE else INLINE)(
         [partial(walk, kind)] * 5, autoreset_mode=mode
     )
     others.set_state(range(5), states)  # before the first reset
-    assert_identical(play(others, actions[9:]), expected)
+    assert_identical(stepped(others, actions[9:]), expected)
     others.close()
 
 
@@ -90,9 +80,9 @@ def test_states_move_to_any_rows_and_the_rows_show_themselves_again(executor, mo
         envs = executor([partial(walk, kind)] * 5, autoreset_mode=mode)
         envs.reset(seed=5)
         actions = actions_of(30)
-        seen = [step for step in play(envs, actions[:6]) if len(step) == 5][-1]
+        seen = [step for step in stepped(envs, actions[:6]) if len(step) == 5][-1]
         states = envs.get_state([4, 1, 2])
-        expected = play(envs, actions[6:])
+        expected = stepped(envs, actions[6:])
         envs.close()
         others = executor([partial(walk, kind)] * 3, autoreset_mode=mode, batch_size=batch_size)
         others.send_reset()
@@ -106,7 +96,7 @@ def test_states_move_to_any_rows_and_the_rows_show_themselves_again(executor, mo
                 assert_identical(shown, _row(seen[0], row))
         assert others.get_state([2, 0, 1]) == states
         if batch_size is None:
-            mirrored = play(others, actions[6:][:, [1, 2, 4]])
+            mirrored = stepped(others, actions[6:][:, [1, 2, 4]])
             for got, wanted in zip(mirrored, expected, strict=False):
                 if len(got) == len(wanted) == 5 and mode != D:
                     assert_identical(_row(got[0], 2), _row(wanted[0], 4))
@@ -296,15 +286,15 @@ def without_durations(results):
 def test_values_of_wrappers_of_gymnasium_are_saved(name, executor):
     envs = executor([partial(_stateful, name)] * 2, autoreset_mode=S)
     envs.reset(seed=1)
-    play(envs, actions_of(5, 2, seed=4))
+    stepped(envs, actions_of(5, 2, seed=4))
     state, actions = envs.state_dict(), actions_of(20, 2)
-    expected = without_durations(play(envs, actions))
+    expected = without_durations(stepped(envs, actions))
     envs.load_state_dict(state)
-    assert_identical(without_durations(play(envs, actions)), expected)
+    assert_identical(without_durations(stepped(envs, actions)), expected)
     envs.close()
     fresh = INLINE([partial(_stateful, name)] * 2, autoreset_mode=S)
     fresh.load_state_dict(state)
-    assert_identical(without_durations(play(fresh, actions)), expected)
+    assert_identical(without_durations(stepped(fresh, actions)), expected)
     fresh.close()
 
 
@@ -367,14 +357,14 @@ def test_references_within_the_chain_are_restored_as_references(executor):
 
     envs = executor([chain] * 2, autoreset_mode=S, states="pickle")
     envs.reset(seed=1)
-    play(envs, actions_of(4, 2, seed=4))
+    stepped(envs, actions_of(4, 2, seed=4))
     state, actions = envs.state_dict(), actions_of(20, 2)
-    expected = play(envs, actions)
+    expected = stepped(envs, actions)
     envs.close()
     fresh = INLINE([chain] * 2, autoreset_mode=S, states="pickle")
     fresh.load_state_dict(state)
     assert fresh.envs[0].inner is fresh.envs[0].unwrapped
-    assert_identical(play(fresh, actions), expected)
+    assert_identical(stepped(fresh, actions), expected)
     fresh.close()
 
 
@@ -405,9 +395,9 @@ def test_attributes_that_a_wrapper_did_not_have_are_gone_after_a_load():
     envs = INLINE([lambda: Counts(walk())], autoreset_mode=S)
     envs.reset(seed=1)
     state = envs.state_dict()
-    expected = play(envs, actions_of(4, 1))
+    expected = stepped(envs, actions_of(4, 1))
     envs.load_state_dict(state)
-    assert_identical(play(envs, actions_of(4, 1)), expected)
+    assert_identical(stepped(envs, actions_of(4, 1)), expected)
     envs.close()
 
 
@@ -453,11 +443,11 @@ def _stacked():
 def test_a_wrapper_around_them_can_save_their_values(executor):
     envs = executor([_stacked] * 2, autoreset_mode=S)
     envs.reset(seed=1)
-    play(envs, actions_of(3, 2, seed=4))
+    stepped(envs, actions_of(3, 2, seed=4))
     states, actions = envs.get_state(), actions_of(20, 2)
-    expected = play(envs, actions)
+    expected = stepped(envs, actions)
     envs.set_state([0, 1], states)
-    assert_identical(play(envs, actions), expected)
+    assert_identical(stepped(envs, actions), expected)
     envs.close()
 
 
@@ -467,9 +457,9 @@ def test_a_wrapper_can_have_the_methods(executor):
     envs.reset(seed=1)
     envs.step(np.zeros(2, int))
     states, actions = envs.get_state(), actions_of(20, 2)
-    expected = play(envs, actions)
+    expected = stepped(envs, actions)
     envs.set_state([0, 1], states)
-    assert_identical(play(envs, actions), expected)
+    assert_identical(stepped(envs, actions), expected)
     envs.close()
 
 
@@ -551,11 +541,11 @@ def test_a_worker_that_dies_while_it_restores_is_restarted_and_restores(
     envs = build_processes(fns, autoreset_mode=mode, on_worker_death="restart")
     envs.reset(seed=1)
     states, actions = envs.get_state(), np.full((3, 4), fault("none"))
-    expected = play(envs, actions)
+    expected = stepped(envs, actions)
     _, infos = envs.set_state(None, states)
     assert (tmp_path / "died").exists()
     assert infos["worker_restarted"].tolist() == [True, True, False, False]
-    assert_identical([step[:4] for step in play(envs, actions)], [step[:4] for step in expected])
+    assert_identical([step[:4] for step in stepped(envs, actions)], [step[:4] for step in expected])
 
 
 def test_the_test_kit_checks_states_of_python_environments():

@@ -27,7 +27,7 @@ from tests.support.threads import in_thread
 #: The threads of this process.
 TASKS = Path("/proc/self/task")
 #: Seconds for which several threads call at once.
-HAMMERING_S = times(0.2, with_full=0.5)
+HAMMERING_S = times(0.1, with_full=0.5)
 
 
 def test_a_second_thread_is_refused_while_the_first_one_steps(build, gates):

@@ -15,6 +15,7 @@ from cartwheel.vector import base
 from tests.support.environments import transcripts
 from tests.support.executors import FORK_FIRST
 from tests.support.faulty import FaultyEnv, build_faulty, fault
+from tests.support.gates import LIMIT_S
 from tests.support.processes import wait_until_gone
 
 #: Each fault that ends a process, and what its error must say.
@@ -65,7 +66,7 @@ def test_a_worker_that_dies_in_a_step_is_named(build_processes, name):
     started = time.monotonic()
     with pytest.raises(cartwheel.WorkerDiedError) as failure:
         envs.step(actions(3, name))
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < LIMIT_S
     assert_names_worker(failure.value, pids[3], DEATHS[name])
     assert_stays_broken_and_closes(envs, pids)
 
@@ -110,7 +111,7 @@ def test_a_worker_that_is_killed_while_idle_is_named(build_processes, context):
     started = time.monotonic()
     with pytest.raises(cartwheel.WorkerDiedError) as failure:
         envs.step(actions(0, "none"))
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < LIMIT_S
     assert_names_worker(failure.value, pids[3], DEATHS["kill"])
     assert_stays_broken_and_closes(envs, pids)
 
@@ -144,7 +145,7 @@ def test_a_death_is_reported_without_waiting_for_other_workers(build_processes):
     started = time.monotonic()
     with pytest.raises(cartwheel.WorkerDiedError):
         envs.step([fault("hang"), 0, 0, 0, fault("exit 3")])
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < LIMIT_S
     assert_close_ends(envs, pids, timeout=0.3)
 
 
@@ -174,7 +175,7 @@ def test_a_wait_for_a_hanging_worker_ends_at_its_timeout(build_processes, name):
     started = time.monotonic()
     with pytest.raises(TimeoutError):
         envs.step_wait(timeout=0.3)
-    assert 0.2 < time.monotonic() - started < 2
+    assert 0.2 < time.monotonic() - started < LIMIT_S
     with pytest.warns(UserWarning, match="pending call to `step`"):
         assert_close_ends(envs, pids, timeout=0.3)
 

@@ -47,13 +47,16 @@ def run(name, *arguments, **keywords):
     return ended.facts if ended.stdout else {}, ended.returncode, ended.stderr
 
 
-STATES = ["idle", "hang", "spin", "hold the GIL", "building"]
+#: Who holds the GIL also hangs and spins.
+STATES = ["idle", "hold the GIL", "building"]
+PARTS_OF_THEM = [pytest.param("fork", state, marks=pytest.mark.slow) for state in ("hang", "spin")]
 
 
 @pytest.mark.parametrize(
     ("context", "state"),
     [
         *[("fork", state) for state in STATES],
+        *PARTS_OF_THEM,
         # The start method hardly matters for how a process ends: only the states that differ most.
         ("forkserver", "hold the GIL"),
         ("spawn", "building"),
@@ -78,9 +81,9 @@ def test_workers_die_with_the_program_that_started_them(context, state, tmp_path
 @pytest.mark.parametrize(
     ("context", "state"),
     [
-        ("fork", "idle"),
         ("forkserver", "idle"),
         ("fork", "hold the GIL"),
+        pytest.param("fork", "idle", marks=pytest.mark.slow),
         pytest.param("fork", "hang", marks=pytest.mark.slow),
         pytest.param("spawn", "idle", marks=pytest.mark.slow),
     ],

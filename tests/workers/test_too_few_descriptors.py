@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.executors import FORK_FIRST
 from tests.support.programs import run_program as run
+from tests.support.repetitions import times
 
 pytestmark = pytest.mark.usefixtures("program_server")
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("program_server")
 @pytest.mark.parametrize(
     ("context", "limits"),
     [
-        ("fork", range(8, 48, 3)),
+        ("fork", times([8, 24, 47], with_full=range(8, 48, 3))),
         pytest.param("forkserver", [16, 32, 39, 48], marks=pytest.mark.slow),
     ],
 )

@@ -9,6 +9,11 @@ pytestmark = pytest.mark.usefixtures("program_server")
 
 #: Threads have the same memory as the calling thread.
 EXECUTORS = ["inline", pytest.param("thread", marks=pytest.mark.slow), "process"]
+#: Batches of processes are in memory of another kind, and the same code counts both.
+PROCESS_FIRST = [
+    "process",
+    *(pytest.param(executor, marks=pytest.mark.slow) for executor in ("inline", "thread")),
+]
 
 
 @pytest.fixture
@@ -22,7 +27,7 @@ def group(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("executor", PROCESS_FIRST)
 def test_a_full_control_group_is_an_error_that_says_how_much_is_needed(mounted, group, executor):
     inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
     facts = run("construct_in_a_full_group", executor, group, inside=inside)
@@ -35,7 +40,7 @@ def test_a_full_control_group_is_an_error_that_says_how_much_is_needed(mounted, 
     assert facts["left"] == []
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("executor", PROCESS_FIRST)
 def test_batches_are_copied_when_the_control_group_has_no_room_for_more(mounted, group, executor):
     inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
     facts = run("keep_batches_in_a_full_group", executor, group, inside=inside)
@@ -76,8 +81,8 @@ SHM = {
 @pytest.mark.parametrize(
     ("context", "shm"),
     [
-        ("fork", "read-only"),
         ("fork", "missing"),
+        pytest.param("fork", "read-only", marks=pytest.mark.slow),
         ("forkserver", "1 MiB"),
         pytest.param("spawn", "1 MiB", marks=pytest.mark.slow),
     ],

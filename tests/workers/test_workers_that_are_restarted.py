@@ -14,7 +14,7 @@ import pytest
 
 import cartwheel
 from cartwheel.workers.worker import Worker
-from tests.support.executors import PROCESS
+from tests.support.executors import PROCESS, SENDING
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.restarts import (
     LOST,
@@ -100,7 +100,7 @@ def test_a_worker_that_hangs_may_be_killed_and_is_replaced(build):
     twin.close()
 
 
-@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize("context", ["fork", *SENDING])
 def test_every_start_method_restarts(build, context):
     envs = build(ROWS, context=context)
     envs.reset(seed=SEED)

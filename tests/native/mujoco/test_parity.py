@@ -24,14 +24,30 @@ from tests.support.runs import assert_same_run, endings, recording
 ROWS, FEWER_ROWS = times((3, 2), with_full=(5, 5))
 FLOAT32 = np.finfo(np.float32).min, np.finfo(np.float32).max
 CASE = pytest.mark.parametrize("case", MUJOCO, ids=str)
+#: For code that all environments share: one that falls, one with a goal and one that never ends.
+SHARED = {"Ant-v5", "Reacher-v5", "HalfCheetah-v5"}
 
 
-def each_in_a_mode(cases):
+def shared_first(cases):
+    """The cases, of which those of the environments in ``SHARED`` run by default."""
+    for case in cases:
+        yield pytest.param(case, marks=() if case.env_id in SHARED else pytest.mark.slow)
+
+
+ANY_CASE = pytest.mark.parametrize("case", list(shared_first(MUJOCO)), ids=str)
+
+
+def each_in_a_mode(cases, by_default=lambda _: True):
     """Every case in one of the modes, in turn: ``make parity`` plays each in all of them."""
     return pytest.mark.parametrize(
         ("case", "mode"),
         [
-            pytest.param(case, mode, id=f"{case.title}-{mode.value}")
+            pytest.param(
+                case,
+                mode,
+                id=f"{case.title}-{mode.value}",
+                marks=() if by_default(case) else pytest.mark.slow,
+            )
             for case, mode in zip(cases, cycle(AutoresetMode), strict=False)
         ],
     )
@@ -53,7 +69,7 @@ def test_every_result_equals_that_of_gymnasium(case, mode):
     assert_equals_gymnasium(case, mode, ROWS, EVERY_NATIVE)
 
 
-@each_in_a_mode(MUJOCO_FLOAT64)
+@each_in_a_mode(MUJOCO_FLOAT64, lambda case: case.env_id in SHARED)
 def test_float64_actions_stay_float64(case, mode):
     assert_equals_gymnasium(case, mode, FEWER_ROWS, [NATIVE])
 
@@ -63,7 +79,7 @@ def test_keywords_act_as_in_gymnasium(case, mode):
     assert_equals_gymnasium(case, mode, FEWER_ROWS, [NATIVE])
 
 
-@CASE
+@ANY_CASE
 def test_results_of_one_environment_equal_those_of_gymnasium(case):
     unpromised = replace(case, terminates=False)  # one row need not fall
     assert_equals_gymnasium(unpromised, N, 1, [NATIVE])
@@ -98,7 +114,7 @@ def test_every_seed_gives_the_same_stream_as_in_gymnasium(build_pair, seed):
         assert_same_reset(envs, oracle, seed=seed)
 
 
-@CASE
+@ANY_CASE
 def test_each_row_equals_the_single_environment_with_its_seed(case):
     envs = cartwheel.NativeVectorEnv(case.env_id, 3, num_workers=2)
     observations, _ = envs.reset(seed=40)
@@ -190,7 +206,7 @@ def test_a_nan_is_refused_before_anything_is_stepped(case):
     envs.close()
 
 
-@CASE
+@ANY_CASE
 def test_a_model_for_each_row_gives_the_same_bits(case):
     envs = NATIVE([case] * 3, model_per_row=True)
     assert_same_run(envs, case, N, 65)

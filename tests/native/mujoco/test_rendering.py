@@ -105,6 +105,7 @@ for env_id in sys.argv[1:]:
     run(program, *OF_MUJOCO)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["egl", "osmesa"])
 def test_every_render_mode_equals_gymnasiums(backend):
     program = """

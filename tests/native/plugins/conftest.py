@@ -108,7 +108,7 @@ def compile_counter(tmp_path_factory):
         given = [f"-D{name}={value}" for name, value in definitions.items()]
         warnings = ["-Wall", "-Wextra", "-Werror"]
         unused = ["-Wno-missing-field-initializers", "-Wno-unused-function"]
-        command = [*compiler.split(), *flags, *warnings, *unused, "-O1", "-shared", "-fPIC", *given]
+        command = [*compiler.split(), *flags, *warnings, *unused, "-O0", "-shared", "-fPIC", *given]
         source = Path(__file__).with_name("counter.c")
         subprocess.run(
             [*command, f"-I{ROOT / 'rust/cartwheel-abi/include'}", str(source), "-o", str(library)],

@@ -299,7 +299,7 @@ def test_a_flag_that_is_not_zero_is_a_true_flag(make_counter):
     assert envs.step(np.ones(3, int))[2].view(np.uint8).tolist() == [1, 0, 0]
 
 
-@pytest.mark.parametrize("fault", ["reward", "observation"])
+@pytest.mark.parametrize("fault", [pytest.param("reward", marks=pytest.mark.slow), "observation"])
 def test_stray_writes_are_found_when_plugins_are_checked(run_fresh, compile_counter, fault):
     program = """
         import sys, cartwheel, numpy as np

@@ -1,6 +1,7 @@
 """Environments of plugins have everything that the environments of cartwheel have."""
 
 import copy
+import json
 import pickle
 
 import gymnasium as gym
@@ -372,23 +373,38 @@ def test_envpool_makes_it():
 
 
 def test_the_command_line_lists_it_and_shows_its_page(run_fresh):
-    program = "import sys, runpy; runpy.run_module('cartwheel', run_name='__main__')"
-    run = ["envs", "--import", "test_plugin"]
-    with pytest.raises(AssertionError, match="there is no native environment 'test_plugin/Corri"):
-        run_fresh(program, "envs", CORRIDOR)
-    listed = run_fresh(program, *run)
+    """Each command runs in a process of its own, which a program forks."""
+    program = """
+        import json, os, sys
+        from cartwheel import __main__ as command
+        for arguments in json.loads(sys.argv[1]):
+            print(end="\\0", flush=True)
+            if os.fork() == 0:
+                os.dup2(1, 2)
+                sys.argv[1:] = arguments
+                sys.exit(command.main())
+            os.wait()
+    """
+    commands = [
+        [CORRIDOR],
+        ["--import", "test_plugin"],
+        [f"test_plugin:{CORRIDOR}"],
+        ["--import", "test_plugin", CORRIDOR],
+        ["--import", "no_such_game"],
+    ]
+    printed = run_fresh(program, json.dumps([["envs", *command] for command in commands]))
+    _, unknown, listed, page, same_page, missing = printed.split("\0")
+    assert f"there is no native environment '{CORRIDOR}'" in unknown
+    assert "No module named 'no_such_game'" in missing
+    assert same_page == page
     assert f"\n{CORRIDOR}" in listed
     assert "cartwheel/CartPole-v1" in listed
-    page = run_fresh(program, "envs", f"test_plugin:{CORRIDOR}")
     assert page.startswith(f"{CORRIDOR}\n")
     for text in ("max_episode_steps  20", "'rgb_array', 'ansi'", "position"):
         assert text in page
     lines = [line.split(maxsplit=2) for line in page.splitlines()]
     assert ["length", "5", "Cells of the corridor, at least 3."] in lines
     assert ["position", "–"] in lines, "the plugin does not describe the options of its reset"
-    assert run_fresh(program, *run, CORRIDOR) == page
-    with pytest.raises(AssertionError, match="No module named 'no_such_game'"):
-        run_fresh(program, "envs", "--import", "no_such_game")
 
 
 @MODE

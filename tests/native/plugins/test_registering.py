@@ -177,6 +177,7 @@ def test_a_plugin_of_another_minor_version_works(compile_counter, definitions):
     envs.close()
 
 
+@pytest.mark.slow
 def test_a_library_that_would_end_the_program_when_it_panics_is_not_compiled():
     command = ["cargo", "rustc", "--locked", "-p", "test-plugin", "--", "-Cpanic=abort"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
 from tests.support.collecting import collector_of, policy
-from tests.support.environments import transcripts
+from tests.support.environments import Untouched, transcripts
 from tests.support.executors import INLINE, PROCESS
 
 WRONG = {
@@ -56,13 +56,6 @@ WRONG = {
     "no queue": ({"background": True, "queue": 0}, ValueError, "`queue` must be .*got 0"),
     "standby in lockstep": ({"standby": 1}, ValueError, "`standby` needs order='free'"),
 }
-
-
-class Untouched(gym.Wrapper):
-    """Fails if it is reset."""
-
-    def reset(self, **_):
-        raise AssertionError("was reset")
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -12,6 +12,7 @@ from tests.support.collecting import assert_same_steps, collector_of, in_lockste
 from tests.support.executors import EXECUTORS, INLINE, PROCESS
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.interrupts import ANY_MOMENT, interrupted_at
+from tests.support.repetitions import times
 
 MODES = ("NEXT_STEP", "SAME_STEP", "DISABLED")
 ORDERS = [
@@ -62,7 +63,8 @@ def test_if_the_policy_raises_its_rows_wait(mode, executor, keywords):
 @pytest.mark.parametrize("mode", MODES)
 def test_ctrl_c_at_any_line_leaves_a_collector_that_goes_on(mode, keywords):
     whole = in_lockstep(3, mode, 4, num_envs=6)
-    for line in itertools.chain(range(1, 200, 3), itertools.count(200, 37)):
+    near, far = times((7, 61), with_full=(3, 37))
+    for line in itertools.chain(range(1, 200, near), itertools.count(200, far)):
         with collector_of(mode, 4, num_envs=6, build=INLINE, **keywords) as collector:
             came = interrupted_at(line, collector.collect, FILES)
             rollout = collector.collect()

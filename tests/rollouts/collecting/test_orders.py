@@ -1,6 +1,5 @@
 """Groups and free rows give the rollouts of lockstep, in every mode and on every executor."""
 
-import itertools
 from functools import partial
 
 import numpy as np
@@ -18,6 +17,7 @@ from tests.support.collecting import (
 from tests.support.comparison import assert_identical
 from tests.support.environments import LargeNestedEnv
 from tests.support.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, NATIVE, PROCESS
+from tests.support.repetitions import times
 
 MODES = ("NEXT_STEP", "SAME_STEP", "DISABLED")
 ORDERS = {
@@ -97,22 +97,22 @@ def test_large_nested_observations_keep_their_values(mode, executor):
             assert_same_steps(one, two)
 
 
-def test_a_recurrent_policy_gets_row_numbers_and_beginnings_of_episodes(order):
+@pytest.mark.parametrize("mode", MODES)
+def test_a_recurrent_policy_gets_row_numbers_and_beginnings_of_episodes(mode, order):
     def recurrent(sums, observations, env_index, first):
         states = observations[:, 0]
         sums[env_index] = np.where(first, 0, sums[env_index]) + states
         return (states % 1000).astype(np.int64), {"sum": sums[env_index]}
 
-    for mode in MODES:
-        rollouts = []
-        for build, keywords in ((INLINE, {}), (PROCESS, order)):
-            with collector_of(mode, 7, num_envs=6, build=build, **keywords) as collector:
-                collector = cartwheel.Collector(
-                    collector.envs, partial(recurrent, np.zeros(6)), 7, recurrent=True, **keywords
-                )
-                rollouts.append([collector.collect() for _ in range(5)])
-        for one, two in zip(*rollouts, strict=True):
-            assert_same_steps(two, one)
+    rollouts = []
+    for build, keywords in ((INLINE, {}), (PROCESS, order)):
+        with collector_of(mode, 7, num_envs=6, build=build, **keywords) as collector:
+            collector = cartwheel.Collector(
+                collector.envs, partial(recurrent, np.zeros(6)), 7, recurrent=True, **keywords
+            )
+            rollouts.append([collector.collect() for _ in range(5)])
+    for one, two in zip(*rollouts, strict=True):
+        assert_same_steps(two, one)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -133,7 +133,7 @@ def test_groups_ask_the_same_questions_whatever_the_timing(mode):
                 batches.append(np.zeros(0))  # where the rollout ended counts, too
         return batches
 
-    first, *others = map(asked, EVERY_EXECUTOR)
+    first, *others = map(asked, times(EXECUTORS, with_full=EVERY_EXECUTOR))
     for batches in others:
         assert_identical(batches, first)
 
@@ -180,21 +180,22 @@ def test_a_paused_collector_leaves_the_environments_to_others_and_goes_on(mode):
                 assert len(collector.envs.call("spec")) == 6
 
 
-def test_columns_are_each_rows_next_steps_in_order():
-    for mode, order in itertools.product(MODES, ("free", "groups")):
-        expected = in_lockstep(30, mode, 5, num_envs=6)
-        seen = [0] * 6
-        bounds = {"order": order, "columns": 4, "run_ahead": 1, "groups": 3}
-        with collector_of(mode, 5, num_envs=6, build=PROCESS, **bounds) as collector:
-            for _ in range(20):
-                rollout = collector.collect()
-                assert rollout.valid.shape == (5, 4)
-                assert len(set(rollout.env_index.tolist())) == 4
-                for column, row in enumerate(rollout.env_index.tolist()):
-                    assert_same_column(rollout, column, expected[seen[row]], row)
-                    seen[row] += 1
-                assert max(seen) - min(seen) <= 3
-        assert sum(seen) == 80
+@pytest.mark.parametrize("kind", ["free", "groups"])
+@pytest.mark.parametrize("mode", MODES)
+def test_columns_are_each_rows_next_steps_in_order(mode, kind):
+    expected = in_lockstep(30, mode, 5, num_envs=6)
+    seen = [0] * 6
+    bounds = {"order": kind, "columns": 4, "run_ahead": 1, "groups": 3}
+    with collector_of(mode, 5, num_envs=6, build=PROCESS, **bounds) as collector:
+        for _ in range(20):
+            rollout = collector.collect()
+            assert rollout.valid.shape == (5, 4)
+            assert len(set(rollout.env_index.tolist())) == 4
+            for column, row in enumerate(rollout.env_index.tolist()):
+                assert_same_column(rollout, column, expected[seen[row]], row)
+                seen[row] += 1
+            assert max(seen) - min(seen) <= 3
+    assert sum(seen) == 80
 
 
 @pytest.mark.parametrize("mode", MODES)
