@@ -31,7 +31,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write there, and fill nothing")
     parser.add_argument("--seconds", type=positive(float), default=2.0, help="for each contender")
     parser.add_argument(
-        "--only", choices=["mjbatch"], default="", help="measure these, and keep the other figures"
+        "--only",
+        choices=["mjbatch", "agents"],
+        default="",
+        help="measure these, and keep the other figures",
     )
     parser.add_argument("--rounds", type=positive(int), default=5, help="slices of these seconds")
     options = parser.parse_args(arguments)

@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import itertools
 import json
-import re
 import statistics
 import subprocess
 from typing import TYPE_CHECKING
@@ -33,12 +32,19 @@ from cartwheel.bench.race import race
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from cartwheel._internal.arguments import EnvFn
     from cartwheel.bench.contenders import Contender
 
-MJBATCH = ROOT / ".venv-mjbatch/bin/python"
-"""Made by ``make .venv-mjbatch/.installed``, because mjbatch asks for one version of MuJoCo."""
+ELSEWHERE = {
+    "mjbatch": (".venv-mjbatch", "benchmarks.native.mjbatch_models"),
+    "agents": (".venv-agents", "benchmarks.trainers.several_agents"),
+}
+"""By the first part of names, where figures are measured that need other packages, and the module.
+
+mjbatch asks for one version of MuJoCo, and AgileRL for its own versions of many packages.
+"""
 LIFETIME_ENVS, LIFETIMES = 512, 3
 """Environments of a lifetime, and how many lifetimes of each class are measured."""
 
@@ -137,18 +143,19 @@ def run(entry: Race, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figu
         yield name, figure(ratios, "×", ratio.work, entry.num_envs, ratio.rival)
 
 
-def against_mjbatch(*, seconds: float, rounds: int) -> Iterator[tuple[str, Figure]]:
-    """Those of MuJoCo models, measured by the Python that has mjbatch and its MuJoCo."""
-    program = (
-        "import sys; from benchmarks.native.mjbatch_models import report; report(*sys.argv[1:])"
-    )
-    command = [str(MJBATCH), "-c", program, str(seconds), str(rounds)]
+def measured_elsewhere(name: str, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figure]]:
+    """Those of ``name``, measured by the Python of another virtual environment."""
+    _, module = ELSEWHERE[name]
+    command = [str(python_of(name)), "-m", module, "--json"]
+    command += ["--seconds", str(seconds), "--rounds", str(rounds)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    found = json.loads(done.stdout.splitlines()[-1])
-    for work, num_envs, ratios in found["ratios"]:
-        name = re.sub(r"\W+", "_", work.lower()).strip("_")
-        key = f"mjbatch_{name}_{num_envs}"
-        yield key, figure(ratios, "×", f"{work}, native", num_envs, found["versions"])
+    for key, work, num_envs, ratios, against in json.loads(done.stdout.splitlines()[-1]):
+        yield f"{name}_{key}_{num_envs}", figure(ratios, "×", work, num_envs, against)
+
+
+def python_of(name: str) -> Path:
+    """The Python of the virtual environment that measures the figures of ``name``."""
+    return ROOT / ELSEWHERE[name][0] / "bin/python"
 
 
 def lifetimes() -> Iterator[tuple[str, Figure]]:
@@ -182,15 +189,19 @@ def measure(
         seconds: Time of each contender in a race, all rounds together.
         rounds: In how many slices.
         progress: Called with the name and text of each figure when it is known.
-        only: ``"mjbatch"``, for its figures alone; by default all.
+        only: One of :data:`ELSEWHERE`, for its figures alone; by default all.
 
     Raises:
-        FileNotFoundError: The Python that has mjbatch was not made.
+        FileNotFoundError: A virtual environment was not made.
     """
-    if not MJBATCH.exists():
-        raise FileNotFoundError(f"{MJBATCH} is not there: make .venv-mjbatch/.installed")
+    chosen = [only] if only else [*ELSEWHERE]
+    for name in chosen:
+        if not python_of(name).exists():
+            raise FileNotFoundError(
+                f"{python_of(name)} is not there: make {ELSEWHERE[name][0]}/.installed"
+            )
     steps: Iterable[Iterator[tuple[str, Figure]]] = [
-        against_mjbatch(seconds=seconds, rounds=rounds)
+        measured_elsewhere(name, seconds=seconds, rounds=rounds) for name in chosen
     ]
     if not only:
         others = (run(entry, seconds=seconds, rounds=rounds) for entry in races())

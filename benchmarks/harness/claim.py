@@ -73,6 +73,24 @@ def no_env() -> NoReturn:
     raise TypeError("this race has no environments in Python")
 
 
+def options_of(description: str | None, *, has_figures: bool = False) -> argparse.Namespace:
+    """Returns ``seconds`` and ``rounds`` of the command line, and ``json`` if there are figures."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        "--seconds", type=positive(float), default=3.0, help="per contender and number of envs"
+    )
+    parser.add_argument("--rounds", type=positive(int), default=7, help="slices of these seconds")
+    if has_figures:
+        parser.add_argument("--json", action="store_true", help="print the figures of the pages")
+    return parser.parse_args()
+
+
+def ratios_of(measurement: Measurement, contender: Contender, against: Contender) -> list[float]:
+    """Returns the ratio of two contenders in each round."""
+    pairs = zip(*(measurement.rates[each.name] for each in (contender, against)), strict=True)
+    return [rate / other for rate, other in pairs]
+
+
 def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim | OverheadClaim]]) -> None:
     """Measures claims and prints a line for each, whether it holds or not.
 
@@ -83,12 +101,7 @@ def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim | Overhe
         env_fn: Makes one environment.
         claims: By number of environments; the contenders of one number run in one race.
     """
-    parser = argparse.ArgumentParser(description=work)
-    parser.add_argument(
-        "--seconds", type=positive(float), default=3.0, help="per contender and number of envs"
-    )
-    parser.add_argument("--rounds", type=positive(int), default=7, help="slices of these seconds")
-    arguments = parser.parse_args()
+    arguments = options_of(work)
     print(machine_line())
     print(f"work: {work}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n\n{HEADER}")
     for num_envs, ours in claims.items():

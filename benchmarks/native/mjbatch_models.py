@@ -16,6 +16,7 @@ mjbatch asks for one version of MuJoCo, so this runs in an environment of its ow
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ import mujoco
 import numpy as np
 
 import cartwheel
-from benchmarks.harness.claim import Claim, check, no_env
+from benchmarks.harness.claim import Claim, check, no_env, options_of, ratios_of
 from cartwheel.bench.contenders import Contender
 from cartwheel.bench.envpool import load_package, why_not_loaded
 from cartwheel.bench.race import race
@@ -309,19 +310,18 @@ def compare_bits(work: str, num_envs: int = 7) -> None:
     envs.close()
 
 
-def report(seconds: str, rounds: str) -> None:
+def report(seconds: float, rounds: int) -> None:
     """Prints the ratios of all races as JSON, for ``benchmarks.figures``."""
     found = []
     for work in RACES:
         compare_bits(work)
         ours, theirs = contenders(work)
+        name = re.sub(r"\W+", "_", work.lower()).strip("_")
         for num_envs in BOUNDS:
-            measured = race(
-                no_env, num_envs, [ours, theirs], seconds=float(seconds), rounds=int(rounds)
-            )
-            pairs = zip(*(measured.rates[each.name] for each in (ours, theirs)), strict=True)
-            found.append([work, num_envs, [rate / other for rate, other in pairs]])
-    print(json.dumps({"versions": versions(), "ratios": found}))
+            measured = race(no_env, num_envs, [ours, theirs], seconds=seconds, rounds=rounds)
+            ratios = ratios_of(measured, ours, theirs)
+            found.append([name, f"{work}, native", num_envs, ratios, versions()])
+    print(json.dumps(found))
 
 
 def versions() -> str:
@@ -334,6 +334,10 @@ def main() -> None:
     reason = why_not_loaded("mjbatch", ": make bench-mjbatch")
     if reason is not None:
         print(f"skipped: {reason}")
+        return
+    options = options_of(__doc__, has_figures=True)
+    if options.json:
+        report(options.seconds, options.rounds)
         return
     print(versions())
     for work in RACES:

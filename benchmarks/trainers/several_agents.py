@@ -1,25 +1,34 @@
-"""Environments of several agents: ``ParallelVectorEnv`` against bare loops over PettingZoo's.
+"""Environments of several agents: ``ParallelVectorEnv`` against bare loops and other packages.
 
-Needs MPE2, and pygame with pymunk for pistonball (``tests/requirements/zoo.txt``). The loops step
-each environment by its own methods, on all cores at once.
+Runs where all of them are, in ``.venv-agents``: ``make bench-agents``. The loops step
+each environment by its own methods, on all cores at once. ``VectorEnv`` over the same environments,
+of which it gets no observations, shows what lockstep costs: the rest is that of the agents.
+
+The other packages are AgileRL's ``AsyncPettingZooVecEnv``, SuperSuit's ``concat_vec_envs_v1`` in
+this process and in processes, and TorchRL's ``ParallelEnv``. Each gets its own form of the actions
+before the clock starts. They are imported where they are built: worker processes import this file.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import json
 import warnings
 from collections import OrderedDict
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 
 import cartwheel
-from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.claim import Claim, check, options_of, ratios_of
+from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.ceiling import Ceiling
 from cartwheel.bench.contenders import Contender
-from cartwheel.bench.runner import VectorRunner, sample_actions
+from cartwheel.bench.race import race
+from cartwheel.bench.runner import ACTION_BATCHES, VectorRunner, sample_actions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -114,23 +123,155 @@ def ours(mode: Mode) -> Contender:
     return Contender(f"cartwheel {mode}", build)
 
 
+class Peer:
+    """Another package's environments, with the attributes of which a runner makes use."""
+
+    def __init__(self, num_envs: int, step: Callable[[Any], Any], close: Callable[[], Any]) -> None:
+        """Counts a step of the batch as ``num_envs`` steps."""
+        self.num_envs, self.step, self.close = num_envs, step, close
+
+
+def lockstep(env_fns: Sequence[Any]) -> VectorRunner:
+    """``VectorEnv`` with worker processes over environments that show nothing."""
+    makes = [functools.partial(Bare, env_fn) for env_fn in env_fns]
+    envs = cartwheel.VectorEnv(makes, executor="process")
+    envs.reset(seed=0)
+    return VectorRunner(envs, sample_actions(envs.action_space))
+
+
+def agilerl(env_fns: Sequence[Any]) -> VectorRunner:
+    """One process for each environment, and actions by agent."""
+    from agilerl.vector.pz_async_vec_env import AsyncPettingZooVecEnv
+
+    envs: Any = AsyncPettingZooVecEnv(list(env_fns))
+    envs.reset(seed=0)
+    by_agent = OrderedDict((agent, envs.action_space(agent)) for agent in envs.possible_agents)
+    return VectorRunner(envs, sample_actions(gym.spaces.Dict(by_agent)))
+
+
+def supersuit_with(num_cpus: int) -> Callable[[Sequence[Any]], VectorRunner]:
+    """A row for each agent, in this process or in ``num_cpus`` processes."""
+
+    def build(env_fns: Sequence[Any]) -> VectorRunner:
+        import supersuit
+
+        one = supersuit.pettingzoo_env_to_vec_env_v1(env_fns[0]())
+        envs = supersuit.concat_vec_envs_v1(one, len(env_fns), num_cpus)
+        envs.reset(seed=0)
+        space = gym.vector.utils.batch_space(one.action_space, envs.num_envs)
+        peer: Any = Peer(len(env_fns), envs.step, envs.close)
+        return VectorRunner(peer, sample_actions(space))
+
+    return build
+
+
+def wrapped(env_fn: Callable[[], Any]) -> Any:
+    """TorchRL's wrapper; agents that are gone are masked."""
+    from torchrl.envs import PettingZooWrapper
+
+    return PettingZooWrapper(env_fn(), use_mask=True)
+
+
+def torchrl(env_fns: Sequence[Any]) -> VectorRunner:
+    """One process for each environment, and tensordicts."""
+    import torch
+    from torchrl.envs import ParallelEnv
+
+    threads = torch.get_num_threads()
+    make = [functools.partial(wrapped, env_fn) for env_fn in env_fns]
+    envs: Any = ParallelEnv(len(make), make, mp_start_method="spawn")
+    shown = envs.reset()
+    torch.set_num_threads(threads)  # which it changes
+
+    def step(actions: Any) -> None:
+        nonlocal shown
+        shown = envs.step_and_maybe_reset(shown.update(actions))[1]
+
+    actions = [envs.full_action_spec.rand() for _ in range(ACTION_BATCHES)]
+    peer: Any = Peer(len(make), step, envs.close)
+    return VectorRunner(peer, actions)
+
+
 BARE = Contender(
     "bare loops",
     lambda env_fns: Ceiling([functools.partial(Bare, env_fn) for env_fn in env_fns]),
 )
+LOCKSTEP = Contender("lockstep", lockstep)
+AGILERL = Contender("AgileRL", agilerl)
+PEERS = [
+    AGILERL,
+    Contender("SuperSuit", supersuit_with(0)),
+    Contender("SuperSuit processes", supersuit_with(usable_cpus())),
+    Contender("TorchRL", torchrl),
+]
 SPREAD = functools.partial(make_env, "mpe2.simple_spread_v3", {})
 PISTONBALL = functools.partial(make_env, "pettingzoo.butterfly.pistonball_v6", {})
 
-if __name__ == "__main__":
-    next_step, same_step = ours("next_step"), ours("same_step")
-    check(
-        "simple_spread, three agents",
+NEXT_STEP, SAME_STEP = ours("next_step"), ours("same_step")
+#: For each race its name among the figures, work, function, number of environments and claims.
+RACES: list[tuple[str, str, Callable[[], Any], int, list[Claim]]] = [
+    (
+        "spread",
+        "MPE2's simple_spread, three agents",
         SPREAD,
-        {16: [Claim(next_step, BARE, 0.9), Claim(same_step, BARE, 0.9)]},
-    )
-    check(
-        "pistonball, twenty agents with images",
+        16,
+        [
+            Claim(NEXT_STEP, BARE, 0.9),
+            Claim(SAME_STEP, BARE, 0.9),
+            Claim(NEXT_STEP, LOCKSTEP, 0.95),
+            *(Claim(NEXT_STEP, peer, 1.35) for peer in PEERS),
+        ],
+    ),
+    (
+        "pistonball",
+        "PettingZoo's pistonball, twenty agents with images",
         PISTONBALL,
-        {8: [Claim(next_step, BARE, 0.95), Claim(same_step, BARE, 0.92)]},
-    )
-    check("three agents that do nothing", Cheap, {16: [Claim(next_step, BARE, 0.0)]})
+        8,
+        [
+            Claim(NEXT_STEP, BARE, 0.95),
+            Claim(SAME_STEP, BARE, 0.92),
+            Claim(NEXT_STEP, LOCKSTEP, 0.95),
+        ],
+    ),
+    ("cheap", "three agents that do nothing", Cheap, 16, [Claim(NEXT_STEP, AGILERL, 5.0)]),
+]
+
+
+def called(rival: Contender) -> str:
+    """Returns what pages call a contender."""
+    if rival is BARE:
+        return "the ceiling: bare loops on all cores"
+    if rival is LOCKSTEP:
+        return "`VectorEnv` of environments that show nothing"
+    package, _, how = rival.name.partition(" ")
+    return f"{package} {metadata.version(package)}{how and ', a process for each core'}"
+
+
+def report(seconds: float, rounds: int) -> None:
+    """Prints the ratios of all races as JSON, for ``benchmarks.figures``."""
+    found = []
+    for name, work, make, num_envs, claims in RACES:
+        contenders = [each for claim in claims for each in (claim.contender, claim.against)]
+        contenders = list(dict.fromkeys(contenders))
+        measured = race(make, num_envs, contenders, seconds=seconds, rounds=rounds)
+        for claim in claims:
+            ours, rival = claim.contender, claim.against
+            key = f"{name}_{ours.name}_{rival.name}".lower().replace(" ", "_")
+            mode = ours.name.removeprefix("cartwheel ")
+            ratios = ratios_of(measured, ours, rival)
+            found.append([key, f"{work}, `{mode}`", num_envs, ratios, called(rival)])
+    print(json.dumps(found))
+
+
+def main() -> None:
+    """Prints figures or measures claims."""
+    options = options_of(__doc__, has_figures=True)
+    if options.json:
+        report(options.seconds, options.rounds)
+        return
+    for _, work, make, num_envs, claims in RACES:
+        check(work, make, {num_envs: claims})
+
+
+if __name__ == "__main__":
+    main()

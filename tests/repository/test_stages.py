@@ -20,6 +20,7 @@ OTHERS = {
     *("help", "help-all", "setup", "build", "demo", "fmt", "docs", "docs-serve"),
     *(
         "bench",
+        "bench-agents",
         "bench-mjbatch",
         "bench-trainers",
         "compare",

@@ -50,6 +50,12 @@ def test_every_native_environment_passes(check, env_id):
         assert skipped == ({"other_seeds"} if env_id == "CliffWalking-v1" else set())
 
 
+def test_final_observations_of_all_rows_are_checked(check):
+    keywords = {"autoreset_mode": "same_step", "executor": "inline", "final_obs": "dense"}
+    report = check(cartwheel.VectorEnv([Walk] * 3, **keywords), skip=only("spaces", "rows"))
+    assert set(report.passed) == {"spaces", "rows"}
+
+
 @pytest.mark.parametrize("case", [VARIANTS[at] for at in (2, 13, 18, -1)], ids=str)
 @MODE
 def test_native_variants_pass_in_every_mode(check, case, mode):

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
+from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode
 
+from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_integer
+from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel._internal.suggestions import shown, suggest
+from cartwheel.multiagent.base import AgentsBase
 from cartwheel.testing.attributes import check_parameters, check_states
 from cartwheel.testing.episodes import (
     check_frozen_rows,
@@ -56,7 +61,7 @@ CHECKS = tuple(_CHECKS)
 
 
 def check_vector_env(
-    envs: gym.vector.VectorEnv[Any, Any, Any],
+    envs: gym.vector.VectorEnv[Any, Any, Any] | AgentsBase,
     *,
     seed: int = 0,
     steps: int = 64,
@@ -102,6 +107,11 @@ def check_vector_env(
     environment that cannot be made again is checked alone, and the report names the checks that
     were left out.
 
+    Several agents. Of a :class:`~cartwheel.ParallelVectorEnv` the rows are checked. Errors name the
+    parts of a row: ``observation['agents']['0'][row, agent]`` are the observations of the first
+    agents that share a space, ``observation['flags']`` the flags of all agents. The rules of agents
+    themselves are tested by ``pettingzoo.test.parallel_api_test(envs.as_parallel_env())``.
+
     Args:
         envs: A vector environment of cartwheel, or of Gymnasium. It is reset with the seed in the
             end, and stays open. After a failure, close it: rows may be in flight.
@@ -118,7 +128,8 @@ def check_vector_env(
         EnvCheckError: The first check that fails. What the environment raised is its cause.
         TypeError: ``envs`` is not a vector environment, or is wrapped; or names are not a list.
         ValueError: There is no check of a name in ``skip``, ``steps`` or ``seed`` is too small, or
-            ``envs`` has ``staggered_reset=True``.
+            ``envs`` has ``staggered_reset=True``; or observations of agents have no fixed shape, or
+            are large in the mode ``SAME_STEP``.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         gymnasium.error.ClosedEnvironmentError: ``envs`` is closed.
     """
@@ -127,14 +138,10 @@ def check_vector_env(
             f"`envs` is wrapped by {type(envs).__name__}: pass `envs.unwrapped`. Wrappers of all "
             "rows change what rows show."
         )
-    if hasattr(envs, "as_parallel_env"):
-        raise TypeError(
-            f"`envs` has several agents, {shown(envs)}: test one environment by "
-            "pettingzoo.test.parallel_api_test(envs.as_parallel_env())"
-        )
-    if not isinstance(envs, gym.vector.VectorEnv):
+    rows: Any = _rows_of(envs) if isinstance(envs, AgentsBase) else envs
+    if not isinstance(rows, gym.vector.VectorEnv):
         raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
-    rules = getattr(envs, "_rules", None)
+    rules = getattr(rows, "_rules", None)
     if rules is not None and rules.staggered_reset:
         raise ValueError(
             "`envs` has staggered_reset=True, so the length of an episode depends on how its row "
@@ -149,12 +156,15 @@ def check_vector_env(
             meant = suggest(name, CHECKS)
             rest = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CHECKS)}."
             raise ValueError(f"`skip` has no check {name!r}: {rest}")
-    kit = Kit(envs, seed, steps, ignore_infos)
+    left_out = dict.fromkeys(skip, "left out by `skip`")
+    if rows is not envs and _excludes_zero(envs.single_observation_space):
+        left_out.setdefault("spaces", "absent agents show zeros, which a space excludes")
+    kit = Kit(rows, seed, steps, ignore_infos)
     report = EnvCheckReport(kit.name, notes=kit.notes)
     try:
         for name, check in _CHECKS.items():
-            if name in skip:
-                report.skipped[name] = "left out by `skip`"
+            if name in left_out:
+                report.skipped[name] = left_out[name]
                 continue
             kit.check = name
             try:
@@ -169,6 +179,34 @@ def check_vector_env(
         kit.close()
     _reset(envs, seed)
     return report
+
+
+def _rows_of(envs: AgentsBase) -> Any:
+    """Returns the rows of environments of several agents.
+
+    Raises:
+        ValueError: Their final observations are not columns.
+    """
+    for agent, space in envs.single_observation_space.items():
+        if not has_fixed_shape(space):
+            raise ValueError(
+                f"the observations of agent {agent!r} have no fixed shape, so rows are not "
+                f"checked: their space is {space}. Test one environment by "
+                "pettingzoo.test.parallel_api_test(envs.as_parallel_env())."
+            )
+    pool = envs._pool
+    if pool.autoreset_mode == AutoresetMode.SAME_STEP and pool.final_obs != "dense":
+        raise ValueError(
+            "`envs` has large observations, whose last ones are not checked in the mode SAME_STEP: "
+            "make it with autoreset_mode='next_step'. The check tries all modes."
+        )
+    return pool
+
+
+def _excludes_zero(space: Any) -> bool:
+    """Whether zeros are outside of a space, whose values are arrays."""
+    boxes = [part for part in nested.leaves(space) if isinstance(part, Box)]
+    return any((box.low > 0).any() or (box.high < 0).any() for box in boxes)
 
 
 def _reset(envs: Any, seed: int) -> None:

@@ -9,7 +9,15 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel._internal.versions import autoreset_mode_of
 from cartwheel.errors import add_note
-from cartwheel.testing.traces import Event, final_of, info_of, reward_of, reward_shape, row_of
+from cartwheel.testing.traces import (
+    Event,
+    final_at,
+    final_of,
+    info_of,
+    reward_of,
+    reward_shape,
+    row_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -161,7 +169,7 @@ class Player:
                 reward, terminated, truncated = (each[place] for each in result[1:4])
                 final_info = info_of(infos.get("final_info", {}), place)
                 space = self.envs.single_observation_space
-                final = final_of(space, infos["final_obs"][place])
+                final = final_of(space, final_at(infos["final_obs"], place))
                 ending = bool(terminated), bool(truncated)
                 trace.append(Event(False, final, reward_of(reward), *ending, final_info))
                 observation = row_of(space, result[0], place)

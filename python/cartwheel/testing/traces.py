@@ -16,6 +16,7 @@ from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 from cartwheel._internal import nested
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.testing.compare import first_difference
+from cartwheel.vector.infos import is_dense
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +76,11 @@ def reward_shape(envs: Any) -> tuple[int, ...]:
 def row_of(space: Space[Any], batch: Any, place: int) -> Any:
     """A copy of one row of a batch; ``space`` is the space of one row."""
     return nested.each(lambda part, rows: _part(part, rows[place]), space, batch)
+
+
+def final_at(finals: Any, place: int) -> Any:
+    """Returns the final observation of a row, from ``infos["final_obs"]`` in either form."""
+    return nested.at(finals, place) if is_dense(finals) else finals[place]
 
 
 def final_of(space: Space[Any], value: Any) -> Any:

@@ -16,7 +16,7 @@ from cartwheel._internal import nested
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel.testing.kit import type_of
 from cartwheel.testing.report import Unchecked
-from cartwheel.testing.traces import moment, reward_shape
+from cartwheel.testing.traces import final_at, moment, reward_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,7 +193,7 @@ class _Inspector:
             _check_value(
                 self._kit,
                 space,
-                finals[row],
+                final_at(finals, row),
                 f"of row {row} {where}, in `final_obs`,",
                 bounded=self._have_same_bounds(),
             )

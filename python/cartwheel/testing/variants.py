@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.async_vector_env import AsyncVectorEnv  # never patched
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
+from cartwheel.multiagent.pool import AgentsPool
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.testing.report import Unchecked
 from cartwheel.vector.vector_env import VectorEnv
@@ -156,6 +157,29 @@ class PythonVariants(Variants):
         return env
 
 
+class AgentsVariants(PythonVariants):
+    """Makes rows of several agents from the functions of a given :class:`ParallelVectorEnv`."""
+
+    def make(self, num_envs: int, *, limit: int | None = None, **keywords: Any) -> Any:
+        """Makes the rows of a :class:`~cartwheel.ParallelVectorEnv`."""
+        if limit is not None:
+            keywords["max_episode_steps"] = limit
+        return super().make(num_envs, **keywords)
+
+    def _make(self, fns: list[Callable[[], Any]], mode: AutoresetMode, keywords: Any) -> Any:
+        finals = {"final_obs": "dense"} if mode == AutoresetMode.SAME_STEP else {}
+        keywords = {**self._keywords, "executor": "inline", **keywords, **finals}
+        return AgentsPool(fns, autoreset_mode=mode, **keywords)
+
+    def single_limit(self) -> int | None:
+        """None is declared."""
+        return None
+
+    def make_single(self) -> None:
+        """Environments of several agents are not played alone: that is PettingZoo's test."""
+        return
+
+
 class GymnasiumVariants(PythonVariants):
     """Makes Gymnasium's vector environments from the functions of a given one."""
 
@@ -178,6 +202,8 @@ def variants_of(envs: gym.vector.VectorEnv[Any, Any, Any]) -> Variants:
     """Returns the factory of variants for the class of a vector environment."""
     if isinstance(envs, NativeVectorEnv):
         return Variants() if envs.spec is None else NativeVariants(envs)
+    if isinstance(envs, AgentsPool):
+        return AgentsVariants(envs)
     if isinstance(envs, VectorEnv):
         return PythonVariants(envs)
     if isinstance(envs, SyncVectorEnv | AsyncVectorEnv):
