@@ -56,7 +56,6 @@ __all__ = [
     "native_envs",
     "next_values",
     "plain_loop",
-    "read_fields",
     "register_plugin",
     "register_pool",
     "require_memory",
@@ -69,7 +68,6 @@ __all__ = [
     "valid_mask",
     "vtrace",
     "watch_parent",
-    "write_fields",
     "xla_handlers",
 ]
 
@@ -411,7 +409,17 @@ class MujocoModel:
         state_spec: int,
         fused_norms: bool,
         scene: Sequence[str],
-        make_row: Callable[[], tuple[int, int, int, dict[str, tuple[int, int]], object]],
+        make_row: Callable[
+            [],
+            tuple[
+                int,
+                tuple[int, int],
+                dict[str, tuple[int, int]],
+                dict[str, int],
+                list[tuple[int, int]],
+                object,
+            ],
+        ],
     ) -> MujocoModel:
         """Registers a model.
 
@@ -435,8 +443,10 @@ class MujocoModel:
                 after the other.
             make_row: Makes the simulation of a row, on any thread: its number, the addresses of its
                 ``mjModel`` and ``mjData``, and of each array of ``float64`` its address and number
-                of elements, by MuJoCo's name; and an object that keeps all of them alive. It is
-                called once more than there are rows.
+                of elements, by MuJoCo's name; of arrays that are copies of integers, the addresses
+                of these; ranges of the memory that steps use most, as addresses and numbers of
+                bytes, for speed alone; and an object that keeps all of
+                them alive. It is called once more than there are rows.
 
         Raises:
             ValueError: An address or a size is missing, or numbers do not fit the sizes. There are
@@ -447,23 +457,21 @@ class MujocoModel:
     def number(self) -> int:
         """The number of the model: the option ``_simulation`` of an environment."""
 
-def read_fields(addresses: NDArray[np.int64], into: NDArray[np.uint8]) -> None:
-    """Copies one array of each of several rows of MuJoCo.
+def copy_fields(addresses: NDArray[np.int64], values: NDArray[np.uint8], *, write: bool) -> None:
+    """Copies one array of each of several rows of MuJoCo, or writes it.
 
     Only for :mod:`cartwheel.mujoco`, between two calls of the rows: a wrong address is undefined
     behavior.
 
     Args:
         addresses: The addresses of the arrays, ``(n,)``.
-        into: Their bytes, ``(n, bytes)``.
+        values: Their bytes, ``(n, bytes)``.
+        write: Whether ``values`` are copied into the arrays, instead of the arrays into ``values``.
 
     Raises:
         TypeError: An argument is not such an array.
         ValueError: The shapes do not fit each other.
     """
-
-def write_fields(addresses: NDArray[np.int64], values: NDArray[np.uint8]) -> None:
-    """The reverse of :func:`read_fields`."""
 
 @final
 class RowStreams:

@@ -166,7 +166,8 @@ def test_time_can_be_observed():
         (["qpos"], ValueError, "`inputs` names 'qpos', which `observation` names, too"),
         (["mocap_poss"], ValueError, "`inputs` names 'mocap_poss'.* did you mean 'mocap_pos'"),
         (["efc_force"], ValueError, "efc_force"),
-        (["ncon"], ValueError, "'ncon', a number"),
+        (["ncno"], ValueError, "'ncno', which is not an array or a number .* did you mean 'ncon'"),
+        (["threadpool"], ValueError, "'threadpool', which is not an array or a number of MjData"),
         (["mocap_pos", "mocap_pos"], ValueError, "each once"),
         ([3], TypeError, "got 3 in it"),
     ],
@@ -213,3 +214,72 @@ def test_infos_that_do_not_fit_fail_the_step_and_a_reset_repairs_it(returned, er
 def test_what_is_not_a_function_is_refused():
     with pytest.raises(TypeError, match="`infos` must be a function of"):
         build(infos={"distance": distance})
+
+
+FALLING = """
+<mujoco>
+  <option timestep="0.01"><flag energy="enable"/></option>
+  <worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <body pos="0 0 0.15"><freejoint/><geom type="box" size="0.1 0.1 0.1"/></body>
+  </worldbody>
+</mujoco>
+"""
+NUMBERS = ("time", "ncon", "nefc")
+
+
+@MODES
+def test_numbers_of_mujoco_are_those_of_its_data_before_and_after_a_step(mode):
+    seen = []
+
+    def reward(before, _actions, after):
+        seen.append((before, after))
+        return after["nefc"]
+
+    keywords = {
+        "reward": reward,
+        "observation": ["ncon", "energy", "qpos"],
+        "inputs": ["nefc", "solver_niter", "time"],
+        "max_episode_steps": 15,
+        "autoreset_mode": mode,
+        "executor": "inline",
+    }
+    envs, other = (cartwheel.mujoco.make(FALLING, 2, **keywords) for _ in range(2))
+    assert envs.single_observation_space.shape == (1 + 2 + 7,)
+    observations, _ = envs.reset(seed=1)
+    actions = np.zeros((2, 0), np.float32)
+    for step in range(14):
+        observations, rewards, *_ = envs.step(actions)
+        before, after = seen[-1]
+        for name in NUMBERS:
+            of_data = envs.get_attr(f"data.{name}")
+            assert after[name].tolist() == list(of_data)
+            assert after[name].dtype == np.float64
+        assert_identical(rewards, after["nefc"])
+        niter = np.stack(envs.get_attr("data.solver_niter"))
+        assert_identical(after["solver_niter"], niter.astype(np.float64))
+        assert_identical(envs.fields(observations)["ncon"], after["ncon"])
+        if step:
+            for name in ("ncon", "nefc", "time", "energy", "solver_niter"):
+                assert_identical(before[name], seen[-2][1][name])
+    assert (after["ncon"] > 0).all()
+    assert len({float(after["ncon"][0]) for _, after in seen}) > 1
+    assert_identical(other.load_state_dict(envs.state_dict()), observations)
+    for each in (envs, other):
+        each.step(actions)
+    for name in ("ncon", "nefc", "time", "solver_niter"):
+        assert_identical(seen[-1][0][name], seen[-2][0][name])
+    for each in (envs, other):
+        each.close()
+
+
+def test_integers_that_functions_see_are_not_written():
+    def reset(_rng, _rows, fields):
+        fields["ncon"][:] = 3
+
+    envs = cartwheel.mujoco.make(
+        FALLING, 2, reward=lambda *_: np.zeros(2), inputs=["ncon"], reset=reset, executor="inline"
+    )
+    with pytest.raises(KeyError, match="'ncon' cannot be written: MuJoCo computes it"):
+        envs.reset(seed=1)
+    envs.close()

@@ -2,7 +2,9 @@
 
 import contextlib
 import copy
+import os
 import signal
+import threading
 
 import gymnasium as gym
 import mujoco
@@ -477,6 +479,62 @@ def test_a_signal_in_a_function_and_a_wait_that_times_out_are_survived():
     assert_identical(play(envs, actions), play(sound, actions))
     for each in (envs, sound):
         each.close()
+
+
+class InterruptedForward:
+    """Ctrl-C while the main thread waits for ``mj_forward``, which another thread is in.
+
+    ``mj_forward`` calls :meth:`control`. The main thread waits there until another thread has taken
+    the other shard; that thread repeats the signal until the main thread has left its wait.
+    """
+
+    def __init__(self):
+        self.armed = False
+        self._in_callback = False
+        self._entered, self.ended = threading.Event(), threading.Event()
+
+    def control(self, _model, _data):
+        if not self.armed:
+            return
+        if threading.get_ident() == threading.main_thread().ident:
+            self._in_callback = True
+            self._entered.wait(30)
+            self._in_callback = False
+        else:
+            self._entered.set()
+            while not self.ended.wait(0.01):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    def on_signal(self, _number, _frame):
+        if self.armed and not self._in_callback:
+            self.armed = False
+            raise KeyboardInterrupt
+
+
+def test_rows_need_a_reset_after_a_signal_while_mujoco_computes_their_first_states():
+    forward = InterruptedForward()
+    envs = build(executor="thread", num_workers=2)
+    envs.reset(seed=1)
+    before = signal.signal(signal.SIGINT, forward.on_signal)
+    mujoco.set_mjcb_control(forward.control)
+    try:
+        forward.armed = True
+        with pytest.raises(KeyboardInterrupt):
+            envs.reset(seed=2)
+        with pytest.raises(gym.error.AlreadyPendingCallError):
+            envs.step(np.zeros((ROWS, 3)))
+        forward.ended.set()
+        only_first = np.arange(ROWS) == 0
+        envs.reset(options={"reset_mask": only_first})  # waits for the other thread
+    finally:
+        forward.ended.set()
+        mujoco.set_mjcb_control(None)
+        signal.signal(signal.SIGINT, before)
+    with pytest.raises(gym.error.ResetNeeded, match=r"rows \[1, 2"):
+        envs.step(np.zeros((ROWS, 3)))
+    envs.reset(options={"reset_mask": ~only_first})
+    envs.step(np.zeros((ROWS, 3)))
+    envs.close()
 
 
 def test_what_is_not_a_function_is_refused():

@@ -96,6 +96,7 @@ MUJOCO = """
     model
     guard options scalar
     clock field library numeric observation python_number
+    memory
 """
 PACKAGES = {
     "python/cartwheel": (python_imports, PYTHON),

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel._cartwheel import read_fields, write_fields
+from cartwheel._cartwheel import copy_fields
 from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.errors import add_note
 from cartwheel.mujoco.random import RowGenerators
-from cartwheel.native.mujoco.rows import CONSTANTS, array_of, has_time, needs_constants
+from cartwheel.native.mujoco.rows import CONSTANTS, array_of, needs_constants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +41,7 @@ class SimulationArrays:
         self._mujoco = mujoco
         self._rows = rows
         self._numbers = np.array(numbers, np.int64)
+        self._integers = rows[int(numbers[0])].integers.keys()
         #: Address in each row, dtype and shape, by name.
         self._known: dict[str, tuple[NDArray[np.int64], np.dtype[Any], tuple[int, ...]]] = {}
 
@@ -62,13 +63,22 @@ class SimulationArrays:
         addresses, dtype, shape = self._of(name)
         of_rows = addresses[rows]
         values = np.empty((len(of_rows), *shape), dtype)
-        read_fields(of_rows, _as_bytes(values))
+        copy_fields(of_rows, _as_bytes(values), write=False)
         return values
 
     def write(self, name: str, rows: NDArray[np.int64], values: NDArray[Any]) -> None:
         """Writes what :meth:`read` returned; MuJoCo does not recompute anything."""
         addresses, _, _ = self._of(name)
-        write_fields(addresses[rows], _as_bytes(values))
+        copy_fields(addresses[rows], _as_bytes(values), write=True)
+
+    def check_writable(self, name: str) -> None:
+        """Raises for integers that are observed: their arrays here are copies.
+
+        Raises:
+            KeyError: The name is that of one.
+        """
+        if name in self._integers:
+            raise KeyError(f"{name!r} cannot be written: MuJoCo computes it")
 
     def note(self, names: Sequence[str]) -> None:
         """Notes that fields of rows' own models differ from the original ones, for states."""
@@ -77,7 +87,8 @@ class SimulationArrays:
     def _of(self, name: str) -> tuple[NDArray[np.int64], np.dtype[Any], tuple[int, ...]]:
         known = self._known.get(name)
         if known is None:
-            self._check(name)
+            if name not in self._integers:
+                self._check(name)
             arrays = [_array(self._rows[int(number)], name) for number in self._numbers]
             addresses = np.array([array.ctypes.data for array in arrays], np.int64)
             known = self._known[name] = (addresses, arrays[0].dtype, arrays[0].shape)
@@ -106,8 +117,7 @@ class SimulationArrays:
             place = array.ctypes.data
             self._mujoco.mj_step(model, owner)
             moved = _value(owner, name)
-            moves = moved is None or moved.ctypes.data != place
-            if moves or (name == "time" and not has_time(owner)):
+            if moved is None or moved.ctypes.data != place:
                 raise KeyError(f"{name!r} cannot be used: MuJoCo moves it in every step")
 
 
@@ -143,6 +153,7 @@ class RowFields:
                 raise RuntimeError(
                     "`fields` can be used only during the call of `reset` that got them."
                 )
+            self._arrays.check_writable(name)
             self._values[name] = self._arrays.read(name, self._rows)
         return self._values[name]
 
@@ -254,6 +265,8 @@ def _as_bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
 def _array(row: Row, name: str) -> NDArray[Any]:
     """Returns an array of a row that :meth:`SimulationArrays._check` has accepted."""
     of_model = name.startswith(_OF_MODEL)
+    if name in row.integers:
+        return row.integers[name]
     array = _value(row.model if of_model else row.data, name.removeprefix(_OF_MODEL))
     assert array is not None
     return array

@@ -10,7 +10,7 @@ import numpy as np
 
 from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.errors import add_note
-from cartwheel.native.mujoco.rows import array_of, has_time
+from cartwheel.native.mujoco.rows import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -208,13 +208,13 @@ class Fields:
             mujoco: The imported package.
             model: A ``mujoco.MjModel``.
             keyword: The keyword that names them, for errors.
-            names: Names of arrays of ``MjData``, such as ``"qpos"`` and ``"sensordata"``.
+            names: Names of arrays and numbers of ``MjData``, such as ``"qpos"`` and ``"ncon"``.
 
         Raises:
             TypeError: ``names`` is a string, or an entry is not a string.
-            ValueError: The array does not exist, it is named twice, its elements are not
-                ``float64``, or MuJoCo moves it in each step, as it does with contacts and
-                constraints.
+            ValueError: The array does not exist, it is named twice, its elements are neither
+                ``float64`` nor ``int32``, or MuJoCo moves it in each step, as it does with contacts
+                and constraints.
         """
         if isinstance(names, str):
             raise TypeError(
@@ -227,8 +227,7 @@ class Fields:
         places = {name: array.ctypes.data for name, array in arrays.items()}
         mujoco.mj_step(model, data)
         for name, place in places.items():
-            moves = array_of(data, name).ctypes.data != place
-            if moves or (name == "time" and not has_time(data)):
+            if source_of(data, name).ctypes.data != place:
                 raise ValueError(f"`{name}` cannot be observed: MuJoCo moves it in every step.")
         self.shapes = {name: array.shape for name, array in arrays.items()}
         self.size = sum(map(prod, self.shapes.values()))
@@ -254,21 +253,22 @@ class Fields:
         return split
 
 
-def _array(data: Any, name: Any, keyword: str) -> NDArray[np.float64]:
-    """Returns an array of a simulation, checked."""
+def _array(data: Any, name: Any, keyword: str) -> NDArray[Any]:
+    """Returns an array or a number of a simulation, checked."""
     if not isinstance(name, str):
         raise TypeError(f"`{keyword}` must be a list of names, got {shown(name)} in it.")
-    array = array_of(data, name)
+    array = source_of(data, name)
     if not isinstance(array, np.ndarray) or name.startswith("_"):
         names = [known for known in dir(data) if not known.startswith(("_", "efc_"))]
-        arrays = [known for known in names if isinstance(getattr(data, known), np.ndarray)]
-        if isinstance(array, int | float):
-            raise ValueError(
-                f"`{keyword}` names {name!r}, a number of MjData: only `time` can be named."
-            )
-        meant = suggest(name, arrays)
+        kinds = (np.ndarray, int, float)
+        named = [known for known in names if isinstance(getattr(data, known), kinds)]
+        meant = suggest(name, named)
         hint = "" if meant is None else f": did you mean {meant!r}?"
-        raise ValueError(f"`{keyword}` names {name!r}, which is not an array of MjData{hint}")
-    if array.dtype != np.float64 or not array.flags.c_contiguous:
-        raise ValueError(f"`{name}` cannot be observed: it must be of float64, got {array.dtype}.")
+        raise ValueError(
+            f"`{keyword}` names {name!r}, which is not an array or a number of MjData{hint}"
+        )
+    if array.dtype not in (np.float64, np.int32) or not array.flags.c_contiguous:
+        raise ValueError(
+            f"`{name}` cannot be observed: it must be of float64 or int32, got {array.dtype}."
+        )
     return array

@@ -243,11 +243,12 @@ def make(
 
             * ``frame_skip`` (1): steps of MuJoCo in a step, which is ``frame_skip *
               model.opt.timestep`` seconds long.
-            * ``observation`` (``("qpos", "qvel")``): names of ``float64`` arrays of ``MjData``. An
-              observation is all of them, one after the other, in MuJoCo's order of elements;
+            * ``observation`` (``("qpos", "qvel")``): names of arrays of ``MjData``, of ``float64``
+              or ``int32``, and of its numbers, such as ``time`` and ``ncon``. An observation is
+              all of them as ``float64``, one after the other, in MuJoCo's order of elements;
               :meth:`SimulationVectorEnv.fields` splits it.
-            * ``inputs`` (none): names of further arrays that the functions see, while observations
-              leave them out. ``time`` is an array, too, with one number for each row.
+            * ``inputs`` (none): names of further ones that the functions see, while observations
+              leave them out. Numbers are arrays with one entry for each row.
             * ``reset_noise_scale`` (0.0) and ``reset_noise`` (``"uniform"``): initial positions get
               uniform noise of this scale, and velocities uniform or ``"normal"`` noise.
             * ``init_qpos`` and ``init_qvel``: initial state; by default the model's.

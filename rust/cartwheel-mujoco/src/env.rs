@@ -168,6 +168,17 @@ impl<R: Robot> Env for MujocoEnv<R> {
     }
 
     #[inline]
+    fn step_before(
+        &mut self,
+        action: FloatsRef<'_>,
+        rng: &mut Rng,
+        next: Option<&Self>,
+    ) -> Result<Transition, Failure> {
+        self.stepper.step_follows(next.map(|next| &next.stepper));
+        self.step(action, rng)
+    }
+
+    #[inline]
     fn observe(&self, observation: &mut [f64]) {
         self.robot.observe(&self.options, &self.stepper, Observation(observation));
     }

@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "arrays of a C library, see the invariants")]
 
 use std::collections::BTreeMap;
+use std::ffi::c_int;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
@@ -68,6 +69,44 @@ impl Field {
     /// Whether it was set as a parameter since the last time that this was asked.
     pub(crate) fn take_set(&mut self) -> bool {
         std::mem::take(&mut self.is_set)
+    }
+}
+
+/// Integers of a simulation, and the field that is a copy of them.
+#[derive(Debug)]
+pub(crate) struct Integers {
+    source: NonNull<c_int>,
+    copy: Field,
+}
+
+// SAFETY: the owner of the row has its arrays (invariant 1).
+unsafe impl Send for Integers {}
+
+impl Integers {
+    /// The integers at this address, as many as `copy` has numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`] for an address that cannot be one.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    pub(crate) unsafe fn new(address: usize, copy: Field) -> Result<Self, Error> {
+        let source = NonNull::new(with_exposed_provenance_mut::<c_int>(address));
+        let source = source.filter(|source| source.is_aligned()).ok_or_else(|| {
+            Error::bad_options(format!("the integers of a field cannot be at {address:#x}"))
+        })?;
+        Ok(Self { source, copy })
+    }
+
+    /// Copies them as they are now.
+    pub(crate) fn copy(&mut self) {
+        // SAFETY: an array of this length (invariant 1).
+        let source = unsafe { std::slice::from_raw_parts(self.source.as_ptr(), self.copy.len()) };
+        for (copy, &integer) in self.copy.iter_mut().zip(source) {
+            *copy = f64::from(integer);
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub mod humanoid_standup;
 pub mod inverted_double_pendulum;
 pub mod inverted_pendulum;
 mod library;
+mod memory;
 mod model;
 mod numeric;
 mod observation;

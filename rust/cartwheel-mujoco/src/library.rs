@@ -21,6 +21,8 @@ use std::sync::atomic::AtomicPtr;
 
 use cartwheel::Error;
 
+use crate::memory::Memory;
+
 /// `mjModel`.
 #[derive(Debug)]
 enum RawModel {}
@@ -179,10 +181,11 @@ impl Physics {
     }
 
     /// `mj_step`, several times, then `mj_rnePostConstraint`, as Gymnasium's
-    /// `_step_mujoco_simulation`.
+    /// `_step_mujoco_simulation`. Meanwhile, the processor loads the memory of the `next` row.
     #[inline]
-    pub(crate) fn step(&mut self, frame_skip: u32) {
-        for _ in 0..frame_skip {
+    pub(crate) fn step(&mut self, frame_skip: u32, next: &Memory) {
+        for part in 0..frame_skip {
+            next.prefetch(part, frame_skip);
             self.advance(self.library.step);
         }
         self.advance(self.library.rne_post_constraint);

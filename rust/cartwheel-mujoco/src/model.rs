@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::guard::Handlers;
 use crate::library::Library;
+use crate::memory::Memory;
 
 /// Sizes of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,16 +53,19 @@ impl Sizes {
 /// A simulation of one row, by addresses.
 pub struct RowParts {
     pub(crate) number: u64,
-    pub(crate) model: usize,
-    pub(crate) data: usize,
+    pub(crate) addresses: (usize, usize),
     pub(crate) fields: BTreeMap<String, (usize, usize)>,
+    pub(crate) integers: BTreeMap<String, usize>,
+    pub(crate) memory: Memory,
     pub(crate) keep_alive: Box<dyn Any + Send>,
 }
 
 impl RowParts {
     /// The simulation of the row that the caller knows by `number`: the addresses of its `mjModel`
     /// and its `mjData`, and of arrays of `f64` in both, by MuJoCo's names and with their numbers of
-    /// elements. `keep_alive` is dropped with the row, on any thread.
+    /// elements. `integers` are the addresses of as many `c_int`, by names of fields: these fields are copies
+    /// of them. `memory` are the ranges that steps use most, as addresses and numbers of bytes, for speed
+    /// alone. `keep_alive` is dropped with the row, on any thread.
     ///
     /// # Safety
     ///
@@ -71,12 +75,13 @@ impl RowParts {
     /// the file).
     pub unsafe fn new(
         number: u64,
-        model: usize,
-        data: usize,
+        addresses: (usize, usize),
         fields: BTreeMap<String, (usize, usize)>,
+        integers: BTreeMap<String, usize>,
+        memory: &[(usize, usize)],
         keep_alive: Box<dyn Any + Send>,
     ) -> Self {
-        Self { number, model, data, fields, keep_alive }
+        Self { number, addresses, fields, integers, memory: Memory::new(memory), keep_alive }
     }
 }
 

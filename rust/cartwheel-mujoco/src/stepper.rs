@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use cartwheel::{Error, Failure, FloatsRef, Parameter, Rng, State};
 
-use crate::field::Field;
+use crate::field::{Field, Integers};
 use crate::guard::guarded;
 use crate::library::Physics;
+use crate::memory::Memory;
 use crate::model::{Guarded, Observed, RowParts, Sizes, check_frame_skip, check_timestep};
 use crate::numeric::{difference, norm};
 use crate::parameters::{
@@ -50,10 +51,14 @@ pub struct Stepper {
     written: Written,
     /// The arrays that were asked for.
     observed: Vec<Field>,
+    integers: Vec<Integers>,
     /// MuJoCo's warning of the last step or reset.
     warning: Option<String>,
     /// The reason why the simulation must be reset before it goes on.
     error: Option<String>,
+    memory: Memory,
+    /// The memory of the row that is stepped after this one.
+    next: Memory,
     _keep_alive: Box<dyn Any + Send>,
 }
 
@@ -93,14 +98,14 @@ impl Stepper {
     /// [`Error::BadOptions`] when there is none, or when its arrays do not fit the model's sizes.
     pub(crate) fn new(model: &Arc<Guarded>, observed: &[Observed]) -> Result<Self, Error> {
         let row = (model.make_row)()?;
-        let RowParts { number, model: model_address, data, fields, keep_alive } = row;
+        let RowParts { number, addresses, fields, integers, memory, keep_alive } = row;
         let Sizes { nq, nv, nu, nbody, nsite, ntendon } = model.sizes;
         // SAFETY: invariant 1.
         let field = |name: &str, len: usize| unsafe { Field::new(&fields, name, len) };
         Ok(Self {
             model: Arc::clone(model),
             // SAFETY: invariant 1.
-            physics: unsafe { Physics::new(model.library, model_address, data)? },
+            physics: unsafe { Physics::new(model.library, addresses.0, addresses.1)? },
             number: Number(number),
             frame_skip: FrameSkip(model.frame_skip),
             timestep: Timestep(model.timestep),
@@ -131,8 +136,18 @@ impl Stepper {
                 .iter()
                 .map(|Observed(name, len)| field(name, *len))
                 .collect::<Result<_, _>>()?,
+            integers: integers
+                .iter()
+                .map(|(name, &address)| {
+                    let copy = field(name, fields.get(name).map_or(0, |&(_, len)| len))?;
+                    // SAFETY: invariant 1.
+                    unsafe { Integers::new(address, copy) }
+                })
+                .collect::<Result<_, _>>()?,
             warning: None,
             error: None,
+            memory,
+            next: Memory::default(),
             _keep_alive: keep_alive,
         })
     }
@@ -146,6 +161,7 @@ impl Stepper {
         if warning.is_some() {
             self.warning = warning;
         }
+        self.integers.iter_mut().for_each(Integers::copy);
         result.inspect_err(|error| self.error = Some(error.to_string()))
     }
 
@@ -157,7 +173,14 @@ impl Stepper {
             *ctrl = action;
         }
         let frame_skip = self.frame_skip.0;
-        self.call(|physics| physics.step(frame_skip))
+        let next = std::mem::take(&mut self.next);
+        self.call(|physics| physics.step(frame_skip, &next))
+    }
+
+    /// Tells which row is stepped after this one, before [`Stepper::step`].
+    #[inline]
+    pub(crate) fn step_follows(&mut self, next: Option<&Self>) {
+        self.next = next.map_or_else(Memory::default, |next| next.memory);
     }
 
     /// `mj_resetData`, the first thing in every reset.

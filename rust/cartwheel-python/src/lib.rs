@@ -55,7 +55,7 @@ mod _cartwheel {
         block_rows, described_options, env_keywords, native_envs, reset_option_names,
     };
     #[pymodule_export]
-    use crate::native::mujoco::{PyMujocoModel, read_fields, write_fields};
+    use crate::native::mujoco::{PyMujocoModel, copy_fields};
     #[pymodule_export]
     use crate::native::plain_loop::plain_loop;
     #[pymodule_export]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import ctypes
 import itertools
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel._internal.suggestions import shown, suggest
+from cartwheel.native.mujoco.numbers import number
+from cartwheel.native.mujoco.step_memory import ModelRanges, of_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
+
+    from numpy.typing import NDArray
 
 #: Arrays of ``MjData`` that frames are drawn from, in the order of the parameter ``scene``.
 SCENE = (
@@ -129,8 +132,16 @@ def needs_constants(name: str) -> bool:
 
 
 #: The result of ``make_row``: the row's number, the addresses of its model and its data, address
-#: and number of elements of each field, and the object that keeps all of them alive.
-MadeRow = tuple[int, int, int, dict[str, tuple[int, int]], object]
+#: and number of elements of each field, for fields that are copies of integers the addresses of
+#: these, ranges of the memory that steps use most, and the object that keeps all of them alive.
+MadeRow = tuple[
+    int,
+    tuple[int, int],
+    dict[str, tuple[int, int]],
+    dict[str, int],
+    list[tuple[int, int]],
+    object,
+]
 
 
 class Row:
@@ -141,6 +152,7 @@ class Row:
         model: The ``mujoco.MjModel``, which rows share unless each has its own.
         data: The ``mujoco.MjData``.
         original: The original values of the fields that were set in the model of any row.
+        integers: Fields of integers as ``float64``, which Rust copies after each call of MuJoCo.
     """
 
     _numbers = itertools.count()
@@ -155,6 +167,7 @@ class Row:
         self.model = model
         self.data = mujoco.MjData(model)
         self.original = original
+        self.integers: dict[str, NDArray[np.float64]] = {}
         self._mujoco = mujoco
 
     def set_constants(self) -> None:
@@ -212,6 +225,7 @@ class Rows:
         self.model_per_row = model_per_row
         self._mujoco = mujoco
         self._fields = (data_fields, model_fields)
+        self._model_ranges = ModelRanges(model) if model_per_row else None
         self._original: dict[str, Any] = {}
         self._alive: weakref.WeakValueDictionary[int, Row] = weakref.WeakValueDictionary()
 
@@ -224,11 +238,19 @@ class Rows:
         model = copy.copy(self.model) if self.model_per_row else self.model
         row = Row(self._mujoco, model, self._original)
         self._alive[row.number] = row
-        fields = {}
+        fields, integers = {}, {}
         for owner, names in zip((row.data, model), self._fields, strict=True):
             for name in names:
-                fields[name] = _memory(owner, name)
-        return row.number, model._address, row.data._address, fields, row
+                array = source_of(owner, name)
+                if array.dtype == np.int32:
+                    integers[name] = array.ctypes.data
+                    array = row.integers[name] = np.zeros(array.shape)
+                fields[name] = _memory(name, array)
+        memory = of_data(row.data)
+        if self._model_ranges is not None:
+            memory += self._model_ranges.of(model)
+        addresses = model._address, row.data._address
+        return row.number, addresses, fields, integers, memory, row
 
     def note(self, names: Iterable[str]) -> None:
         """Notes that these fields, ``model.…``, differ from now on in models of rows.
@@ -253,36 +275,21 @@ class Rows:
 
 
 def array_of(owner: Any, name: str) -> Any:
-    """Returns an array of a data or a model; the number ``time`` of a data as an array, too.
-
-    MuJoCo's module has no address of ``MjData.time``, but that of ``energy``, which follows it in
-    each release from 3.2 on. :func:`has_time` checks it.
-    """
-    if name != "time":
-        return getattr(owner, name, None)
-    number = ctypes.c_double.from_address(owner.energy.ctypes.data - ctypes.sizeof(ctypes.c_double))
-    return np.frombuffer(memoryview(number), np.float64).reshape(())
+    """Returns an array of a data or a model; the number ``time`` of a data as an array, too."""
+    value = getattr(owner, name, None)
+    return number(owner, name) if name == "time" and value is not None else value
 
 
-def has_time(data: Any) -> bool:
-    """Whether :func:`array_of` finds the time of a data, which is changed for that."""
-    found = array_of(data, "time")
-    for time in (0.125, 3.5):
-        data.time = time
-        if found != time:
-            return False
-    found[()] = 7.25
-    return bool(data.time == 7.25)
+def source_of(data: Any, name: str) -> Any:
+    """Returns an array of a data, or any number of it as an array."""
+    value = array_of(data, name)
+    return value if isinstance(value, np.ndarray) else number(data, name)
 
 
-def _memory(owner: Any, name: str) -> tuple[int, int]:
+def _memory(name: str, array: NDArray[Any]) -> tuple[int, int]:
     """Returns the address of an array and the number of its elements."""
-    array = array_of(owner, name)
     if array.dtype != np.float64 or not array.flags.c_contiguous:
-        raise TypeError(
-            f"`{name}` of {type(owner).__name__} must be contiguous and of float64, got "
-            f"{array.dtype}"
-        )
+        raise TypeError(f"`{name}` must be contiguous and of float64 or int32, got {array.dtype}")
     return array.ctypes.data, array.size
 
 

@@ -152,8 +152,18 @@ fn row(qpos: usize) -> RowParts {
         fields.insert(name, (address, len));
     }
     let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
+    let integers = BTreeMap::new();
     // SAFETY: the row owns its data, which does not move.
-    unsafe { RowParts::new(7, start, start, fields, Box::new(data)) }
+    unsafe {
+        RowParts::new(
+            7,
+            (start, start),
+            fields,
+            integers,
+            &[(start, size_of::<Data>())],
+            Box::new(data),
+        )
+    }
 }
 
 /// A model whose rows have `qpos` positions where there should be one.

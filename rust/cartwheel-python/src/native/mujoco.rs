@@ -6,8 +6,8 @@
 //!    loaded MuJoCo, and addresses of models, data and arrays that `mujoco` made and that the row's
 //!    Python object, `keep_alive`, owns. It does not step or change them while a call to the
 //!    environments runs.
-//! 2. **Fields.** `cartwheel.mujoco.resets`, the only caller of [`read_fields`] and [`write_fields`], passes
-//!    addresses of arrays of rows that it keeps alive, of as many bytes as its own array has for each
+//! 2. **Fields.** `cartwheel.mujoco.resets`, the only caller of [`copy_fields`], passes addresses of arrays of
+//!    rows that it keeps alive, of as many bytes as its own array has for each
 //!    row, between two calls to the environments. It writes fields that may have any numbers.
 #![expect(unsafe_code, reason = "takes addresses from Python, see the invariants")]
 
@@ -80,55 +80,48 @@ impl PyMujocoModel {
 }
 
 type Fields = BTreeMap<String, (usize, usize)>;
+type Integers = BTreeMap<String, usize>;
 
 /// The simulation of a row that a callable of Python makes.
 fn row_parts(make_row: &Py<PyAny>) -> Result<RowParts, Error> {
     attach(|py| {
         let row = make_row.call0(py)?;
-        let (number, model, data, fields, keep_alive) =
-            row.extract::<(u64, usize, usize, Fields, Py<PyAny>)>(py)?;
+        let (number, addresses, fields, integers, memory, keep_alive) =
+            row.extract::<(u64, (usize, usize), Fields, Integers, Vec<(usize, usize)>, Py<PyAny>)>(
+                py,
+            )?;
         // SAFETY: addresses of a row that `cartwheel.native.mujoco` made (invariant 1).
-        Ok(unsafe { RowParts::new(number, model, data, fields, Box::new(keep_alive)) })
+        Ok(unsafe {
+            RowParts::new(number, addresses, fields, integers, &memory, Box::new(keep_alive))
+        })
     })
     .map_err(|error: PyErr| Error::bad_options(format!("the simulation of a row: {error}")))
 }
 
-/// Copies an array of each row into a row of `into`, `(rows, bytes)`; documented in the stub.
+/// Copies an array of each row into a row of `values`, `(rows, bytes)`, or with `write` the reverse;
+/// documented in the stub.
 #[pyfunction]
-pub(crate) fn read_fields(addresses: &Bound<'_, PyAny>, into: &Bound<'_, PyAny>) -> PyResult<()> {
-    let (addresses, mut into) = (
-        Borrowed::<i64>::new("addresses", addresses, 1)?,
-        BorrowedMut::<u8>::new("into", into, 2)?,
-    );
-    let (addresses, cells) = (addresses.cells()?, into.cells()?);
-    for (address, cells) in addresses.iter().zip(rows_of(cells, addresses.len())?) {
-        // SAFETY: the address of an array of a row, of as many bytes, which nothing else accesses
-        // meanwhile (invariant 2). NumPy's array does not overlap it.
-        unsafe { pointer(*address).copy_to_nonoverlapping(cells.as_mut_ptr(), cells.len()) }
-    }
-    Ok(())
-}
-
-/// The reverse of [`read_fields`].
-#[pyfunction]
-pub(crate) fn write_fields(
+#[pyo3(signature = (addresses, values, *, write))]
+pub(crate) fn copy_fields(
     addresses: &Bound<'_, PyAny>,
     values: &Bound<'_, PyAny>,
+    write: bool,
 ) -> PyResult<()> {
     let (addresses, mut values) = (
         Borrowed::<i64>::new("addresses", addresses, 1)?,
         BorrowedMut::<u8>::new("values", values, 2)?,
     );
     let (addresses, cells) = (addresses.cells()?, values.cells()?);
-    for (address, cells) in addresses.iter().zip(rows_of(cells, addresses.len())?) {
-        // SAFETY: as above, and MuJoCo takes any numbers in these arrays (invariant 2).
-        unsafe { pointer(*address).copy_from_nonoverlapping(cells.as_ptr(), cells.len()) }
+    for (&address, cells) in addresses.iter().zip(rows_of(cells, addresses.len())?) {
+        let field: *mut u8 =
+            with_exposed_provenance_mut(usize::try_from(address).unwrap_or_default());
+        let values = cells.as_mut_ptr();
+        let (from, into) = if write { (values, field) } else { (field, values) };
+        // SAFETY: the address of an array of a row, of as many bytes, which nothing else accesses
+        // meanwhile and which takes any numbers (invariant 2). NumPy's array does not overlap it.
+        unsafe { into.copy_from_nonoverlapping(from, cells.len()) }
     }
     Ok(())
-}
-
-fn pointer(address: i64) -> *mut u8 {
-    with_exposed_provenance_mut(usize::try_from(address).unwrap_or_default())
 }
 
 /// The cells of each of so many rows.

@@ -15,11 +15,13 @@ use crate::pool::State;
 pub(super) struct ResetFunction {
     callable: Py<PyAny>,
     parameter: String,
+    /// Rows that need a reset and whose shards do not know it yet, because a wait for them was interrupted.
+    unreported: Vec<usize>,
 }
 
 impl ResetFunction {
     pub(super) fn new((callable, parameter): (Py<PyAny>, String)) -> Self {
-        Self { callable, parameter }
+        Self { callable, parameter, unreported: Vec::new() }
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -57,9 +59,15 @@ impl State {
         completed
     }
 
-    /// These rows need a reset.
+    /// These rows need a reset. While a call is pending, their shards are told when it is discarded.
     fn fail_rows(&mut self, py: Python<'_>, rows: Vec<usize>, calling: &str) -> PyResult<()> {
-        if let Some(native) = self.native.as_ref().filter(|_| self.pool.check(Call::Call).is_ok()) {
+        if self.pool.pending().is_some()
+            && let Some(function) = &mut self.reset_function
+        {
+            function.unreported.clone_from(&rows);
+        } else if let Some(native) =
+            self.native.as_ref().filter(|_| self.pool.check(Call::Call).is_ok())
+        {
             native.get().post_failed(&rows);
             let explain = |error| self.callbacks.explain(py, error, Call::Call, calling);
             self.pool.begin(Call::Call, 0).map_err(explain)?;
@@ -67,6 +75,17 @@ impl State {
         }
         self.pool.fail_rows(&rows);
         Ok(())
+    }
+
+    /// Tells shards which rows need a reset, now that no call is pending.
+    pub(super) fn report_failed(&mut self, py: Python<'_>, calling: &str) -> PyResult<()> {
+        match &mut self.reset_function {
+            Some(function) if !function.unreported.is_empty() => {
+                let rows = std::mem::take(&mut function.unreported);
+                self.fail_rows(py, rows, calling)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn write_first_states(

@@ -138,6 +138,6 @@ impl State {
             }
             self.discard_messages(py, &received)?;
         }
-        Ok(())
+        self.report_failed(py, calling)
     }
 }

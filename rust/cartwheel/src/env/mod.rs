@@ -115,6 +115,26 @@ pub trait Env: Sized + Send + 'static {
     /// As [`Env::reset`].
     fn step(&mut self, action: ActionOf<'_, Self>, rng: &mut Rng) -> Result<Transition, Failure>;
 
+    /// [`Env::step`], with the environment that is probably stepped `next` on this thread.
+    ///
+    /// Override it when environments have much memory outside of their values, such as the data of a
+    /// simulator: let the processor load that of `next` into its cache while this one is stepped. The result is
+    /// that of [`Env::step`], to the last bit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Env::reset`].
+    #[inline]
+    fn step_before(
+        &mut self,
+        action: ActionOf<'_, Self>,
+        rng: &mut Rng,
+        next: Option<&Self>,
+    ) -> Result<Transition, Failure> {
+        let _ = next;
+        self.step(action, rng)
+    }
+
     /// Maximum number of rows that [`Env::step_block`] gets at once. At 1, the default,
     /// [`Env::step`] is called for each row instead.
     const BLOCK: usize = 1;

@@ -239,7 +239,8 @@ impl<E: Env> TypedRows<E> {
     #[inline]
     fn step_one(&mut self, call: &mut BatchCall<'_, E>, row: usize) -> Result<Transition, Failure> {
         let action = E::Action::row(&call.actions, row);
-        self.envs[call.first + row].step(action, &mut call.rngs[row])
+        let (own, following) = self.envs[call.first + row..].split_at_mut(1);
+        own[0].step_before(action, &mut call.rngs[row], following.first())
     }
 
     #[inline(never)] // rarely called where blocks are stepped; the loop of rows stays small
