@@ -184,12 +184,8 @@ async def lag(load: Callable[[asyncio.Event], Awaitable[None]]) -> float:
 
 async def rows_that_fail(done: asyncio.Event) -> None:
     """Steps 64 rows that compute, sleep, hang and die."""
-    fates = "restart"
     async with cartwheel.AwaitableEnvs(
-        [Busy] * NUM_ENVS,
-        timeout=1.0,
-        on_timeout=fates,
-        on_worker_death=fates,
+        [Busy] * NUM_ENVS, timeout=1.0, on_timeout="restart", on_worker_death="restart"
     ) as envs:
 
         async def play(row: int) -> None:

@@ -65,7 +65,7 @@ class Session(gym.Env):
 class Numbered(Session):
     """A ``Session`` whose actions are numbers, so that they go through shared memory."""
 
-    action_space = Discrete(10)
+    action_space = Discrete(10)  # type: ignore[assignment]
     ACTIONS = ("step", "raise by number", "die", "hang", "end", "compute 0.02", "cut", "exit")
 
     def step(self, action):
