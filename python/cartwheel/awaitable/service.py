@@ -50,8 +50,7 @@ if TYPE_CHECKING:
 _GRACE, _GRACE_IN_FLIGHT = 5.0, 1.0
 #: Seconds that a process may take to start, before it makes an environment.
 _START_S = 120.0
-#: Batches that may exist at once. Two are filled and one is read, whose rows are copied at once; the
-#: memory of others is never used.
+#: Batches that may exist at once. Two are filled, and one is read, whose rows are copied at once.
 _BATCHES = 8
 
 
