@@ -32,7 +32,7 @@ def test_all_end_with_the_same_turn(number):
     assert made[0] == random.Random(0).randrange(1, 20) + 1  # the first decides, one turn ahead
 
 
-@pytest.mark.parametrize("num_envs", [1, 5])
+@pytest.mark.parametrize("num_envs", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_ceiling_runs_again_and_again(num_envs):
     ceiling = Ceiling([functools.partial(gym.make, "CartPole-v1")] * num_envs, lockstep=True)
     try:

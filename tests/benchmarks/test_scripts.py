@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("process", "native", "rollouts", "wrappers")
 SCRIPTS = [script for folder in FOLDERS for script in (ROOT / "benchmarks" / folder).glob("*.py")]
 
 
+@pytest.mark.slow
 def test_every_script_finds_what_it_imports():
     """In a process of its own: some packages that scripts measure start threads."""
     modules = [".".join(script.relative_to(ROOT).with_suffix("").parts) for script in SCRIPTS]

@@ -35,6 +35,7 @@ class Subject:
         objectives: Whether rewards of the environments are arrays.
         needs_torch: Whether PyTorch must be installed.
         is_cut_by_states: Whether a state ends the episodes for it.
+        is_like_another: Whether it is one above it with another function of single values.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Subject:
     objectives: bool = False
     needs_torch: bool = False
     is_cut_by_states: bool = False
+    is_like_another: bool = False
 
     def __str__(self):
         return self.name
@@ -77,30 +79,47 @@ SUBJECTS = [
         "DtypeObservation",
         lambda envs: W.DtypeObservation(envs, np.int16),
         E.mapped(lambda found: found.astype(np.int16)),
+        is_like_another=True,
     ),
     Subject(
         "ReshapeObservation",
         lambda envs: W.ReshapeObservation(envs, (3, 1)),
         E.mapped(lambda found: found[:, None]),
+        is_like_another=True,
     ),
     Subject(
         "RescaleObservation",
         lambda envs: W.RescaleObservation(envs, 0, 1),
         E.mapped(lambda found: found / np.float32(128)),
+        is_like_another=True,
     ),
     Subject(
         "FilterObservation",
         lambda envs: W.FilterObservation(envs, ["at"]),
         E.mapped(lambda found: {"at": found["at"]}),
         form="nested",
+        is_like_another=True,
     ),
-    Subject("FlattenObservation", W.FlattenObservation, E.mapped(E.flattened), form="nested"),
-    Subject("GrayscaleObservation", W.GrayscaleObservation, E.mapped(E.gray), form="image"),
+    Subject(
+        "FlattenObservation",
+        W.FlattenObservation,
+        E.mapped(E.flattened),
+        form="nested",
+        is_like_another=True,
+    ),
+    Subject(
+        "GrayscaleObservation",
+        W.GrayscaleObservation,
+        E.mapped(E.gray),
+        form="image",
+        is_like_another=True,
+    ),
     Subject(
         "ResizeObservation",
         lambda envs: W.ResizeObservation(envs, (2, 3)),
         E.mapped(lambda image: image[:2, :3]),
         form="image",
+        is_like_another=True,
     ),
     Subject(
         "AtariPreprocessing",
@@ -128,6 +147,7 @@ SUBJECTS = [
         "ClipReward",
         lambda envs: W.ClipReward(envs, 1, 3),
         E.rewarded(lambda reward: np.clip(reward, 1, 3)),
+        is_like_another=True,
     ),
     Subject("NormalizeReward", W.NormalizeReward, E.NormalRewards),
     # Actions
@@ -140,13 +160,15 @@ SUBJECTS = [
         "ClipAction",
         W.ClipAction,
         E.acting(lambda move: 2 * move, lambda move: float(np.clip(2 * move, -2, 2))),
+        is_like_another=True,
     ),
     Subject(
         "RescaleAction",
         lambda envs: W.RescaleAction(envs, -1, 1),
         E.acting(lambda move: move / 2),
+        is_like_another=True,
     ),
-    Subject("FlattenAction", W.FlattenAction, E.FlatActions, moves="nested"),
+    Subject("FlattenAction", W.FlattenAction, E.FlatActions, moves="nested", is_like_another=True),
     Subject("SmoothAction", lambda envs: W.SmoothAction(envs, 0.5), E.SmoothMoves),
     Subject("DelayAction", lambda envs: W.DelayAction(envs, 2, [1]), E.delayed(2, 1)),
     Subject(

@@ -22,7 +22,14 @@ def marks_of(subject):
     return (pytest.mark.torch,) if subject.needs_torch else ()
 
 
-@pytest.mark.parametrize("case", list(cases(SUBJECTS, EVENTS, modes_of, marks_of)))
+def is_like_another(subject):
+    return subject.is_like_another
+
+
+CASES = list(cases(SUBJECTS, EVENTS, modes_of, marks_of, is_like_another))
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_every_batch_is_what_the_plain_model_says(case, tmp_path):
     subject, name, mode = case
     happens, _, keywords = EVENTS[name]

@@ -10,6 +10,7 @@ def load(name):
     return importlib.import_module(f"examples.reach.{name}")
 
 
+@pytest.mark.slow
 def test_training_finds_a_policy_that_reaches_more_targets(capsys):
     training = load("training")
     assert training.main(generations=20) > 2 * training.main(generations=1)

@@ -23,7 +23,7 @@ def test_no_group_is_large():
     ("option", "status", "counts"),
     [
         ("--color=no", 1, "1 failed, 3 passed"),
-        ("-k=passes", 0, "2 passed, 2 deselected"),
+        pytest.param("-k=passes", 0, "2 passed, 2 deselected", marks=pytest.mark.slow),
         ("-x", 1, "1 failed"),
         ("--no-such-option", 4, "no tests ran"),
     ],

@@ -56,7 +56,15 @@ def test_final_observations_of_all_rows_are_checked(check):
     assert set(report.passed) == {"spaces", "rows"}
 
 
-@pytest.mark.parametrize("case", [VARIANTS[at] for at in (2, 13, 18, -1)], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        VARIANTS[2],
+        VARIANTS[13],
+        *(pytest.param(VARIANTS[at], marks=pytest.mark.slow) for at in (18, -1)),
+    ],
+    ids=str,
+)
 @MODE
 def test_native_variants_pass_in_every_mode(check, case, mode):
     keywords = {"autoreset_mode": mode, "num_workers": 2, **case.keywords}

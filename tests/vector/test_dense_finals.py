@@ -423,6 +423,7 @@ def test_evaluations_see_successes(build):
     assert 0 < found[0].sum() < found[0].size
 
 
+@pytest.mark.slow
 def test_the_test_kit_checks_such_vector_environments():
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 3, **DENSE, executor="inline")
     check_vector_env(envs, steps=40)

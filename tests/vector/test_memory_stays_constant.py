@@ -145,13 +145,13 @@ def test_resident_memory_stays_flat(build_any, how):
         kept.append(how(envs))
     gc.collect()
     before = resident_kib()
-    for _ in range(4000):
+    for _ in range(2000):
         kept.append(how(envs))
     gc.collect()
     batch = kept[0].nbytes
     assert (
         1024 * (resident_kib() - before) < 100 * batch
-    )  # leaking every batch would be forty times that
+    )  # leaking every batch would be twenty times that
 
 
 def receive_all(envs):

@@ -548,6 +548,7 @@ def test_a_worker_that_dies_while_it_restores_is_restarted_and_restores(
     assert_identical([step[:4] for step in stepped(envs, actions)], [step[:4] for step in expected])
 
 
+@pytest.mark.slow
 def test_the_test_kit_checks_states_of_python_environments():
     envs = INLINE([partial(walk, WalkEnv, 9)] * 3)
     report = check_vector_env(envs)
