@@ -77,6 +77,11 @@ class Cheap:
             {name: {} for name in acting},
         )
 
+    @property
+    def unwrapped(self) -> Cheap:
+        """Itself, which AgileRL asks for."""
+        return self
+
     def close(self) -> None:
         """Does nothing."""
 

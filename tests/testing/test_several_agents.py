@@ -1,6 +1,7 @@
 """Environments of several agents are checked row by row."""
 # ruff: noqa: ARG002 (signatures are PettingZoo's)
 
+import math
 from contextlib import closing
 
 import numpy as np
@@ -56,14 +57,18 @@ def test_rows_that_share_something_are_found_by_agent():
 
 
 def test_bounds_are_not_checked_where_absent_agents_are_outside():
-    report = check(Positive, ["spaces", "rows"])
-    assert report.skipped["spaces"] == "absent agents show zeros, which a space excludes"
-    assert "rows" in report.passed
+    for env, keywords in ((Positive, {}), (Walkers, {"absent": math.nan})):
+        report = check(env, ["spaces", "rows"], **keywords)
+        assert report.skipped["spaces"] == "absent agents show values that a space excludes"
+        assert "rows" in report.passed
 
 
 def test_observations_that_are_no_columns_are_refused(monkeypatch):
     with pytest.raises(ValueError, match="the observations of agent 'a' have no fixed shape"):
         check(Talkers, ["rows"])
+    envs = cartwheel.ParallelVectorEnv([Walkers], executor="inline")
+    with closing(envs), pytest.raises(TypeError, match="pass the ParallelVectorEnv"):
+        check_vector_env(envs.as_rows())
     monkeypatch.setattr(cartwheel.multiagent.pool, "MAX_DENSE_BYTES", 0)
     with pytest.raises(ValueError, match="make it with autoreset_mode='next_step'"):
         check(Walkers, ["rows"], autoreset_mode="same_step")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+import pettingzoo
 import pytest
 from gymnasium.vector import SyncVectorEnv
 
@@ -28,6 +29,12 @@ KINDS = {kind.name: kind for kind in (INLINE, THREAD, PROCESS, NATIVE)}
 def zeros(observations):
     """A policy."""
     return np.zeros(len(observations), np.int64)
+
+
+def players(**keywords):
+    """Three games of two agents."""
+    make = partial(pettingzoo.make, "parallel", "classic/rps-v2")
+    return cartwheel.ParallelVectorEnv([make] * 3, executor="inline", **keywords)
 
 
 def sections():
@@ -70,6 +77,7 @@ def names(envs):
         "mask": np.array([True, False, False]),
         "envs": envs,
         "batches_of_two": lambda: cartwheel.NativeVectorEnv("CartPole-v1", 3, batch_size=2),
+        "players": players,
         "policy": zeros,
         "partial": partial,
     }

@@ -247,7 +247,8 @@ class AgentsBase(ClosesAfterWith):
         kept = state.get("agent_masks") if isinstance(state, dict) else None
         masks = self._batches.masks
         if kept is not None:
-            masks.check(kept)
+            if state.get("num_envs") == self.num_envs:  # other numbers are refused below
+                masks.check(kept)
             state = {key: value for key, value in state.items() if key != "agent_masks"}
         shown: Any = self._pool.load_state_dict(state)
         if shown is None:

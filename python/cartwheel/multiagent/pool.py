@@ -50,6 +50,12 @@ class AgentsPool(VectorEnv[Any, Any]):
 
     layout: Layout
 
+    @property
+    def absent(self) -> float:
+        """The value of absent agents in observations with floating-point numbers."""
+        makes: Any = self.env_fns[0]
+        return float(makes.settings.absent)
+
     def _check_descriptions(self, descriptions: list[dict[str, Any]]) -> None:
         layouts: list[Layout] = [one for found in descriptions for one in found["layouts"]]
         first = self.layout = layouts[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
@@ -14,6 +16,7 @@ from cartwheel._internal.arguments import as_integer
 from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel._internal.suggestions import shown, suggest
 from cartwheel.multiagent.base import AgentsBase
+from cartwheel.multiagent.rows import AgentRows
 from cartwheel.testing.attributes import check_parameters, check_states
 from cartwheel.testing.episodes import (
     check_frozen_rows,
@@ -138,6 +141,8 @@ def check_vector_env(
             f"`envs` is wrapped by {type(envs).__name__}: pass `envs.unwrapped`. Wrappers of all "
             "rows change what rows show."
         )
+    if isinstance(envs, AgentRows):
+        raise TypeError("`envs` has a row for each agent: pass the ParallelVectorEnv, `envs.envs`.")
     rows: Any = _rows_of(envs) if isinstance(envs, AgentsBase) else envs
     if not isinstance(rows, gym.vector.VectorEnv):
         raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
@@ -157,8 +162,8 @@ def check_vector_env(
             rest = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CHECKS)}."
             raise ValueError(f"`skip` has no check {name!r}: {rest}")
     left_out = dict.fromkeys(skip, "left out by `skip`")
-    if rows is not envs and _excludes_zero(envs.single_observation_space):
-        left_out.setdefault("spaces", "absent agents show zeros, which a space excludes")
+    if isinstance(envs, AgentsBase) and _excludes_absent(envs):
+        left_out.setdefault("spaces", "absent agents show values that a space excludes")
     kit = Kit(rows, seed, steps, ignore_infos)
     report = EnvCheckReport(kit.name, notes=kit.notes)
     try:
@@ -203,10 +208,13 @@ def _rows_of(envs: AgentsBase) -> Any:
     return pool
 
 
-def _excludes_zero(space: Any) -> bool:
-    """Whether zeros are outside of a space, whose values are arrays."""
-    boxes = [part for part in nested.leaves(space) if isinstance(part, Box)]
-    return any((box.low > 0).any() or (box.high < 0).any() for box in boxes)
+def _excludes_absent(envs: AgentsBase) -> bool:
+    """Whether observations of absent agents are outside of their spaces."""
+    boxes = [part for part in nested.leaves(envs.single_observation_space) if isinstance(part, Box)]
+    if any((box.low > 0).any() or (box.high < 0).any() for box in boxes):
+        return True
+    shows_nan = math.isnan(envs._pool.absent)
+    return shows_nan and any(np.dtype(box.dtype).kind == "f" for box in boxes)
 
 
 def _reset(envs: Any, seed: int) -> None:

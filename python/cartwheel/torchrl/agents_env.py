@@ -18,7 +18,7 @@ from cartwheel._internal.arguments import as_autoreset_mode, as_bool, as_env_fns
 from cartwheel._internal.suggestions import keywords_of, listed
 from cartwheel.multiagent import ParallelVectorEnv
 from cartwheel.torchrl.env import check_space, start_method
-from cartwheel.vector.action_masks import DEFAULT, num_actions
+from cartwheel.vector.action_masks import num_actions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -120,7 +120,9 @@ class CartwheelAgentsEnv(EnvBase):
             if self._masks_in(name):
                 assert length is not None, "its observations have masks"
                 parts["action_mask"] = self._flag_spec(size, length)
-                rest = {key: part for key, part in space.spaces.items() if key != DEFAULT}
+                rest = {
+                    key: part for key, part in space.spaces.items() if key != self._envs.action_mask
+                }
                 space = Dict(rest)
             if self._uses_mask:
                 parts["mask"] = self._flag_spec(size)
@@ -232,7 +234,9 @@ class CartwheelAgentsEnv(EnvBase):
             spec = self.full_observation_spec[name, "observation"]
             shown_by = observations[name]
             if self._masks_in(name):
-                shown_by = {key: part for key, part in shown_by.items() if key != DEFAULT}
+                shown_by = {
+                    key: part for key, part in shown_by.items() if key != self._envs.action_mask
+                }
                 allowed = torch.from_numpy(masks[name])
                 group["action_mask"] = allowed
                 action = self.full_action_spec[name, "action"]
