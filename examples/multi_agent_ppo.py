@@ -156,13 +156,17 @@ def train(settings: Settings) -> list[tuple[int, float]]:
 
 def plot(curve: list[tuple[int, float]], path: str) -> None:
     """Draws the learning curve."""
-    figure, axes = importlib.import_module("matplotlib.pyplot").subplots(figsize=(7, 3.5))
-    axes.plot(*zip(*curve, strict=True))
+    figure = importlib.import_module("matplotlib.figure").Figure((6, 3.4), layout="constrained")
+    axes = figure.subplots()
+    steps, returns = zip(*curve, strict=True)
+    axes.plot([step / 1000 for step in steps], returns, color="#1b9aaa")
     axes.axhline(GOOD, linestyle=":", color="gray")
-    axes.set(xlabel="steps of all environments", ylabel="mean return of an agent")
-    axes.set_title("PPO on simple_spread: three agents, one policy")
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    axes.set_xlabel("environment steps, thousands")
+    axes.set_ylabel("mean return of an agent")
+    axes.set_title("PPO on simple_spread: three agents, one policy", loc="left")
+    axes.grid(axis="y", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
 
 
 def main() -> None:

@@ -1,12 +1,15 @@
 """Runs the tests of trainers for their own vector environments, with cartwheel's in their place.
 
 ``python -m tools.trainers_tests agilerl CHECKOUT`` needs AgileRL, which ``make test-trainers``
-installs in ``.venv-agilerl``, and a clone of https://github.com/AgileRL/AgileRL, which is not
+installs in ``.venv-agilerl``, and a clone of https://github.com/AgileRL/AgileRL. ``torchrl`` needs
+``.venv-torch`` and a clone of https://github.com/pytorch/rl; ours has one row there. Clones are not
 changed. Options of pytest may follow. Tests that cannot run are skipped, each with its reason.
 """
 
 import importlib
 import os
+import pkgutil
+import re
 import sys
 from pathlib import Path
 
@@ -36,6 +39,16 @@ AGILERL = {
 }
 
 
+DEAD_AGENTS = "Dead agents found in the environment, you need to set use_mask=True to allow this."
+#: Tests of TorchRL.
+TORCHRL = {
+    "TestSmacv2": "of another environment",
+    "TestMeltingpot": "of another environment",
+    "test_vec_env": "of an environment in each process of TorchRL; ours has rows instead",
+    "test_reset_parallel_env": "of an environment in each process of TorchRL",
+}
+
+
 class Replaced:
     """A plugin of pytest that skips tests."""
 
@@ -61,7 +74,99 @@ def agilerl():
     return "tests/test_vector/test_vector.py", AGILERL
 
 
-TRAINERS = {"agilerl": agilerl}
+def torchrl():
+    """Puts our environment into TorchRL's module; returns the file of tests and those to skip."""
+    pettingzoo = importlib.import_module("torchrl.envs.libs.pettingzoo")
+    pettingzoo.PettingZooWrapper, pettingzoo.PettingZooEnv = rows_of_torchrl()
+    return "test/libs/test_multiagent.py", TORCHRL
+
+
+def rows_of_torchrl():
+    """Returns functions with the signatures of TorchRL's classes."""
+    torchrl, ours = (
+        importlib.import_module(name) for name in ("torchrl.envs", "cartwheel.torchrl")
+    )
+
+    class Row(torchrl.EnvBase):
+        """The only row of an environment of ours, without the dimension of rows."""
+
+        def __init__(self, env, seed):
+            super().__init__(batch_size=[])
+            self.rows, self.group_map, self._env = env, env.group_map, env._envs.envs[0]
+            self.has_action_mask = {name: env._masks_in(name) for name in env.group_map}
+            for kind in ("observation", "action", "reward", "done"):
+                setattr(self, f"{kind}_spec", getattr(env, f"full_{kind}_spec")[0])
+            if seed is not None:
+                self.set_seed(seed)
+
+        def _reset(self, tensordict=None, **keywords):
+            if tensordict is not None:
+                tensordict = tensordict.unsqueeze(0)
+            return self.rows._reset(tensordict, **keywords)[0]
+
+        def _step(self, tensordict):
+            try:
+                return self.rows._step(tensordict.unsqueeze(0))[0]
+            except ValueError as error:
+                if "pass use_mask=True" in str(error):
+                    error.args = (DEAD_AGENTS,)  # a test asks for TorchRL's words
+                raise
+
+        def _set_seed(self, seed):
+            self.rows.set_seed(seed)
+
+        def close(self, *, raise_if_closed=True):
+            self.rows.close(raise_if_closed=raise_if_closed)
+            super().close(raise_if_closed=raise_if_closed)
+
+    def wrapper(
+        env, *, return_state=False, group_map=None, seed=None, done_on_any=None, **keywords
+    ):
+        if done_on_any is None:
+            done_on_any = not hasattr(env, "agent_iter")
+        if isinstance(group_map, torchrl.MarlGroupMapType):
+            group_map = group_map.get_group_map(env.possible_agents)
+        rows = ours.CartwheelAgentsEnv(
+            [lambda: env],
+            group_map=group_map,
+            done_on_any=done_on_any,
+            executor="inline",
+            state=return_state,
+            **keywords,
+        )
+        return Row(rows, seed)
+
+    def named(task, parallel, **keywords):
+        own = {
+            "return_state",
+            "group_map",
+            "use_mask",
+            "categorical_actions",
+            "seed",
+            "done_on_any",
+        }
+        more = {name: keywords.pop(name) for name in keywords.keys() - own}
+        try:
+            module = _module_of(task)
+            env = (module.parallel_env if parallel else module.env)(**more)
+        except ImportError as error:
+            pytest.skip(f"{task} is not installed: {error}")
+        return wrapper(env, **keywords)
+
+    return wrapper, named
+
+
+def _module_of(task):
+    """The module of an environment of PettingZoo or MPE2, of any version."""
+    for name in ("mpe2", *(f"pettingzoo.{kind}" for kind in ("butterfly", "classic", "sisl"))):
+        package = importlib.import_module(name)
+        for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+            if re.fullmatch(rf"{name}.{re.sub('[0-9]+$', '', task)}[0-9]+", module.name):
+                return importlib.import_module(module.name)
+    raise ImportError(f"neither PettingZoo nor MPE2 has {task}")
+
+
+TRAINERS = {"agilerl": agilerl, "torchrl": torchrl}
 
 
 def main():

@@ -58,9 +58,9 @@ class CartwheelAgentsEnv(EnvBase):
             ``autoreset_mode="disabled"``.
         group_map: The agents of each group; those of a group have equal spaces. By default agents
             with names such as ``"walker_0"`` and ``"walker_1"`` are the group ``"walker"``, as in
-            ``PettingZooWrapper``, and others a group of their own.
-        use_mask: Whether groups have ``"mask"``: which agents live and act next. It is needed where
-            agents end before others.
+            ``PettingZooWrapper`` for parallel environments, and others a group of their own.
+        use_mask: Whether groups have ``"mask"``: which agents live, and of those that take turns,
+            which acts next. It is needed where agents end before others.
         categorical_actions: Whether discrete actions are integers; otherwise they are one-hot.
         done_on_any: Whether a row is done when any agent is, as for parallel environments in
             ``PettingZooWrapper``. Otherwise it is done when all agents are.
@@ -99,6 +99,10 @@ class CartwheelAgentsEnv(EnvBase):
             groups = _groups_by_name(own.possible_agents) if group_map is None else group_map
             self._groups = own.by_group(groups)
             self._envs = own
+            #: The agent whose turn it is in each row; ``None`` if all act.
+            self._turns: NDArray[np.object_] | None = None
+            if use_mask and not own.metadata.get("is_parallelizable", True):
+                self._turns = np.full(own.num_envs, None, np.object_)
             self.group_map: dict[str, list[Any]] = self._groups.groups
             self._make_specs(categorical=categorical)
         except BaseException:
@@ -217,8 +221,16 @@ class CartwheelAgentsEnv(EnvBase):
                 f"{rows.tolist()}: pass use_mask=True, which tells which agents live."
             )
 
-    def _lives(self) -> dict[str, NDArray[np.bool_]]:
+    def _acting(self, infos: dict[str, Any]) -> dict[str, NDArray[np.bool_]]:
+        """Returns which agents live; of those that take turns, the one whose turn it is."""
         lives: NDArray[np.bool_] = self._envs._batches.lives
+        if self._turns is not None:
+            for agent in self._envs.possible_agents:
+                shown = infos.get(agent, {})
+                if "active_agent" in shown:  # of PettingZoo's conversion, the same for each agent
+                    rows = shown["_active_agent"]
+                    self._turns[rows] = shown["active_agent"][rows]
+            lives = lives & [self._turns == agent for agent in self._envs.possible_agents]
         return {
             name: np.ascontiguousarray(lives[places].T)
             for name, places in self._groups._places.items()
@@ -228,7 +240,7 @@ class CartwheelAgentsEnv(EnvBase):
         found: dict[str, Any] = {}
         has_masks = any(map(self._masks_in, self.group_map))
         masks = self._groups.action_masks() if has_masks else {}
-        lives = self._lives() if self._uses_mask else {}
+        acting = self._acting(infos) if self._uses_mask else {}
         for name in self.group_map:
             group: dict[str, Any] = {}
             spec = self.full_observation_spec[name, "observation"]
@@ -244,7 +256,7 @@ class CartwheelAgentsEnv(EnvBase):
                     action.update_mask(allowed.to(action.device))
             group["observation"] = _encoded(spec, shown_by)
             if self._uses_mask:
-                group["mask"] = torch.from_numpy(lives[name])
+                group["mask"] = torch.from_numpy(acting[name])
             found[name] = group
         if self._envs.state_space is not None:
             found["state"] = _encoded(self.full_observation_spec["state"], infos["state"])
@@ -264,6 +276,9 @@ class CartwheelAgentsEnv(EnvBase):
             rows = mask.numpy(force=True).reshape(-1)
             keywords["options"] = {**(keywords.get("options") or {}), "reset_mask": rows}
         observations, infos = self._groups.reset(**keywords)
+        if self._turns is not None:  # the infos of a reset do not tell
+            rows = np.arange(self.num_envs) if mask is None else np.flatnonzero(rows)
+            self._turns[rows] = self._envs.get_attr("agent_selection", env_index=rows)
         found = self._read(observations, infos)
         for name, agents in self.group_map.items():
             none = torch.zeros((self.num_envs, len(agents), 1), dtype=torch.bool)
