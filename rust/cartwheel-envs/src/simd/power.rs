@@ -114,7 +114,7 @@ mod tests {
         assert!(is_exact(avx2), "the probe fails with glibc");
         let mut rng = cartwheel::Rng::from_seed(6);
         for size in [1e-3, 0.5, 4.0, 100.0, 1e20] {
-            for _ in 0..500_000 {
+            for _ in 0..100_000 {
                 let x = rng.uniform(-size, size);
                 assert!(agrees(avx2, x), "square of {x:?}");
             }

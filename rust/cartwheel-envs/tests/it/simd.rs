@@ -6,8 +6,10 @@ use cartwheel_envs::PLUGIN;
 
 use crate::support::{HostKind, HostRows, find};
 
-/// Whole blocks, groups of lanes and a rest; numbers around a group and around a block.
-const NUMBERS: [usize; 8] = [64 + 32 + 8 + 3, 1, 3, 4, 7, 63, 64, 65];
+/// Whole blocks, groups of lanes and a rest.
+const MANY: usize = 64 + 32 + 8 + 3;
+/// Numbers around a group and around a block, for each mode.
+const FEW: [&[usize]; 3] = [&[1, 7, 65], &[3, 64], &[4, 63]];
 const STEPS: usize = 600;
 
 /// The treatment of rows that are over.
@@ -209,8 +211,8 @@ fn play(kind: &HostKind, changes: &Changes, rows: usize, mode: Mode) {
 fn rows_together_equal_rows_alone_in_every_mode() {
     for changes in &ALL {
         let kind = HostKind::with_defaults(find(&PLUGIN, changes.id), "").unwrap();
-        for mode in [Mode::NextStep, Mode::SameStep, Mode::Disabled] {
-            for rows in NUMBERS {
+        for (mode, few) in [Mode::NextStep, Mode::SameStep, Mode::Disabled].into_iter().zip(FEW) {
+            for &rows in [MANY].iter().chain(few) {
                 play(&kind, changes, rows, mode);
             }
         }
