@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from functools import partial
 
 import gymnasium as gym
@@ -317,24 +318,10 @@ def test_ctrl_c_ends_the_program_and_its_rows():
     gc.collect()  # asyncio's own exception has frames in a cycle
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "text"),
-    [
-        (([],), IndexError, "`env_fns` is empty"),
-        (([3],), TypeError, r"env_fns\[0\] must be a function"),
-        (([lambda: threading.Lock(), threading.Lock().acquire],), TypeError, r"env_fns\[1\]"),
-        (([Session], {"context": "fork"}), ValueError, "unsafe here"),
-        (([Session], {"spaces": (1, 2)}), TypeError, "must be a pair of spaces"),
-        (([Session], {"on_timeout": "restart"}), ValueError, "needs a positive `timeout`"),
-        (([Session], {"worker_nice": 20}), ValueError, "worker_nice"),
-        (([Session], {"start_concurrency": 0}), ValueError, "start_concurrency"),
-        (([Session], {"num_workers": 1}), TypeError, "`num_workers` is not a keyword"),
-    ],
-)
-def test_wrong_arguments_are_refused_before_anything_starts(arguments, error, text):
-    env_fns, keywords = arguments if len(arguments) == 2 else (*arguments, {})
-    with pytest.raises(error, match=text):
-        cartwheel.AwaitableEnvs(env_fns, **keywords)
+def test_a_function_that_cannot_be_pickled_is_refused_before_anything_starts():
+    """The other errors of the constructor are in `tests/vector/misuse.txt`."""
+    with pytest.raises(TypeError, match=r"env_fns\[1\] cannot be pickled"):
+        cartwheel.AwaitableEnvs([Session, threading.Lock().acquire])
 
 
 def test_wrong_rows_and_copies_are_refused():
@@ -375,5 +362,20 @@ def test_an_environment_that_cannot_be_made_fails_its_row_alone():
             with pytest.raises(gym.error.Error, match="no simulator here"):
                 await envs.reset(0)
             assert await envs.reset(1) == ("about nothing", {})
+
+    asyncio.run(main())
+
+
+def hangs():
+    while True:
+        time.sleep(3600)
+
+
+def test_an_environment_that_is_never_made_times_out_for_its_row_alone():
+    async def main():
+        async with opened([hangs, Notebook], timeout=0.5) as envs:
+            late, other = await asyncio.gather(outcome(envs.reset(0)), envs.reset(1))
+            assert isinstance(late, WorkerTimeoutError)
+            assert other == ("about nothing", {})
 
     asyncio.run(main())

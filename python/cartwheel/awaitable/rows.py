@@ -55,6 +55,11 @@ class Policy:
     on_timeout: OnTimeout
     max_restarts: int | None
 
+    @property
+    def shows_again(self) -> bool:
+        """Whether a failed step may show the last observation."""
+        return "restart" in (self.on_error, self.on_worker_death, self.on_timeout)
+
     def restarts_after(self, error: BaseException) -> bool:
         """Whether a failure truncates the episode, rather than raise."""
         if isinstance(error, WorkerDiedError):
@@ -222,6 +227,8 @@ class Rows:
                 row.waiting = None
             request.is_abandoned = True
             raise
+        finally:
+            del request  # its future has the exception, whose frames have this one
 
     def _check(self, index: int, asked: Asked) -> None:
         """Raises if the row cannot be stepped."""
@@ -280,9 +287,10 @@ class Rows:
     def _succeeded(self, row: _Row, request: Request, value: Any) -> None:
         kind = request.asked.kind
         if kind == "reset":
-            row.phase, row.shown = Phase.RUNNING, value[0]
+            row.phase = Phase.RUNNING
         elif kind == "step":
             row.phase = Phase.OVER if value[2] or value[3] else Phase.RUNNING
+        if kind != "call" and self._policy.shows_again:
             row.shown = value[0]
         _succeed(request, value)
 

@@ -507,7 +507,8 @@ class Service:
                 left = deadline - time.monotonic()
                 if left > 0:
                     return left
-                if self._settings.kills_hung:
+                # No task awaits an environment that is made in advance: its row begins again.
+                if self._settings.kills_hung or request.asked.kind == "make":
                     row.is_hung = True
                     self._group.processes[request.row].kill()
                 else:
@@ -603,6 +604,8 @@ class Service:
         except BaseException as error:
             done = functools.partial(self._started, index, 0, filled, error)
         self._inbox.append(done)
+        if self.closed.is_set():
+            self._inbox.clear()  # nothing reads it any more, and it refers to this object
         self.wake()
 
     def _started(
@@ -668,6 +671,7 @@ class Service:
             group.join(grace=1.0)
         finally:
             self.closed.set()
+            self._inbox.clear()
             self._on_outcomes()
 
 
