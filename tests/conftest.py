@@ -263,13 +263,14 @@ def _nothing_is_left_behind(request):
         if request.node.stash.get(FAILED, default=False):
             return  # the traceback keeps references to what the test used
         is_ours = not any(map(request.node.get_closest_marker, ("torch", "jax", "trainers")))
-        # PyTorch, JAX and the trainers start threads when they are used, which stay. TorchRL's own
-        # environments are in cycles, with memory that they share.
-        threads = () if is_ours else ("native thread",)
-        left = kept = left_behind(before, (*threads, "/dev/shm/torch_"))
+        # PyTorch, JAX and the trainers start threads when they are used, which stay, as do files of
+        # Gymnasium's own shared memory. TorchRL's own environments are in cycles, with memory that
+        # they share.
+        theirs = () if is_ours else ("native thread", "/dev/shm/pym-")
+        left = kept = left_behind(before, (*theirs, "/dev/shm/torch_"))
         if kept or not is_ours:
             gc.collect()
-            left = left_behind(before, threads)
+            left = left_behind(before, theirs)
         assert not left, f"left behind: {sorted(left)}"
         assert not kept, f"left behind until a garbage collection: {sorted(kept)}"
     finally:

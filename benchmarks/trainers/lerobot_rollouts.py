@@ -1,0 +1,122 @@
+"""LeRobot's rollouts in its asynchronous environments, with its own class and with cartwheel's.
+
+Needs LeRobot: ``.venv-lerobot/bin/python -m benchmarks.trainers.lerobot_rollouts``. Prints the
+seconds of the first reset, in which processes start, and the rates of rollouts after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from lerobot.envs.utils import _LazyAsyncVectorEnv
+from lerobot.scripts.lerobot_eval import rollout
+
+import cartwheel
+from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.workloads import compute, rounds_of
+from cartwheel.bench.contenders import Contender
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cartwheel._internal.arguments import EnvFn
+
+NUM_ENVS, STEPS = 10, 50
+
+
+class Robot(gym.Env[Any, Any]):
+    """A camera and the position of two joints; a step computes, and succeeds never."""
+
+    metadata = {"render_fps": 30}  # noqa: RUF012 - Gymnasium's attribute
+    observation_space = gym.spaces.Dict(
+        pixels=gym.spaces.Box(0, 255, (96, 96, 3), np.uint8),
+        agent_pos=gym.spaces.Box(-1, 1, (2,), np.float32),
+    )
+    action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+    task = task_description = "move"
+    _max_episode_steps = STEPS
+
+    def __init__(self, rounds: int) -> None:
+        """Computes ``rounds`` rounds in each step."""
+        self.rounds = rounds
+        self.frame = {
+            "pixels": np.zeros((96, 96, 3), np.uint8),
+            "agent_pos": np.zeros(2, np.float32),
+        }
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Returns the only observation."""
+        super().reset(seed=seed, options=options)
+        return self.frame, {"is_success": False}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002 - Gymnasium's signature
+        """Computes."""
+        compute(self.rounds)
+        return self.frame, 1.0, False, False, {"is_success": False}
+
+
+class Still(torch.nn.Module):
+    """A policy that costs nothing."""
+
+    def reset(self) -> None:
+        """Does nothing."""
+
+    def select_action(self, batch: dict[str, Any]) -> torch.Tensor:
+        """Returns zeros."""
+        return torch.zeros(len(batch["observation.state"]), 2)
+
+
+class RolloutRunner:
+    """Times rollouts."""
+
+    note = ""
+
+    def __init__(self, name: str, env_fns: Sequence[EnvFn], patch: bool) -> None:  # noqa: FBT001 - set by `functools.partial`
+        """Starts the processes; ``patch``: with cartwheel's class."""
+        start = time.perf_counter()
+        self._envs = _LazyAsyncVectorEnv(list(env_fns))
+        with cartwheel.patch_gymnasium() if patch else contextlib.nullcontext():
+            self._envs.reset(seed=0)
+        print(f"{name}: first reset after {time.perf_counter() - start:.2f} s", flush=True)
+
+    def run(self, seconds: float) -> float:
+        """Plays for ``seconds``, at least one rollout; returns environment steps per second."""
+        start, steps = time.perf_counter(), 0
+        while not steps or time.perf_counter() - start < seconds:
+            rollout(self._envs, Still(), *[lambda batch: batch] * 4, seeds=list(range(NUM_ENVS)))
+            steps += STEPS * NUM_ENVS
+        return steps / (time.perf_counter() - start)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        self._envs.close()
+
+
+def contender(name: str, *, patch: bool) -> Contender:
+    """LeRobot's environments with or without the patch."""
+    return Contender(name, functools.partial(RolloutRunner, name, patch=patch))
+
+
+if __name__ == "__main__":
+    os.environ["SLURM_JOB_ID"] = "0"  # LeRobot then shows no progress bars
+    torch.set_num_threads(1)
+    multiprocessing.set_forkserver_preload(["lerobot.scripts.lerobot_eval"])
+    check(
+        f"1 ms of computation in each step, images of 96x96, rollouts of {STEPS} steps",
+        functools.partial(Robot, rounds_of(1e-3)),
+        {
+            NUM_ENVS: [
+                Claim(
+                    contender("cartwheel", patch=True), contender("LeRobot's own", patch=False), 1
+                )
+            ]
+        },
+    )
