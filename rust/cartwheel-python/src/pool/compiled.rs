@@ -353,7 +353,6 @@ impl State {
         self.native().post_compiled_reset(mask, seeds.map(Vec::as_slice));
         self.pool.begin(Call::Reset, reset_flags(mask.is_none()))?;
         self.reset_mask = None;
-        self.next_resets.retain(|&row, _| mask.is_some_and(|mask| mask[row] == 0));
         Ok(())
     }
 
