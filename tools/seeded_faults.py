@@ -1,9 +1,10 @@
-"""Plants faults in the sources, one after another, and looks which test of `make test` fails.
+"""Plants faults in a copy of the sources, and looks which test of `make test` notices each.
 
-``make seeded-faults``. A fault is one operator, or one `true` or `false`, that is another one in a
-copy of the sources. The places are random: ``--count`` of them, a third in the crates that need no
-Python, a third in the binding, a third in the package. The tests nearest to a place run first, then
-all others that `make test` has; a test that fails must fail again. A fault that no test notices is
+``make seeded-faults``. A fault is one operator, or one `true` or `false`, that is another one. The
+places are random: ``--count`` of them, a third in the crates that need no Python, a third in the
+binding, a third in the package. All faults of Rust are in one build: a function with a fault has
+its body twice, and a file chooses one of them. The tests nearest to a place run first, then all
+others that `make test` has; a test that fails must fail again. A fault that no test notices is
 printed with its line: either it changes nothing that can be observed, or a test is missing.
 """
 
@@ -35,12 +36,24 @@ SWAPS = {
     "+": "-", "-": "+", "+=": "-=", "true": "false", "false": "true",
     "and": "or", "or": "and", "True": "False", "False": "True",
 }  # fmt: skip
-NO_CODE = re.compile(
-    r"\s*(//|#|(pub(\(\w+\))? )?(use|(unsafe )?trait)\b|impl|where|const .*assert)"
-)
+NO_CODE = re.compile(r"\s*(//|#|(pub(\(\w+\))? )?(use|fn)\b|impl|where|const )")
 RUST = re.compile(
-    r"(?<= )(<=|>=|==|!=|&&|\+=|[<>+-])(?= )|(?<=[\w)\]] )(?<!move )\|\|(?= )|\b(true|false)\b"
+    r"(?<= )(<=|>=|==|!=|&&|\+=|[<>+-])(?= )|(?<=[\w)\]] )(?<!move )(?<!mut )\|\|(?= )"
+    r"|\b(true|false)\b"
 )
+#: A function of Rust and its body, as rustfmt writes them; none that is constant.
+FUNCTION = re.compile(
+    r"""^(\ *)(?:pub(?:\(.+?\))?\ )?(?:unsafe\ )?(?:extern\ "C"\ )?fn\ # its name and arguments
+        (?:.*[^{;}\n]\n)* .*\{\n (?P<body>(?:.*\n)*?) \1\}\n""",
+    re.MULTILINE | re.VERBOSE,
+)
+#: The file that chooses a fault of Rust while it exists. To look for it allocates no memory, which
+#: tests would notice; and also programs find it that have no environment variables.
+CHOICE = (COPY / "target/fault-%d").as_posix()
+SWITCH = f"""{{
+    static CHOSEN: std::sync::LazyLock<bool> =
+        std::sync::LazyLock::new(|| std::path::Path::new("{CHOICE}").exists());
+    *CHOSEN }}"""
 #: Where faults are planted: the crates that need no Python, the binding, and the package.
 CRATES = ("core", "engine", "envs", "kernels")
 PLACES = {
@@ -56,12 +69,16 @@ NEAR = {
     r"/(image|wrappers|_device)[/.]|python/src/(array|store)": ["wrappers", "rollouts", "vector"],
     r"cartwheel/_internal/": ["internal", "vector", "make"],
 }
+#: Builds the module and the plugin of the tests, as `make test` does.
+BUILD = ("cargo", "build", "--locked", "--quiet", "-p", "cartwheel-python", "-p", "test-plugin")
 #: A test alone has 60 s. Only programs that hang take as long as this.
 TIMEOUT_S = 3600
-#: Parts that other stages test: adapters of trainers, and builds for other systems.
+#: Parts that other stages test: adapters of trainers and of JAX, and builds for other systems; and
+#: models of loom, which are tests.
 ELSEWHERE = re.compile(
-    r"cartwheel/(ray|rllib|_device)/|(sb3|torchrl|skrl|tianshou|ale)\.py|/portable|macos|_cli/template"
-    r"|/failpoint|protocol/deaths"
+    r"cartwheel/(ray|rllib|torchrl|_device)/|(sb3|skrl|tianshou|ale|jax|xla)\.py|_cli/template"
+    r"|/portable|macos|/failpoint|protocol/(deaths|interleavings)|wake/model"
+    r"|python/src/(xla|ffi)/|pool/(buffers|compiled|elements)"
 )
 
 
@@ -76,6 +93,11 @@ class Fault:
     end: int
     text: str
 
+    @property
+    def crate(self) -> str:
+        """The name of its crate, if it is in Rust."""
+        return self.file.split("/")[1]
+
     def __str__(self) -> str:
         """The place, as compilers name it, and what is there."""
         source = (ROOT / self.file).read_text(encoding="utf-8")
@@ -83,16 +105,23 @@ class Fault:
         return f"{self.file}:{self.line}: `{was}` is `{self.text}` in `{shown}`"
 
 
+def bodies(source: str) -> Iterator[tuple[int, int]]:
+    """The bodies of functions of Rust that can have a second one: both return the same type."""
+    for found in FUNCTION.finditer(source):
+        if "-> impl" not in source[found.start() : found.start("body")]:
+            yield found.span("body")
+
+
 def in_rust(source: str) -> Iterator[tuple[int, int]]:
-    """Operators of Rust code, outside its tests, comments, attributes and generics."""
+    """Operators in functions of Rust, outside tests, comments and generics."""
     code = re.split(r"\n#\[cfg\((?:all\(\w+, )?test", source)[0]
-    position = 0
-    for line in code.splitlines(keepends=True):
-        if not NO_CODE.match(line):
-            for found in RUST.finditer(line.partition("//")[0]):
-                if line.count('"', 0, found.start()) % 2 == 0:
-                    yield position + found.start(), position + found.end()
-        position += len(line)
+    for position, end in bodies(code):
+        for line in code[position:end].splitlines(keepends=True):
+            if not NO_CODE.match(line):
+                for found in RUST.finditer(line.partition("//")[0]):
+                    if line.count('"', 0, found.start()) % 2 == 0:
+                        yield position + found.start(), position + found.end()
+            position += len(line)
 
 
 def in_python(source: str) -> Iterator[tuple[int, int]]:
@@ -127,23 +156,78 @@ def faults(seed: int, count: int) -> list[Fault]:
     return [fault for row in zip(*of_kind.values(), strict=True) for fault in row][:count]
 
 
-def noticed_by(fault: Fault) -> str | None:
-    """Returns the failure that the fault causes, of the compiler or a test; or ``None``."""
-    target = COPY / fault.file
-    source = target.read_text(encoding="utf-8")
-    target.write_text(source[: fault.start] + fault.text + source[fault.end :], encoding="utf-8")
+def with_switches(source: str, faults: dict[int, Fault]) -> str:
+    """A source of Rust whose functions have a body for each fault, and choose one of them."""
+    for start, end in reversed([*bodies(source)]):
+        body, before = source[start:end], ""
+        for number, fault in faults.items():
+            if start <= fault.start < end:
+                faulty = body[: fault.start - start] + fault.text + body[fault.end - start :]
+                before += f"if {SWITCH % number} {{\n{faulty}}} else "
+        if before:
+            source = f"{source[:start]}{before}{{\n{body}}}\n{source[end:]}"
+    return source
+
+
+def plant(faults: dict[int, Fault]) -> dict[int, str]:
+    """Builds the module and the tests of the crates with these faults of Rust.
+
+    Returns the errors of the compiler, by the numbers of the faults that it refuses.
+    """
+    refused: dict[int, str] = {}
+    files = {fault.file for fault in faults.values()}
+    sources = {file: (COPY / file).read_text(encoding="utf-8") for file in files}
+    crates = {fault.crate for fault in faults.values() if fault.kind == "crates"}
+    builds = (BUILD, *([*cargo_test(crate), "--no-run"] for crate in sorted(crates)))
+    while True:
+        for file, source in sources.items():
+            chosen = {
+                number: fault
+                for number, fault in faults.items()
+                if fault.file == file and number not in refused
+            }
+            (COPY / file).write_text(with_switches(source, chosen), encoding="utf-8")
+        ended = [run(*build) for build in builds]
+        errors = "\n".join(output for status, output in ended if status)
+        if not errors:
+            break
+        refused |= refused_by(errors) or sys.exit(f"{errors}\nThese errors are of no fault.")
+    module = COPY / "python/cartwheel/_cartwheel.abi3.so"
+    shutil.copyfile(COPY / "target/debug/lib_cartwheel.so", module)
+    return refused
+
+
+def refused_by(errors: str) -> dict[int, str]:
+    """The first error of the compiler in the body of each fault that has one."""
+    refused: dict[int, str] = {}
+    for error, file, line in re.findall(r"^(error.*)\n +--> (rust/\S+):(\d+):", errors, re.M):
+        above = (COPY / file).read_text(encoding="utf-8").splitlines()[: int(line)]
+        switches = re.findall(CHOICE.replace("%d", r"(\d+)"), "\n".join(above))
+        if switches:
+            refused.setdefault(int(switches[-1]), error)
+    return refused
+
+
+def noticed_by(number: int, fault: Fault) -> str | None:
+    """Returns the failure of a test that the fault causes, or ``None``."""
+    target, text = Path(CHOICE % number), ""
+    if fault.kind == "package":
+        target = COPY / fault.file
+        source = target.read_text(encoding="utf-8")
+        text = source[: fault.start] + fault.text + source[fault.end :]
+    target.write_text(text, encoding="utf-8")
     try:
         if fault.kind == "crates":
-            crate = fault.file.split("/")[1]
-            features = ("--features", "failpoints") if crate == "cartwheel-engine" else ()
-            if failed := run("cargo", "test", "--locked", "--quiet", "-p", crate, *features):
-                return failed
-        if fault.kind != "package" and (failed := build()):
-            return failed
+            status, output = run(*cargo_test(fault.crate))
+            if status:
+                return first_failure(output)
         nearest = [f"tests/{name}" for name in near(fault.file)]
         return test("pytest", "-n", "2", *nearest) or test("tests", "--processes", "3")
     finally:
-        target.write_text(source, encoding="utf-8")
+        if fault.kind == "package":
+            target.write_text(source, encoding="utf-8")
+        else:
+            target.unlink()
 
 
 def near(file: str) -> list[str]:
@@ -155,16 +239,10 @@ def near(file: str) -> list[str]:
     return [parts[0]] if (ROOT / "tests" / parts[0]).is_dir() else ["vector"]
 
 
-def build() -> str | None:
-    """Builds the module and the plugin of the tests, as `make test` does."""
-    if failed := run(
-        "cargo", "build", "--locked", "--quiet", "-p", "cartwheel-python", "-p", "test-plugin"
-    ):
-        return failed
-    shutil.copyfile(
-        COPY / "target/debug/lib_cartwheel.so", COPY / "python/cartwheel/_cartwheel.abi3.so"
-    )
-    return None
+def cargo_test(crate: str) -> list[str]:
+    """The command that tests a crate as `make test` does."""
+    features = ("--features", "failpoints") if crate == "cartwheel-engine" else ()
+    return ["cargo", "test", "--locked", "--quiet", "-p", crate, *features]
 
 
 def test(*words: str) -> str | None:
@@ -175,14 +253,18 @@ def test(*words: str) -> str | None:
     """
     options = ("-q", "-x", "--timeout=60", "--deselect=tests/repository")
     for _ in range(3):
-        failed = run(sys.executable, "-m", *words, *options)
-        if not failed or run(sys.executable, "-m", "pytest", *options, failed):
+        status, output = run(sys.executable, "-m", *words, *options)
+        if status in (0, NO_TESTS):
+            return None
+        failed = first_failure(output)
+        status, _ = run(sys.executable, "-m", "pytest", *options, failed)
+        if status not in (0, NO_TESTS):
             return failed
     return f"{failed}, which passed when it ran again"
 
 
-def run(*command: str) -> str | None:
-    """Runs a command and returns the text of its first failure, if it fails."""
+def run(*command: str) -> tuple[int, str]:
+    """Runs a command in the copy; returns its status and what it printed."""
     environment = {**os.environ, "PYTHONPATH": str(COPY / "python")}
     environment.pop("CARGO_TARGET_DIR", None)
     try:
@@ -196,18 +278,15 @@ def run(*command: str) -> str | None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"no end within {TIMEOUT_S} s"
-    if ended.returncode in (0, NO_TESTS):
-        return None
-    text = ended.stdout + ended.stderr
-    patterns = (
-        r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$",
-        r"^test (\S+) .*FAILED",
-        r"^    (\S+)$",
-        r"^error.*: (.*)",
-    )
-    matches = (re.search(pattern, text, re.MULTILINE) for pattern in patterns)
-    return next((found[1] for found in matches if found), text[-200:])
+        return 1, f"no end within {TIMEOUT_S} s"
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def first_failure(output: str) -> str:
+    """The name of the first test that failed, or the end of what was printed."""
+    patterns = (r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", r"^---- (\S+) stdout ----$")
+    matches = (re.search(pattern, output, re.MULTILINE) for pattern in patterns)
+    return next((found[1] for found in matches if found), output[-200:])
 
 
 def main() -> int:
@@ -219,22 +298,14 @@ def main() -> int:
     parser.add_argument("--only", type=int, nargs="+", help="numbers of faults of the list")
     parser.add_argument("--list", action="store_true", help="print the places only")
     arguments = parser.parse_args()
-    planted = faults(arguments.seed, arguments.count)
-    # Kind by kind: the faults of the package need a module without faults, and come last.
-    chosen = [
-        fault
-        for kind in PLACES
-        if kind in arguments.kinds
-        for fault in planted
-        if fault.kind == kind
-    ]
-    numbered = [
-        (number, fault)
-        for number, fault in enumerate(chosen, 1)
-        if not arguments.only or number in arguments.only
-    ]
+    numbered = {
+        number: fault
+        for number, fault in enumerate(faults(arguments.seed, arguments.count), 1)
+        if fault.kind in arguments.kinds and number in (arguments.only or [number])
+    }
+    places = {number: f"{number}: {fault}" for number, fault in numbered.items()}
     if arguments.list:
-        print(*(f"{number}: {fault}" for number, fault in numbered), sep="\n")
+        print(*places.values(), sep="\n")
         return 0
     for old in COPY.glob("*"):  # what cargo built stays
         if old.is_dir() and old.name != "target":
@@ -244,25 +315,20 @@ def main() -> int:
     keep = shutil.ignore_patterns("target", ".git", ".venv*", ".*_cache", "dist", "_build")
     copy = shutil.copyfile  # newer than what an earlier run built from faults, so cargo builds them
     shutil.copytree(ROOT, COPY, ignore=keep, dirs_exist_ok=True, symlinks=True, copy_function=copy)
+    for old in COPY.glob("target/fault-*"):
+        old.unlink()
+    of_rust = {number: fault for number, fault in numbered.items() if fault.kind != "package"}
     has_module = list((COPY / "python/cartwheel").glob("_cartwheel*.so"))
-    only_python = all(fault.kind == "package" for _, fault in numbered)
-    if not (only_python and has_module) and (failed := build()):
-        sys.exit(f"{failed}, without any fault")
-    bad, previous = 0, "package"
-    for number, fault in numbered:
+    refused = plant(of_rust) if of_rust or not has_module else {}
+    unnoticed = 0
+    for number, fault in numbered.items():
         start = time.monotonic()
-        if fault.kind == "package" and previous != "package":
-            build()  # the module without the previous fault
-        previous = fault.kind
-        failed = noticed_by(fault)
-        bad += failed is None
+        failed = refused.get(number) or noticed_by(number, fault)
+        unnoticed += failed is None
         spent = time.monotonic() - start
-        print(
-            f"{number}/{len(chosen)} {fault}\n    {failed or 'NOT NOTICED'} ({spent:.0f} s)",
-            flush=True,
-        )
-    print(f"{len(numbered) - bad} of {len(numbered)} faults were noticed")
-    return bad
+        print(f"{places[number]}\n    {failed or 'NOT NOTICED'} ({spent:.0f} s)", flush=True)
+    print(f"{len(numbered) - unnoticed} of {len(numbered)} faults were noticed")
+    return unnoticed
 
 
 if __name__ == "__main__":
