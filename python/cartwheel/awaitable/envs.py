@@ -21,8 +21,8 @@ from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath, chec
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.suggestions import checks_keywords, shown
 from cartwheel.awaitable.lease import Acquiring
+from cartwheel.awaitable.requests import Settings
 from cartwheel.awaitable.rows import Policy, Rows
-from cartwheel.awaitable.service import Service, Settings
 from cartwheel.vector.stats import Stats
 from cartwheel.workers.awaited_env import Asked
 from cartwheel.workers.launch import pickled_apart
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from typing_extensions import Self
+
+    from cartwheel.awaitable.service import Service
 
 #: The maximum number of seconds that a close takes.
 _CLOSE_S = 8.0
@@ -359,6 +361,8 @@ class AwaitableEnvs:
 
 def _end(service: Service) -> None:
     """Ends the processes when the object is collected, or at the end of the program."""
+    if os.getpid() != service.owner:  # a forked child, where the thread does not exist
+        return
     service.close()
     if _running_loop() is None:
         service.closed.wait(_CLOSE_S)

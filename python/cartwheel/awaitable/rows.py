@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from cartwheel.awaitable.service import Outcome, Request, Service, Settings
+from cartwheel.awaitable.requests import Request
+from cartwheel.awaitable.service import Service
 from cartwheel.errors import (
     BrokenPoolError,
     EpisodeOverError,
@@ -29,6 +30,7 @@ from cartwheel.workers.faults import described
 
 if TYPE_CHECKING:
     from cartwheel._internal.literals import OnError, OnTimeout, OnWorkerDeath
+    from cartwheel.awaitable.requests import Outcome, Settings
     from cartwheel.workers.awaited_env import Asked
 
 #: How often a reset is made again whose process died or whose environment failed.
@@ -107,7 +109,6 @@ class Rows:
         self.loop: asyncio.AbstractEventLoop | None = None
         self._is_waking = False
         self._is_closed = False
-        self._owner = os.getpid()
         #: Futures of tasks that wait for the end.
         self._ends: list[asyncio.Future[None]] = []
         #: Tasks that wait for a free row, and rows that are not lent.
@@ -127,10 +128,10 @@ class Rows:
             ForkedProcessError: Another process made it.
             BrokenPoolError: It is broken.
         """
-        if os.getpid() != self._owner:  # where the loop of the parent does not run
+        if os.getpid() != self.service.owner:  # where the loop of the parent does not run
             raise ForkedProcessError(
-                f"this {self._name} belongs to process {self._owner}: make another one in this "
-                "process"
+                f"this {self._name} belongs to process {self.service.owner}: make another one in "
+                "this process"
             )
         loop = asyncio.get_running_loop()
         if self.loop is loop and not self._is_closed and self.service.failure is None:
@@ -357,7 +358,7 @@ class Rows:
 
     def close(self) -> None:
         """Begins to close. Tasks that wait get an exception."""
-        if os.getpid() != self._owner:
+        if os.getpid() != self.service.owner:
             return
         self._is_closed = True
         for row in self._rows:

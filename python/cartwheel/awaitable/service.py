@@ -11,163 +11,40 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import functools
 import heapq
 import itertools
 import logging
-import pickle
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 
-from cartwheel._cartwheel import Pool
 from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel._internal.process import name_this_thread
+from cartwheel.awaitable.opening import OpenPool, described_spaces
+from cartwheel.awaitable.requests import Outcome, Request, ServedRow
 from cartwheel.errors import WorkerTimeoutError
-from cartwheel.vector.episode_rules import Rules
-from cartwheel.vector.forks import make_private_on_fork
-from cartwheel.vector.memory_plan import plan_memory
 from cartwheel.workers import launch
-from cartwheel.workers.awaited_env import REPLY, Asked, MakesAwaitedEnv, Reply
-from cartwheel.workers.callbacks import WorkerCallbacks
+from cartwheel.workers.awaited_env import REPLY, Asked
 from cartwheel.workers.channels import Deadline
 from cartwheel.workers.faults import Fault
-from cartwheel.workers.observation_form import remade, shared
+from cartwheel.workers.observation_form import remade
 from cartwheel.workers.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cartwheel._cartwheel import _WorkerCallbacks
+    from cartwheel._cartwheel import Pool
+    from cartwheel.awaitable.requests import Settings
+    from cartwheel.workers.awaited_env import Reply
 
 #: Seconds that environments get to close, and that they get while rows are in flight.
 _GRACE, _GRACE_IN_FLIGHT = 5.0, 1.0
 #: Seconds that a process may take to start, before it makes an environment.
 _START_S = 120.0
-#: Batches that may exist at once. Two are filled, and one is read, whose rows are copied at once.
-_BATCHES = 8
-
-
-@dataclasses.dataclass(eq=False, slots=True)
-class Request:
-    """A request to one row.
-
-    Attributes:
-        row: The row.
-        asked: Its kind and arguments.
-        future: Of the loop of the task that awaits it.
-        is_abandoned: Whether no task awaits it any more.
-        attempts: How often it was repeated after a failure.
-        makes: Whether it makes the environment of its process.
-        deadline: When it takes too long, by the monotonic clock.
-    """
-
-    row: int
-    asked: Asked
-    future: Any = None
-    is_abandoned: bool = False
-    attempts: int = 0
-    makes: bool = False
-    deadline: float = 0.0
-
-    def awaits(self) -> bool:
-        """Whether a task awaits it."""
-        return not self.is_abandoned and not self.future.cancelled()
-
-
-@dataclasses.dataclass(slots=True)
-class Outcome:
-    """The outcome of a request.
-
-    Attributes:
-        request: The request.
-        value: The result of a request that succeeded.
-        error: The exception of one that did not.
-        is_late: Whether the row is still busy with it: the error is a time-out.
-        spaces: The spaces of an environment that was just made.
-    """
-
-    request: Request
-    value: Any = None
-    error: BaseException | None = None
-    is_late: bool = False
-    spaces: tuple[Any, Any] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of awaited rows.
-
-    Attributes:
-        name: The class, for the names of processes and for errors.
-        context: The ``multiprocessing`` context.
-        daemon: Whether processes are daemonic.
-        nice: The amount by which processes lower their priority.
-        spaces: The spaces of all rows, if the caller gave them.
-        lazy: Whether processes and environments are made when they are first used.
-        start_concurrency: How many processes, and how many environments, are made at once.
-        timeout: Seconds that a request may take; ``None`` for no limit.
-        kills_hung: Whether a row that takes longer is killed.
-    """
-
-    name: str
-    context: Any
-    daemon: bool
-    nice: int
-    spaces: tuple[Any, Any] | None
-    lazy: bool
-    start_concurrency: int
-    timeout: float | None
-    kills_hung: bool
-
-
-@dataclasses.dataclass(slots=True)
-class _Row:
-    """A row, as the thread knows it.
-
-    Attributes:
-        is_up: Whether its process serves.
-        is_starting: Whether a process is being started.
-        is_made: Whether the process has an environment.
-        is_dropped: Whether the next result is that of a request that has its outcome already.
-        is_hung: Whether its process was killed because it took too long.
-        is_killed: Whether its process was killed on request.
-        sent: The request in flight.
-        held: The request that is sent when the row is up and idle.
-        form: The form of its observations.
-    """
-
-    is_up: bool = False
-    is_starting: bool = False
-    is_made: bool = False
-    is_dropped: bool = False
-    is_hung: bool = False
-    is_killed: bool = False
-    sent: Request | None = None
-    held: Request | None = None
-    form: Any = None
-
-
-@dataclasses.dataclass
-class _Memory:
-    """The attributes of a vector environment that the plan of the memory and callbacks read."""
-
-    num_envs: int
-    single_observation_space: Any
-    single_action_space: Any
-    final_obs = "object"
-    reward_space = None
-
-    @property
-    def batch_size(self) -> int:
-        """Every batch has room for all rows."""
-        return self.num_envs
 
 
 class Service:
@@ -177,6 +54,7 @@ class Service:
         outcomes: Outcomes that were not taken yet, in order.
         closed: Set when the thread has ended and no process is left.
         failure: The exception that ended the thread, if one did.
+        owner: The process of the thread.
     """
 
     def __init__(
@@ -192,6 +70,7 @@ class Service:
         self.outcomes: collections.deque[Outcome] = collections.deque()
         self.closed = threading.Event()
         self.failure: BaseException | None = None
+        self.owner = os.getpid()
         self._env_fns = env_fns
         self._settings = settings
         self._on_outcomes = on_outcomes
@@ -203,7 +82,7 @@ class Service:
             daemon=settings.daemon,
             restart_policy=self._policy,
         )
-        self._rows = [_Row() for _ in env_fns]
+        self._rows = [ServedRow() for _ in env_fns]
         #: Functions that the thread calls, from other threads.
         self._inbox: collections.deque[Callable[[], None]] = collections.deque()
         self._deadlines: list[tuple[float, int, Request]] = []
@@ -213,7 +92,7 @@ class Service:
         self._to_make: collections.deque[Request] = collections.deque()
         self._making = 0
         self._pool: Pool | None = None
-        self._callbacks: _WorkerCallbacks
+        self._opened: OpenPool
         self._closing = False
         self._arrived = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cartwheel-rows", daemon=True)
@@ -242,9 +121,6 @@ class Service:
     def close(self) -> None:
         """Begins to close; :attr:`closed` is set in the end. Idempotent."""
         self._closing = True
-        if not self._thread.is_alive() and self._thread.ident is None:
-            self._shut_down()
-            return
         if self._pool is None:
             first = self._group.processes[0]
             if first is not None:  # it is making an environment to describe
@@ -272,83 +148,21 @@ class Service:
 
     def _open(self) -> None:
         """Makes the memory for the given spaces, or for those of the first environment."""
-        group, rows = self._group, len(self._env_fns)
-        spaces, described = self._settings.spaces, False
-        if spaces is None and not self._settings.lazy:
-            spaces = self._describe()
-            described = spaces is not None
-        observation, action = (shared(space) for space in spaces or (None, None))
-        memory = _Memory(rows, observation, action)
-        self._fast_action = _fast_kind(action)
-        plan = plan_memory(memory, group.shards, _BATCHES)  # type: ignore[arg-type]
-        shard = {
-            "observations": plan["observations"],
-            "actions": plan["actions"],
-            "autoreset_mode": AutoresetMode.DISABLED.value,
-            "freeze": True,
-            "rules": Rules.from_keywords(None, False, 1, False).as_dict(),
-            "dense_finals": False,
-            "reward_width": None,
-        }
-        own_memory, own_shard = launch.make_memory(group, plan, shard)
-        group.descriptions = [{"spaces": [(observation, action)]} for _ in range(rows)]
-        for row, env_fn in enumerate(self._env_fns):
-            maker = MakesAwaitedEnv(env_fn, row, self._settings.nice, (observation, action))
-            group.start_process.parts[row] = pickle.dumps([maker])  # type: ignore[union-attr]
-        callbacks: Any = WorkerCallbacks(
-            memory,  # type: ignore[arg-type]
-            group,
-            batch_space(action, rows),
-            None,
-            "methods",
-        )
-        self._callbacks = callbacks
-        self._memory = memory  # callbacks refer to it weakly
-        self._pool = pool = Pool(
-            own_memory,
-            plan["observations"],
-            plan["actions"],
-            shard=own_shard,
-            pids=[0] * rows,
-            objects=group.objects,
-            channels=group.channels,
-            callbacks=callbacks,
-            class_name=self._settings.name,
-            timeout=None,
-            columnar=True,
-            spin=False,
-            inline=False,
-            restart=True,
-            deferred=True,
-        )
-        pool.receive_in_order(False)
-        make_private_on_fork(pool, group.processes)
-        if described:
+        group, settings = self._group, self._settings
+        spaces = settings.spaces
+        describes = spaces is None and not settings.lazy
+        if describes:
+            spaces = described_spaces(group, self._env_fns[0], settings)
+        self._opened = OpenPool.of_spaces(group, self._env_fns, settings, spaces)
+        self._pool = pool = self._opened.pool
+        if describes and spaces is not None:
             self._rows[0].is_made = True
             over, _, filled, announced = pool.lost(0)
             group.continue_with(0, over, {}, announced, Deadline(_START_S))
             self._up(0, group.processes[0].pid, filled)
-        if not self._settings.lazy:
-            for row in range(rows):
+        if not settings.lazy:
+            for row in range(len(self._rows)):
                 self._take(Request(row, Asked("make"), is_abandoned=True))
-
-    def _describe(self) -> tuple[Any, Any] | None:
-        """Makes the first environment; returns its spaces, ``None`` if that failed."""
-        group = self._group
-        maker = MakesAwaitedEnv(self._env_fns[0], 0, self._settings.nice, None)
-        assert group.start_process is not None, "awaited rows are processes"
-        group.start_process.parts[0] = pickle.dumps([maker])
-        group.processes[0], group.channels[0] = group.start_process(0)
-        try:
-            description = group.receive(0, "construct", self._settings.timeout)
-        except Exception:  # it died or hangs, or its spaces cannot be loaded
-            description = {"fault": None}
-        if "fault" not in description:
-            spaces: tuple[Any, Any] = description["spaces"][0]
-            return spaces
-        # The row's own request will fail likewise, and raise it.
-        group.reap(0)
-        return None
 
     def _serve(self) -> None:
         """Sends what is in the inbox, waits and passes outcomes on."""
@@ -404,7 +218,7 @@ class Service:
             entry = (request.deadline, next(self._numbers), request)
             heapq.heappush(self._deadlines, entry)
         kind, arguments = request.asked.kind, request.asked.arguments
-        if kind == "step" and self._fast_action is not None and self._fast_action(*arguments):
+        if kind == "step" and self._opened.is_fast(*arguments):
             self._steps.append(request)
         else:
             self._send_asked(request)
@@ -673,17 +487,3 @@ class Service:
             self.closed.set()
             self._inbox.clear()
             self._on_outcomes()
-
-
-def _fast_kind(space: Any) -> Callable[[Any], bool] | None:
-    """Returns whether an action can go through shared memory as it is; ``None``: none can."""
-    if isinstance(space, Discrete):
-        if space == shared(None):
-            return None
-        return lambda action: type(action) in (int, np.int64) and -(2**63) <= action < 2**63
-    if isinstance(space, Box | MultiBinary | MultiDiscrete):
-        dtype, shape = space.dtype, space.shape
-        return lambda action: (
-            type(action) is np.ndarray and action.dtype == dtype and action.shape == shape
-        )
-    return None

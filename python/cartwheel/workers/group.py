@@ -1,4 +1,7 @@
-"""The workers of one vector environment, as the caller sees them."""
+"""The workers of one vector environment, as the caller sees them.
+
+This file is above 500 lines because one object has all workers, from their start to their end.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,143 @@
+"""The pool of awaited rows: its spaces, its memory, and processes that are started later."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from cartwheel._cartwheel import Pool
+from cartwheel.vector.episode_rules import Rules
+from cartwheel.vector.forks import make_private_on_fork
+from cartwheel.vector.memory_plan import plan_memory
+from cartwheel.workers import launch
+from cartwheel.workers.awaited_env import MakesAwaitedEnv
+from cartwheel.workers.callbacks import WorkerCallbacks
+from cartwheel.workers.channels import pickled
+from cartwheel.workers.observation_form import shared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cartwheel.awaitable.requests import Settings
+    from cartwheel.workers.group import WorkerGroup
+
+#: Batches that may exist at once. Two are filled, and one is read, whose rows are copied at once.
+_BATCHES = 8
+
+
+@dataclasses.dataclass
+class _Memory:
+    """The attributes of a vector environment that the plan of the memory and callbacks read."""
+
+    num_envs: int
+    single_observation_space: Any
+    single_action_space: Any
+    final_obs = "object"
+    reward_space = None
+
+    @property
+    def batch_size(self) -> int:
+        """Every batch has room for all rows."""
+        return self.num_envs
+
+
+def described_spaces(
+    group: WorkerGroup, env_fn: bytes, settings: Settings
+) -> tuple[Any, Any] | None:
+    """Makes the environment of the first row; returns its spaces, ``None`` if that failed."""
+    assert group.start_process is not None, "awaited rows are processes"
+    group.start_process.parts[0] = pickled([MakesAwaitedEnv(env_fn, 0, settings.nice, None)])
+    group.processes[0], group.channels[0] = group.start_process(0)
+    try:
+        description = group.receive(0, "construct", settings.timeout)
+    except Exception:  # it died or hangs, or its spaces cannot be loaded
+        description = {"fault": None}
+    if "fault" not in description:
+        spaces: tuple[Any, Any] = description["spaces"][0]
+        return spaces
+    # A request of the row will fail likewise, and raise it.
+    group.reap(0)
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenPool:
+    """A pool whose processes are started later.
+
+    Attributes:
+        pool: The pool.
+        is_fast: Whether an action can go through shared memory as it is.
+        memory: What the pool's callbacks refer to weakly.
+    """
+
+    pool: Pool
+    is_fast: Callable[[Any], bool]
+    memory: _Memory
+
+    @classmethod
+    def of_spaces(
+        cls,
+        group: WorkerGroup,
+        env_fns: list[bytes],
+        settings: Settings,
+        spaces: tuple[Any, Any] | None,
+    ) -> OpenPool:
+        """Makes the memory for these spaces, as far as their values have a fixed shape."""
+        observation, action = (shared(space) for space in spaces or (None, None))
+        rows = len(env_fns)
+        memory = _Memory(rows, observation, action)
+        plan = plan_memory(memory, group.shards, _BATCHES)  # type: ignore[arg-type]
+        shard = {
+            "observations": plan["observations"],
+            "actions": plan["actions"],
+            "autoreset_mode": AutoresetMode.DISABLED.value,
+            "freeze": True,
+            "rules": Rules.from_keywords(None, False, 1, False).as_dict(),
+            "dense_finals": False,
+            "reward_width": None,
+        }
+        own_memory, own_shard = launch.make_memory(group, plan, shard)
+        group.descriptions = [{"spaces": [(observation, action)]} for _ in range(rows)]
+        assert group.start_process is not None, "awaited rows are processes"
+        for row, env_fn in enumerate(env_fns):
+            maker = MakesAwaitedEnv(env_fn, row, settings.nice, (observation, action))
+            group.start_process.parts[row] = pickled([maker])
+        batched = batch_space(action, rows)
+        callbacks: Any = WorkerCallbacks(memory, group, batched, None, "methods")  # type: ignore[arg-type]
+        pool = Pool(
+            own_memory,
+            plan["observations"],
+            plan["actions"],
+            shard=own_shard,
+            pids=[0] * rows,
+            objects=group.objects,
+            channels=group.channels,
+            callbacks=callbacks,
+            class_name=settings.name,
+            timeout=None,
+            columnar=True,
+            spin=False,
+            inline=False,
+            restart=True,
+            deferred=True,
+        )
+        pool.receive_in_order(False)
+        make_private_on_fork(pool, group.processes)
+        return cls(pool, _fast_kind(action), memory)
+
+
+def _fast_kind(space: Any) -> Callable[[Any], bool]:
+    """Returns a function that says whether an action can go through shared memory as it is."""
+    if isinstance(space, Discrete) and space != shared(None):
+        return lambda action: type(action) in (int, np.int64) and -(2**63) <= action < 2**63
+    if isinstance(space, Box | MultiBinary | MultiDiscrete):
+        dtype, shape = space.dtype, space.shape
+        return lambda action: (
+            type(action) is np.ndarray and action.dtype == dtype and action.shape == shape
+        )
+    return lambda _: False
