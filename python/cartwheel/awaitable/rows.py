@@ -196,6 +196,7 @@ class Rows:
         while outcomes:
             self._finish(outcomes.popleft())
         if self.service.closed.is_set():
+            self._fail_all()
             ends, self._ends = self._ends, []
             for end in ends:
                 if not end.done():
@@ -361,16 +362,19 @@ class Rows:
         if os.getpid() != self.service.owner:
             return
         self._is_closed = True
-        for row in self._rows:
-            for request in (row.current, row.waiting):
-                if request is not None:
-                    _fail(request, self._closed_error())
-            row.current = row.waiting = None
+        self._fail_all()
         while self._borrowers:
             future = self._borrowers.popleft()
             if not future.done():
                 future.set_exception(self._closed_error())
         self.service.close()
+
+    def _fail_all(self) -> None:
+        for row in self._rows:
+            for request in (row.current, row.waiting):
+                if request is not None:
+                    _fail(request, self._closed_error())
+            row.current = row.waiting = None
 
     async def closed(self) -> None:
         """Waits for the end."""

@@ -87,6 +87,8 @@ class Service:
         self._inbox: collections.deque[Callable[[], None]] = collections.deque()
         self._deadlines: list[tuple[float, int, Request]] = []
         self._numbers = itertools.count()
+        #: Steps whose actions go through shared memory, which are sent together.
+        self._steps: list[Request] = []
         self._to_start: collections.deque[int] = collections.deque()
         self._starting = 0
         self._to_make: collections.deque[Request] = collections.deque()
@@ -167,10 +169,9 @@ class Service:
     def _serve(self) -> None:
         """Sends what is in the inbox, waits and passes outcomes on."""
         assert self._pool is not None, "it is open"
-        steps: list[Request] = []
-        self._steps = steps
         while self._inbox:
             self._inbox.popleft()()
+        steps, self._steps = self._steps, []
         self._send_steps(steps)
         if self.outcomes:
             self._on_outcomes()
@@ -204,6 +205,10 @@ class Service:
                 self._start_more()
             return
         if request is None or row.sent is not None or row.is_dropped:
+            return
+        if not row.is_made and request.asked.kind == "step":
+            row.held = None  # its process died with the result of the step before
+            self._end(request, Outcome(request, error=self._group.deaths[index]))
             return
         if not row.is_made and not request.makes:
             if self._making >= self._settings.start_concurrency:
@@ -248,7 +253,7 @@ class Service:
                 batch = np.stack(actions) if kind is np.ndarray else actions
                 assert self._pool is not None, "it is open"
                 self._pool.send(batch, [request.row for request in alike])
-            except (ValueError, TypeError, OverflowError):
+            except Exception:  # the environment says what is wrong with an action
                 for request in alike:
                     self._send_asked(request)
 
