@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from cartwheel.workers.agents_layout import AgentsSettings, Group
 
+#: Spaces of which a value has parts.
+_NESTED = (Dict, Tuple)
+
 
 class ObservationStack:
     """Stacks the observations of a group of agents; absent ones are blank.
@@ -34,6 +37,9 @@ class ObservationStack:
         self._names = names
         self._part = group.space
         self._is_fixed = group.is_fixed
+        is_nested = isinstance(group.space, _NESTED)
+        #: Dtype and shape, where the observation of an agent is one array.
+        self._only = None if is_nested else (group.space.dtype, group.space.shape)
         self._blank: Any
         if group.is_fixed:
             self._blank = nested.each(lambda part: _blank(part, settings.absent), group.space)
@@ -50,19 +56,27 @@ class ObservationStack:
         """
         blank = self._blank
         values = [observations[name] if name in present else blank for name in self._names]
-        return self._leaves(self._part, values, ()) if self._is_fixed else tuple(values)
+        if not self._is_fixed:
+            return tuple(values)
+        if self._only is not None:
+            return self._leaf(values, *self._only, ())
+        return self._leaves(self._part, values, ())
 
     def _leaves(self, space: Space[Any], values: list[Any], path: tuple[Any, ...]) -> Any:
-        if isinstance(space, Dict | Tuple):
-            pairs = list(zip(self._names, values, strict=True))
-            found = {
-                key: self._leaves(
-                    part, [_part(value, key, name, path) for name, value in pairs], (*path, key)
-                )
-                for key, part in nested.parts(space)
-            }
-            return found if isinstance(space, Dict) else tuple(found.values())
-        dtype, shape = space.dtype, space.shape
+        """Returns the lists of all leaves, nested as the space."""
+        if not isinstance(space, _NESTED):
+            return self._leaf(values, space.dtype, space.shape, path)
+        pairs = list(zip(self._names, values, strict=True))
+        found = {
+            key: self._leaves(
+                part, [_part(value, key, name, path) for name, value in pairs], (*path, key)
+            )
+            for key, part in nested.parts(space)
+        }
+        return found if isinstance(space, Dict) else tuple(found.values())
+
+    def _leaf(self, values: list[Any], dtype: Any, shape: Any, path: tuple[Any, ...]) -> list[Any]:
+        """Makes arrays of the values, in the same list."""
         for at, value in enumerate(values):
             if type(value) is np.ndarray and value.dtype == dtype and value.shape == shape:
                 continue
