@@ -35,6 +35,7 @@ PACKAGES = (
     "vizdoom",
     "shimmy",
     "dm-control",
+    "metaworld",
     "pettingzoo",
 )
 

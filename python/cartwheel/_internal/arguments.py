@@ -267,20 +267,25 @@ def as_executor(
 
 
 def as_num_workers(
-    num_workers: NumWorkers, max_concurrency: int | None, num_envs: int, *, retires: bool = False
+    num_workers: NumWorkers,
+    max_concurrency: int | None,
+    num_envs: int,
+    *,
+    retires: bool = False,
+    measures: bool = False,
 ) -> int:
     """Returns the number of workers: at most ``num_envs``, and at most ``max_concurrency``.
 
-    Workers that are replaced between two episodes (``retires``) have one row each. The maximum is
-    returned for ``"auto"``.
+    Workers that are replaced between two episodes (``retires``) have one row each. For ``"auto"``,
+    which is allowed where an environment can be measured (``measures``), the maximum is returned.
 
     Raises:
         ValueError: An argument is not a positive integer, or allows too few workers.
     """
     limit = num_envs if max_concurrency is None else _as_max_concurrency(max_concurrency)
-    if num_workers == "auto":
+    if measures and num_workers == "auto":
         num_workers = num_envs
-    elif isinstance(num_workers, str):
+    elif measures and isinstance(num_workers, str):
         raise ValueError(
             f"`num_workers` must be a positive integer, 'auto' or None, got {num_workers!r}."
         )

@@ -332,7 +332,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             retires=retires,
         )
         self.executor = choose_executor(measures=num_workers == "auto")
-        max_workers = as_num_workers(num_workers, max_concurrency, self.num_envs, retires=retires)
+        max_workers = as_num_workers(
+            num_workers, max_concurrency, self.num_envs, retires=retires, measures=True
+        )
         Batching.check_mode(observation_mode)
         as_context(context)
         check_max_batches(max_batches)
