@@ -53,6 +53,29 @@ def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
     return np.logical_or.reduce(masks) if masks else None
 
 
+def infos_by_row(infos: dict[str, Any], num_rows: int) -> list[dict[str, Any]]:
+    """Takes the infos of a batch apart.
+
+    Args:
+        infos: Arrays with their masks, ``_name``, and dictionaries of such arrays; an array without
+            a mask has a value for every row.
+        num_rows: The rows of the batch.
+
+    Returns:
+        One dictionary for each row, with the keys that this row has. ``env_index`` is left out.
+    """
+    rows: list[dict[str, Any]] = [{} for _ in range(num_rows)]
+    for key, values in infos.items():
+        if key == "env_index" or (key.startswith("_") and key[1:] in infos):
+            continue
+        mask = infos.get(f"_{key}")
+        having = range(num_rows) if mask is None else np.flatnonzero(mask).tolist()
+        column = infos_by_row(values, num_rows) if isinstance(values, dict) else values
+        for row in having:
+            rows[row][key] = column[row]
+    return rows
+
+
 #: Keys under which environments report success; for each row, the first one present counts.
 SUCCESS = ("is_success", "success")
 #: The key under which environments report failure.

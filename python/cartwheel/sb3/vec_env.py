@@ -1,15 +1,9 @@
-"""Vector environments for Stable-Baselines3: ``pip install 'cartwheel[sb3]'``.
+"""Rows of vector environments for Stable-Baselines3.
 
 This file is above 500 lines because it is a whole adapter.
 """
 
 from __future__ import annotations
-
-from cartwheel._internal.versions import load
-
-load("stable_baselines3", "sb3", "cartwheel.sb3", "2.7")
-
-# ruff: noqa: E402 - they import what was loaded
 
 import functools
 import operator
@@ -57,8 +51,6 @@ if TYPE_CHECKING:
 
     from cartwheel._internal.arguments import EnvFn
     from cartwheel.vector.base import PoolVectorEnv
-
-__all__ = ["CartwheelVecEnv"]
 
 
 class CartwheelVecEnv(ClosesAfterWith, VecEnv):
@@ -269,11 +261,7 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
             For each row an array ``(height, width, 3)`` of ``uint8``. Without the render mode
             ``"rgb_array"`` there is a warning, and ``None`` for each row.
         """
-        if self.render_mode != "rgb_array":
-            warnings.warn(
-                f"get_images() needs render_mode='rgb_array', got {self.render_mode!r}",
-                stacklevel=2,
-            )
+        if not has_images(self.render_mode):
             return [None] * self.num_envs
         frames: tuple[NDArray[np.uint8], ...] = self.vector_env.render()
         return frames
@@ -362,6 +350,15 @@ class CartwheelVecEnv(ClosesAfterWith, VecEnv):
                     )
             rows = rows % self.num_envs
         return as_rows(rows, self.num_envs, "indices")
+
+
+def has_images(render_mode: str | None) -> bool:
+    """Whether frames are images; otherwise there is a warning for the caller of the caller."""
+    if render_mode != "rgb_array":
+        warnings.warn(
+            f"get_images() needs render_mode='rgb_array', got {render_mode!r}", stacklevel=3
+        )
+    return render_mode == "rgb_array"
 
 
 #: The method by which sb3-contrib asks for masks of actions.

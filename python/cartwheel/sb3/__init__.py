@@ -1,0 +1,16 @@
+"""Vector environments for Stable-Baselines3: ``pip install 'cartwheel[sb3]'``.
+
+:class:`CartwheelVecEnv` has a row for each environment, :class:`CartwheelAgentsVecEnv` one for each
+agent of environments of several agents.
+"""
+
+from cartwheel._internal.versions import load
+
+load("stable_baselines3", "sb3", "cartwheel.sb3", "2.7")
+
+# ruff: noqa: E402 - they import what was loaded
+
+from cartwheel.sb3.agents import CartwheelAgentsVecEnv
+from cartwheel.sb3.vec_env import CartwheelVecEnv
+
+__all__ = ["CartwheelAgentsVecEnv", "CartwheelVecEnv"]

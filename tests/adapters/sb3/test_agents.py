@@ -1,0 +1,122 @@
+"""Models of Stable-Baselines3 learn one policy for all agents of environments of PettingZoo."""
+
+import importlib
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pettingzoo
+import pytest
+
+import cartwheel
+from tests.multiagent.environments import Guests, Walkers
+from tests.multiagent.test_action_masks import Masked
+from tests.support.one_thread import one_thread
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def ours():
+    one_thread()
+    return importlib.import_module("cartwheel.sb3").CartwheelAgentsVecEnv
+
+
+def rps():
+    return pettingzoo.make("parallel", "classic/rps-v2", max_cycles=5)
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_rows_are_those_of_as_rows(ours, executor):
+    with (
+        ours([Walkers] * 2, executor=executor) as envs,
+        cartwheel.ParallelVectorEnv(
+            [Walkers] * 2, autoreset_mode="same_step", executor="inline"
+        ) as other,
+    ):
+        rows = other.as_rows()
+        assert envs.seed(3) == [3, 3, 3, 4, 4, 4]
+        np.testing.assert_array_equal(envs.reset(), rows.reset(seed=3)[0])
+        draw, ended = np.random.default_rng(1), 0
+        for _ in range(20):
+            actions = draw.uniform(-1, 1, (6, 1)).astype(np.float32)
+            found, rewards, done, infos = envs.step(actions)
+            wanted, wanted_rewards, terminated, truncated, wanted_infos = rows.step(actions)
+            np.testing.assert_array_equal(found, wanted)
+            np.testing.assert_array_equal(rewards, wanted_rewards.astype(np.float32))
+            np.testing.assert_array_equal(done, terminated | truncated)
+            for row, info in enumerate(infos):
+                assert not info["TimeLimit.truncated"]
+                assert info["acted"] == wanted_infos["acted"][row]
+                assert ("terminal_observation" in info) == done[row]
+                if done[row]:
+                    last = wanted_infos["final_obs"][row]
+                    np.testing.assert_array_equal(info["terminal_observation"], last)
+                assert ("t" in info) == info["acted"]
+            ended += done.sum()
+        assert ended > 6
+
+
+def test_a_limit_of_steps_truncates_and_leaves_the_last_observation(ours):
+    with ours([Walkers], executor="inline", max_episode_steps=1) as envs:
+        envs.reset()
+        shown, _, done, infos = envs.step(np.ones((3, 1), np.float32))
+        assert done.all()
+        assert all(info["TimeLimit.truncated"] for info in infos)
+        assert [info["terminal_observation"][1] for info in infos] == [1] * 3
+        assert shown[:, 1].tolist() == [0] * 3
+
+
+def test_ppo_trains_one_policy_with_the_steps_of_all_agents(ours):
+    sb3 = importlib.import_module("stable_baselines3")
+    with ours([rps] * 4, executor="inline") as envs:
+        model = sb3.PPO("MlpPolicy", envs, n_steps=20, batch_size=80, seed=1, device="cpu")
+        before = [weights.clone() for weights in model.policy.parameters()]
+        model.learn(320)
+        pairs = zip(before, model.policy.parameters(), strict=True)
+        assert any((old != new).any() for old, new in pairs)
+        assert model.num_timesteps == 320
+
+
+def test_maskable_ppo_takes_allowed_actions_only(ours):
+    contrib = importlib.import_module("sb3_contrib")
+    with ours([Masked] * 2, executor="inline") as envs:
+        model = contrib.MaskablePPO("MultiInputPolicy", envs, n_steps=16, batch_size=32, seed=1)
+        model.learn(96)
+        buffer = model.rollout_buffer
+        masks = buffer.action_masks.reshape(-1, 4)
+        actions = buffer.actions.reshape(-1).astype(int)
+        assert masks[np.arange(len(actions)), actions].all()
+        assert not masks.all()
+        masks = envs.env_method("action_masks")
+        for mask, of_row in zip(masks, envs.get_attr("action_masks"), strict=True):
+            np.testing.assert_array_equal(mask, of_row())
+
+
+def test_attributes_are_those_of_the_environment_of_a_row(ours):
+    with ours([partial(Walkers, fails_at=90)] * 2, executor="process") as envs:
+        assert envs.num_envs == 6
+        assert envs.get_attr("fails_at", [0, 5]) == [90, 90]
+        envs.set_attr("fails_at", 80, indices=[4])
+        assert envs.get_attr("fails_at") == [90] * 3 + [80] * 3
+        assert envs.env_method("number", "walker_2", indices=3) == [2]
+        assert envs.env_is_wrapped(gym.Wrapper) == [False] * 6
+        with pytest.warns(UserWarning, match="needs render_mode='rgb_array', got None"):
+            assert envs.get_images() == [None] * 6
+        assert repr(envs).startswith("CartwheelAgentsVecEnv(ParallelVectorEnv(agents=3")
+
+
+def test_misuse_is_refused(ours):
+    with cartwheel.ParallelVectorEnv([Walkers], executor="inline") as envs:
+        with pytest.raises(ValueError, match="must be 'same_step', got 'next_step'"):
+            ours(envs)
+        with pytest.raises(TypeError, match=r"num_workers.* cannot be given with a vector env"):
+            ours(envs, num_workers=1)
+    with pytest.raises(gym.error.ClosedEnvironmentError):
+        ours(envs)
+    with pytest.raises(ValueError, match="'host' has Dict"):
+        ours([Guests], executor="inline")
+    with ours([Walkers], executor="inline") as envs:
+        envs.reset()
+        with pytest.raises(ValueError, match="one entry for each of the 3 rows"):
+            envs.step(np.zeros((2, 1), np.float32))
