@@ -93,13 +93,15 @@ class Trial(gym.Env[Any, Any]):
             actions = copy.deepcopy(self._env.action_space)
             actions.seed(0)
             self._step(actions.sample())
-            cpu, delay, began = *self._usage.read(), time.perf_counter()
+            before = self._usage.of_children(), self._usage.own()
+            began = time.perf_counter()
             start_up = began - self._began
             while elapsed < seconds or not steps:
                 self._step(actions.sample())
                 steps += 1
                 elapsed = time.perf_counter() - began
-            cpu, delay = np.subtract(self._usage.read(), (cpu, delay))
+            own = self._usage.own()  # first, because it takes a processor to look for children
+            cpu, delay = np.subtract((self._usage.of_children(), own), before).sum(0)
             share = min(1.0, cpu / (elapsed - delay)) if elapsed - delay > cpu else 1.0
         except BaseException as error:  # an environment's own code may raise anything
             failure = f"{type(error).__name__}: {error}"
@@ -124,12 +126,15 @@ class _Usage:
         self._is_remote = is_remote
         self._before = {pid for pid, _ in _descendants()}
 
-    def read(self) -> tuple[float, float]:
+    def own(self) -> tuple[float, float]:
         """Returns the processor time so far, and the time spent in waiting for one, in seconds."""
+        cpu = time.process_time() if self._is_remote else time.thread_time()
+        return cpu, _delay(f"/proc/self/task/{threading.get_native_id()}")
+
+    def of_children(self) -> tuple[float, float]:
+        """Returns the same of the processes."""
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = ended.ru_utime + ended.ru_stime
-        cpu += time.process_time() if self._is_remote else time.thread_time()
-        delay = _delay(f"/proc/self/task/{threading.get_native_id()}")
+        cpu, delay = ended.ru_utime + ended.ru_stime, 0.0
         for pid, fields in self._started():
             cpu += sum(map(int, fields[_TIMES])) / os.sysconf("SC_CLK_TCK")
             delay += _delay(f"/proc/{pid}")
