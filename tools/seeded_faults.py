@@ -48,7 +48,7 @@ FUNCTION = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 #: The file that chooses a fault of Rust while it exists. To look for it allocates no memory, which
-#: tests would notice; and also programs find it that have no environment variables.
+#: tests would notice, and programs without environment variables find it, too.
 CHOICE = (COPY / "target/fault-%d").as_posix()
 SWITCH = f"""{{
     static CHOSEN: std::sync::LazyLock<bool> =
@@ -303,6 +303,8 @@ def main() -> int:
         for number, fault in enumerate(faults(arguments.seed, arguments.count), 1)
         if fault.kind in arguments.kinds and number in (arguments.only or [number])
     }
+    if unknown := sorted({*(arguments.only or ())} - numbered.keys()):
+        parser.error(f"--only names {unknown}, which --list does not print")
     places = {number: f"{number}: {fault}" for number, fault in numbered.items()}
     if arguments.list:
         print(*places.values(), sep="\n")
