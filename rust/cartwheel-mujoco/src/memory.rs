@@ -97,6 +97,6 @@ mod tests {
             1000_usize.div_ceil(LINE) + (MAX_BYTES - 1000) / LINE + 1
         );
         assert_eq!(Memory::new(&[(0, 1); 100]).lines(0, 1).count(), MAX_RANGES);
-        memory.prefetch(0, 1); // addresses that cannot be read are nothing
+        memory.prefetch(0, 1); // addresses that cannot be read are ignored
     }
 }

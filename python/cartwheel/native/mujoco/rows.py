@@ -243,7 +243,8 @@ class Rows:
             for name in names:
                 array = source_of(owner, name)
                 if array.dtype == np.int32:
-                    integers[name] = array.ctypes.data
+                    if array.size:
+                        integers[name] = array.ctypes.data
                     array = row.integers[name] = np.zeros(array.shape)
                 fields[name] = _memory(name, array)
         memory = of_data(row.data)

@@ -126,10 +126,8 @@ impl State {
         timeout: Option<f64>,
         calling: &str,
     ) -> PyResult<()> {
-        if !self.callbacks.has_abandoned {
-            return Ok(());
-        }
-        while self.pool.pending().is_some() || self.pool.is_flying() {
+        let discards = self.callbacks.has_abandoned; // a wait below sets it back
+        while discards && (self.pool.pending().is_some() || self.pool.is_flying()) {
             let call = self.pool.pending();
             let received = self.finish(py, call, calling, timeout)?;
             if call != Some(Call::Call) {
