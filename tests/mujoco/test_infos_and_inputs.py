@@ -167,7 +167,7 @@ def test_time_can_be_observed():
         (["mocap_poss"], ValueError, "`inputs` names 'mocap_poss'.* did you mean 'mocap_pos'"),
         (["efc_force"], ValueError, "efc_force"),
         (["ncno"], ValueError, "'ncno', which is not an array or a number .* did you mean 'ncon'"),
-        (["threadpool"], ValueError, "'threadpool', which is not an array or a number of MjData"),
+        (["threadpool"], ValueError, "'threadpool', which is not an array or a number of MjData$"),
         (["mocap_pos", "mocap_pos"], ValueError, "each once"),
         ([3], TypeError, "got 3 in it"),
     ],

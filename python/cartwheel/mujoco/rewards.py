@@ -259,9 +259,9 @@ def _array(data: Any, name: Any, keyword: str) -> NDArray[Any]:
         raise TypeError(f"`{keyword}` must be a list of names, got {shown(name)} in it.")
     array = source_of(data, name)
     if not isinstance(array, np.ndarray) or name.startswith("_"):
-        names = [known for known in dir(data) if not known.startswith(("_", "efc_"))]
+        names = {known for known in dir(data) if not known.startswith(("_", "efc_"))} - {name}
         kinds = (np.ndarray, int, float)
-        named = [known for known in names if isinstance(getattr(data, known), kinds)]
+        named = [known for known in sorted(names) if isinstance(getattr(data, known), kinds)]
         meant = suggest(name, named)
         hint = "" if meant is None else f": did you mean {meant!r}?"
         raise ValueError(
