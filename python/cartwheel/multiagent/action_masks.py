@@ -168,8 +168,9 @@ def check_mask_key(key: str | None, layout: Layout) -> None:
         )
     spaces = zip(layout.agents, layout.observation_spaces, lengths, strict=True)
     for agent, space, length in spaces:
-        has_key = length is not None and isinstance(space, Dict) and key in space.spaces
-        if has_key and not _has_masks(space, key, length):
+        if length is None or not isinstance(space, Dict) or key not in space.spaces:
+            continue  # infos may have it
+        if not _has_masks(space, key, length):
             raise ValueError(
                 f"`action_mask={key!r}` names {space[key]} in the observations of {agent!r}, and a "
                 f"mask of its actions is an array of {length} numbers."
