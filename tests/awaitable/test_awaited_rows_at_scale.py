@@ -4,9 +4,13 @@ import asyncio
 import importlib
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import gymnasium as gym
+import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 import cartwheel
 from tests.support.sessions import Numbered, opened
@@ -91,3 +95,48 @@ def test_the_agents_of_the_example_finish_their_orders():
     finally:
         sys.path.remove(str(examples))
     assert [score for score, _ in ends] == [1.0] * 8
+
+
+class Images(gym.Env):
+    """Shows images, with texts next to them if asked; actions and infos are large, too."""
+
+    observation_space = Box(0, 255, (100, 100, 3), np.uint8)
+    action_space = Box(-1, 1, (2,), np.float32)
+
+    def __init__(self, with_text):
+        self.with_text = with_text
+        self.steps = 0
+
+    def _shown(self):
+        image = np.full((100, 100, 3), self.steps, np.uint8)
+        return {"image": image, "text": "x" * 500_000} if self.with_text else image
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._shown(), {"options": len(options["text"])}
+
+    def step(self, action):
+        self.steps += 1
+        return self._shown(), 0.0, False, False, {"text": "y" * 200_000, "action": action}
+
+
+def test_images_and_large_messages_of_one_row_never_mix_with_those_of_others():
+    async def play(envs, row):
+        _, info = await envs.reset(row, options={"text": "z" * 2_000_000})
+        assert info == {"options": 2_000_000}
+        kept = []
+        for step in range(1, 21):
+            action = np.array([step / 100, row / 100], np.float32)
+            shown, *_, info = await envs.step(row, action)
+            np.testing.assert_array_equal(info["action"], action)
+            assert len(info["text"]) == 200_000
+            kept.append(shown["image"] if row % 2 else shown)
+        assert [image.tobytes() for image in kept] == [bytes([n]) * 30_000 for n in range(1, 21)]
+
+    async def main():
+        env_fns = [partial(Images, row % 2 == 1) for row in range(4)]
+        async with opened(env_fns) as envs:
+            await asyncio.gather(*(play(envs, row) for row in range(4)))
+
+    asyncio.run(main())
