@@ -158,6 +158,25 @@ def test_a_cancelled_await_leaves_its_row_in_flight(gates):
     asyncio.run(main())
 
 
+def test_a_restart_does_not_wait_for_what_the_row_does():
+    async def main():
+        async with opened([Session]) as envs:
+            _, first = await envs.reset(0)
+            for action in ("hang", "step"):  # the second may be done before its process is killed
+                task = asyncio.ensure_future(envs.step(0, action))
+                await turns()
+                await envs.restart(0)
+                await asyncio.gather(task, return_exceptions=True)
+                assert action == "step" or isinstance(task.exception(), WorkerDiedError)
+                with pytest.raises(ResetNeeded, match="row 0 was never reset"):
+                    await envs.step(0, "step")
+                _, second = await envs.reset(0)
+                assert second["pid"] != first["pid"]
+                first = second
+
+    asyncio.run(main())
+
+
 def test_calls_and_objects_that_are_not_environments():
     async def main():
         async with opened([Session, Notebook], lazy=True) as envs:

@@ -82,6 +82,7 @@ class _Row:
         shown: The last observation, where a failed step shows it again.
         failures: Failures that did not raise.
         remakes: Whether the environment failed, and the next reset makes another one.
+        overtaken: The request that was in flight when the row was restarted.
     """
 
     phase: Phase = Phase.UNSTARTED
@@ -90,6 +91,7 @@ class _Row:
     shown: Any = None
     failures: int = 0
     remakes: bool = False
+    overtaken: Request | None = None
 
 
 class Rows:
@@ -151,11 +153,11 @@ class Rows:
             self.loop, self._is_waking = loop, False
             self._borrowers.clear()
             self._free = collections.deque(range(len(self._rows)))
-            self._take_outcomes()
             for row in self._rows:  # the tasks of the loop that ended
                 if row.current is not None:
                     row.current.is_abandoned = True
                 row.waiting = None
+            self._take_outcomes()
         return loop
 
     def _closed_error(self) -> gym.error.ClosedEnvironmentError:
@@ -242,7 +244,7 @@ class Rows:
                 [index],
                 f"the episode of row {index} is over: await reset({index}) before the next step",
             )
-        why = "was never reset" if phase is Phase.UNSTARTED else "failed, or was restarted"
+        why = "failed" if phase is Phase.FAILED else "was never reset, or was restarted"
         raise gym.error.ResetNeeded(f"row {index} {why}: await reset({index}) before the next step")
 
     def restart(self, index: int) -> None:
@@ -251,7 +253,7 @@ class Rows:
         row = self._rows[index]
         row.phase, row.remakes, row.shown = Phase.UNSTARTED, False, None
         if row.current is not None:
-            row.current.is_abandoned = True
+            row.current.is_abandoned, row.overtaken = True, row.current
         self.service.restart(index)
         self._wake_soon()
 
@@ -273,6 +275,8 @@ class Rows:
             self._failed(row, request, outcome.error)
         else:
             self._succeeded(row, request, outcome.value)
+        if row.overtaken is request:  # whatever it did was lost with its process
+            row.phase, row.remakes, row.overtaken = Phase.UNSTARTED, False, None
         waiting, row.waiting = row.waiting, None
         if waiting is None or not waiting.awaits():
             return
@@ -387,17 +391,20 @@ class Rows:
         await end
 
 
+def _is_open(future: asyncio.Future[Any]) -> bool:
+    """Whether a task may still get a result."""
+    return not future.done() and not future.get_loop().is_closed()
+
+
 def _succeed(request: Request, value: Any) -> None:
-    if request.future is not None and not request.future.done():
+    if _is_open(request.future):
         request.future.set_result(value)
 
 
 def _fail(request: Request, error: BaseException | None) -> None:
-    future = request.future
-    if future is None or future.done() or future.get_loop().is_closed():
-        return
     assert error is not None, "a request that failed has an exception"
-    future.set_exception(error)
+    if _is_open(request.future):
+        request.future.set_exception(error)
 
 
 def _text(error: BaseException) -> str:
