@@ -37,8 +37,7 @@ AGILERL = {
     "TestObservations": _PARTS,
     "test_delete_async_pz_vec_env": "the processes of an environment that is closed are closed",
 }
-
-
+#: TorchRL's words for agents that ended before others.
 DEAD_AGENTS = "Dead agents found in the environment, you need to set use_mask=True to allow this."
 #: Tests of TorchRL.
 TORCHRL = {
@@ -137,14 +136,8 @@ def rows_of_torchrl():
         return Row(rows, seed)
 
     def named(task, parallel, **keywords):
-        own = {
-            "return_state",
-            "group_map",
-            "use_mask",
-            "categorical_actions",
-            "seed",
-            "done_on_any",
-        }
+        own = {"return_state", "group_map", "use_mask", "categorical_actions", "seed"}
+        own.add("done_on_any")
         more = {name: keywords.pop(name) for name in keywords.keys() - own}
         try:
             module = _module_of(task)
