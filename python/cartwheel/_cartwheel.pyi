@@ -36,6 +36,7 @@ __all__ = [
     "TimedEpisodes",
     "block_rows",
     "cache_draws",
+    "copy_fields",
     "described_options",
     "discounted",
     "draw_cached",
