@@ -1,6 +1,7 @@
 """Environments that behave pass every check, and the report says what was left out and why."""
 
 from functools import partial
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -211,8 +212,8 @@ def test_rows_in_flight_are_the_callers_error():
 @pytest.mark.parametrize(
     "build",
     [
-        partial(cartwheel.NativeVectorEnv, "FrozenLake-v1", 3),
-        partial(cartwheel.VectorEnv, [Walk] * 2, executor="inline"),
+        partial[Any](cartwheel.NativeVectorEnv, "FrozenLake-v1", 3),
+        partial[Any](cartwheel.VectorEnv, [Walk] * 2, executor="inline"),
     ],
     ids=["native", "python"],
 )
