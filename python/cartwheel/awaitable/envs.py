@@ -401,6 +401,8 @@ def _context(context: Any) -> Any:
         from multiprocessing import forkserver
 
         server: Any = forkserver._forkserver
-        if server._preload_modules == ["__main__"]:  # the default: the program has not chosen
+        if getattr(server, "_preload_modules", None) == [
+            "__main__"
+        ]:  # the default: the program has not chosen
             found.set_forkserver_preload(_PRELOADED)
     return found
