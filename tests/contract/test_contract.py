@@ -59,5 +59,8 @@ def test_every_adapter_of_a_trainer_is_in_the_table():
         for path in [*folder.glob("[a-z]*.py"), *folder.glob("[a-z]*/__init__.py")]
         if "\nload(" in path.read_text()
     }
-    # `ale` has environments, `jax` has functions, and Ray's workers have tests of their own.
-    assert loading - {"ale", "jax", "ray", "rllib"} == {name.split()[0] for name in TRAINERS}
+    # `ale` has environments, `jax` has functions, and Ray's workers and AgileRL's several agents
+    # have tests of their own.
+    assert loading - {"agilerl", "ale", "jax", "ray", "rllib"} == {
+        name.split()[0] for name in TRAINERS
+    }
