@@ -144,10 +144,11 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             threads, for environments that release the GIL and for builds of Python without a GIL;
             the environments must be thread-safe, except that only one renders at a time.
             ``"inline"``: in the calling thread. ``"auto"``: ``"inline"`` for one environment, on
-            one processor, and in a daemonic process, unless ``on_worker_death`` or ``on_timeout``
-            is ``"restart"``; otherwise ``"process"``. The attribute ``executor`` and ``repr`` have
-            the chosen one. In worker processes ``OMP_NUM_THREADS``, ``MKL_NUM_THREADS`` and the
-            like are 1 unless they are set, because there is a process for each processor already.
+            one processor (with ``num_workers="auto"``: unless environments wait), and in a daemonic
+            process, unless ``on_worker_death`` or ``on_timeout`` is ``"restart"``; otherwise
+            ``"process"``. The attribute ``executor`` and ``repr`` have the chosen one. In worker
+            processes ``OMP_NUM_THREADS``, ``MKL_NUM_THREADS`` and the like are 1 unless they are
+            set, because there is a process for each processor already.
         num_workers: Number of processes or threads. The default is one for each usable processor,
             and at most one for each environment. ``"auto"``: more if environments wait instead of
             computing, for a server, a GPU or a sleep. To find out, ``env_fns[0]`` makes one more
