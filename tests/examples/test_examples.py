@@ -58,7 +58,7 @@ def test_episodes_are_longer_after_a_few_updates_of_ppo_in_every_order(order):
 
 def test_agents_that_share_a_policy_improve_in_a_few_updates():
     several = load("multi_agent_ppo")
-    settings = several.Settings(num_envs=16, total_steps=48_000, executor="process")
+    settings = several.Settings(num_envs=16, total_steps=24_000, executor="process")
     curve = [value for _, value in several.train(settings)]
     assert np.mean(curve[-5:]) > np.mean(curve[:5])
 
