@@ -33,6 +33,7 @@ PAGES = {
     "examples/pure-rust/README.md": "project/pure-rust.md",
     "examples/rust-env/README.md": "project/rust-env.md",
     "examples/rust-physics/README.md": "project/rust-physics.md",
+    "plugins/minigrid/README.md": "project/minigrid.md",
 }
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#])")
 

@@ -3,7 +3,7 @@
 use crate::Failure;
 
 /// A type whose values are saved as bytes and loaded again, to the last bit: all numbers, `bool`,
-/// `String`, arrays and vectors of them, `Option` of them, tuples, and what an author adds.
+/// `String`, `()`, arrays and vectors of them, `Option` of them, tuples, and what an author adds.
 ///
 /// [`state!`](crate::state) saves and loads the fields of an environment. Bytes are little-endian.
 pub trait State: Sized {
@@ -40,6 +40,14 @@ macro_rules! numbers {
 }
 
 numbers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 }
+
+impl State for () {
+    fn save(&self, _: &mut Vec<u8>) {}
+
+    fn load(_: &mut &[u8]) -> Result<Self, Failure> {
+        Ok(())
+    }
+}
 
 impl State for usize {
     fn save(&self, state: &mut Vec<u8>) {

@@ -1,0 +1,109 @@
+"""Every id has the values of ``minigrid``'s environment, its random numbers and its frames."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from comparison import IDS, differences, rotated_modes
+
+import cartwheel
+from cartwheel import testing
+
+
+def test_every_id_of_the_package_is_there():
+    natives = [spec for spec in gym.registry if spec.startswith("cartwheel_minigrid/")]
+    assert len(natives) == 172
+    assert {f"cartwheel_minigrid/{env_id}" for env_id in IDS} == set(natives)
+
+
+@pytest.mark.parametrize(("env_id", "mode"), rotated_modes(), ids=str)
+def test_values_equal_those_of_the_original(env_id, mode):
+    assert differences(env_id, mode, episodes=3, seed=1, max_steps=40)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"agent_view_size": 3},
+        {"agent_view_size": 9, "see_through_walls": True},
+        {"max_steps": 5},
+    ],
+    ids=str,
+)
+def test_keywords_of_all_levels_are_those_of_the_original(keywords):
+    for mode in ("next_step", "same_step"):
+        mode = gym.vector.AutoresetMode[mode.upper()]
+        assert differences("MiniGrid-FourRooms-v0", mode, episodes=4, **keywords)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("env_id", "keywords"),
+    [
+        ("MiniGrid-Empty-8x8-v0", {"size": 6, "agent_start_pos": (2, 3), "agent_start_dir": 1}),
+        ("MiniGrid-LavaGapS7-v0", {"size": 9}),
+        ("MiniGrid-SimpleCrossingS9N1-v0", {"obstacle_type": "lava", "num_crossings": 3}),
+        ("MiniGrid-MultiRoom-N6-v0", {"minNumRooms": 2, "maxNumRooms": 4}),
+        ("MiniGrid-Fetch-8x8-N3-v0", {"numObjs": 5}),
+        ("MiniGrid-KeyCorridorS3R1-v0", {"obj_type": "box"}),
+        ("BabyAI-GoTo-v0", {"num_rows": 2, "num_cols": 1, "doors_open": True}),
+        ("BabyAI-OpenTwoDoors-v0", {"first_color": "grey", "strict": True}),
+    ],
+    ids=str,
+)
+def test_keywords_of_a_level_are_those_of_the_original(env_id, keywords):
+    mode = gym.vector.AutoresetMode.SAME_STEP
+    assert differences(env_id, mode, episodes=4, **keywords)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"tile_size": 9},
+        {"tile_size": 8, "agent_pov": True},
+        {"tile_size": 6, "highlight": False, "agent_view_size": 5},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "env_id",
+    ["MiniGrid-Playground-v0", "MiniGrid-LavaCrossingS9N2-v0", "MiniGrid-LockedRoom-v0"],
+)
+def test_frames_equal_those_of_the_original(env_id, keywords):
+    ours = gym.make(f"cartwheel_minigrid/{env_id}", render_mode="rgb_array", **keywords)
+    theirs = gym.make(env_id, render_mode="rgb_array", **keywords)
+    rng = np.random.default_rng(2)
+    with ours, theirs:
+        for env in (ours, theirs):
+            env.reset(seed=4)
+        for _ in range(12):
+            np.testing.assert_array_equal(ours.render(), theirs.render())
+            action = int(rng.integers(7))
+            results = [env.step(action) for env in (ours, theirs)]
+            if results[1][2] or results[1][3]:
+                break
+
+
+@pytest.mark.parametrize("env_id", IDS[::57])
+def test_every_promise_of_a_vector_environment_is_kept(env_id):
+    envs = cartwheel.make_vec(f"cartwheel_minigrid/{env_id}", 5, num_workers=2)
+    report = testing.check_vector_env(envs, steps=20)
+    assert {"spaces", "same_seed", "rows", "modes", "states"} & set(report.passed)
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "keywords", "text"),
+    [
+        ("MiniGrid-Empty-8x8-v0", {"agent_view_size": 4}, "odd number from 3 to 63, got 4"),
+        ("MiniGrid-Empty-8x8-v0", {"agent_start_pos": (0, 1)}, "within the walls"),
+        ("MiniGrid-Empty-8x8-v0", {"sise": 5}, "size"),
+        ("MiniGrid-LavaCrossingS9N1-v0", {"size": 8}, "an odd number"),
+        ("MiniGrid-LavaCrossingS9N1-v0", {"obstacle_type": "water"}, '"lava" or "wall"'),
+        ("MiniGrid-DoorKey-8x8-v0", {"max_steps": 0}, "`max_steps` must be positive"),
+        ("BabyAI-OpenDoor-v0", {"select_by": "name"}, '"color", "loc" or None'),
+        ("BabyAI-OpenDoorsOrderN2-v0", {"num_doors": 5}, "from 2 to 4, got 5"),
+    ],
+    ids=str,
+)
+def test_keywords_that_no_level_has_are_refused(env_id, keywords, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        cartwheel.make_vec(f"cartwheel_minigrid/{env_id}", 2, **keywords)
