@@ -73,8 +73,9 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
 
     Args:
         env_fns: Functions that make environments of PettingZoo.
-        **keywords: As for :class:`cartwheel.ParallelVectorEnv`, such as ``num_workers``. AgileRL's
-            ``copy`` does not exist: arrays belong to the caller.
+        copy: Has no effect: returned arrays belong to the caller, as with AgileRL's ``copy=True``.
+        context: Start method of worker processes.
+        **keywords: As for :class:`cartwheel.ParallelVectorEnv`, such as ``num_workers``.
 
     Raises:
         TypeError: A keyword does not exist.
@@ -83,7 +84,13 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
         Exception: As for :class:`cartwheel.ParallelVectorEnv`.
     """
 
-    def __init__(self, env_fns: Iterable[Callable[[], Any]], **keywords: Any) -> None:
+    def __init__(
+        self,
+        env_fns: Iterable[Callable[[], Any]],
+        copy: bool = True,  # noqa: ARG002, FBT001 - AgileRL's signature
+        context: Any = None,
+        **keywords: Any,
+    ) -> None:
         """Starts the workers and makes the environments."""
         check_names(type(self).__name__, keywords, keywords_of(ParallelVectorEnv), {})
         env_fns = as_env_fns(env_fns)
@@ -93,7 +100,7 @@ class CartwheelPettingZooVecEnv(ClosesAfterWith, PettingZooVecEnv):
         )
         check_whole_batches("AgileRL", keywords.get("batch_size"), len(env_fns))
         self.vector_env = envs = ParallelVectorEnv(
-            env_fns, autoreset_mode=mode, **{"absent": np.nan, **keywords}
+            env_fns, autoreset_mode=mode, context=context, **{"absent": np.nan, **keywords}
         )
         spaces = (envs.single_observation_space, envs.single_action_space)
         if not all(map(has_fixed_shape, spaces)):

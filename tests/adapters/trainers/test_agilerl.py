@@ -157,7 +157,7 @@ def test_a_step_by_rows_is_the_step_by_agents(ours):
 
 
 def test_last_observations_are_in_the_infos_of_the_environment(ours):
-    with ours([Leavers] * ROWS, executor="inline") as envs:
+    with ours([Leavers] * ROWS, False, executor="inline") as envs:
         observations, _ = envs.reset(seed=4)
         ended = 0
         draw = np.random.default_rng(3)
