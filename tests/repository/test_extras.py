@@ -102,7 +102,7 @@ def test_messages_name_extras_that_exist():
     assert {extra for _, extra in NEEDED.values()} <= extras
 
 
-def test_all_has_every_extra_that_users_import_but_for_two_that_bind_them():
+def test_all_has_every_extra_that_users_import_but_for_those_that_bind_them():
     metadata = importlib.metadata.metadata("cartwheel")
     extras = set(metadata.get_all("Provides-Extra"))
     parts = {
@@ -111,4 +111,4 @@ def test_all_has_every_extra_that_users_import_but_for_two_that_bind_them():
         if re.search(r"extra == ['\"]all['\"]", requirement)
         for extra in re.search(r"\[([a-z0-9,]+)\]", requirement)[1].split(",")
     }
-    assert parts == extras - {"all", "ale", "rllib", "test", "bench", "envpool"}
+    assert parts == extras - {"all", "agilerl", "ale", "rllib", "test", "bench", "envpool"}
