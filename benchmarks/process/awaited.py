@@ -158,20 +158,20 @@ def compute(seconds: float) -> None:
         pass
 
 
-def compute_nicely(seconds: float) -> None:
-    """Computes and sleeps in turn, with the priority of rows."""
+def compute_nicely(started: Any) -> None:
+    """Computes and sleeps in turn until it is killed, with the priority of rows."""
     os.nice(10)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    started.release()
+    while True:
         compute(0.01)
         time.sleep(0.01)
 
 
-async def lag(load: Callable[[asyncio.Event], Awaitable[None]]) -> float:
+async def lag(load: Callable[[asyncio.Event, asyncio.Event], Awaitable[None]]) -> float:
     """The 99th percentile of the lag of a task that sleeps for a millisecond, in seconds."""
-    done = asyncio.Event()
-    work = asyncio.ensure_future(load(done))
-    await asyncio.sleep(2.0)  # rows start
+    ready, done = asyncio.Event(), asyncio.Event()
+    work = asyncio.ensure_future(load(ready, done))
+    await ready.wait()
     lags, end = [], time.perf_counter() + LAG_S
     while time.perf_counter() < end:
         asked = time.perf_counter() + 0.001
@@ -182,7 +182,7 @@ async def lag(load: Callable[[asyncio.Event], Awaitable[None]]) -> float:
     return float(np.percentile(lags, 99))
 
 
-async def rows_that_fail(done: asyncio.Event) -> None:
+async def rows_that_fail(ready: asyncio.Event, done: asyncio.Event) -> None:
     """Steps 64 rows that compute, sleep, hang and die."""
     async with cartwheel.AwaitableEnvs(
         [Busy] * NUM_ENVS, timeout=1.0, on_timeout="restart", on_worker_death="restart"
@@ -190,24 +190,32 @@ async def rows_that_fail(done: asyncio.Event) -> None:
 
         async def play(row: int) -> None:
             rng = np.random.default_rng(row)
-            await envs.reset(row)
             while not done.is_set():
                 action = int(rng.choice(4, p=[0.49, 0.49, 0.01, 0.01]))
                 *_, truncated, _ = await envs.step(row, action)
                 if truncated:
                     await envs.reset(row)
 
+        await asyncio.gather(*(envs.reset(row) for row in range(NUM_ENVS)))
+        ready.set()
         await asyncio.gather(*(play(row) for row in range(NUM_ENVS)))
 
 
-async def processes(_: asyncio.Event) -> None:
+async def processes(ready: asyncio.Event, done: asyncio.Event) -> None:
     """As many processes that compute and sleep, without cartwheel."""
     context = multiprocessing.get_context("forkserver")
-    started = [context.Process(target=compute_nicely, args=(LAG_S + 2,)) for _ in range(NUM_ENVS)]
+    running = context.Semaphore(0)
+    started = [
+        context.Process(target=compute_nicely, args=(running,), daemon=True)
+        for _ in range(NUM_ENVS)
+    ]
     for process in started:
-        process.start()
-        await asyncio.sleep(0)
+        await asyncio.to_thread(process.start)
+        await asyncio.to_thread(running.acquire)
+    ready.set()
+    await done.wait()
     for process in started:
+        process.kill()
         await asyncio.to_thread(process.join)
 
 
