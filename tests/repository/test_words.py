@@ -59,7 +59,7 @@ INTERNALS = {
     "slabs": "memory of batches",
 }
 #: Names that others have given.
-NAMES = re.compile(r"GoToRedBallGrey|NORMALISE|available_parallelism")
+NAMES = re.compile(r'GoToRedBallGrey|"grey"|NORMALISE|available_parallelism')
 #: "There is no", "is no longer" and comparisons are English; "is no list" is "is not a list".
 IS_NO = re.compile(r"\b(?:is|are|was|were) no (?!longer|more|less|other|\w+er\b)\w+")
 #: A docstring or comment begins with a noun or a verb: "Results of …", not "What … found".

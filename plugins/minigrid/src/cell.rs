@@ -61,13 +61,13 @@ pub enum Color {
     Blue = 2,
     Purple = 3,
     Yellow = 4,
-    Grey = 5,
+    Gray = 5,
 }
 
 impl Color {
     /// The colors by their names: random colors are drawn from this order (`COLOR_NAMES`).
     pub const SORTED: [Self; 6] =
-        [Self::Blue, Self::Green, Self::Grey, Self::Purple, Self::Red, Self::Yellow];
+        [Self::Blue, Self::Green, Self::Gray, Self::Purple, Self::Red, Self::Yellow];
 
     /// Its name in missions.
     pub fn name(self) -> &'static str {
@@ -77,7 +77,7 @@ impl Color {
             Self::Blue => "blue",
             Self::Purple => "purple",
             Self::Yellow => "yellow",
-            Self::Grey => "grey",
+            Self::Gray => "grey",
         }
     }
 
@@ -89,7 +89,7 @@ impl Color {
             Self::Blue => [0, 0, 255],
             Self::Purple => [112, 39, 195],
             Self::Yellow => [255, 255, 0],
-            Self::Grey => [100; 3],
+            Self::Gray => [100; 3],
         }
     }
 }
@@ -117,7 +117,7 @@ impl Cell {
     /// A free cell.
     pub const EMPTY: Self = Self::new(Kind::Empty, Color::Red);
     /// A wall.
-    pub const WALL: Self = Self::new(Kind::Wall, Color::Grey);
+    pub const WALL: Self = Self::new(Kind::Wall, Color::Gray);
     /// A goal.
     pub const GOAL: Self = Self::new(Kind::Goal, Color::Green);
     /// Lava.

@@ -16,7 +16,7 @@ cartwheel::view! {
     pub struct Sight, SightMut, SightRef {
         /// Where the agent looks: 0 to 3, right, down, left, up.
         direction: i64,
-        /// What it sees: object, color and state of each cell, `[column, row, 3]`.
+        /// Its view: object, color and state of each cell, `[column, row, 3]`.
         image: Flat<u8>,
         /// The task.
         mission: Text,
@@ -101,7 +101,7 @@ impl Setup {
 pub trait Level: Sized + Send + 'static {
     /// Its keywords.
     type Options: LevelOptions;
-    /// What changes in an episode, other than the world.
+    /// The state of an episode, other than the world.
     type Progress: State + Default + Send;
     /// The most letters of a mission.
     const MISSION: usize = 120;

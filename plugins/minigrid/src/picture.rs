@@ -8,7 +8,7 @@ use crate::env::Common;
 use crate::view::View;
 use crate::world::World;
 
-/// How many times larger a tile is drawn.
+/// Pixels that are drawn for each pixel of a tile, along a side.
 const FINER: usize = 3;
 const BLACK: [u8; 3] = [0; 3];
 const AGENT: [u8; 3] = [255, 0, 0];
@@ -24,7 +24,7 @@ pub fn draw(world: &World, common: &Common, through_walls: bool, frame: &mut Fra
         let pixels = frame.pixels(width, width);
         for (row, column) in (0..size).flat_map(|row| (0..size).map(move |column| (row, column))) {
             let is_visible = is_seen(column, row);
-            // What is not seen is drawn as nothing.
+            // A cell that is not seen is drawn as a free one.
             let cell = if is_visible { view.cell(world, column, row) } else { Cell::EMPTY };
             let agent = ((column, row) == (size / 2, size - 1)).then_some(3);
             put(pixels, width, tile, [column, row], &painted(cell, agent, is_visible, tile));

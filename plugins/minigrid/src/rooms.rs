@@ -17,7 +17,7 @@ pub const OBJECTS: [Kind; 3] = [Kind::Key, Kind::Ball, Kind::Box];
 #[derive(Debug, Clone, Default)]
 pub struct Room {
     top: Place,
-    /// How each side was opened.
+    /// The opening of each side.
     pub sides: [Option<Side>; 4],
     /// Where the door of each side is; `None` where there is no neighbor.
     places: [Option<Place>; 4],

@@ -1,4 +1,4 @@
-//! What the agent sees (`gen_obs_grid` of `minigrid/minigrid_env.py`, `process_vis` of `core/grid.py`).
+//! The view of the agent (`gen_obs_grid` of `minigrid/minigrid_env.py`, `process_vis` of `core/grid.py`).
 
 use crate::cell::Cell;
 use crate::world::{AHEAD, Place, World};

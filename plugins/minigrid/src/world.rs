@@ -101,7 +101,7 @@ pub struct World {
     pub agent: Place,
     /// 0 to 3: right, down, left, up.
     pub direction: u8,
-    /// What the agent carries; `Cell::EMPTY` for nothing.
+    /// The object that the agent carries; `Cell::EMPTY` for nothing.
     pub carrying: Cell,
     pub mission: String,
     pub steps: i64,

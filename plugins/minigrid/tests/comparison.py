@@ -1,4 +1,4 @@
-"""Plays an id beside ``minigrid``'s own environment, and counts what differs.
+"""Compares an id with ``minigrid``'s own environment, and counts the values that differ.
 
 As a program, it plays every id: ``python comparison.py --episodes 1000``.
 """

@@ -18,11 +18,11 @@ level_options! {
     }
 }
 
-/// Go to the red ball; with `GREY` all else is grey.
+/// Go to the red ball; with `GRAY` all else is gray.
 #[derive(Debug)]
-pub struct GoToRedBall<const GREY: bool>(usize);
+pub struct GoToRedBall<const GRAY: bool>(usize);
 
-impl<const GREY: bool> Task for GoToRedBall<GREY> {
+impl<const GRAY: bool> Task for GoToRedBall<GRAY> {
     type Options = DistractorOptions;
 
     fn new(options: &DistractorOptions) -> Result<(Self, Layout), Error> {
@@ -33,8 +33,8 @@ impl<const GREY: bool> Task for GoToRedBall<GREY> {
         maker.place_agent(None)?;
         let (ball, _) = maker.add_object([0; 2], Some(Kind::Ball), Some(Color::Red))?;
         for (object, place) in maker.add_distractors(None, self.0, false)? {
-            if GREY {
-                maker.world.set(place, Cell { color: Color::Grey, ..object });
+            if GRAY {
+                maker.world.set(place, Cell { color: Color::Gray, ..object });
             }
         }
         maker.require_reachable()?;

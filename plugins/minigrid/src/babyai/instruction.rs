@@ -200,7 +200,7 @@ impl Instruction {
         }
     }
 
-    /// How often the agent crosses the rooms (`num_navs_needed`).
+    /// Number of ways through the rooms (`num_navs_needed`).
     pub fn ways(&self) -> i64 {
         match self {
             Self::PutNext { .. } => 2,
@@ -226,7 +226,7 @@ impl Instruction {
         match self {
             Self::PutNext { moved, fixed } => {
                 let [from, to] = [moved, fixed].map(|what| what.find(world, rooms));
-                // Walls are no objects, but no description of a `PutNext` means them.
+                // Only objects with a number: a `PutNext` does not describe walls.
                 if from.cells.iter().any(|cell| to.has(*cell)) {
                     return Some("an object is to be put next to itself");
                 }
@@ -268,7 +268,7 @@ impl Instruction {
     }
 }
 
-/// What an instruction asks for.
+/// The kind of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Task {
     Open(bool),
@@ -317,7 +317,7 @@ pub struct Watch {
     objects: Vec<Objects>,
     /// The two parts of a sequence.
     parts: Vec<Watch>,
-    /// What the agent carried when the action was looked at last.
+    /// The object that the agent carried when the action was looked at last.
     carried: Cell,
     /// Which parts have succeeded.
     done: [bool; 2],

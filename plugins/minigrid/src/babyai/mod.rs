@@ -75,7 +75,7 @@ pub struct Maker<'a> {
     pub rng: &'a mut Rng,
     /// Whether keys of locked doors are left alone.
     pub keeps_keys: bool,
-    /// What the agent carries when the episode begins, and where it still sees it.
+    /// The object that the agent carries when the episode begins, and where it still sees it.
     pub carried: Option<(Cell, Place)>,
 }
 

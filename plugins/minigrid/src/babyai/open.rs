@@ -67,7 +67,7 @@ level_options! {
         room_size: i32 = 8,
         /// Whether another door ends the episode.
         debug: bool,
-        /// How the door is described: "color", "loc", or `None` for one of them.
+        /// Description of the door: "color", "loc", or `None` for one of them.
         select_by: Option<String>,
     }
 }

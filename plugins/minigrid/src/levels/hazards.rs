@@ -32,7 +32,7 @@ level_options! {
         size: i32 = 9,
         /// Number of rivers.
         num_crossings: usize = 1,
-        /// What rivers consist of: "lava" or "wall".
+        /// Material of the rivers: "lava" or "wall".
         obstacle_type: String = "lava".to_owned(),
     }
 }
@@ -156,7 +156,7 @@ level_options! {
     pub struct LavaGapOptions {
         /// Columns and rows of the grid.
         size: i32 = 7,
-        /// What the strip consists of: "lava" or "wall".
+        /// Material of the strip: "lava" or "wall".
         obstacle_type: String = "lava".to_owned(),
     }
 }

@@ -96,7 +96,7 @@ const BALL: Color = Color::SORTED[0];
 const OBSTRUCTING: Color = Color::SORTED[1];
 const BOXES: Color = Color::SORTED[2];
 
-/// How doors are locked.
+/// Locks of doors.
 #[derive(Debug, Clone, Copy)]
 struct Locks {
     key_in_box: bool,
@@ -216,7 +216,7 @@ level_options! {
         key_in_box: bool = true,
         /// Whether balls are in front of doors.
         blocked: bool = true,
-        /// How many of the four sides have doors, and how many corners may have the ball.
+        /// Number of sides with doors, and of corners that may have the ball, from 1 to 4.
         num_quarters: usize = 4,
         /// Rooms that an agent visits, for the limit of steps.
         num_rooms_visited: i64 = 25,
