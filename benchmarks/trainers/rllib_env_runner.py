@@ -38,7 +38,7 @@ GYMNASIUM_ASYNC = {"gym_env_vectorize_mode": "async"}
 CARTWHEEL = {"gym_env_vectorize_mode": "vector_entry_point"}
 
 
-class MillisecondEnv(MultiAgentEnv):  # type: ignore[misc]
+class MillisecondEnv(MultiAgentEnv):
     """Two agents; a step computes or waits for a millisecond, and an episode has 100 steps."""
 
     def __init__(self, work: Callable[[], object]) -> None:
