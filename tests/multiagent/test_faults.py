@@ -3,11 +3,12 @@
 import os
 import signal
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import cartwheel
-from tests.multiagent.environments import Guests, Talkers, Walkers
+from tests.multiagent.environments import Duel, Guests, Talkers, Walkers
 from tests.multiagent.oracle import MODES, check_equal, sampled
 
 MODES_OF_FAULTS = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
@@ -277,3 +278,12 @@ def test_workers_that_are_replaced_between_episodes_change_no_result(mode):
                 check_equal(reset[0], others.reset(options=options)[0], ())
         assert restarted >= 2
         assert not processes & {process.pid for process in envs.processes}
+
+
+def test_a_step_of_agents_that_take_turns_needs_a_reset_first():
+    with make([Duel, Duel]) as envs:
+        actions = {name: np.zeros(2, int) for name in envs.possible_agents}
+        with pytest.raises(gym.error.ResetNeeded, match="must be reset before its first step"):
+            envs.step(actions)
+        envs.reset(seed=1)
+        envs.step(actions)

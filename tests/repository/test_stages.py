@@ -21,6 +21,7 @@ OTHERS = {
     *(
         "bench",
         "bench-agents",
+        "bench-minigrid",
         "bench-mjbatch",
         "bench-trainers",
         "compare",

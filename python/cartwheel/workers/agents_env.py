@@ -14,6 +14,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict, MultiBinary
 
 from cartwheel._internal import nested
@@ -126,10 +127,14 @@ class AgentsEnv:
         """Steps the agents that are in ``agents``; actions of others are ignored.
 
         Raises:
+            gymnasium.error.ResetNeeded: The environment was never reset, and tells no agents.
             ValueError: An unknown agent appears, or an observation has a wrong shape.
             TypeError: An observation has another kind of dtype.
         """
-        names, before = self._names, list(self.env.agents)
+        try:
+            names, before = self._names, list(self.env.agents)
+        except AttributeError:  # PettingZoo's conversions have no agents before the first reset
+            raise ResetNeeded("the environment must be reset before its first step") from None
         actions = self._actions(action)
         if self._settings.action_repeat > 1:
             observations, rewards, terminations, truncations, infos = self._repeat(actions)
