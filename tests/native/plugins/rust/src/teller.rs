@@ -20,17 +20,17 @@ cartwheel::view! {
 const LETTERS: [char; 4] = ['a', 'b', 'é', '€'];
 
 /// The most letters of an episode.
-const MOST: usize = 6;
+const MOST: u8 = 6;
 
 /// Tells letters: action 1 adds one, and the episode ends when there are as many as it began to have.
 pub(crate) struct Teller {
     letters: String,
-    goal: usize,
+    goal: u8,
 }
 
 impl Teller {
-    fn count(&self) -> usize {
-        self.letters.chars().count()
+    fn count(&self) -> u8 {
+        u8::try_from(self.letters.chars().count()).unwrap_or(MOST)
     }
 }
 
@@ -46,8 +46,8 @@ impl Env for Teller {
         let charset: String = LETTERS.iter().collect();
         let newest = TextSpace { min_length: 0, max_length: 1, charset: charset.clone() };
         let observation = Space::dict([
-            ("count", Space::discrete(MOST as i64 + 1)),
-            ("letters", Space::text(MOST, &charset)),
+            ("count", Space::discrete(i64::from(MOST) + 1)),
+            ("letters", Space::text(MOST.into(), &charset)),
             ("newest", Space::Text(newest)),
         ]);
         Spaces { observation, action: Space::discrete(2) }
@@ -59,20 +59,20 @@ impl Env for Teller {
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.letters.clear();
-        self.goal = rng.integers(1..=MOST as u64) as usize;
+        self.goal = u8::try_from(rng.integers(1..=i64::from(MOST)))?;
         Ok(())
     }
 
     fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
         if action == 1 && self.count() < MOST {
-            self.letters.push(LETTERS[rng.integers(0_u64..4) as usize]);
+            self.letters.push(LETTERS[usize::try_from(rng.integers(0_i64..4))?]);
         }
         let terminated = self.count() >= self.goal;
-        Ok(Transition { reward: self.count() as f64, terminated, truncated: false })
+        Ok(Transition { reward: f64::from(self.count()), terminated, truncated: false })
     }
 
     fn observe(&self, mut told: ToldMut<'_>) {
-        *told.count = self.count() as i64;
+        *told.count = i64::from(self.count());
         told.letters.set(&self.letters);
         told.newest.set(self.letters.chars().last().map(String::from).as_deref().unwrap_or(""));
     }
