@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import functools
 import heapq
 import itertools
@@ -208,7 +209,8 @@ class Service:
             return
         if not row.is_made and request.asked.kind == "step":
             row.held = None  # its process died with the result of the step before
-            self._end(request, Outcome(request, error=self._group.deaths[index]))
+            death = copy.copy(self._group.deaths[index])  # the one that is kept must not get frames
+            self._end(request, Outcome(request, error=death))
             return
         if not row.is_made and not request.makes:
             if self._making >= self._settings.start_concurrency:
@@ -366,7 +368,7 @@ class Service:
         group.reap(index)
         request = row.sent
         died = group.died(index, "step" if request is None else request.asked.kind)
-        group.deaths[index] = died
+        group.deaths[index] = copy.copy(died)
         _, _, filled, _ = self._pool.lost(index)
         (is_hung, row.is_hung), (is_killed, row.is_killed) = (
             (row.is_hung, False),
@@ -416,13 +418,15 @@ class Service:
         filled: list[int],
     ) -> None:
         """Starts a process, in a thread of its own."""
-        done: Callable[[], None]
+
+        # Without a variable for what is appended: its exception has this frame, a cycle.
+        def report(pid: int, error: BaseException | None) -> None:
+            self._inbox.append(functools.partial(self._started, index, pid, filled, error))
+
         try:
-            pid = self._group.restart(index, over, resets, announced, _START_S)
-            done = functools.partial(self._started, index, pid, filled, None)
+            report(self._group.restart(index, over, resets, announced, _START_S), None)
         except BaseException as error:
-            done = functools.partial(self._started, index, 0, filled, error)
-        self._inbox.append(done)
+            report(0, error)
         if self.closed.is_set():
             self._inbox.clear()  # nothing reads it any more, and it refers to this object
         self.wake()
@@ -492,3 +496,7 @@ class Service:
             self.closed.set()
             self._inbox.clear()
             self._on_outcomes()
+            # Both refer to the rows, which refer to this object and so to the memory: a cycle.
+            self._on_outcomes = lambda: None
+            for served in self._rows:
+                served.sent = served.held = None
