@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import importlib
 import io
 import statistics
 import subprocess
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-import minigrid  # noqa: F401 - registers its ids
 from gymnasium.vector.async_vector_env import AsyncVectorEnv
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
@@ -84,6 +84,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=positive(float), default=1.0, help="of a round (1)")
     parser.add_argument("--rounds", type=positive(int), default=5, help="(5)")
     arguments = parser.parse_args()
+    try:
+        importlib.import_module("minigrid")  # registers its ids
+    except ImportError:
+        print("without minigrid: `make bench-minigrid` has an environment with it")
+        return
     cartwheel.load_plugin(str(build()))
     print(machine_line())
     for env_id in IDS:
