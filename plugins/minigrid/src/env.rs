@@ -196,7 +196,8 @@ impl<L: Level> Env for MiniGrid<L> {
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.world.clear();
-        self.progress = self.level.generate(&mut self.world, rng)?;
+        let named = |failure| Failure::new(format!("{}: {failure}", std::any::type_name::<L>()));
+        self.progress = self.level.generate(&mut self.world, rng).map_err(named)?;
         Ok(())
     }
 

@@ -297,8 +297,7 @@ impl<T: Task> Level for BabyAi<T> {
             }
             return Ok(Some(watch));
         }
-        let what = std::any::type_name::<T>();
-        let last = format!("{what}: no level was found in {MOST_LEVELS} tries: {reason}");
+        let last = format!("no level was found in {MOST_LEVELS} tries: {reason}");
         Err(Failure::new(last))
     }
 
