@@ -174,7 +174,9 @@ impl State for Cell {
 
     fn load(state: &mut &[u8]) -> Result<Self, Failure> {
         let ([kind, color, door], id): ([u8; 3], u16) = State::load(state)?;
-        let unknown = || Failure::new(format!("there is no object {kind}, {color}, {door}"));
+        let unknown = || {
+            Failure::new(format!("a cell of the state has kind {kind}, color {color}, door {door}"))
+        };
         let kind = Kind::ALL.into_iter().find(|one| *one as u8 == kind).ok_or_else(unknown)?;
         let color = Color::SORTED.into_iter().find(|one| *one as u8 == color);
         let door =

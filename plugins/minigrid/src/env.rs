@@ -81,6 +81,11 @@ macro_rules! level_options {
 }
 pub(crate) use level_options;
 
+level_options! {
+    /// Keywords of a level that has no others.
+    pub struct CommonOptions {}
+}
+
 /// The size and the rules of a level, where keywords do not change them.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
@@ -94,6 +99,40 @@ impl Setup {
     /// A square.
     pub fn square(size: i32, max_steps: i64, see_through_walls: bool) -> Self {
         Self { width: size, height: size, max_steps, see_through_walls }
+    }
+
+    /// Rooms of this size, walls included.
+    pub fn rooms(size: i32, [columns, rows]: [i32; 2], max_steps: i64) -> Self {
+        let along = |rooms: i32| (size - 1) * rooms + 1;
+        Self { width: along(columns), height: along(rows), max_steps, see_through_walls: false }
+    }
+}
+
+/// Refuses a keyword unless it is in order.
+pub(crate) fn require(
+    holds: bool,
+    name: &str,
+    wanted: &str,
+    got: impl std::fmt::Debug,
+) -> Result<(), Error> {
+    if holds {
+        return Ok(());
+    }
+    Err(Error::bad_options(format!("`{name}` must be {wanted}, got {got:?}")))
+}
+
+/// A step of an episode.
+#[derive(Debug)]
+pub struct Step<'a> {
+    pub world: &'a mut World,
+    pub action: Action,
+    pub rng: &'a mut Rng,
+}
+
+impl Step<'_> {
+    /// Does the action; see [`World::act`].
+    pub fn act(&mut self) -> Outcome {
+        self.world.act(self.action)
     }
 }
 
@@ -122,19 +161,9 @@ pub trait Level: Sized + Send + 'static {
     /// No level was found.
     fn generate(&self, world: &mut World, rng: &mut Rng) -> Result<Self::Progress, Failure>;
 
-    /// Does an action (`step`).
-    ///
-    /// # Errors
-    ///
-    /// An environment that the original ends with an exception.
-    fn step(
-        &self,
-        _: &mut Self::Progress,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        Ok(world.act(action))
+    /// Does the action of a step (`step`).
+    fn step(&self, _: &mut Self::Progress, step: &mut Step<'_>) -> Outcome {
+        step.act()
     }
 }
 
@@ -169,21 +198,13 @@ impl<L: Level> Env for MiniGrid<L> {
 
     fn new(options: &L::Options, _: &Arc<()>) -> Result<Self, Error> {
         let common = options.common();
-        let refused = |name: &str, wanted: &str, got: String| {
-            Err(Error::bad_options(format!("`{name}` must be {wanted}, got {got}")))
-        };
-        let seen = common.agent_view_size;
-        if !(3..=MOST_SEEN).contains(&seen) || seen % 2 == 0 {
-            return refused("agent_view_size", "an odd number from 3 to 63", seen.to_string());
-        }
-        if !(1..=1024).contains(&common.tile_size) {
-            return refused("tile_size", "from 1 to 1,024", common.tile_size.to_string());
-        }
+        let (seen, tile) = (common.agent_view_size, common.tile_size);
+        let can_see = (3..=MOST_SEEN).contains(&seen) && seen % 2 == 1;
+        require(can_see, "agent_view_size", "an odd number from 3 to 63", seen)?;
+        require((1..=1024).contains(&tile), "tile_size", "from 1 to 1,024", tile)?;
         let (level, setup) = L::new(options)?;
         let max_steps = common.max_steps.unwrap_or(setup.max_steps);
-        if max_steps < 1 {
-            return refused("max_steps", "positive", max_steps.to_string());
-        }
+        require(max_steps > 0, "max_steps", "positive", max_steps)?;
         let sizes = [setup.width, setup.height];
         if sizes.iter().any(|size| !(3..=1000).contains(size)) {
             let what = format!("the grid must have 3 to 1,000 columns and rows, got {sizes:?}");
@@ -203,8 +224,8 @@ impl<L: Level> Env for MiniGrid<L> {
 
     fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
         let action = Action::from_number(action)?;
-        let (progress, world) = (&mut self.progress, &mut self.world);
-        let Outcome { reward, terminated } = self.level.step(progress, world, action, rng)?;
+        let mut step = Step { world: &mut self.world, action, rng };
+        let Outcome { reward, terminated } = self.level.step(&mut self.progress, &mut step);
         let truncated = self.world.steps >= self.world.max_steps;
         Ok(Transition { reward, terminated, truncated })
     }

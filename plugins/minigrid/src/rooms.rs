@@ -19,7 +19,7 @@ pub struct Room {
     top: Place,
     /// The opening of each side.
     pub sides: [Option<Side>; 4],
-    /// Where the door of each side is; `None` where there is no neighbor.
+    /// Where the door of each side is; `None` on a side without a neighbor.
     places: [Option<Place>; 4],
     locked: bool,
     objects: Vec<(Kind, Color)>,
@@ -111,7 +111,8 @@ impl Rooms {
             return Ok(usize::try_from(row * self.columns + column)?);
         }
         let sizes = [self.columns, self.rows];
-        Err(Failure::new(format!("there is no room {:?} of {sizes:?}", [column, row])).into())
+        let room = [column, row];
+        Err(Failure::new(format!("room {room:?} is outside of the {sizes:?} rooms")).into())
     }
 
     /// The room that has a place, counted by column and row.

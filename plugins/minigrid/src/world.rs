@@ -37,7 +37,7 @@ impl Action {
             4 => Self::Drop,
             5 => Self::Toggle,
             6 => Self::Done,
-            _ => return Err(Failure::new(format!("there is no action {number}"))),
+            _ => return Err(Failure::new(format!("an action must be from 0 to 6, got {number}"))),
         })
     }
 }
@@ -356,6 +356,20 @@ pub fn integer(rng: &mut Rng, low: i32, high: i32) -> Result<i32, Failure> {
 pub fn element<T: Copy>(rng: &mut Rng, elements: &[T]) -> Result<T, Failure> {
     let at = integer(rng, 0, i32::try_from(elements.len())?)?;
     Ok(elements[usize::try_from(at)?])
+}
+
+/// Some of the elements in a random order (`_rand_subset`).
+///
+/// # Errors
+///
+/// There are fewer.
+pub fn subset<T: Copy>(rng: &mut Rng, elements: &[T], count: usize) -> Result<Vec<T>, Failure> {
+    let (mut left, mut chosen) = (elements.to_vec(), Vec::new());
+    while chosen.len() < count {
+        let at = integer(rng, 0, i32::try_from(left.len())?)?;
+        chosen.push(left.remove(usize::try_from(at)?));
+    }
+    Ok(chosen)
 }
 
 /// A random color (`_rand_color`).

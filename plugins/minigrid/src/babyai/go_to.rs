@@ -5,7 +5,7 @@ use cartwheel::Error;
 use super::synth::{Actions, Generated, Kinds};
 use super::{Described, Instruction, Layout, MIDDLE, Maker, Task};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::level_options;
+use crate::env::{CommonOptions, level_options};
 use crate::world::Unmade;
 
 level_options! {
@@ -42,19 +42,14 @@ impl<const GRAY: bool> Task for GoToRedBall<GRAY> {
     }
 }
 
-level_options! {
-    /// Keywords of `GoToRedBallNoDists`.
-    pub struct NoDistractorOptions {}
-}
-
 /// Go to the only object, a red ball.
 #[derive(Debug)]
 pub struct GoToRedBallAlone;
 
 impl Task for GoToRedBallAlone {
-    type Options = NoDistractorOptions;
+    type Options = CommonOptions;
 
-    fn new(_: &NoDistractorOptions) -> Result<(Self, Layout), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Layout), Error> {
         Ok((Self, Layout::one(8)))
     }
 
@@ -145,12 +140,7 @@ impl Task for GoTo {
     type Options = GoToOptions;
 
     fn new(options: &GoToOptions) -> Result<(Self, Layout), Error> {
-        let layout = Layout {
-            size: options.room_size,
-            columns: options.num_cols,
-            rows: options.num_rows,
-            max_steps: None,
-        };
+        let layout = Layout::new(options.room_size, [options.num_cols, options.num_rows]);
         Ok((Self { count: options.num_dists, doors_open: options.doors_open }, layout))
     }
 
@@ -182,12 +172,28 @@ level_options! {
 impl RoomsOptions {
     /// The rooms.
     pub(super) fn layout(&self) -> Layout {
-        Layout {
-            size: self.room_size,
-            columns: self.num_cols,
-            rows: self.num_rows,
-            max_steps: None,
-        }
+        Layout::new(self.room_size, [self.num_cols, self.num_rows])
+    }
+}
+
+level_options! {
+    /// Keywords of tasks in rooms of any number with distractors.
+    pub struct RoomsDistractorOptions {
+        /// Columns and rows of a room, walls included.
+        room_size: i32 = 8,
+        /// Rows of rooms.
+        num_rows: i32 = 3,
+        /// Columns of rooms.
+        num_cols: i32 = 3,
+        /// Number of distractors.
+        num_dists: usize = 18,
+    }
+}
+
+impl RoomsDistractorOptions {
+    /// The rooms.
+    pub(super) fn layout(&self) -> Layout {
+        Layout::new(self.room_size, [self.num_cols, self.num_rows])
     }
 }
 
@@ -203,36 +209,13 @@ impl Task for GoToImpUnlock {
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
-        let locked = maker.room()?;
-        let door = maker.add_door(locked, None, None, Some(true))?;
-        // The original compares random numbers by identity, which they do not have: the key and the
-        // distractors may be in the locked room, too.
-        let with_key = maker.room()?;
-        maker.add_object(with_key, Some(Kind::Key), Some(door.color))?;
+        let (locked, _) = maker.lock_room()?;
         maker.connect_all()?;
-        for column in 0..maker.rooms.columns {
-            for row in 0..maker.rooms.rows {
-                maker.add_distractors(Some([column, row]), 2, false)?;
-            }
-        }
+        maker.add_distractors_to_each_room(2)?;
         maker.place_agent_outside(Some(locked))?;
         maker.require_reachable()?;
         let objects = maker.add_distractors(Some(locked), 1, false)?;
         Ok(Instruction::GoTo(Described::like(objects[0].0)))
-    }
-}
-
-level_options! {
-    /// Keywords of `GoToSeq`.
-    pub struct GoToSeqOptions {
-        /// Columns and rows of a room, walls included.
-        room_size: i32 = 8,
-        /// Rows of rooms.
-        num_rows: i32 = 3,
-        /// Columns of rooms.
-        num_cols: i32 = 3,
-        /// Number of objects.
-        num_dists: usize = 18,
     }
 }
 
@@ -241,10 +224,10 @@ level_options! {
 pub struct GoToSeq(Generated);
 
 impl Task for GoToSeq {
-    type Options = GoToSeqOptions;
+    type Options = RoomsDistractorOptions;
     const MISSION: usize = super::synth::MISSION;
 
-    fn new(options: &GoToSeqOptions) -> Result<(Self, Layout), Error> {
+    fn new(options: &RoomsDistractorOptions) -> Result<(Self, Layout), Error> {
         let generated = Generated {
             num_dists: options.num_dists,
             locked_room_prob: 0.0,
@@ -254,13 +237,7 @@ impl Task for GoToSeq {
             actions: Actions::GoTo,
             kinds: Kinds::All,
         };
-        let layout = Layout {
-            size: options.room_size,
-            columns: options.num_cols,
-            rows: options.num_rows,
-            max_steps: None,
-        };
-        Ok((Self(generated), layout))
+        Ok((Self(generated), options.layout()))
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
@@ -294,19 +271,14 @@ impl Task for GoToRedBlueBall {
     }
 }
 
-level_options! {
-    /// Keywords of `GoToDoor` and `GoToObjDoor`.
-    pub struct DoorOptions {}
-}
-
 /// Go to one of the four doors of the middle room; with `OBJECTS`, to one of these or to an object.
 #[derive(Debug)]
 pub struct GoToDoor<const OBJECTS: bool>;
 
 impl<const OBJECTS: bool> Task for GoToDoor<OBJECTS> {
-    type Options = DoorOptions;
+    type Options = CommonOptions;
 
-    fn new(_: &DoorOptions) -> Result<(Self, Layout), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Layout), Error> {
         Ok((Self, Layout::nine(if OBJECTS { 8 } else { 7 })))
     }
 

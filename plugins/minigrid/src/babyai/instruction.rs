@@ -121,7 +121,7 @@ impl Objects {
         self.cells.is_empty()
     }
 
-    /// Whether an object is one of them. Objects are told apart by their numbers.
+    /// Whether an object is one of them: objects that look the same differ in `id`.
     fn has(&self, object: Cell) -> bool {
         object.id > 0 && self.cells.iter().any(|cell| cell.id == object.id)
     }
@@ -304,7 +304,10 @@ impl State for Task {
             4 => Self::And,
             5 => Self::Before,
             6 => Self::After,
-            _ => return Err(Failure::new(format!("there is no instruction {number}"))),
+            _ => {
+                let text = format!("an instruction of the state must be from 0 to 6, got {number}");
+                return Err(Failure::new(text));
+            }
         })
     }
 }

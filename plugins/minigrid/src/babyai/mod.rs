@@ -15,9 +15,11 @@ use cartwheel::{Error, Failure, Rng};
 pub use instruction::{Described, Instruction, Location, Status, Watch};
 
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::env::{Level, LevelOptions, Setup};
+use crate::env::{Level, LevelOptions, Setup, Step, require};
 use crate::rooms::{AddedDoor, Rooms, Side};
-use crate::world::{AHEAD, Action, MOST_TRIES, Outcome, Place, Unmade, World, element, integer};
+use crate::world::{
+    AHEAD, Action, MOST_TRIES, Outcome, Place, Unmade, World, element, integer, subset,
+};
 
 /// Levels that are made before a task is given up: the original would go on forever.
 const MOST_LEVELS: u32 = 100_000;
@@ -36,12 +38,17 @@ pub struct Layout {
 impl Layout {
     /// Nine rooms.
     pub fn nine(size: i32) -> Self {
-        Self { size, columns: 3, rows: 3, max_steps: None }
+        Self::new(size, [3; 2])
     }
 
     /// One room.
     pub fn one(size: i32) -> Self {
-        Self { size, columns: 1, rows: 1, max_steps: None }
+        Self::new(size, [1; 2])
+    }
+
+    /// Rooms in columns and rows.
+    pub fn new(size: i32, [columns, rows]: [i32; 2]) -> Self {
+        Self { size, columns, rows, max_steps: None }
     }
 }
 
@@ -132,6 +139,26 @@ impl Maker<'_> {
         self.rooms.add_door(self.world, room, side, color, locked, self.rng)
     }
 
+    /// Adds a locked door to a random room, and its key to another; returns the room and the color. The
+    /// original compares random numbers by identity, which they do not have: the rooms may be the same.
+    pub fn lock_room(&mut self) -> Result<(Place, Color), Unmade> {
+        let locked = self.room()?;
+        let door = self.add_door(locked, None, None, Some(true))?;
+        let with_key = self.room()?;
+        self.add_object(with_key, Some(Kind::Key), Some(door.color))?;
+        Ok((locked, door.color))
+    }
+
+    /// Adds this many random objects to each room, column by column.
+    pub fn add_distractors_to_each_room(&mut self, count: usize) -> Result<(), Unmade> {
+        for column in 0..self.rooms.columns {
+            for row in 0..self.rooms.rows {
+                self.add_distractors(Some([column, row]), count, false)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A random room.
     pub fn room(&mut self) -> Result<Place, Unmade> {
         Ok([self.integer(self.rooms.columns)?, self.integer(self.rooms.rows)?])
@@ -152,14 +179,9 @@ impl Maker<'_> {
         Ok(element(self.rng, elements)?)
     }
 
-    /// Some of the elements in a random order (`_rand_subset`).
+    /// See [`subset`].
     pub fn subset<T: Copy>(&mut self, elements: &[T], count: usize) -> Result<Vec<T>, Unmade> {
-        let (mut left, mut chosen) = (elements.to_vec(), Vec::new());
-        while chosen.len() < count {
-            let at = integer(self.rng, 0, i32::try_from(left.len())?)?;
-            chosen.push(left.remove(usize::try_from(at)?));
-        }
-        Ok(chosen)
+        Ok(subset(self.rng, elements, count)?)
     }
 
     /// The doors, room by room along the columns; those between two rooms are there twice.
@@ -249,18 +271,11 @@ impl<T: Task> Level for BabyAi<T> {
             ("num_cols", layout.columns, 1),
             ("num_rows", layout.rows, 1),
         ] {
-            if !(low..=100).contains(&number) {
-                let text = format!("`{name}` must be from {low} to 100, got {number}");
-                return Err(Error::bad_options(text));
-            }
+            require((low..=100).contains(&number), name, &format!("from {low} to 100"), number)?;
         }
         let limit = options.common().max_steps.or(layout.max_steps);
-        let setup = Setup {
-            width: (layout.size - 1) * layout.columns + 1,
-            height: (layout.size - 1) * layout.rows + 1,
-            max_steps: limit.unwrap_or(1),
-            see_through_walls: false,
-        };
+        let rooms = [layout.columns, layout.rows];
+        let setup = Setup::rooms(layout.size, rooms, limit.unwrap_or(1));
         Ok((Self { task, layout, is_limited: limit.is_some() }, setup))
     }
 
@@ -301,30 +316,19 @@ impl<T: Task> Level for BabyAi<T> {
         Err(Failure::new(last))
     }
 
-    fn step(
-        &self,
-        watch: &mut Option<Watch>,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        let outcome = world.act(action);
-        let Some(watch) = watch else { return Ok(outcome) };
-        if action == Action::Drop {
-            watch.look(world);
+    fn step(&self, watch: &mut Option<Watch>, step: &mut Step<'_>) -> Outcome {
+        let outcome = step.act();
+        let Some(watch) = watch else { return outcome };
+        if step.action == Action::Drop {
+            watch.look(step.world);
         }
-        Ok(match watch.verify(world, action) {
+        match watch.verify(step.world, step.action) {
             Status::Continue => outcome,
-            Status::Success => Outcome::end(world.success()),
+            Status::Success => Outcome::end(step.world.success()),
             Status::Failure => Outcome::end(0.0),
-        })
+        }
     }
 }
 
 /// The middle room of nine, in which many tasks are.
 const MIDDLE: Place = [1; 2];
-
-/// Refuses a keyword unless it is in order.
-fn require(holds: bool, name: &str, wanted: &str, got: impl std::fmt::Debug) -> Result<(), Error> {
-    crate::levels::require(holds, name, wanted, got)
-}

@@ -2,10 +2,10 @@
 
 use cartwheel::Error;
 
-use super::go_to::{DoorOptions, RoomsOptions};
+use super::go_to::RoomsOptions;
 use super::{Described, Instruction, Layout, Location, MIDDLE, Maker, Task, require};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::level_options;
+use crate::env::{CommonOptions, level_options};
 use crate::world::Unmade;
 
 /// Doors of a color.
@@ -47,10 +47,10 @@ impl Task for Open {
 pub struct OpenRedDoor;
 
 impl Task for OpenRedDoor {
-    type Options = DoorOptions;
+    type Options = CommonOptions;
 
-    fn new(_: &DoorOptions) -> Result<(Self, Layout), Error> {
-        Ok((Self, Layout { size: 5, columns: 2, rows: 1, max_steps: None }))
+    fn new(_: &CommonOptions) -> Result<(Self, Layout), Error> {
+        Ok((Self, Layout::new(5, [2, 1])))
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {

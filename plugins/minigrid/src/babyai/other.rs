@@ -2,12 +2,11 @@
 
 use cartwheel::Error;
 
-use super::go_to::DoorOptions;
-use super::put_next::put_next;
+use super::put_next::{put_next, two_rooms};
 use super::{Described, Instruction, Layout, MIDDLE, Maker, Task, require};
 use crate::cell::{Cell, Kind};
-use crate::env::level_options;
-use crate::rooms::OBJECTS;
+use crate::env::{CommonOptions, level_options};
+use crate::levels::mazes;
 use crate::world::Unmade;
 
 /// Go to, open or pick up one of several things in the middle room.
@@ -15,9 +14,9 @@ use crate::world::Unmade;
 pub struct ActionObjDoor;
 
 impl Task for ActionObjDoor {
-    type Options = DoorOptions;
+    type Options = CommonOptions;
 
-    fn new(_: &DoorOptions) -> Result<(Self, Layout), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Layout), Error> {
         Ok((Self, Layout::nine(7)))
     }
 
@@ -68,50 +67,22 @@ impl Task for FindObj {
     }
 }
 
-level_options! {
-    /// Keywords of `KeyCorridor`.
-    pub struct KeyCorridorOptions {
-        /// Rows of rooms.
-        num_rows: i32 = 3,
-        /// The object to pick up: "key", "ball" or "box".
-        obj_type: String = "ball".to_owned(),
-        /// Columns and rows of a room, walls included.
-        room_size: i32 = 6,
-    }
-}
-
 /// Pick up the object behind a locked door of a corridor.
 #[derive(Debug)]
-pub struct KeyCorridor {
-    rows: i32,
-    kind: Kind,
-}
+pub struct KeyCorridor(mazes::KeyCorridor);
 
 impl Task for KeyCorridor {
-    type Options = KeyCorridorOptions;
+    type Options = mazes::KeyCorridorOptions;
 
-    fn new(options: &KeyCorridorOptions) -> Result<(Self, Layout), Error> {
-        let (size, rows) = (options.room_size, options.num_rows);
-        let kind = Kind::from_name(&options.obj_type).filter(|kind| OBJECTS.contains(kind));
-        let wanted = "\"key\", \"ball\" or \"box\"";
-        require(kind.is_some(), "obj_type", wanted, &options.obj_type)?;
-        let max_steps = Some(30 * i64::from(size).pow(2));
-        let layout = Layout { size, columns: 3, rows, max_steps };
-        Ok((Self { rows, kind: kind.unwrap_or(Kind::Ball) }, layout))
+    fn new(options: &mazes::KeyCorridorOptions) -> Result<(Self, Layout), Error> {
+        let corridor = mazes::KeyCorridor::from_options(options)?;
+        let layout = Layout::new(options.room_size, [3, options.num_rows]);
+        Ok((Self(corridor), Layout { max_steps: Some(corridor.max_steps()), ..layout }))
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
-        for row in 1..self.rows {
-            maker.rooms.remove_wall(maker.world, [1, row], 3)?;
-        }
-        let behind = [2, maker.integer(self.rows)?];
-        let door = maker.add_door(behind, Some(2), None, Some(true))?;
-        maker.add_object(behind, Some(self.kind), None)?;
-        let with_key = [0, maker.integer(self.rows)?];
-        maker.add_object(with_key, Some(Kind::Key), Some(door.color))?;
-        maker.place_agent(Some([1, self.rows / 2]))?;
-        maker.connect_all()?;
-        Ok(Instruction::pickup(Described::of(self.kind)))
+        let object = self.0.fill(&mut maker.rooms, maker.world, maker.rng)?;
+        Ok(Instruction::pickup(Described::of(object.kind)))
     }
 }
 
@@ -158,10 +129,7 @@ impl Task for MoveTwoAcross {
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
-        maker.place_agent(Some([0; 2]))?;
-        let left = maker.add_distractors(Some([0; 2]), self.0, true)?;
-        let right = maker.add_distractors(Some([1, 0]), self.0, true)?;
-        maker.rooms.remove_wall(maker.world, [0; 2], 0)?;
+        let [left, right] = two_rooms(maker, self.0)?;
         let (left, right) = (maker.subset(&left, 2)?, maker.subset(&right, 2)?);
         let parts = [put_next(left[0].0, right[0].0), put_next(right[1].0, left[1].0)];
         Ok(Instruction::Before(Box::new(parts)))

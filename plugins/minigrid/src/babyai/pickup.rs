@@ -2,10 +2,10 @@
 
 use cartwheel::Error;
 
-use super::go_to::{DoorOptions, RoomsOptions};
+use super::go_to::RoomsOptions;
 use super::synth::{Actions, Generated, Kinds};
 use super::{Described, Instruction, Layout, MIDDLE, Maker, Task};
-use crate::env::level_options;
+use crate::env::{CommonOptions, level_options};
 use crate::world::Unmade;
 
 /// Pick up an object in a maze of rooms; with `BLOCKED`, others are in the way of some.
@@ -37,10 +37,10 @@ impl<const BLOCKED: bool> Task for Pickup<BLOCKED> {
 pub struct PickupLoc;
 
 impl Task for PickupLoc {
-    type Options = DoorOptions;
+    type Options = CommonOptions;
     const MISSION: usize = super::synth::MISSION;
 
-    fn new(_: &DoorOptions) -> Result<(Self, Layout), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Layout), Error> {
         Ok((Self, Layout::one(8)))
     }
 
@@ -98,9 +98,9 @@ impl Task for PickupDist {
 pub struct PickupAbove;
 
 impl Task for PickupAbove {
-    type Options = DoorOptions;
+    type Options = CommonOptions;
 
-    fn new(_: &DoorOptions) -> Result<(Self, Layout), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Layout), Error> {
         Ok((Self, Layout { max_steps: Some(8 * 6 * 6), ..Layout::nine(6) }))
     }
 

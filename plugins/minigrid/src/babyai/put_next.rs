@@ -5,11 +5,24 @@ use cartwheel::Error;
 use super::{Described, Instruction, Layout, Maker, Task, require};
 use crate::cell::Cell;
 use crate::env::level_options;
-use crate::world::Unmade;
+use crate::world::{Place, Unmade};
 
 /// To put one object next to another.
 pub(super) fn put_next(moved: Cell, fixed: Cell) -> Instruction {
     Instruction::PutNext { moved: Described::like(moved), fixed: Described::like(fixed) }
+}
+
+/// Adds different objects to each of two rooms without a wall between them; returns those of the left and
+/// of the right room, and where they are.
+pub(super) fn two_rooms(
+    maker: &mut Maker<'_>,
+    count: usize,
+) -> Result<[Vec<(Cell, Place)>; 2], Unmade> {
+    maker.place_agent(Some([0; 2]))?;
+    let left = maker.add_distractors(Some([0; 2]), count, true)?;
+    let right = maker.add_distractors(Some([1, 0]), count, true)?;
+    maker.rooms.remove_wall(maker.world, [0; 2], 0)?;
+    Ok([left, right])
 }
 
 level_options! {
@@ -76,10 +89,7 @@ impl Task for PutNext {
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
-        maker.place_agent(Some([0; 2]))?;
-        let left = maker.add_distractors(Some([0; 2]), self.count, true)?;
-        let right = maker.add_distractors(Some([1, 0]), self.count, true)?;
-        maker.rooms.remove_wall(maker.world, [0; 2], 0)?;
+        let [left, right] = two_rooms(maker, self.count)?;
         let mut pair = [maker.element(&left)?, maker.element(&right)?];
         if maker.coin()? {
             pair.reverse();

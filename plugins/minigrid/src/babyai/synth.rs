@@ -2,6 +2,7 @@
 
 use cartwheel::{Error, Failure};
 
+use super::go_to::RoomsDistractorOptions;
 use super::{Described, Instruction, Layout, Location, Maker, Task};
 use crate::cell::{Color, Kind};
 use crate::env::level_options;
@@ -179,36 +180,16 @@ const BOSS: Generated = Generated {
     kinds: Kinds::All,
 };
 
-level_options! {
-    /// Keywords of `Synth`.
-    pub struct SynthOptions {
-        /// Columns and rows of a room, walls included.
-        room_size: i32 = 8,
-        /// Rows of rooms.
-        num_rows: i32 = 3,
-        /// Columns of rooms.
-        num_cols: i32 = 3,
-        /// Number of distractors.
-        num_dists: usize = 18,
-    }
-}
-
 /// One action in a maze of rooms.
 #[derive(Debug)]
 pub struct Synth(usize);
 
 impl Task for Synth {
-    type Options = SynthOptions;
+    type Options = RoomsDistractorOptions;
     const MISSION: usize = MISSION;
 
-    fn new(options: &SynthOptions) -> Result<(Self, Layout), Error> {
-        let layout = Layout {
-            size: options.room_size,
-            columns: options.num_cols,
-            rows: options.num_rows,
-            max_steps: None,
-        };
-        Ok((Self(options.num_dists), layout))
+    fn new(options: &RoomsDistractorOptions) -> Result<(Self, Layout), Error> {
+        Ok((Self(options.num_dists), options.layout()))
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
@@ -276,12 +257,8 @@ impl<const GENERATOR: u8> Task for Synthesized<GENERATOR> {
     fn new(options: &GeneratedOptions) -> Result<(Self, Layout), Error> {
         let generator = Generator::ALL[usize::from(GENERATOR)];
         let (size, rooms) = if generator == Generator::MiniBoss { (5, 2) } else { (8, 3) };
-        let layout = Layout {
-            size: options.room_size.unwrap_or(size),
-            columns: options.num_cols.unwrap_or(rooms),
-            rows: options.num_rows.unwrap_or(rooms),
-            max_steps: None,
-        };
+        let rooms = [options.num_cols, options.num_rows].map(|given| given.unwrap_or(rooms));
+        let layout = Layout::new(options.room_size.unwrap_or(size), rooms);
         let rules = generator.rules();
         let num_dists = options.num_dists.unwrap_or(rules.num_dists);
         Ok((Self(Generated { num_dists, ..rules }), layout))

@@ -2,10 +2,11 @@
 
 use cartwheel::Error;
 
-use super::go_to::{DoorOptions, RoomsOptions};
+use super::go_to::RoomsOptions;
 use super::{Described, Instruction, Layout, MIDDLE, Maker, Task};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::level_options;
+use crate::env::{CommonOptions, level_options};
+use crate::levels::unlocking::lock_box_away;
 use crate::world::{Unmade, color};
 
 /// Unlock a door in a maze of rooms.
@@ -20,26 +21,18 @@ impl Task for Unlock {
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
-        let locked = maker.room()?;
-        let door = maker.add_door(locked, None, None, Some(true))?;
-        // As in `GoToImpUnlock`, the key and distractors may be in the locked room.
-        let with_key = maker.room()?;
-        maker.add_object(with_key, Some(Kind::Key), Some(door.color))?;
+        let (locked, color) = maker.lock_room()?;
         if maker.coin()? {
-            let others = Color::SORTED.into_iter().filter(|color| *color != door.color);
+            let others = Color::SORTED.into_iter().filter(|other| *other != color);
             let others: Vec<Color> = others.collect();
             maker.rooms.connect_all(maker.world, &others, maker.rng)?;
         } else {
             maker.connect_all()?;
         }
-        for column in 0..maker.rooms.columns {
-            for row in 0..maker.rooms.rows {
-                maker.add_distractors(Some([column, row]), 3, false)?;
-            }
-        }
+        maker.add_distractors_to_each_room(3)?;
         maker.place_agent_outside(Some(locked))?;
         maker.require_reachable()?;
-        Ok(Instruction::open(Described::like(Cell::new(Kind::Door, door.color))))
+        Ok(Instruction::open(Described::like(Cell::new(Kind::Door, color))))
     }
 }
 
@@ -120,14 +113,11 @@ impl Task for UnlockPickup {
     type Options = UnlockPickupOptions;
 
     fn new(options: &UnlockPickupOptions) -> Result<(Self, Layout), Error> {
-        let layout = Layout { size: ROOM, columns: 2, rows: 1, max_steps: None };
-        Ok((Self { distractors: options.distractors }, layout))
+        Ok((Self { distractors: options.distractors }, Layout::new(ROOM, [2, 1])))
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
-        let (object, _) = maker.add_object([1, 0], Some(Kind::Box), None)?;
-        let door = maker.add_door([0; 2], Some(0), None, Some(true))?;
-        maker.add_object([0; 2], Some(Kind::Key), Some(door.color))?;
+        let object = lock_box_away(&mut maker.rooms, maker.world, false, maker.rng)?;
         if self.distractors {
             maker.add_distractors(None, 4, true)?;
         }
@@ -141,20 +131,15 @@ impl Task for UnlockPickup {
 pub struct BlockedUnlockPickup;
 
 impl Task for BlockedUnlockPickup {
-    type Options = DoorOptions;
+    type Options = CommonOptions;
 
-    fn new(_: &DoorOptions) -> Result<(Self, Layout), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Layout), Error> {
         let max_steps = Some(16 * i64::from(ROOM).pow(2));
         Ok((Self, Layout { size: ROOM, columns: 2, rows: 1, max_steps }))
     }
 
     fn make(&self, maker: &mut Maker<'_>) -> Result<Instruction, Unmade> {
-        maker.add_object([1, 0], Some(Kind::Box), None)?;
-        let door = maker.add_door([0; 2], Some(0), None, Some(true))?;
-        let color = color(maker.rng)?;
-        let ball = maker.world.object(Kind::Ball, color);
-        maker.world.set([door.place[0] - 1, door.place[1]], ball);
-        maker.add_object([0; 2], Some(Kind::Key), Some(door.color))?;
+        lock_box_away(&mut maker.rooms, maker.world, true, maker.rng)?;
         maker.place_agent(Some([0; 2]))?;
         Ok(Instruction::pickup(Described::of(Kind::Box)))
     }
@@ -165,9 +150,9 @@ impl Task for BlockedUnlockPickup {
 pub struct UnlockToUnlock;
 
 impl Task for UnlockToUnlock {
-    type Options = DoorOptions;
+    type Options = CommonOptions;
 
-    fn new(_: &DoorOptions) -> Result<(Self, Layout), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Layout), Error> {
         let max_steps = Some(30 * i64::from(ROOM).pow(2));
         Ok((Self, Layout { size: ROOM, columns: 3, rows: 1, max_steps }))
     }

@@ -5,7 +5,7 @@ use cartwheel::{Error, Failure, Rng};
 
 use super::{other_number, other_object, require, require_size};
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::env::{Level, Setup, level_options};
+use crate::env::{Level, Setup, Step, level_options};
 use crate::rooms::OBJECTS;
 use crate::world::{Action, Area, MOST_TRIES, Outcome, Place, World, element, integer};
 
@@ -68,20 +68,15 @@ impl Level for Fetch {
         Ok(Some(target))
     }
 
-    fn step(
-        &self,
-        target: &mut Option<Cell>,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        let outcome = world.act(action);
-        if world.carrying.is_empty() {
-            return Ok(outcome);
+    fn step(&self, target: &mut Option<Cell>, step: &mut Step<'_>) -> Outcome {
+        let outcome = step.act();
+        let carrying = step.world.carrying;
+        if carrying.is_empty() {
+            return outcome;
         }
         // Another object that looks the same will do.
-        let is_right = target.is_some_and(|target| target.encode() == world.carrying.encode());
-        Ok(Outcome::end(if is_right { world.success() } else { 0.0 }))
+        let is_right = target.is_some_and(|target| target.encode() == carrying.encode());
+        Outcome::end(if is_right { step.world.success() } else { 0.0 })
     }
 }
 
@@ -138,22 +133,16 @@ impl Level for GoToDoor {
         Ok(doors[target])
     }
 
-    fn step(
-        &self,
-        target: &mut Place,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        Ok(done_next_to(world, action, *target))
+    fn step(&self, target: &mut Place, step: &mut Step<'_>) -> Outcome {
+        done_next_to(step, *target)
     }
 }
 
 /// The end of an episode by the last action, with a reward next to the target; toggling ends it, too.
-fn done_next_to(world: &mut World, action: Action, target: Place) -> Outcome {
-    let outcome = world.act(action);
-    match action {
-        Action::Done if is_next_to(world, target) => Outcome::end(world.success()),
+fn done_next_to(step: &mut Step<'_>, target: Place) -> Outcome {
+    let outcome = step.act();
+    match step.action {
+        Action::Done if is_next_to(step.world, target) => Outcome::end(step.world.success()),
         Action::Done | Action::Toggle => Outcome { terminated: true, ..outcome },
         _ => outcome,
     }
@@ -220,14 +209,8 @@ impl Level for GoToObject {
         Ok(places[target])
     }
 
-    fn step(
-        &self,
-        target: &mut Place,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        Ok(done_next_to(world, action, *target))
+    fn step(&self, target: &mut Place, step: &mut Step<'_>) -> Outcome {
+        done_next_to(step, *target)
     }
 }
 
@@ -278,27 +261,21 @@ impl Level for PutNear {
         Ok(Some((objects[moved], places[target])))
     }
 
-    fn step(
-        &self,
-        task: &mut Option<(Cell, Place)>,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        let Some((moved, target)) = *task else { return Ok(world.act(action)) };
-        let before = world.carrying;
-        let outcome = world.act(action);
-        let carrying = world.carrying;
-        Ok(match action {
+    fn step(&self, task: &mut Option<(Cell, Place)>, step: &mut Step<'_>) -> Outcome {
+        let before = step.world.carrying;
+        let outcome = step.act();
+        let Some((moved, target)) = *task else { return outcome };
+        let carrying = step.world.carrying;
+        match step.action {
             Action::Pickup if !carrying.is_empty() && carrying.encode() != moved.encode() => {
                 Outcome { terminated: true, ..outcome }
             }
             Action::Drop if !before.is_empty() => {
-                let front = world.front();
-                let is_near = world.get(front) == before && touch(front, target);
-                Outcome::end(if is_near { world.success() } else { outcome.reward })
+                let front = step.world.front();
+                let is_near = step.world.get(front) == before && touch(front, target);
+                Outcome::end(if is_near { step.world.success() } else { outcome.reward })
             }
             _ => outcome,
-        })
+        }
     }
 }

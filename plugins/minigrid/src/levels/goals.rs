@@ -3,12 +3,10 @@
 
 use cartwheel::{Error, Failure, Rng};
 
-use super::{other_number, require, require_size, require_start, start};
+use super::{TO_THE_GOAL, other_number, require, require_size, require_start, start};
 use crate::cell::{Cell, Color, Door, Kind};
 use crate::env::{Level, Setup, level_options};
-use crate::world::{Area, MOST_TRIES, Place, World, element, integer};
-
-const TO_THE_GOAL: &str = "get to the green goal square";
+use crate::world::{Area, MOST_TRIES, Place, World, element, integer, subset};
 
 level_options! {
     /// Keywords of `EmptyEnv`.
@@ -355,13 +353,10 @@ impl Level for LockedRoom {
         let locked = usize::try_from(integer(rng, 0, 6)?)?;
         let goal = inside(rng, rooms[locked].0)?;
         world.set(goal, Cell::GOAL);
-        let (mut left_over, mut colors) = (Color::SORTED.to_vec(), Vec::new());
+        let colors = subset(rng, &Color::SORTED, rooms.len())?;
         for (number, (_, door)) in rooms.iter().enumerate() {
-            let color = element(rng, &left_over)?;
-            left_over.retain(|other| *other != color);
-            colors.push(color);
             let state = if number == locked { Door::Locked } else { Door::Closed };
-            world.set(*door, Cell::door(color, state));
+            world.set(*door, Cell::door(colors[number], state));
         }
         let with_key = other_number(rng, 6, locked)?;
         let place = inside(rng, rooms[with_key].0)?;

@@ -3,12 +3,11 @@
 
 use cartwheel::{Error, Failure, Rng};
 
-use super::{require, require_size, require_start, start};
+use super::{TO_THE_GOAL, require, require_size, require_start, start};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::{Level, Setup, level_options};
+use crate::env::{Level, Setup, Step, level_options};
 use crate::world::{Action, Area, Outcome, Place, World, integer};
 
-const TO_THE_GOAL: &str = "get to the green goal square";
 const PAST_LAVA: &str = "avoid the lava and get to the green goal square";
 const PAST_WALLS: &str = "find the opening and get to the green goal square";
 
@@ -246,13 +245,8 @@ impl Level for DynamicObstacles {
         Ok(balls)
     }
 
-    fn step(
-        &self,
-        balls: &mut Vec<(Cell, Place)>,
-        world: &mut World,
-        action: Action,
-        rng: &mut Rng,
-    ) -> Result<Outcome, Failure> {
+    fn step(&self, balls: &mut Vec<(Cell, Place)>, step: &mut Step<'_>) -> Outcome {
+        let Step { world, rng, .. } = step;
         let is_blocked = !matches!(world.get(world.front()).kind, Kind::Empty | Kind::Goal);
         for (ball, place) in balls {
             let around = Area { top: place.map(|at| at - 1), size: [3; 2] };
@@ -262,7 +256,7 @@ impl Level for DynamicObstacles {
                 *place = next;
             }
         }
-        let outcome = world.act(action);
-        Ok(if action == Action::Forward && is_blocked { Outcome::end(-1.0) } else { outcome })
+        let outcome = step.act();
+        if step.action == Action::Forward && is_blocked { Outcome::end(-1.0) } else { outcome }
     }
 }

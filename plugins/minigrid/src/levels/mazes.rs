@@ -4,15 +4,15 @@ use cartwheel::{Error, Failure, Rng};
 
 use super::{require, require_size};
 use crate::cell::{Cell, Color, Kind};
-use crate::env::{Level, Setup, level_options};
+use crate::env::{Level, Setup, Step, level_options};
 use crate::rooms::{AddedDoor, OBJECTS, Rooms};
-use crate::world::{AHEAD, Action, Outcome, Unmade, World, element, integer};
+use crate::world::{AHEAD, Action, Outcome, Unmade, World, element, integer, subset};
 
 /// The end of an episode by picking up one object.
-pub(super) fn picked_up(world: &mut World, action: Action, object: Option<Cell>) -> Outcome {
-    let outcome = world.act(action);
-    let is_carried = action == Action::Pickup && Some(world.carrying) == object;
-    if is_carried { Outcome::end(world.success()) } else { outcome }
+pub(super) fn picked_up(step: &mut Step<'_>, object: Option<Cell>) -> Outcome {
+    let outcome = step.act();
+    let is_carried = step.action == Action::Pickup && Some(step.world.carrying) == object;
+    if is_carried { Outcome::end(step.world.success()) } else { outcome }
 }
 
 /// The mission to pick up an object.
@@ -33,37 +33,35 @@ level_options! {
 }
 
 /// A corridor with rooms on both sides; the object is behind a locked door.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct KeyCorridor {
     room: i32,
     rows: i32,
-    kind: Kind,
+    pub(crate) kind: Kind,
 }
 
-impl Level for KeyCorridor {
-    type Options = KeyCorridorOptions;
-    /// The object to pick up.
-    type Progress = Option<Cell>;
-    const MISSION: usize = 40;
-
-    fn new(options: &KeyCorridorOptions) -> Result<(Self, Setup), Error> {
-        let (room, rows) = (options.room_size, options.num_rows);
-        require_size("room_size", room, [3, 100])?;
-        require_size("num_rows", rows, [1, 100])?;
+impl KeyCorridor {
+    /// The corridor with these keywords.
+    pub(crate) fn from_options(options: &KeyCorridorOptions) -> Result<Self, Error> {
         let kind = Kind::from_name(&options.obj_type).filter(|kind| OBJECTS.contains(kind));
         let wanted = "\"key\", \"ball\" or \"box\"";
         require(kind.is_some(), "obj_type", wanted, &options.obj_type)?;
-        let setup = Setup {
-            width: (room - 1) * 3 + 1,
-            height: (room - 1) * rows + 1,
-            max_steps: 30 * i64::from(room).pow(2),
-            see_through_walls: false,
-        };
-        Ok((Self { room, rows, kind: kind.unwrap_or(Kind::Ball) }, setup))
+        let (room, rows) = (options.room_size, options.num_rows);
+        Ok(Self { room, rows, kind: kind.unwrap_or(Kind::Ball) })
     }
 
-    fn generate(&self, world: &mut World, rng: &mut Rng) -> Result<Option<Cell>, Failure> {
-        let mut rooms = Rooms::new(world, self.room, [3, self.rows], rng)?;
+    /// The limit of steps.
+    pub(crate) fn max_steps(self) -> i64 {
+        30 * i64::from(self.room).pow(2)
+    }
+
+    /// Makes the level; returns the object to pick up.
+    pub(crate) fn fill(
+        self,
+        rooms: &mut Rooms,
+        world: &mut World,
+        rng: &mut Rng,
+    ) -> Result<Cell, Unmade> {
         for row in 1..self.rows {
             rooms.remove_wall(world, [1, row], 3)?;
         }
@@ -74,18 +72,32 @@ impl Level for KeyCorridor {
         rooms.add_object(world, with_key, Some(Kind::Key), Some(door.color), rng)?;
         rooms.place_agent(world, Some([1, self.rows / 2]), rng)?;
         rooms.connect_all(world, &Color::SORTED, rng)?;
+        Ok(target)
+    }
+}
+
+impl Level for KeyCorridor {
+    type Options = KeyCorridorOptions;
+    /// The object to pick up.
+    type Progress = Option<Cell>;
+    const MISSION: usize = 40;
+
+    fn new(options: &KeyCorridorOptions) -> Result<(Self, Setup), Error> {
+        let level = Self::from_options(options)?;
+        require_size("room_size", level.room, [3, 100])?;
+        require_size("num_rows", level.rows, [1, 100])?;
+        Ok((level, Setup::rooms(level.room, [3, level.rows], level.max_steps())))
+    }
+
+    fn generate(&self, world: &mut World, rng: &mut Rng) -> Result<Option<Cell>, Failure> {
+        let mut rooms = Rooms::new(world, self.room, [3, self.rows], rng)?;
+        let target = self.fill(&mut rooms, world, rng)?;
         world.mission = pick_up(target);
         Ok(Some(target))
     }
 
-    fn step(
-        &self,
-        target: &mut Option<Cell>,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        Ok(picked_up(world, action, *target))
+    fn step(&self, target: &mut Option<Cell>, step: &mut Step<'_>) -> Outcome {
+        picked_up(step, *target)
     }
 }
 
@@ -139,23 +151,12 @@ impl Locks {
 
 /// The colors of doors, in a random order.
 fn door_colors(rng: &mut Rng) -> Result<Vec<Color>, Failure> {
-    let (mut left, mut colors) = (Color::SORTED.to_vec(), Vec::new());
-    while !left.is_empty() {
-        let color = element(rng, &left)?;
-        left.retain(|other| *other != color);
-        colors.push(color);
-    }
-    Ok(colors)
+    subset(rng, &Color::SORTED, Color::SORTED.len())
 }
 
 /// The size of a maze in which the agent visits that many rooms.
 fn maze(columns: i32, rows: i32, visited: i64) -> Setup {
-    Setup {
-        width: (ROOM - 1) * columns + 1,
-        height: (ROOM - 1) * rows + 1,
-        max_steps: 4 * visited * i64::from(ROOM).pow(2),
-        see_through_walls: false,
-    }
+    Setup::rooms(ROOM, [columns, rows], 4 * visited * i64::from(ROOM).pow(2))
 }
 
 level_options! {
@@ -196,14 +197,8 @@ impl Level for OneDoor {
         Ok(Some(target))
     }
 
-    fn step(
-        &self,
-        target: &mut Option<Cell>,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        Ok(picked_up(world, action, *target))
+    fn step(&self, target: &mut Option<Cell>, step: &mut Step<'_>) -> Outcome {
+        picked_up(step, *target)
     }
 }
 
@@ -276,13 +271,7 @@ impl<const VERSION: u8> Level for FullMaze<VERSION> {
         Ok(Some(target))
     }
 
-    fn step(
-        &self,
-        target: &mut Option<Cell>,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        Ok(picked_up(world, action, *target))
+    fn step(&self, target: &mut Option<Cell>, step: &mut Step<'_>) -> Outcome {
+        picked_up(step, *target)
     }
 }

@@ -10,20 +10,10 @@ pub mod unlocking;
 use cartwheel::{Error, Failure, Rng};
 
 use crate::cell::{Color, Kind};
+use crate::env::require;
 use crate::world::{MOST_TRIES, World, element, integer};
 
-/// Refuses a keyword unless it is in order.
-pub(crate) fn require(
-    holds: bool,
-    name: &str,
-    wanted: &str,
-    got: impl std::fmt::Debug,
-) -> Result<(), Error> {
-    if holds {
-        return Ok(());
-    }
-    Err(Error::bad_options(format!("`{name}` must be {wanted}, got {got:?}")))
-}
+const TO_THE_GOAL: &str = "get to the green goal square";
 
 /// Refuses a size that is not between two others.
 fn require_size(name: &str, size: i32, [low, high]: [i32; 2]) -> Result<(), Error> {
@@ -67,7 +57,7 @@ fn other_object(
             return Ok(object);
         }
     }
-    Err(Failure::new(format!("there is no object other than the {} of the level", taken.len())))
+    Err(Failure::new(format!("no object was found that differs from the level's {}", taken.len())))
 }
 
 /// A random number of `0 .. count` other than `one`.

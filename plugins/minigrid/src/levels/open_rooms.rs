@@ -4,7 +4,7 @@ use cartwheel::{Error, Failure, Rng};
 
 use super::require;
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::env::{Level, Setup, level_options};
+use crate::env::{CommonOptions, Level, Setup, Step, level_options};
 use crate::rooms::OBJECTS;
 use crate::world::{Action, Outcome, Place, World, element, integer};
 
@@ -73,25 +73,17 @@ impl Level for Memory {
         Ok(ends)
     }
 
-    fn step(
-        &self,
-        [success, failure]: &mut [Place; 2],
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        let outcome = world.act(if action == Action::Pickup { Action::Toggle } else { action });
-        Ok(match world.agent {
-            agent if agent == *success => Outcome::end(world.success()),
+    fn step(&self, [success, failure]: &mut [Place; 2], step: &mut Step<'_>) -> Outcome {
+        if step.action == Action::Pickup {
+            step.action = Action::Toggle;
+        }
+        let outcome = step.act();
+        match step.world.agent {
+            agent if agent == *success => Outcome::end(step.world.success()),
             agent if agent == *failure => Outcome::end(0.0),
             _ => outcome,
-        })
+        }
     }
-}
-
-level_options! {
-    /// Keywords of `PlaygroundEnv`.
-    pub struct PlaygroundOptions {}
 }
 
 /// Nine rooms with twelve objects, and no task.
@@ -99,11 +91,11 @@ level_options! {
 pub struct Playground;
 
 impl Level for Playground {
-    type Options = PlaygroundOptions;
+    type Options = CommonOptions;
     type Progress = ();
     const MISSION: usize = 1;
 
-    fn new(_: &PlaygroundOptions) -> Result<(Self, Setup), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Setup), Error> {
         Ok((Self, Setup::square(19, 100, false)))
     }
 

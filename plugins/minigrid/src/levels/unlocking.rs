@@ -6,25 +6,20 @@ use cartwheel::{Error, Failure, Rng};
 use super::mazes::{pick_up, picked_up};
 use super::require_size;
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::env::{Level, Setup, level_options};
+use crate::env::{CommonOptions, Level, Setup, Step, level_options};
 use crate::rooms::Rooms;
-use crate::world::{Action, Area, Outcome, Place, World, color, integer};
+use crate::world::{Action, Area, Outcome, Place, Unmade, World, color, integer};
 
 /// Columns and rows of a room.
 const ROOM: i32 = 6;
 
 /// Two rooms next to each other.
 fn two_rooms(max_steps: i64) -> Setup {
-    Setup { width: 2 * ROOM - 1, height: ROOM, max_steps, see_through_walls: false }
+    Setup::rooms(ROOM, [2, 1], max_steps)
 }
 
 fn is_open(world: &World, door: Place) -> bool {
     world.get(door).door == Door::Open
-}
-
-level_options! {
-    /// Keywords of `UnlockEnv`.
-    pub struct UnlockOptions {}
 }
 
 /// Open a locked door.
@@ -32,12 +27,12 @@ level_options! {
 pub struct Unlock;
 
 impl Level for Unlock {
-    type Options = UnlockOptions;
+    type Options = CommonOptions;
     /// The door to open.
     type Progress = Place;
     const MISSION: usize = 40;
 
-    fn new(_: &UnlockOptions) -> Result<(Self, Setup), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Setup), Error> {
         Ok((Self, two_rooms(8 * i64::from(ROOM).pow(2))))
     }
 
@@ -50,22 +45,30 @@ impl Level for Unlock {
         Ok(door.place)
     }
 
-    fn step(
-        &self,
-        door: &mut Place,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        let outcome = world.act(action);
-        let is_done = action == Action::Toggle && is_open(world, *door);
-        Ok(if is_done { Outcome::end(world.success()) } else { outcome })
+    fn step(&self, door: &mut Place, step: &mut Step<'_>) -> Outcome {
+        let outcome = step.act();
+        let is_done = step.action == Action::Toggle && is_open(step.world, *door);
+        if is_done { Outcome::end(step.world.success()) } else { outcome }
     }
 }
 
-level_options! {
-    /// Keywords of `UnlockPickupEnv` and `BlockedUnlockPickupEnv`.
-    pub struct UnlockPickupOptions {}
+/// Puts a box into the second of two rooms, behind a locked door that a ball may block, and the key into
+/// the first.
+pub(crate) fn lock_box_away(
+    rooms: &mut Rooms,
+    world: &mut World,
+    is_blocked: bool,
+    rng: &mut Rng,
+) -> Result<Cell, Unmade> {
+    let (target, _) = rooms.add_object(world, [1, 0], Some(Kind::Box), None, rng)?;
+    let door = rooms.add_door(world, [0; 2], Some(0), None, Some(true), rng)?;
+    if is_blocked {
+        let color = color(rng)?;
+        let ball = world.object(Kind::Ball, color);
+        world.set([door.place[0] - 1, door.place[1]], ball);
+    }
+    rooms.add_object(world, [0; 2], Some(Kind::Key), Some(door.color), rng)?;
+    Ok(target)
 }
 
 /// Pick up the box behind a locked door, which a ball may block.
@@ -73,39 +76,26 @@ level_options! {
 pub struct UnlockPickup<const BLOCKED: bool>;
 
 impl<const BLOCKED: bool> Level for UnlockPickup<BLOCKED> {
-    type Options = UnlockPickupOptions;
+    type Options = CommonOptions;
     /// The box to pick up.
     type Progress = Option<Cell>;
     const MISSION: usize = 40;
 
-    fn new(_: &UnlockPickupOptions) -> Result<(Self, Setup), Error> {
+    fn new(_: &CommonOptions) -> Result<(Self, Setup), Error> {
         let cells = i64::from(ROOM).pow(2);
         Ok((Self, two_rooms(if BLOCKED { 16 } else { 8 } * cells)))
     }
 
     fn generate(&self, world: &mut World, rng: &mut Rng) -> Result<Option<Cell>, Failure> {
         let mut rooms = Rooms::new(world, ROOM, [2, 1], rng)?;
-        let (target, _) = rooms.add_object(world, [1, 0], Some(Kind::Box), None, rng)?;
-        let door = rooms.add_door(world, [0; 2], Some(0), None, Some(true), rng)?;
-        if BLOCKED {
-            let color = color(rng)?;
-            let ball = world.object(Kind::Ball, color);
-            world.set([door.place[0] - 1, door.place[1]], ball);
-        }
-        rooms.add_object(world, [0; 2], Some(Kind::Key), Some(door.color), rng)?;
+        let target = lock_box_away(&mut rooms, world, BLOCKED, rng)?;
         rooms.place_agent(world, Some([0; 2]), rng)?;
         world.mission = pick_up(target);
         Ok(Some(target))
     }
 
-    fn step(
-        &self,
-        target: &mut Option<Cell>,
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        Ok(picked_up(world, action, *target))
+    fn step(&self, target: &mut Option<Cell>, step: &mut Step<'_>) -> Outcome {
+        picked_up(step, *target)
     }
 }
 
@@ -154,19 +144,13 @@ impl Level for RedBlueDoors {
         Ok([red_door, blue_door])
     }
 
-    fn step(
-        &self,
-        doors: &mut [Place; 2],
-        world: &mut World,
-        action: Action,
-        _: &mut Rng,
-    ) -> Result<Outcome, Failure> {
-        let [red, blue] = doors.map(|door| is_open(world, door));
-        let outcome = world.act(action);
-        Ok(match doors.map(|door| is_open(world, door)) {
-            [_, true] => Outcome::end(if red { world.success() } else { 0.0 }),
+    fn step(&self, doors: &mut [Place; 2], step: &mut Step<'_>) -> Outcome {
+        let [red, blue] = doors.map(|door| is_open(step.world, door));
+        let outcome = step.act();
+        match doors.map(|door| is_open(step.world, door)) {
+            [_, true] => Outcome::end(if red { step.world.success() } else { 0.0 }),
             [true, false] if blue => Outcome::end(0.0),
             _ => outcome,
-        })
+        }
     }
 }
