@@ -9,7 +9,6 @@ end all rows answer, and no process, thread or descriptor is left. The exit stat
 
 import argparse
 import asyncio
-import contextlib
 import os
 import random
 import signal
@@ -124,13 +123,11 @@ async def soak(rows, seed, minutes):
     env_fns = [lambda row=row: Counting(row) for row in range(rows)]
     async with cartwheel.AwaitableEnvs(env_fns, timeout=LIMIT, on_timeout="restart") as envs:
         end = time.monotonic() + 60 * minutes
-        async with contextlib.AsyncExitStack() as stack:
-            stack.callback(lambda: print(dict(counts), flush=True))
-            tasks = [
-                asyncio.ensure_future(play(envs, row, end, random.Random(rng.random()), counts))
-                for row in range(rows)
-            ]
-            await asyncio.gather(*tasks)
+        played = [play(envs, row, end, random.Random(rng.random()), counts) for row in range(rows)]
+        try:
+            await asyncio.gather(*played)
+        finally:
+            print(dict(counts), flush=True)
         for row in range(rows):
             _, info = await envs.reset(row, options={"episode": 0})
             check(info["row"] == row, info)

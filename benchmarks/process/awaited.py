@@ -10,6 +10,7 @@ sleep, hang and die; and the same while as many processes compute without cartwh
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import functools
 import itertools
@@ -38,7 +39,7 @@ LAG_S = 5.0
 LAG_BOUND_S = 0.005
 
 
-class _Awaited:
+class _Awaited(abc.ABC):
     """Plays each row in a task of its own."""
 
     note = ""
@@ -48,13 +49,13 @@ class _Awaited:
         self._num_envs = num_envs
         self._loop = asyncio.new_event_loop()
 
+    @abc.abstractmethod
     async def reset(self, row: int) -> None:
         """Resets a row."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     async def step(self, row: int, action: int) -> bool:
         """Steps a row; whether its episode is over."""
-        raise NotImplementedError
 
     def run(self, seconds: float) -> float:
         """Returns environment steps per second."""

@@ -30,22 +30,6 @@ if TYPE_CHECKING:
 _BATCHES = 8
 
 
-@dataclasses.dataclass
-class _Memory:
-    """The attributes of a vector environment that the plan of the memory and callbacks read."""
-
-    num_envs: int
-    single_observation_space: Any
-    single_action_space: Any
-    final_obs = "object"
-    reward_space = None
-
-    @property
-    def batch_size(self) -> int:
-        """Every batch has room for all rows."""
-        return self.num_envs
-
-
 def described_spaces(
     group: WorkerGroup, env_fn: bytes, settings: Settings
 ) -> tuple[Any, Any] | None:
@@ -72,12 +56,10 @@ class OpenPool:
     Attributes:
         pool: The pool.
         is_fast: Whether an action can go through shared memory as it is.
-        memory: What the pool's callbacks refer to weakly.
     """
 
     pool: Pool
     is_fast: Callable[[Any], bool]
-    memory: _Memory
 
     @classmethod
     def of_spaces(
@@ -90,8 +72,7 @@ class OpenPool:
         """Makes the memory for these spaces, as far as their values have a fixed shape."""
         observation, action = (shared(space) for space in spaces or (None, None))
         rows = len(env_fns)
-        memory = _Memory(rows, observation, action)
-        plan = plan_memory(memory, group.shards, _BATCHES)  # type: ignore[arg-type]
+        plan = plan_memory((observation, action), group.shards, rows, _BATCHES)
         shard = {
             "observations": plan["observations"],
             "actions": plan["actions"],
@@ -101,16 +82,16 @@ class OpenPool:
             "dense_finals": False,
             "reward_width": None,
         }
-        own_memory, own_shard = launch.make_memory(group, plan, shard)
+        memory, own_shard = launch.make_memory(group, plan, shard)
         group.descriptions = [{"spaces": [(observation, action)]} for _ in range(rows)]
         assert group.start_process is not None, "awaited rows are processes"
         for row, env_fn in enumerate(env_fns):
             maker = MakesAwaitedEnv(env_fn, row, settings.nice, (observation, action))
             group.start_process.parts[row] = pickled([maker])
         batched = batch_space(action, rows)
-        callbacks: Any = WorkerCallbacks(memory, group, batched, None, "methods")  # type: ignore[arg-type]
+        callbacks: Any = WorkerCallbacks(None, group, batched, None, "methods")
         pool = Pool(
-            own_memory,
+            memory,
             plan["observations"],
             plan["actions"],
             shard=own_shard,
@@ -128,7 +109,7 @@ class OpenPool:
         )
         pool.receive_in_order(False)
         make_private_on_fork(pool, group.processes)
-        return cls(pool, _fast_kind(action), memory)
+        return cls(pool, _fast_kind(action))
 
 
 def _fast_kind(space: Any) -> Callable[[Any], bool]:

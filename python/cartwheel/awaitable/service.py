@@ -370,11 +370,8 @@ class Service:
         died = group.died(index, "step" if request is None else request.asked.kind)
         group.deaths[index] = copy.copy(died)
         _, _, filled, _ = self._pool.lost(index)
-        (is_hung, row.is_hung), (is_killed, row.is_killed) = (
-            (row.is_hung, False),
-            (row.is_killed, False),
-        )
-        row.is_up = row.is_made = False
+        is_hung, is_killed = row.is_hung, row.is_killed
+        row.is_up = row.is_made = row.is_hung = row.is_killed = False
         if not filled:
             row.sent, row.is_dropped = None, request is not None or row.is_dropped
         if request is not None and not filled:

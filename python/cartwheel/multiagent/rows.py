@@ -237,9 +237,7 @@ class AgentRows(ClosesAfterWith, gym.vector.VectorEnv[Any, Any, Any]):
         """Moves the infos of rows whose agents ended early to the final infos."""
         for mask_key in [key for key in infos if key[:1] == "_" and key[1:] in infos]:
             key, mask = mask_key[1:], infos[mask_key]
-            if key in ("final_obs", "env_error", "worker_restarted", "restarted") or isinstance(
-                mask, dict
-            ):
+            if key in _OF_ROWS or isinstance(mask, dict):
                 continue
             moved = rows[mask[rows]]
             if not len(moved) or isinstance(infos[key], dict):

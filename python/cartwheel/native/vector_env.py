@@ -282,7 +282,15 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
         observation, action = envs.spaces()
         self.single_observation_space = as_space(observation)
         self.single_action_space = as_space(action)
-        plan = plan_memory(self, shards, max_batches, native=True)
+        plan = plan_memory(
+            (self.single_observation_space, self.single_action_space),
+            shards,
+            self.batch_size,
+            max_batches,
+            dense_finals=self.final_obs == "dense",
+            reward_space=self.reward_space,
+            native=True,
+        )
         masks = mask_source(
             self.action_mask,
             self.single_observation_space,

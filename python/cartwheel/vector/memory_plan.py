@@ -9,7 +9,7 @@ from cartwheel._cartwheel import require_memory
 from cartwheel._internal.spaces import check_fixed_shape, describe, describe_actions, row_bytes
 
 if TYPE_CHECKING:
-    from cartwheel.vector.base import PoolVectorEnv
+    from gymnasium.spaces import Box, Space
 
 #: The default memory of slabs, and the bounds of their number; see `docs/decisions/slabs.md`.
 _SLAB_BYTES, _MIN_SLABS, _MAX_SLABS = 1 << 30, 8, 1024
@@ -25,28 +25,34 @@ _PYTHON_ROW_BYTES = 1024
 
 
 def plan_memory(
-    envs: PoolVectorEnv[Any, Any],
+    spaces: tuple[Space[Any], Space[Any]],
     shards: list[tuple[int, int]],
+    batch_size: int,
     max_batches: int | None,
     *,
+    dense_finals: bool = False,
+    reward_space: Box | None = None,
     native: bool = False,
 ) -> dict[str, Any]:
     """Computes the keywords of ``Memory``: the spaces and sizes of a pool's memory.
 
     Args:
-        envs: The vector environment, which has its spaces.
+        spaces: The observation space and the action space of one row.
         shards: For each shard, its first row and the row after its last.
+        batch_size: The number of rows of a batch.
         max_batches: The maximum number of batches kept as views; ``None`` for as many as fit in
             1 GiB, at least 8 and at most 1024.
+        dense_finals: Whether batches have an array of final observations.
+        reward_space: The space of one row's reward, if it is a vector.
         native: Whether the environments are native.
 
     Raises:
         ValueError: Final observations are dense, and observations have no fixed shape.
     """
-    observations = describe(envs.single_observation_space, native=native)
-    batch_size, dense_finals = envs.batch_size, envs.final_obs == "dense"
+    observation_space, action_space = spaces
+    observations = describe(observation_space, native=native)
     if dense_finals:
-        check_fixed_shape(observations, envs.single_observation_space)
+        check_fixed_shape(observations, observation_space)
     bytes_a_row = row_bytes(observations)
     if max_batches is None:
         halves = 2 if dense_finals else 1
@@ -56,16 +62,16 @@ def plan_memory(
     info_bytes = rows * (bytes_a_row + _INFO_ROW_BYTES)
     # In addition to the slabs that are kept, each other batch that is filled at the same time needs
     # one, and each batch needs one in reserve, from which copies are made.
-    filled = -(-envs.num_envs // batch_size)
+    filled = -(-shards[-1][1] // batch_size)
     return {
         "observations": observations,
-        "actions": describe_actions(envs.single_action_space),
+        "actions": describe_actions(action_space),
         "shards": shards,
         "batch_size": batch_size,
         "max_batches": max_batches + 2 * filled - 1,
         "info_bytes": min(max(info_bytes, _MIN_INFO_BYTES), _MAX_INFO_BYTES),
         "dense_finals": dense_finals,
-        "reward_width": None if envs.reward_space is None else envs.reward_space.shape[0],
+        "reward_width": None if reward_space is None else reward_space.shape[0],
     }
 
 

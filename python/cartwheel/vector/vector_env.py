@@ -453,7 +453,14 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
             self.observation_space = batch_space(self.single_observation_space, self.batch_size)
             self.action_space = batch_space(self.single_action_space, self.batch_size)
 
-        plan = plan_memory(self, self._group.shards, max_batches)
+        plan = plan_memory(
+            (self.single_observation_space, self.single_action_space),
+            self._group.shards,
+            self.batch_size,
+            max_batches,
+            dense_finals=self.final_obs == "dense",
+            reward_space=self.reward_space,
+        )
         masks = mask_source(
             self.action_mask,
             self.single_observation_space,

@@ -47,15 +47,15 @@ class WorkerCallbacks:
 
     def __init__(
         self,
-        owner: VectorEnv[Any, Any, Any],
+        owner: VectorEnv[Any, Any, Any] | None,
         group: WorkerGroup,
         action_space: Space[Any],
         timeout: float | None,
         states: States,
     ) -> None:
-        """Keeps a weak reference to ``owner``."""
-        self._owner = weakref.ref(owner)
-        self._num_envs = owner.num_envs
+        """Keeps a weak reference to ``owner``; rows without one have no batches of infos."""
+        self._owner = None if owner is None else weakref.ref(owner)
+        self._num_envs = group.shards[-1][1]
         self._group = group
         self._action_space = action_space
         self._states = states
@@ -328,7 +328,8 @@ class WorkerCallbacks:
         self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
     ) -> dict[str, Any]:
         """Adds one info to a batch of ``rows`` by the owner's ``_add_info``."""
-        return add_info(self._owner(), infos, info, place, rows)
+        owner = None if self._owner is None else self._owner()
+        return add_info(owner, infos, info, place, rows)
 
     def batch_opaque(self, space: Space[Any], found: dict[int, Any], rows: int) -> Any:
         """Batches ``rows`` values of a space without a fixed shape."""

@@ -133,7 +133,8 @@ def start_processes(
     require_descriptors(len(shards), retires=restart_policy.retires)
     forks = context.get_start_method() == "fork"
     parts: list[bytes | Sequence[EnvFn]] = [
-        env_fns[first:last] if forks else _pickled(env_fns, first, last) for first, last in shards
+        env_fns[first:last] if forks else _pickled(list(env_fns[first:last]), env_fns, first, last)
+        for first, last in shards
     ]
     start = StartProcess(shards, parts, name, context, daemon, spin, restart_policy)
     group = WorkerGroup(shards, restart_policy=restart_policy, start_process=start)
@@ -190,22 +191,19 @@ def pickled_apart(env_fns: Sequence[EnvFn]) -> list[bytes]:
     known: dict[int, bytes] = {}
     for row, env_fn in enumerate(env_fns):
         if id(env_fn) not in known:
-            try:
-                known[id(env_fn)] = cloudpickle.dumps(env_fn, protocol=pickle.HIGHEST_PROTOCOL)
-            except Exception as error:
-                raise TypeError(
-                    f"env_fns[{row}] cannot be pickled for a worker process: {error}"
-                ) from error
+            known[id(env_fn)] = _pickled(env_fn, env_fns, row, row + 1)
     return [known[id(env_fn)] for env_fn in env_fns]
 
 
-def _pickled(env_fns: Sequence[EnvFn], first: int, last: int) -> bytes:
+def _pickled(content: object, env_fns: Sequence[EnvFn], first: int, last: int) -> bytes:
+    """Pickles ``content``, which is made of the functions of these rows."""
     try:
-        data: bytes = cloudpickle.dumps(list(env_fns[first:last]), protocol=pickle.HIGHEST_PROTOCOL)
+        data: bytes = cloudpickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         rows = [row for row in range(first, last) if not _can_be_pickled(env_fns[row])]
+        what = f"env_fns[{rows[0]}]" if len(rows) == 1 else "env_fns"
         raise add_note(
-            TypeError(f"env_fns cannot be pickled for a worker process: {error}"),
+            TypeError(f"{what} cannot be pickled for a worker process: {error}"),
             f"in the functions of rows {rows}" if rows else "in all of them together",
         ) from error
     return data

@@ -86,7 +86,7 @@ def _is_small(value: Any) -> bool:
 
 def remade(form: Any, batch: Any, place: int) -> Any:
     """Returns the observation of a place of a batch, as the environment showed it; a copy."""
-    if form is _ARRAY or form == _ARRAY:
+    if form == _ARRAY:
         return np.array(batch[place])
     if isinstance(form, type):
         return form(batch[place])

@@ -106,6 +106,28 @@ impl<'py> Block<'py> {
         unsafe { make_over(&self.owner, dtype, rows, shape, first) }
     }
 
+    /// A new array of shape `[rows, *shape]` with a copy of these elements.
+    ///
+    /// # Panics
+    ///
+    /// When too little space is left, or the elements have another size.
+    pub(crate) fn with_elements(
+        &self,
+        dtype: DType,
+        rows: usize,
+        shape: &[usize],
+        elements: &[u8],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.copied(dtype, rows, shape, |buffer| {
+            assert_eq!(buffer.len(), elements.len(), "bytes of the elements");
+            let first = buffer.as_mut_ptr().cast::<u8>();
+            // SAFETY: both have so many bytes, and the buffer is borrowed alone.
+            unsafe { first.copy_from_nonoverlapping(elements.as_ptr(), elements.len()) }
+            // SAFETY: just initialized, and the slice borrows the buffer.
+            unsafe { std::slice::from_raw_parts_mut(first, elements.len()) }
+        })
+    }
+
     /// A new array of shape `[rows, *shape]`, whose elements are 0 until `fill` writes them.
     ///
     /// # Panics

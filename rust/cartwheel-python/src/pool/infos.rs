@@ -129,15 +129,14 @@ impl Infos {
             };
             // Of one column alone: a number that is kept must not keep images of another key.
             let block = Block::new(py, Block::space(values) + Block::space(column.mask.len()))?;
-            let copied = |dtype: DType, shape: &[usize], elements: &[u8]| {
-                block.filled(dtype, self.rows, shape, |buffer| buffer.copy_from_slice(elements))
-            };
             let values = match &column.content {
-                Content::Array { dtype, shape, elements } => copied(*dtype, shape, elements)?,
+                Content::Array { dtype, shape, elements } => {
+                    block.with_elements(*dtype, self.rows, shape, elements)?
+                }
                 Content::Objects(objects) => self.objects_to_array(py, objects)?,
                 Content::Group(group) => self.columns_to_dict(py, group)?.into_any(),
             };
-            let mask = copied(DType::Bool, &[], &column.mask)?;
+            let mask = block.with_elements(DType::Bool, self.rows, &[], &column.mask)?;
             // Not interned: Python 3.12 and later keep such strings forever.
             dict.set_item(&column.key, values)?;
             dict.set_item(&column.mask_key, mask)?;
