@@ -69,6 +69,38 @@ class Still(gym.Env[Any, Any]):
         return self._observation, 1.0, False, False, dict.fromkeys(self._infos, 0.5)
 
 
+class StillAgents:
+    """Three agents that do nothing, with the methods of PettingZoo's parallel environments."""
+
+    possible_agents = ("a", "b", "c")
+
+    def __init__(self) -> None:
+        """Makes the only results."""
+        self.agents = list(self.possible_agents)
+        self._observations = dict.fromkeys(self.agents, np.zeros(4, np.float32))
+        self._rewards = dict.fromkeys(self.agents, 1.0)
+        self._flags = dict.fromkeys(self.agents, False)
+
+    def observation_space(self, _: str) -> gym.Space[Any]:
+        """Returns the only space."""
+        return BOX
+
+    def action_space(self, _: str) -> gym.Space[Any]:
+        """Returns the only space."""
+        return Still.action_space
+
+    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+        """Returns the observations."""
+        return self._observations, {}
+
+    def step(self, _: Any) -> tuple[Any, ...]:
+        """Returns the observations."""
+        return self._observations, self._rewards, self._flags, self._flags, {}
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
 BOX = gym.spaces.Box(-1, 1, (4,), np.float32)
 NESTED = gym.spaces.Dict(
     {"at": BOX, "parts": gym.spaces.Tuple([BOX, gym.spaces.Discrete(5)]), "image": BOX}
@@ -82,6 +114,16 @@ def python_rows(make: Callable[[], gym.Env[Any, Any]], rows: int) -> Any:
     envs = cartwheel.VectorEnv([make] * rows, executor="inline")
     envs.reset(seed=1)
     actions = np.arange(rows) % 2
+    return lambda: envs.step(actions)
+
+
+def rows_of_agents(rows: int) -> Any:
+    """Steps of environments with several agents in the calling thread."""
+    import cartwheel
+
+    envs = cartwheel.ParallelVectorEnv([StillAgents] * rows, executor="inline")
+    envs.reset(seed=1)
+    actions = {agent: np.arange(rows) % 2 for agent in envs.possible_agents}
     return lambda: envs.step(actions)
 
 
@@ -137,6 +179,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
         for rows in (1, 64):
             yield f"{name}, {rows} rows", partial(python_rows, make, rows)
     for rows in (1, 64):
+        yield f"three agents, {rows} rows", partial(rows_of_agents, rows)
         yield f"envpool, {rows} rows", partial(pool_rows, rows)
         yield f"RecordEpisodeStatistics, {rows} rows", partial(wrapped_rows, rows)
 

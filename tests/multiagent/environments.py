@@ -287,3 +287,18 @@ class Misshapen(Walkers):
     def observe(self, agent, action):
         observation = super().observe(agent, action)
         return np.append(observation, 0) if self.number(agent) == 1 else observation
+
+
+class Loose(Walkers):
+    """Observations are lists or have another dtype than their space; rewards have other types."""
+
+    def observe(self, agent, action):
+        observation = super().observe(agent, action)
+        kinds = [np.ndarray.tolist, np.float64, np.float32]
+        return kinds[self.number(agent) % 3](observation)
+
+    def step(self, actions):
+        observations, rewards, *rest = super().step(actions)
+        kinds = [int, np.float32, np.array]
+        rewards = {name: kinds[self.number(name) % 3](value) for name, value in rewards.items()}
+        return observations, rewards, *rest

@@ -4,7 +4,7 @@ import pytest
 
 import cartwheel
 from cartwheel.multiagent import pool
-from tests.multiagent.environments import Duel, Guests, Talkers, Walkers
+from tests.multiagent.environments import Duel, Guests, Loose, Talkers, Walkers
 from tests.multiagent.oracle import MODES, play
 
 EVERY_ENV = [Guests, Walkers, Talkers, Duel]
@@ -20,12 +20,17 @@ def test_rows_are_those_of_each_environment_alone(env, mode):
 
 def test_large_last_observations_are_those_of_each_environment_alone(monkeypatch):
     monkeypatch.setattr(pool, "MAX_DENSE_BYTES", 0)
-    for env in (Guests, Duel):
+    for env in (Guests, Duel, Loose):
         with cartwheel.ParallelVectorEnv(
             [env] * 4, autoreset_mode="same_step", executor="inline"
         ) as envs:
             assert envs._pool.final_obs == "object"
             assert play(envs, [env() for _ in range(4)], steps=40) > 4
+
+
+def test_observations_and_rewards_are_converted_as_those_of_one_agent():
+    with cartwheel.ParallelVectorEnv([Loose] * 4, executor="process") as envs:
+        assert play(envs, [Loose() for _ in range(4)], steps=40) > 8
 
 
 @pytest.mark.parametrize("executor", ["thread", "process"])

@@ -277,13 +277,11 @@ class AgentsBase(ClosesAfterWith):
         return self._batches.step(self._pool.step(batch, env_index), self._frozen)
 
     def _by_agent(self, columns: Any) -> ByAgent:
-        return dict(zip(self.possible_agents, columns, strict=True))
+        # Columns have an entry for each agent; a check would take longer than the rest.
+        return dict(zip(self.possible_agents, columns))  # noqa: B905
 
     def _observations(self, groups: dict[str, Any]) -> ByAgent:
-        return {
-            name: self._batches.observations(groups, place)
-            for place, name in enumerate(self.possible_agents)
-        }
+        return self._by_agent(self._batches.all_observations(groups))
 
     def _shown(self, columns: Columns) -> tuple[ByAgent, dict[str, Any]]:
         return self._observations(columns.observations), self._infos(columns)

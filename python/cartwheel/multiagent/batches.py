@@ -13,7 +13,7 @@ from cartwheel.vector.infos import failed_rows, is_dense
 from cartwheel.workers.agents_layout import FLAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from gymnasium.spaces import Space
     from gymnasium.vector import AutoresetMode
@@ -93,6 +93,9 @@ class AgentBatches:
         self._action_places = _places(self.action_groups, len(layout.agents))
         self.lives = np.zeros((len(layout.agents), num_envs), np.bool_)
         self.masks = AgentMasks(action_mask, layout, self.observations, num_envs, mode)
+        self._names = frozenset(layout.agents)
+        #: The key of the only group, which has all agents in their order.
+        self._only = self.groups[0].key if len(self.groups) == 1 else None
         self._info_keys = {str(place): place for place in range(len(layout.agents))}
 
     def reset(self, batch: dict[str, Any], infos: dict[str, Any]) -> Columns:
@@ -138,10 +141,10 @@ class AgentBatches:
             last = finals if is_dense(finals) else self._filled(batch, finals, ended)
         flags = _flags(last["flags"])
         terminated, truncated, present, acted, lives = flags
-        final_present = present & over
         if last is not batch:
+            final_present = present & over
             present = _flags(batch["flags"][:, FLAGS.index("present")])
-        failed = failed_rows(infos)
+        failed = failed_rows(infos) if infos else None
         if failed is not None:
             # An environment that ended by itself failed in the reset after it.
             failed = failed & ~terminations
@@ -226,6 +229,14 @@ class AgentBatches:
             return values[:, at]
         return nested.at(values, (slice(None), at))
 
+    def all_observations(self, groups: dict[str, Any]) -> Iterable[Any]:
+        """Returns the observations of each agent, ``(n, ...)``: views of those of its group."""
+        if self._only is not None:
+            values = groups[self._only]
+            if isinstance(values, np.ndarray):
+                return values.swapaxes(0, 1)
+        return [self.observations(groups, place) for place in range(len(self.places))]
+
     def stacked(self, groups: dict[str, Any], places: list[int]) -> Any:
         """Returns observations ``(n, len(places), ...)`` of agents with equal spaces.
 
@@ -251,7 +262,8 @@ class AgentBatches:
             ValueError: An agent is missing or unknown, or its actions have another shape.
         """
         names = self.layout.agents
-        check_agents("actions", actions, names)
+        if type(actions) is not dict or actions.keys() != self._names:
+            check_agents("actions", actions, names)
         batch: dict[str, Any] = {}
         for group in self.action_groups:
             values = [actions[names[place]] for place in group.members]
@@ -338,14 +350,17 @@ def _stacked(
     shape = (count, *(space.shape or ()))
     stacked = np.empty((count, len(members), *shape[1:]), space.dtype)
     for at, (name, value) in enumerate(zip(members, values, strict=True)):
-        array = nested.as_array(f"actions[{name!r}]{path}", value)
+        array = value
+        if type(value) is not np.ndarray:
+            array = nested.as_array(f"actions[{name!r}]{path}", value)
         if array.shape != shape:
             raise _misshapen(name, path, f"the shape {shape}", array)
-        is_integer = array.dtype.kind in "iu" and stacked.dtype.kind in "iu"
-        if not is_integer and not np.can_cast(array.dtype, stacked.dtype, "same_kind"):
-            raise TypeError(
-                f"`actions[{name!r}]{path}` must be {stacked.dtype}, got {array.dtype}."
-            )
+        if array.dtype != stacked.dtype:
+            is_integer = array.dtype.kind in "iu" and stacked.dtype.kind in "iu"
+            if not is_integer and not np.can_cast(array.dtype, stacked.dtype, "same_kind"):
+                raise TypeError(
+                    f"`actions[{name!r}]{path}` must be {stacked.dtype}, got {array.dtype}."
+                )
         stacked[:, at] = array
     return stacked
 

@@ -19,10 +19,10 @@ from gymnasium.spaces import Box, Dict, MultiBinary
 
 from cartwheel._internal import nested
 from cartwheel.workers.agents_layout import FLAGS, AgentsSettings, layout_of
-from cartwheel.workers.observation_stack import ObservationStack
+from cartwheel.workers.observation_stack import ObservationStack, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
@@ -77,6 +77,7 @@ class AgentsEnv:
         self._settings = settings
         self._names = list(self.layout.agents)
         self._places = {name: place for place, name in enumerate(self._names)}
+        self._of_all = in_order(self._names)
         self._stacks = [
             ObservationStack(group, [self._names[place] for place in group.members], settings)
             for group in self.layout.observation_groups()
@@ -131,27 +132,37 @@ class AgentsEnv:
             ValueError: An unknown agent appears, or an observation has a wrong shape.
             TypeError: An observation has another kind of dtype.
         """
+        env, names = self.env, self._names
         try:
-            names, before = self._names, list(self.env.agents)
+            before = env.agents
         except AttributeError:  # PettingZoo's conversions have no agents before the first reset
             raise ResetNeeded("the environment must be reset before its first step") from None
+        all_act = before == names
+        before = names if all_act else list(before)  # which the environment may change
         actions = self._actions(action)
         if self._settings.action_repeat > 1:
             observations, rewards, terminations, truncations, infos = self._repeat(actions)
         else:
-            if before != names:
+            if not all_act:
                 actions = {name: actions[name] for name in before}
-            observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        after = list(self.env.agents)
+            observations, rewards, terminations, truncations, infos = env.step(actions)
+        ended = any(terminations.values()) or any(truncations.values())
+        if all_act and not ended and env.agents == names:
+            # Most steps of most environments: no agent comes, goes or ends.
+            try:
+                stacks = {stack.key: stack.stack_all(observations) for stack in self._stacks}
+                summed = list(map(float, self._of_all(rewards)))
+            except KeyError:
+                pass  # one has no observation or no reward
+            else:
+                row = self._row(stacks, self._all_act)
+                return row, summed, False, False, self._infos(infos)
+        after = list(env.agents)
         row = self._observed(observations, before, after, terminations, truncations)
-        if before == names:
-            summed = [float(rewards.get(name, 0.0)) for name in names]
-            known: Iterable[Any] = names
-        else:
-            acted = set(before)
-            summed = [float(rewards.get(name, 0.0)) if name in acted else 0.0 for name in names]
-            known = [name for name in names if name in acted or name in observations]
-            known = [name for name in known if name in acted or name in after]
+        acted = set(before)
+        summed = [float(rewards.get(name, 0.0)) if name in acted else 0.0 for name in names]
+        known = [name for name in names if name in acted or name in observations]
+        known = [name for name in known if name in acted or name in after]
         return row, summed, not after, False, self._infos(infos, known)
 
     def _repeat(self, actions: dict[Any, Any]) -> tuple[dict[Any, Any], ...]:
@@ -180,7 +191,8 @@ class AgentsEnv:
     def _actions(self, action: dict[str, Any]) -> dict[Any, Any]:
         """Returns the action of each possible agent, in their order."""
         if self._stacks_all_actions:
-            return dict(zip(self._names, action["0"], strict=True))
+            # The space has an action for each agent; a check would take longer than the rest.
+            return dict(zip(self._names, action["0"]))  # noqa: B905
         found = dict.fromkeys(self._names)
         for group in self._action_groups:
             values = action[group.key]
@@ -199,13 +211,6 @@ class AgentsEnv:
     ) -> dict[str, Any]:
         """Returns the row's observation."""
         names = self._names
-        if before == names == after and observations.keys() == self._places.keys():
-            flags = self._all_act
-            if any(terminations.values()) or any(truncations.values()):
-                flags = flags.copy()
-                flags[0] = [bool(terminations.get(name, False)) for name in names]
-                flags[1] = [bool(truncations.get(name, False)) for name in names]
-            return self._row(observations, self._places, flags)
         acted, lives = set(before), set(after)
         unknown = lives.difference(self._places)
         if unknown:
@@ -221,23 +226,20 @@ class AgentsEnv:
             [name in acted for name in names],
             [name in lives for name in names],
         ]
-        return self._row(observations, present, np.array(columns, np.int8))
+        stacks = {stack.key: stack.stack(observations, present) for stack in self._stacks}
+        return self._row(stacks, np.array(columns, np.int8))
 
-    def _row(
-        self, observations: dict[Any, Any], present: Container[Any], flags: NDArray[np.int8]
-    ) -> dict[str, Any]:
-        row: dict[str, Any] = {
-            "agents": {stack.key: stack.stack(observations, present) for stack in self._stacks},
-            "flags": flags,
-        }
+    def _row(self, stacks: dict[str, Any], flags: NDArray[np.int8]) -> dict[str, Any]:
+        row: dict[str, Any] = {"agents": stacks, "flags": flags}
         if self.layout.state_space is not None:
             row["state"] = copy.deepcopy(self.env.state())  # which the environment may change
         return row
 
-    def _infos(self, infos: dict[Any, Any], known: Iterable[Any]) -> dict[str, Any]:
-        """Returns infos that are not empty, by the place of the agent."""
+    def _infos(self, infos: dict[Any, Any], known: Iterable[Any] | None = None) -> dict[str, Any]:
+        """Returns infos that are not empty, by the place of the agent; of all by default."""
         if not any(infos.values()):
             return {}
+        known = self._names if known is None else known
         return {str(self._places[name]): infos[name] for name in known if infos.get(name)}
 
     def render(self) -> Any:

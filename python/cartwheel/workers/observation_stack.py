@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import operator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from gymnasium.spaces import Dict, Tuple
@@ -11,7 +12,7 @@ from gymnasium.vector.utils import batch_space, create_empty_array, iterate
 from cartwheel._internal import nested
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container, Sequence
 
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
@@ -20,6 +21,32 @@ if TYPE_CHECKING:
 
 #: Spaces of which a value has parts.
 _NESTED = (Dict, Tuple)
+
+
+class AgentValues(list[Any]):
+    """The values of a group of agents for one leaf, which the worker copies if they are like it.
+
+    Other values, of another dtype for instance, are converted here, where agents have names. A
+    subclass for each leaf has the attributes: an instance is made in each step.
+    """
+
+    names: ClassVar[list[Any]]
+    leaf: ClassVar[Space[Any]]
+    path: ClassVar[tuple[Any, ...]]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        """Returns the stacked values.
+
+        Raises:
+            ValueError: An observation has another shape than its space.
+            TypeError: It has another kind of dtype.
+        """
+        pairs = zip(self.names, self, strict=True)
+        return np.stack([_fitted(value, self.leaf, name, self.path) for name, value in pairs])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Is pickled as a list."""
+        return list, (list(self),)
 
 
 class ObservationStack:
@@ -35,11 +62,9 @@ class ObservationStack:
         self.key = group.key
         self.space = group.stacked_space()
         self._names = names
-        self._part = group.space
-        self._is_fixed = group.is_fixed
-        is_nested = isinstance(group.space, _NESTED)
-        #: Dtype and shape, where the observation of an agent is one array.
-        self._only = None if is_nested else (group.space.dtype, group.space.shape)
+        self._of_all = in_order(names)
+        #: Makes the stack of a list of observations.
+        self._stacked = self._in_arrays(group.space, ()) if group.is_fixed else tuple
         self._blank: Any
         if group.is_fixed:
             self._blank = nested.each(lambda part: _blank(part, settings.absent), group.space)
@@ -47,49 +72,58 @@ class ObservationStack:
             empty: Any = create_empty_array(group.space, n=1)
             self._blank = next(iter(iterate(batch_space(group.space, 1), empty)))
 
-    def stack(self, observations: dict[Any, Any], present: Container[Any]) -> Any:
-        """Returns a list of the agents' arrays for each leaf, which the worker copies once.
+    def stack_all(self, observations: dict[Any, Any]) -> Any:
+        """Returns the stacked observations of agents that are all present.
 
         Raises:
+            KeyError: One is not.
             ValueError: An observation has another shape than its space.
             TypeError: It has another kind of dtype, or is nested in another way.
         """
+        return self._stacked(self._of_all(observations))
+
+    def stack(self, observations: dict[Any, Any], present: Container[Any]) -> Any:
+        """Returns the stacked observations of the agents that are present.
+
+        Raises:
+            Exception: As :meth:`stack_all`.
+        """
         blank = self._blank
-        values = [observations[name] if name in present else blank for name in self._names]
-        if not self._is_fixed:
-            return tuple(values)
-        if self._only is not None:
-            return self._leaf(values, *self._only, ())
-        return self._leaves(self._part, values, ())
+        return self._stacked(
+            [observations[name] if name in present else blank for name in self._names]
+        )
 
-    def _leaves(self, space: Space[Any], values: list[Any], path: tuple[Any, ...]) -> Any:
-        """Returns the lists of all leaves, nested as the space."""
+    def _in_arrays(
+        self, space: Space[Any], path: tuple[Any, ...]
+    ) -> Callable[[Sequence[Any]], Any]:
+        """Returns what stacks values of a space with arrays, nested as the space."""
+        names = self._names
         if not isinstance(space, _NESTED):
-            return self._leaf(values, space.dtype, space.shape, path)
-        pairs = list(zip(self._names, values, strict=True))
-        found = {
-            key: self._leaves(
-                part, [_part(value, key, name, path) for name, value in pairs], (*path, key)
-            )
-            for key, part in nested.parts(space)
-        }
-        return found if isinstance(space, Dict) else tuple(found.values())
+            if space.shape:
+                leaf = {"names": names, "leaf": space, "path": path, "__slots__": ()}
+                return type(AgentValues.__name__, (AgentValues,), leaf)
+            return lambda values: [
+                _fitted(value, space, name, path) for name, value in zip(names, values, strict=True)
+            ]
+        parts = {key: self._in_arrays(part, (*path, key)) for key, part in nested.parts(space)}
 
-    def _leaf(self, values: list[Any], dtype: Any, shape: Any, path: tuple[Any, ...]) -> list[Any]:
-        """Makes arrays of the values, in the same list."""
-        for at, value in enumerate(values):
-            if type(value) is np.ndarray and value.dtype == dtype and value.shape == shape:
-                continue
-            name, array = self._names[at], np.asarray(value)
-            if array.dtype != dtype:
-                array = _as_dtype(array, dtype, name, path)
-            if array.shape != shape:
-                raise ValueError(
-                    f"the observation of agent {name!r}{_at(path)} must have the shape {shape} of "
-                    f"its space, got {array.shape}"
-                )
-            values[at] = array
-        return values
+        def stacked(values: Sequence[Any]) -> Any:
+            pairs = list(zip(names, values, strict=True))
+            found = {
+                key: stack([_part(value, key, name, path) for name, value in pairs])
+                for key, stack in parts.items()
+            }
+            return found if isinstance(space, Dict) else tuple(found.values())
+
+        return stacked
+
+
+def in_order(names: Sequence[Any]) -> Callable[[dict[Any, Any]], tuple[Any, ...]]:
+    """Returns what returns the entries of a dictionary in the order of ``names``."""
+    if len(names) == 1:
+        (name,) = names
+        return lambda by_name: (by_name[name],)
+    return operator.itemgetter(*names)
 
 
 def _blank(space: Space[Any], absent: float) -> Any:
@@ -108,15 +142,24 @@ def _part(value: Any, key: Any, name: Any, path: tuple[Any, ...]) -> Any:
         ) from None
 
 
-def _as_dtype(array: NDArray[Any], dtype: Any, name: Any, path: tuple[Any, ...]) -> NDArray[Any]:
-    """Converts an observation to the dtype of its space."""
-    is_integer = array.dtype.kind in "biu" and dtype.kind in "iu"
-    if not is_integer and not np.can_cast(array.dtype, dtype, "same_kind"):
-        raise TypeError(
-            f"the observation of agent {name!r}{_at(path)} must be {dtype}, as its space, got "
-            f"{array.dtype}"
+def _fitted(value: Any, space: Space[Any], name: Any, path: tuple[Any, ...]) -> NDArray[Any]:
+    """Returns a value as an array with the dtype and the shape of its space."""
+    array, dtype = np.asarray(value), space.dtype
+    assert dtype is not None, "spaces with arrays have a dtype"
+    if array.dtype != dtype:
+        is_integer = array.dtype.kind in "biu" and dtype.kind in "iu"
+        if not is_integer and not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise TypeError(
+                f"the observation of agent {name!r}{_at(path)} must be {dtype}, as its space, got "
+                f"{array.dtype}"
+            )
+        array = array.astype(dtype)
+    if array.shape != space.shape:
+        raise ValueError(
+            f"the observation of agent {name!r}{_at(path)} must have the shape {space.shape} of "
+            f"its space, got {array.shape}"
         )
-    return array.astype(dtype)
+    return array
 
 
 def _at(path: tuple[Any, ...]) -> str:

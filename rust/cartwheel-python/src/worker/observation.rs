@@ -71,7 +71,7 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
     /// Writes an observation, leaf by leaf.
     ///
     /// An array with the shape and dtype of its leaf is copied directly, and so is a list of arrays
-    /// that are its rows. Other values follow the rule of Gymnasium's `concatenate`: the shape must
+    /// that are its rows, or an instance of a class derived from `list`. Other values follow the rule of Gymnasium's `concatenate`: the shape must
     /// be the leaf's, and the dtype is cast within its kind. An exception about a part of an
     /// observation has a note that names the part.
     pub(crate) fn write(&mut self, node: &Node, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -121,7 +121,7 @@ impl<R: ObservationSink> ObservationWriter<'_, R> {
                 self.put(number, place, &bytes[..dtype.size()]);
                 return Ok(());
             }
-        } else if let Ok(list) = value.cast_exact::<PyList>()
+        } else if let Ok(list) = value.cast::<PyList>() // also `AgentValues` of Python, which fits itself
             && self.write_list(number, list)?
         {
             return Ok(());
