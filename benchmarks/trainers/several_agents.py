@@ -171,10 +171,12 @@ def supersuit_with(num_cpus: int) -> Callable[[Sequence[Any]], VectorRunner]:
 
 
 def wrapped(env_fn: Callable[[], Any]) -> Any:
-    """TorchRL's wrapper; agents that are gone are masked."""
+    """TorchRL's wrapper, which warns of newer versions; agents that are gone are masked."""
     from torchrl.envs import PettingZooWrapper
 
-    return PettingZooWrapper(env_fn(), use_mask=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return PettingZooWrapper(env_fn(), use_mask=True)
 
 
 def torchrl(env_fns: Sequence[Any]) -> VectorRunner:

@@ -325,8 +325,12 @@ def as_parallel(env: Any) -> Any:
         return turn_based_aec_to_parallel(env)
     names = ("reset", "step", "observation_space", "action_space")
     if isinstance(env, type) or not all(callable(getattr(env, name, None)) for name in names):
-        single = all(hasattr(env, name) for name in names) and not isinstance(env, type)
-        advice = ": cartwheel.VectorEnv steps environments of one agent" if single else ""
+        advice = ""
+        if not isinstance(env, type) and all(hasattr(env, name) for name in names):
+            takes = "VectorEnv steps environments of one agent"
+            if hasattr(env, "get_observation_space"):
+                takes = "rllib.AsyncVectorMultiAgentEnv steps RLlib's environments"
+            advice = f": cartwheel.{takes}"
         raise TypeError(
             "the function of a row must return a parallel or an AEC environment of PettingZoo, got "
             f"{env if isinstance(env, type) else type(env)}{advice}"

@@ -234,3 +234,8 @@ def test_keywords_that_do_not_exist_are_refused(build, agents):
         build([agents.two_poles], autoreset_mode="same_step")
     with pytest.raises(IndexError, match="`env_fns` is empty"):
         build([])
+
+
+def test_rows_of_several_agents_refuse_them_and_name_the_class_that_takes_them(agents):
+    with pytest.raises(TypeError, match=r"cartwheel\.rllib\.AsyncVectorMultiAgentEnv"):
+        cartwheel.ParallelVectorEnv([agents.two_poles], executor="inline")
