@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from cartwheel.multiagent.pool import AgentsPool
     from cartwheel.vector.stats import Stats
 
+#: What to use in place of names of other interfaces.
+_ADVICE = {
+    "action_spaces": "the spaces of agents are in `single_action_space`",
+    "agents": "`possible_agents` are all, and infos['present'] tells in which rows each one is",
+    "env_fns": "the environments of the executor 'inline' are in `envs`",
+    "max_num_agents": "`num_agents` is the number of possible agents",
+    "observation_spaces": "the spaces of agents are in `single_observation_space`",
+    "rollout": "a Collector records `as_rows()`",
+    "state": "make it with state=True, and read infos['state']",
+}
+
 #: Results by agent.
 ByAgent = dict[Any, Any]
 
@@ -73,6 +84,22 @@ class AgentsBase(ClosesAfterWith):
         """Number of environments and agents, mode and executor, in one line."""
         inner = repr(self._pool.unwrapped).partition("(")[2]
         return f"{type(self).__name__}(agents={len(self.possible_agents)}, {inner}"
+
+    if not TYPE_CHECKING:  # type checkers would accept every name
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Says what to use in place of names that PettingZoo's environments, or rows, have.
+
+            Raises:
+                AttributeError: Always.
+            """
+            advice = _ADVICE.get(name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (f": {advice}" if advice else ""),
+                name=name,
+                obj=self,
+            )
 
     def __reduce__(self) -> NoReturn:
         """Raises ``TypeError``: environments and their workers are not copied."""

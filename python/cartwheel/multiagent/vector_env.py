@@ -145,6 +145,11 @@ class ParallelVectorEnv(AgentsBase):
         states: States = "methods",
     ) -> None:
         """Starts the workers and makes the environments."""
+        if isinstance(env_fns, str):
+            raise TypeError(
+                f"`env_fns` must be a list of functions that make environments, got {env_fns!r}: "
+                "native environments are made by ParallelVectorEnv.native(env_id, num_envs)."
+            )
         settings = AgentsSettings(
             None,
             _as_absent(absent),
