@@ -50,7 +50,7 @@ def walk(envs, steps, seed=3):
 
 
 def shown_by(agent, space):
-    """What is recorded of an agent, which may be absent."""
+    """The recorded observation of an agent, which may be absent."""
     return agent["observation"] if agent["present"] else blank(space)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cartwheel.multiagent.pool import AgentsPool
     from cartwheel.vector.stats import Stats
 
-#: What to use in place of names of other interfaces.
+#: Advice for names of other interfaces.
 _ADVICE = {
     "action_spaces": "the spaces of agents are in `single_action_space`",
     "agents": "`possible_agents` are all, and infos['present'] tells in which rows each one is",
@@ -88,7 +88,7 @@ class AgentsBase(ClosesAfterWith):
     if not TYPE_CHECKING:  # type checkers would accept every name
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Says what to use in place of names that PettingZoo's environments, or rows, have.
+            """Gives advice for names that PettingZoo's environments, or rows, have.
 
             Raises:
                 AttributeError: Always.

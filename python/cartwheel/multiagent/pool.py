@@ -68,7 +68,7 @@ class AgentsPool(VectorEnv[Any, Any]):
 
     @property
     def description(self) -> dict[str, Any]:
-        """What a recording says of the environments."""
+        """The description of the environments in a recording."""
         name = self.metadata.get("name") or type(self).__name__
         return {"env_id": str(name), "env_kwargs": {}, "max_episode_steps": None}
 

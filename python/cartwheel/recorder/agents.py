@@ -49,7 +49,7 @@ class RecordParallelEpisode(ParallelVectorEnv):
     agent's infos. In both, ``rewards`` of the episode are the sums over all agents, and its last
     flags tell whether an agent was terminated or truncated in the last step. With ``state=True``,
     ``state`` has ``T + 1`` entries. The metadata have ``agents``, the names in their order, and of
-    each episode ``returns`` by agent. Names that are no text are written as ``str(name)``.
+    each episode ``returns`` by agent. Other names than text are written as ``str(name)``.
 
     Learn from the steps in which ``acted`` is true. :class:`TrajectoryDataset` reads the files,
     and :func:`cartwheel.recorder.replay` plays them again. Videos show environments.
@@ -167,7 +167,7 @@ PoolRecorder.__name__ = "RecordParallelEpisode"
 
 
 class AgentArrays:
-    """What is recorded of agents, out of the batches of a pool.
+    """The recorded parts of the batches of a pool.
 
     Attributes:
         names: The names of the agents in files, in their order.
@@ -200,7 +200,7 @@ class AgentArrays:
         )
 
     def named(self, infos: dict[str, Any]) -> dict[str, Any]:
-        """Returns infos with the names of agents in place of their numbers."""
+        """Returns infos with the names of agents instead of their numbers."""
         keys = {str(place): name for place, name in enumerate(self.names)}
         keys |= {f"_{place}": f"_{name}" for place, name in keys.items()}
         named = {keys.get(key, key): value for key, value in infos.items()}

@@ -1,4 +1,4 @@
-//! Who of several agents is there.
+//! Flags of several agents: which are there, and which have ended.
 
 use cartwheel_core::space::Space;
 

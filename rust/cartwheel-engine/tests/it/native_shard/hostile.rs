@@ -76,6 +76,7 @@ const FAULTS: &[&str] = &[
     "unbound",
     "twice",
     "floats",
+    "nameless agents",
 ];
 
 struct HostileKind {
