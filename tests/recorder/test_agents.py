@@ -396,3 +396,21 @@ def test_videos_show_environments(tmp_path, mode):
         frames = [frame.to_ndarray(format="rgb24") for frame in video.decode(video=0)]
     assert len(frames) == about["elapsed_steps"] + 1 == 5
     assert frames[0][-1, -1, 0] < 20 < frames[-1][-1, -1, 0]
+
+
+def test_a_loaded_state_continues_and_cuts_episodes_short(tmp_path):
+    with record(guests(S), tmp_path) as envs:
+        walk(envs, 3)
+        state = envs.state_dict()
+        actions = [envs.action_space.sample() for _ in range(9)]
+        first = [envs.step(each) for each in actions]
+        envs.load_state_dict(state)
+        again = [envs.step(each) for each in actions]
+        for one, other in zip(first, again, strict=True):
+            assert_identical(one[:4], other[:4])
+        envs.flush()
+        before = len(read(tmp_path).episodes)
+    dataset = read(tmp_path)
+    assert len(dataset.episodes) >= before
+    lengths = [about["elapsed_steps"] for about in dataset.episodes]
+    assert len(dataset) == sum(lengths) > 20
