@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from cartwheel.awaitable import AwaitableEnvs, RowLease
     from cartwheel.evaluation import Evaluation, evaluate
     from cartwheel.multiagent import ParallelVectorEnv
-    from cartwheel.recorder import RecordEpisode, TrajectoryDataset
+    from cartwheel.recorder import RecordEpisode, RecordParallelEpisode, TrajectoryDataset
     from cartwheel.rollouts import Collector, Rollout
 
 __all__ = [
@@ -87,6 +87,7 @@ __all__ = [
     "PluginError",
     "PoolVectorEnv",
     "RecordEpisode",
+    "RecordParallelEpisode",
     "RemoteEnvError",
     "RemoteTraceback",
     "Rollout",
@@ -134,6 +135,7 @@ _LAZY = {
     "Evaluation": "cartwheel.evaluation",
     "ParallelVectorEnv": "cartwheel.multiagent",
     "RecordEpisode": "cartwheel.recorder",
+    "RecordParallelEpisode": "cartwheel.recorder",
     "Rollout": "cartwheel.rollouts",
     "RowLease": "cartwheel.awaitable",
     "TrajectoryDataset": "cartwheel.recorder",

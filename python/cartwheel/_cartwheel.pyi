@@ -545,6 +545,9 @@ class NativeEnvs:
     def render_modes(self) -> list[str]:
         """Returns the render modes of environments that draw themselves."""
 
+    def agents(self) -> list[str]:
+        """Returns the names of the agents of environments of several, in their order."""
+
     def check_reset_options(self, options: str) -> None:
         """Raises ``ValueError`` if options of a reset, a JSON object, are invalid."""
 

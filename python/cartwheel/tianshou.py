@@ -12,7 +12,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Tuple
+from gymnasium.spaces import Dict, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from tianshou.env import BaseVectorEnv
@@ -26,6 +26,7 @@ from cartwheel._internal.suggestions import keywords_of, shown
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.infos import infos_by_row
 from cartwheel.vector.vector_env import VectorEnv
+from cartwheel.workers.turns_env import MakesTurns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,6 +61,9 @@ class CartwheelVectorEnv(BaseVectorEnv):
         [1, 3]
         >>> envs.close()
 
+    Several agents. Functions may make Tianshou's ``PettingZooEnv``: each step is the turn of the
+    agent that ``observations["agent_id"]`` names, and rewards have the shape ``(K, agents)``.
+
     Args:
         envs: Functions that make the environments; or a vector environment of cartwheel, native
             or not, with ``autoreset_mode="disabled"``, which :meth:`close` closes.
@@ -90,7 +94,8 @@ class CartwheelVectorEnv(BaseVectorEnv):
         else:
             vector = _made(envs, wait_num, keywords)
         try:
-            check_rewards_are_numbers(vector, "CartwheelVectorEnv")
+            if not _has_turns(vector):
+                check_rewards_are_numbers(vector, "CartwheelVectorEnv")
             _check_observations(vector)
         except (TypeError, ValueError):
             if vector is not envs:
@@ -353,7 +358,7 @@ def _made(env_fns: Iterable[EnvFn], wait_num: Any, keywords: dict[str, Any]) -> 
     _check_mode(mode)
     own = {"wait_num": "wait_num"}
     check_names("CartwheelVectorEnv", keywords, keywords_of(VectorEnv), own)
-    fns = as_env_fns(env_fns)
+    fns: Any = [MakesTurns(env_fn) for env_fn in as_env_fns(env_fns)]
     if wait_num is not None:
         batch_size = as_integer("wait_num", wait_num, 1, len(fns))
         return VectorEnv(fns, autoreset_mode=mode, batch_size=batch_size, **keywords)
@@ -381,6 +386,12 @@ def _checked(
 
 def _check_mode(mode: AutoresetMode) -> None:
     check_mode(mode, AutoresetMode.DISABLED, "Tianshou resets finished environments itself")
+
+
+def _has_turns(envs: Any) -> bool:
+    """Whether rows have several agents that take turns, and so a reward for each of them."""
+    space = envs.single_observation_space
+    return isinstance(space, Dict) and "agent_id" in space.spaces
 
 
 def _check_observations(envs: Any) -> None:

@@ -121,7 +121,7 @@ class Walkers(ParallelEnv[Any, Any, Any]):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "walkers"}
-    render_mode = None
+    render_mode: Any = None
 
     def __init__(self, number=3, fails_at=None, order=1):
         self.possible_agents = [f"walker_{number}" for number in range(number)][::order]
@@ -171,7 +171,7 @@ class Talkers(ParallelEnv[Any, Any, Any]):
     """Two agents that say text; the second leaves first."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "talkers"}
-    render_mode = None
+    render_mode: Any = None
     possible_agents: ClassVar[list[Any]] = ["a", "b"]
 
     def __init__(self):
@@ -210,7 +210,7 @@ class Duel(AECEnv):
     """Two agents that take turns and take away 1 or 2; who takes the last of seven wins."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "duel", "is_parallelizable": False}
-    render_mode = None
+    render_mode: Any = None
 
     def __init__(self):
         super().__init__()

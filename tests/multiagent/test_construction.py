@@ -7,6 +7,7 @@ import re
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 
 import cartwheel
 from tests.multiagent.environments import (
@@ -19,6 +20,7 @@ from tests.multiagent.environments import (
     Talkers,
     Walkers,
 )
+from tests.multiagent.oracle import MODES, Alone, check_reset
 
 
 def make(env_fns, **keywords):
@@ -249,3 +251,47 @@ def test_actions_are_repeated_until_each_agent_ends():
         assert rewards["walker_2"].tolist() == [21, 63]
         assert infos["acted"]["walker_0"].tolist() == [False, True]
         assert infos["episode_over"].tolist() == [True, True]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+def test_seeds_and_options_reach_the_environments_of_their_rows(mode):
+    with cartwheel.ParallelVectorEnv(
+        [Guests] * 3, autoreset_mode=mode, executor="inline", state=True
+    ) as envs:
+        alone = [Alone(Guests(), mode) for _ in range(3)]
+        seeds, options = [5, 1, 9], {"total": 40}
+        rows = [env.reset(seed, options) for env, seed in zip(alone, seeds, strict=True)]
+        result = envs.reset(seed=seeds, options=options)
+        check_reset(envs, result, rows)
+        assert result[1]["state"].tolist() == [[0, 40]] * 3
+        if mode == AutoresetMode.DISABLED:
+            with pytest.raises(RuntimeError, match="is for automatic resets"):
+                envs.next_reset(seed=[4], env_index=[1])
+            return
+        envs.next_reset(seed=[4], options={"total": 7}, env_index=[1])
+        again = Guests()
+        expected = again.reset(seed=4, options={"total": 7})[0]
+        for _ in range(30):
+            observations, *_, infos = envs.step(envs.action_space.sample())
+            if infos["state"][1][0] == 0:  # the row was reset
+                break
+        assert infos["state"][1].tolist() == [0, 7]
+        present = {name for name in envs.possible_agents if infos["present"][name][1]}
+        assert present == set(expected)
+        for name in present - {"host"}:
+            np.testing.assert_array_equal(observations[name][1], expected[name])
+
+
+def test_names_of_other_interfaces_are_answered_with_ours():
+    with cartwheel.ParallelVectorEnv([Guests], executor="inline") as envs:
+        for name, text in {
+            "agents": "infos\\['present'\\]",
+            "rollout": "as_rows",
+            "observation_spaces": "single_observation_space",
+            "unwrapped": "has no attribute 'unwrapped'$",
+        }.items():
+            with pytest.raises(AttributeError, match=text):
+                getattr(envs, name)
+    for given in ("rps-v2", "mine/Relay-v0"):
+        with pytest.raises(TypeError, match=r"ParallelVectorEnv\.native\(env_id, num_envs\)"):
+            cartwheel.ParallelVectorEnv(given)

@@ -40,6 +40,63 @@ def test_transitions_are_those_of_the_agents_that_acted(mode, executor):
     assert rollouts[1].valid.any()
 
 
+class Halting(Walkers):
+    """Walker 1 is cut short where the others are terminated."""
+
+    def step(self, actions):
+        observations, rewards, over, truncations, infos = super().step(actions)
+        if over.get("walker_1"):
+            over["walker_1"], truncations["walker_1"] = False, True
+        return observations, rewards, over, truncations, infos
+
+
+def value(observations):
+    """A value for each observation."""
+    return np.sin(observations @ [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_advantages_and_returns_are_those_of_the_episodes_of_each_agent(mode):
+    gamma, lam = 0.9, 0.8
+    with cartwheel.ParallelVectorEnv([Halting] * 2, autoreset_mode=mode, executor="inline") as envs:
+        rollout = cartwheel.Collector(envs.as_rows(), halves, 20, seed=0, progress=False).collect()
+        rollout.set_values(value(rollout.value_inputs()))
+        advantages, targets = rollout.gae(gamma, lam)
+        sums = rollout.discounted_returns(gamma, bootstrap="never")
+        alone = [Alone(Halting(), envs.autoreset_mode) for _ in range(2)]
+        compared = 0
+        for row, env in enumerate(alone):
+            shown, trajectory = env.reset(row), {name: [] for name in envs.possible_agents}
+            for step in range(20):
+                before = shown
+                shown = env.step({name: half_of(of) for name, of in shown.items()})
+                last = shown.final or shown
+                for name, of in shown.items():
+                    if of["acted"]:
+                        seen = before[name]["observation"], last[name]["observation"]
+                        flags = of["terminated"], of["truncated"]
+                        trajectory[name].append((step, *seen, of["reward"], *flags))
+            for place, steps in enumerate(trajectory.values()):
+                advantage = total = 0.0
+                for step, seen, after, reward, terminated, truncated in reversed(steps):
+                    if terminated or truncated:
+                        advantage = total = 0.0
+                    elif step == 19:  # the rollout ends before the episode
+                        total = value(after.astype(float))
+                    own = value(seen.astype(float))
+                    ahead = 0.0 if terminated else value(after.astype(float))
+                    advantage = reward + gamma * ahead - own + gamma * lam * advantage
+                    total = reward + gamma * total
+                    at = step, 3 * row + place
+                    assert advantages[at] == pytest.approx(advantage, abs=1e-6), at
+                    assert targets[at] == pytest.approx(advantage + own, abs=1e-6), at
+                    assert sums[at] == pytest.approx(total, abs=1e-6), at
+                    compared += 1
+    assert compared == rollout.valid.sum() > 60
+    assert rollout.truncated.any()
+    assert not rollout.valid.all()
+
+
 def test_last_observations_of_agents_are_kept_for_values():
     with cartwheel.ParallelVectorEnv(
         [Walkers], autoreset_mode="same_step", executor="inline", max_episode_steps=3

@@ -20,7 +20,8 @@ PYTHON = """
     __init__
     agilerl jax ray rllib sb3 skrl tianshou torchrl
     _cli envpool evaluation make mujoco recorder rollouts testing
-    _spec _xla ale awaitable multiagent native wrappers
+    multiagent
+    _spec _xla ale awaitable native wrappers
     vector
     _device returns workers
     _internal

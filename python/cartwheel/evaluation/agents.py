@@ -119,8 +119,7 @@ class _Playing:
 
     def __init__(self, envs: AgentsBase, seed: Any, options: Any) -> None:
         self._envs = envs
-        spaces: Any = envs._pool.single_observation_space
-        self._space = spaces["agents"]
+        self._space = envs._batches.groups_space
         self.observations = envs._reset_columns(seed, options).observations
         self.rows = np.arange(envs.num_envs)
         self.first = np.ones(envs.num_envs, np.bool_)

@@ -7,21 +7,33 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from gymnasium.spaces import Dict, Space, Tuple
+from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from cartwheel._internal.arguments import as_rows, row_options_in
 from cartwheel._internal.closing import ClosesAfterWith
-from cartwheel.multiagent.batches import AgentBatches, Columns, by_name
+from cartwheel.multiagent.batches import by_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
     from cartwheel._internal.literals import Executor, RecvOrder
+    from cartwheel.multiagent.batches import AgentBatches, Columns
     from cartwheel.multiagent.pool import AgentsPool
     from cartwheel.vector.stats import Stats
+
+#: Advice for names of other interfaces.
+_ADVICE = {
+    "action_spaces": "the spaces of agents are in `single_action_space`",
+    "agents": "`possible_agents` are all, and infos['present'] tells in which rows each one is",
+    "env_fns": "the environments of the executor 'inline' are in `envs`",
+    "max_num_agents": "`num_agents` is the number of possible agents",
+    "observation_spaces": "the spaces of agents are in `single_observation_space`",
+    "rollout": "a Collector records `as_rows()`",
+    "state": "make it with state=True, and read infos['state']",
+}
 
 #: Results by agent.
 ByAgent = dict[Any, Any]
@@ -46,11 +58,11 @@ class AgentsBase(ClosesAfterWith):
         action_mask: The key of masks of actions.
     """
 
-    def __init__(self, pool: AgentsPool, action_mask: str | None) -> None:
-        """Takes the pool, which is open."""
-        self._pool = pool
-        self.action_mask = action_mask
-        self._batches = AgentBatches(pool.layout, pool.num_envs, pool.autoreset_mode, action_mask)
+    def __init__(self, pool: Any) -> None:
+        """Takes the pool, which is open: of environments in Python or native, recorded or not."""
+        self._pool: AgentsPool = pool
+        self.action_mask: str | None = pool.mask_key
+        self._batches: AgentBatches = pool.batches()
         layout = self._pool.layout
         self.possible_agents: list[Any] = list(layout.agents)
         self.single_observation_space = _dict_space(layout.agents, layout.observation_spaces)
@@ -70,8 +82,24 @@ class AgentsBase(ClosesAfterWith):
 
     def __repr__(self) -> str:
         """Number of environments and agents, mode and executor, in one line."""
-        inner = repr(self._pool).partition("(")[2]
+        inner = repr(self._pool.unwrapped).partition("(")[2]
         return f"{type(self).__name__}(agents={len(self.possible_agents)}, {inner}"
+
+    if not TYPE_CHECKING:  # type checkers would accept every name
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Gives advice for names that PettingZoo's environments, or rows, have.
+
+            Raises:
+                AttributeError: Always.
+            """
+            advice = _ADVICE.get(name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (f": {advice}" if advice else ""),
+                name=name,
+                obj=self,
+            )
 
     def __reduce__(self) -> NoReturn:
         """Raises ``TypeError``: environments and their workers are not copied."""
@@ -87,7 +115,7 @@ class AgentsBase(ClosesAfterWith):
     @property
     def closed(self) -> bool:
         """Whether :meth:`close` was called."""
-        return bool(self._pool.closed)
+        return bool(self._pool.unwrapped.closed)
 
     @property
     def timeout(self) -> float | None:
@@ -264,10 +292,10 @@ class AgentsBase(ClosesAfterWith):
     def _prepared(self, actions: Any, env_index: Any) -> tuple[dict[str, Any], Any]:
         """Returns the actions of the pool, and which of their rows are over."""
         count = self.num_envs if env_index is None else np.size(env_index)
-        return self._batches.actions(actions, count), self._pool.frozen_rows(env_index)
+        return self._batches.actions(actions, count), _frozen_rows(self._pool.unwrapped, env_index)
 
-    def _reset_columns(self, seed: Any, options: Any) -> Columns:
-        shown, infos = self._pool.reset(seed=seed, options=options)
+    def _reset_columns(self, seed: Any, options: Any, **keywords: Any) -> Columns:
+        shown, infos = self._pool.reset(seed=seed, options=options, **keywords)
         if not row_options_in(options):
             self._batches.masks.clear()
         return self._batches.reset(shown, infos)
@@ -313,6 +341,20 @@ class AgentsBase(ClosesAfterWith):
             infos["final_info"] = by_name(names, finals.infos)
             infos["_final_info"] = self._by_agent(finals.present.copy())
         return infos
+
+
+def _frozen_rows(pool: Any, rows: Any) -> NDArray[np.bool_] | None:
+    """Returns which rows the next step does not step, because they are over.
+
+    Args:
+        pool: The pool itself.
+        rows: Row numbers; ``None`` for all rows.
+    """
+    if pool.autoreset_mode != AutoresetMode.DISABLED or pool.on_done != "freeze":
+        return None
+    over = np.zeros(pool.num_envs, np.bool_)
+    over[np.array(pool._pool.rows_over(), np.int64)] = True
+    return over if rows is None else over[rows]
 
 
 def _dict_space(names: tuple[Any, ...], spaces: Iterable[Space[Any]]) -> Dict:

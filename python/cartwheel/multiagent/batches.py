@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Dict
 
 from cartwheel._internal import nested
 from cartwheel.multiagent.action_masks import AgentMasks
@@ -75,6 +76,7 @@ class AgentBatches:
     Attributes:
         layout: The agents and their spaces.
         groups: The groups of agents with equal observation spaces.
+        groups_space: The space of the observations of all groups of a row.
         action_groups: The groups of agents with equal action spaces.
         places: For each agent its group of observations, and its place there.
         masks: The masks of actions of all rows.
@@ -89,6 +91,7 @@ class AgentBatches:
         self.layout = layout
         self.groups: list[Group] = layout.observation_groups()
         self.action_groups: list[Group] = layout.action_groups()
+        self.groups_space = Dict({group.key: group.stacked_space() for group in self.groups})
         self.places: list[tuple[Group, int]] = _places(self.groups, len(layout.agents))
         self._action_places = _places(self.action_groups, len(layout.agents))
         self.lives = np.zeros((len(layout.agents), num_envs), np.bool_)
@@ -106,7 +109,7 @@ class AgentBatches:
         _show_state(batch, own)
         present, lives = flags[FLAGS.index("present")], flags[FLAGS.index("lives")]
         columns = Columns(
-            batch["agents"],
+            self.groups_of(batch),
             np.zeros(present.shape),
             nothing,
             nothing,
@@ -158,8 +161,8 @@ class AgentBatches:
         own, by_agent = self._split(infos)
         _show_state(batch, own)
         columns = Columns(
-            batch["agents"],
-            np.ascontiguousarray(np.asarray(rewards).T),
+            self.groups_of(batch),
+            np.ascontiguousarray(self.rewards_of(last, rewards).T),
             terminated,
             truncated,
             present,
@@ -180,7 +183,7 @@ class AgentBatches:
             own["final_state"], own["_final_state"] = last["state"], over
         own.pop("_final_info", None)
         _, final_infos = self._split(own.pop("final_info", {}))
-        return columns._replace(finals=Finals(last["agents"], final_present, final_infos))
+        return columns._replace(finals=Finals(self.groups_of(last), final_present, final_infos))
 
     def _split(self, infos: dict[str, Any]) -> tuple[dict[str, Any], dict[int, Any]]:
         """Splits infos into those of the row and those of agents."""
@@ -217,7 +220,28 @@ class AgentBatches:
                 )
         return filled
 
-    # Observations and actions of agents
+    # Observations, actions and rewards of agents
+
+    def groups_of(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Returns the stacked observations of each group, of a batch of the pool."""
+        groups: dict[str, Any] = batch["agents"]
+        return groups
+
+    def rewards_of(self, batch: dict[str, Any], rewards: Any) -> NDArray[np.float64]:
+        """Returns the rewards ``(n, agents)`` of a step.
+
+        Args:
+            batch: The true next observations of the pool.
+            rewards: The pool's rewards.
+        """
+        del batch
+        return np.asarray(rewards)
+
+    def actions_of(self, batch: Any, place: int) -> Any:
+        """Returns the actions of an agent out of a batch of :meth:`actions`."""
+        group, at = self._action_places[place]
+        values = batch[group.key]
+        return nested.at(values, (slice(None), at)) if group.is_fixed else values[at]
 
     def observations(self, groups: dict[str, Any], place: int) -> Any:
         """Returns the observations of an agent, ``(n, ...)``: views of those of its group."""

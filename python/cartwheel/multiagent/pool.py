@@ -11,6 +11,8 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._internal import nested
 from cartwheel._internal.spaces import has_fixed_shape
 from cartwheel.multiagent.action_masks import check_mask_key
+from cartwheel.multiagent.batches import AgentBatches
+from cartwheel.multiagent.names import check_names
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.workers.agents_env import MakesAgentsEnv
 from cartwheel.workers.agents_layout import AgentsSettings, Layout
@@ -19,18 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gymnasium.spaces import Space
-    from numpy.typing import NDArray
-
-#: Names of entries of infos, which agents cannot have.
-RESERVED = frozenset(
-    f"{mark}{name}"
-    for mark in ("", "_")
-    for name in (
-        *("present", "acted", "episode_over", "final_obs", "final_info", "env_index", "state"),
-        *("final_state", "env_error", "worker_restarted", "restarted", "infos_lost"),
-        "final_frame",
-    )
-)
 
 #: Final observations are columns where a row has at most so many bytes. Columns are copied in each
 #: step, and larger observations in the steps alone in which rows end.
@@ -46,9 +36,11 @@ class AgentsPool(VectorEnv[Any, Any]):
 
     Attributes:
         layout: The agents and their spaces.
+        mask_key: The key of masks of actions by agent.
     """
 
     layout: Layout
+    mask_key: str | None = None
 
     @property
     def absent(self) -> float:
@@ -59,7 +51,7 @@ class AgentsPool(VectorEnv[Any, Any]):
     def _check_descriptions(self, descriptions: list[dict[str, Any]]) -> None:
         layouts: list[Layout] = [one for found in descriptions for one in found["layouts"]]
         first = self.layout = layouts[0]
-        _check_names(first.agents)
+        check_names(first.agents)
         for row, layout in enumerate(layouts):
             _check_row(row, layout, first)
         if any(layout.agents != first.agents for layout in layouts):
@@ -74,17 +66,15 @@ class AgentsPool(VectorEnv[Any, Any]):
         ):
             self.final_obs = "dense"
 
-    def frozen_rows(self, rows: Any) -> NDArray[np.bool_] | None:
-        """Returns which rows the next step does not step, because they are over.
+    @property
+    def description(self) -> dict[str, Any]:
+        """The description of the environments in a recording."""
+        name = self.metadata.get("name") or type(self).__name__
+        return {"env_id": str(name), "env_kwargs": {}, "max_episode_steps": None}
 
-        Args:
-            rows: Row numbers; ``None`` for all rows.
-        """
-        if self.autoreset_mode != AutoresetMode.DISABLED or self.on_done != "freeze":
-            return None
-        over = np.zeros(self.num_envs, np.bool_)
-        over[np.array(self._pool.rows_over(), np.int64)] = True
-        return over if rows is None else over[rows]
+    def batches(self) -> AgentBatches:
+        """Returns what converts the batches."""
+        return AgentBatches(self.layout, self.num_envs, self.autoreset_mode, self.mask_key)
 
 
 # The name in errors, and of worker processes.
@@ -104,6 +94,7 @@ def open_pool(
         pool = AgentsPool(makes, action_mask=None, **keywords)
         try:
             check_mask_key(action_mask, pool.layout)
+            pool.mask_key = action_mask
         except ValueError:
             pool.close(terminate=True)
             raise
@@ -120,15 +111,6 @@ def _num_bytes(space: Space[Any]) -> int:
     """Returns the size of a value of a space whose values are arrays."""
     parts = nested.leaves(space)
     return sum(math.prod(part.shape or ()) * np.dtype(part.dtype).itemsize for part in parts)
-
-
-def _check_names(agents: tuple[Any, ...]) -> None:
-    taken = [name for name in agents if name in RESERVED]
-    if taken:
-        raise ValueError(
-            f"agents cannot be named {taken}, because infos have entries of these names: rename "
-            f"them in `possible_agents`, which has {list(agents)}."
-        )
 
 
 def _check_row(row: int, layout: Layout, first: Layout) -> None:

@@ -13,6 +13,7 @@ from cartwheel._internal.suggestions import checks_keywords
 from cartwheel._internal.versions import load
 from cartwheel.multiagent.base import AgentsBase, ByAgent
 from cartwheel.multiagent.groups import Groups
+from cartwheel.multiagent.native import NativeAgentsPool
 from cartwheel.multiagent.pool import open_pool
 from cartwheel.multiagent.rows import AgentRows
 from cartwheel.vector.action_masks import as_mask_key
@@ -20,6 +21,8 @@ from cartwheel.workers.agents_layout import AgentsSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gymnasium.envs.registration import EnvSpec
 
     from cartwheel._internal.arguments import ResetOptions, Seeds
     from cartwheel._internal.literals import (
@@ -142,6 +145,11 @@ class ParallelVectorEnv(AgentsBase):
         states: States = "methods",
     ) -> None:
         """Starts the workers and makes the environments."""
+        if isinstance(env_fns, str):
+            raise TypeError(
+                f"`env_fns` must be a list of functions that make environments, got {env_fns!r}: "
+                "native environments are made by ParallelVectorEnv.native(env_id, num_envs)."
+            )
         settings = AgentsSettings(
             None,
             _as_absent(absent),
@@ -172,7 +180,32 @@ class ParallelVectorEnv(AgentsBase):
             "states": states,
         }
         action_mask = as_mask_key(action_mask)
-        super().__init__(open_pool(env_fns, settings, keywords, action_mask), action_mask)
+        super().__init__(open_pool(env_fns, settings, keywords, action_mask))
+
+    @staticmethod
+    def native(env_id: str | EnvSpec, num_envs: int, **keywords: Any) -> ParallelVectorEnv:
+        """Makes native environments that name their agents, with dictionaries by agent.
+
+        Observations by agent are views of the rows' own. Rewards, flags, ``present``, ``acted`` and
+        ``infos["state"]`` are those that the environments show; infos are of rows.
+        :class:`~cartwheel.NativeVectorEnv` makes the same environments, with the agents as a
+        dimension.
+
+        Args:
+            env_id: The id, as for :class:`~cartwheel.NativeVectorEnv`.
+            num_envs: The number of environments.
+            **keywords: Keywords of :class:`~cartwheel.NativeVectorEnv` and of the environment.
+                ``action_repeat``, ``final_names``, ``final_obs`` and ``ignore_terminations`` do not
+                exist, and ``action_mask`` names a part of the agents' observations.
+
+        Raises:
+            TypeError: A keyword does not exist; or as for :class:`~cartwheel.NativeVectorEnv`.
+            ValueError: The environment does not name its agents, or its spaces are not those that
+                ``docs/multi-agent.md`` describes; or as for :class:`~cartwheel.NativeVectorEnv`.
+        """
+        envs = object.__new__(ParallelVectorEnv)
+        AgentsBase.__init__(envs, NativeAgentsPool(env_id, num_envs, **keywords))
+        return envs
 
     # Stepping
 

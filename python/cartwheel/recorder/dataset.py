@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 
 #: Names of Minari's arrays in ManiSkill's words.
 _WORDS = {theirs: ours for ours, theirs in NAMES.items()}
-#: Arrays that belong to steps; observations have one entry more.
-STEPS = ("actions", "terminated", "truncated", "rewards", "success", "fail")
+#: Arrays that belong to steps; those of :data:`SHOWN` have one entry more.
+STEPS = ("actions", "terminated", "truncated", "rewards", "success", "fail", "agents")
+SHOWN = ("obs", "present", "state")
 
 
 class TrajectoryDataset:
     """The transitions of recorded episodes, in memory.
 
-    It reads both layouts of :class:`RecordEpisode`, files of ManiSkill, and the files of a program
-    that was killed, in which case it takes the metadata from the file of arrays. The arrays have
-    the transitions of one episode after the other; ``dataset[i]`` is one transition.
+    It reads both layouts of :class:`RecordEpisode` and :class:`RecordParallelEpisode`, files of
+    ManiSkill, and the files of a program that was killed, in which case it takes the metadata from
+    the file of arrays. The arrays have the transitions of one episode after the other;
+    ``dataset[i]`` is one transition.
 
     Example:
         dataset = TrajectoryDataset("runs/cartpole/demo.h5")
@@ -48,6 +50,13 @@ class TrajectoryDataset:
         terminated: ``bool`` ``[transitions]``.
         truncated: ``bool`` ``[transitions]``.
         rewards: ``[transitions]``; ``None`` if an episode has none. So are ``success``, ``fail``.
+        agents: Of several agents: for each a dictionary with ``rewards``, ``terminated``,
+            ``truncated`` and ``acted``, ``[transitions]``; otherwise ``None``, as what follows.
+            Observations and actions are dictionaries by agent then. An agent's transitions are
+            those where ``acted``.
+        present: For each agent whether ``obs`` have an observation of it, ``bool``
+            ``[transitions]``.
+        state: The state of the environment before the actions, ``[transitions, ...]``.
         episodes: The metadata of the episodes that were read.
         env_info: Of the environments; for Minari its ``metadata.json``.
 
@@ -120,16 +129,20 @@ class TrajectoryDataset:
         self.rewards: Any = tracks.get("rewards")
         self.success: Any = tracks.get("success")
         self.fail: Any = tracks.get("fail")
-        has_obs = bool(pairs) and all("obs" in one for one, _ in pairs)
+        self.agents: Any = tracks.get("agents")
         self.obs: Any = None
-        #: The last observation of each episode.
+        self.present: Any = None
+        self.state: Any = None
+        #: The last observation of each episode, and so on.
         self.last_obs: Any = None
-        if has_obs:
-            self.obs = nested.concat(
-                [nested.at(one["obs"], slice(length)) for one, length in pairs]
-            )
-            lasts = [nested.at(one["obs"], slice(length, None)) for one, length in pairs]
-            self.last_obs = nested.concat(lasts)
+        self.last_present: Any = None
+        self.last_state: Any = None
+        for name in SHOWN:
+            if pairs and all(name in one for one, _ in pairs):
+                shown = [nested.at(one[name], slice(length)) for one, length in pairs]
+                setattr(self, name, nested.concat(shown))
+                lasts = [nested.at(one[name], slice(length, None)) for one, length in pairs]
+                setattr(self, f"last_{name}", nested.concat(lasts))
 
     def _move(self, device: Any) -> None:
         torch = load_library("torch")
@@ -138,7 +151,7 @@ class TrajectoryDataset:
             wide = array.astype(np.int32) if array.dtype == np.uint16 else array
             return torch.as_tensor(wide, device=device)
 
-        for name in ("obs", "last_obs", *STEPS):
+        for name in (*SHOWN, *(f"last_{name}" for name in SHOWN), *STEPS):
             value = getattr(self, name)
             if value is not None:
                 setattr(self, name, nested.apply(tensor, value))
@@ -155,11 +168,11 @@ class TrajectoryDataset:
     def __getitem__(self, index: Any) -> dict[str, Any]:
         """Returns a transition, or some: ``obs``, ``action``, ``terminated``, ``truncated``.
 
-        Where recorded, also ``reward``, ``success`` and ``fail``.
+        Where recorded, also ``reward``, ``success``, ``fail``, ``agents``, ``present``, ``state``.
         """
         names = {"obs": "obs", "action": "actions", "terminated": "terminated"}
         names |= {"truncated": "truncated", "reward": "rewards", "success": "success"}
-        names["fail"] = "fail"
+        names |= {name: name for name in ("fail", "agents", "present", "state")}
         values = {name: getattr(self, source) for name, source in names.items()}
         return {
             name: nested.at(value, index) for name, value in values.items() if value is not None
@@ -212,6 +225,8 @@ class TrajectoryDataset:
     def episode(self, number: int) -> dict[str, Any]:
         """Returns an episode: observations with ``T + 1`` entries, the rest with ``T``.
 
+        ``present`` and ``state`` have ``T + 1`` entries, too.
+
         Args:
             number: Its place in :attr:`episodes`.
 
@@ -225,9 +240,11 @@ class TrajectoryDataset:
             for name in STEPS
             if getattr(self, name) is not None
         }
-        if self.obs is not None:
-            last = nested.at(self.last_obs, slice(number, number + 1))
-            episode["obs"] = nested.apply(_appended, nested.at(self.obs, steps), last)
+        for name in SHOWN:
+            shown = getattr(self, name)
+            if shown is not None:
+                last = nested.at(getattr(self, f"last_{name}"), slice(number, number + 1))
+                episode[name] = nested.apply(_appended, nested.at(shown, steps), last)
         return episode
 
 
@@ -295,7 +312,20 @@ def _read(group: Any, kind: Any, forms: dict[str, Any] | None) -> dict[str, Any]
     for flag in ("success", "fail"):  # Minari has them among the infos, with one entry for a reset
         if is_minari and f"infos/{flag}" in group:
             arrays[flag] = group[f"infos/{flag}"][1:].astype(np.bool_)
-    return arrays
+    if is_minari and "infos/agents" in group:
+        arrays["agents"] = _tree(group["infos/agents"], kind, None)
+    return _by_agent(arrays) if isinstance(arrays.get("agents"), dict) else arrays
+
+
+def _by_agent(arrays: dict[str, Any]) -> dict[str, Any]:
+    """An episode of several agents: observations, actions and presence are dictionaries of them."""
+    own = arrays.pop("agents")
+    agents = {name: dict(found) for name, found in own.items()}
+    for part in ("obs", "actions", "present"):
+        found = {name: one.pop(part) for name, one in agents.items() if part in one}
+        if found:
+            arrays[part] = found
+    return arrays | {"agents": agents}
 
 
 def _tree(node: Any, kind: Any, form: dict[str, Any] | None) -> Any:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LAYOUT_VERSION = "0.5.4"
 NAMES = {"obs": "observations", "terminated": "terminations", "truncated": "truncations"}
 #: The arrays of an episode.
-PARTS = ("obs", "actions", "rewards", "terminated", "truncated", "infos")
+PARTS = ("obs", "actions", "rewards", "terminated", "truncated", "infos", "state")
 _ID = re.compile(r"(?:[-_\w][-_\w/]*[-_\w]+/)?[-_\w]+?-v\d+")
 
 
@@ -52,6 +52,7 @@ class MinariFiles:
         root: The folder of the dataset.
         dataset_id: Minari's name of it, which ends with ``-v`` and a number.
         envs: The recorded vector environment.
+        spaces: The recorded spaces of observations and actions.
         extras: Other entries of the metadata.
 
     Raises:
@@ -60,11 +61,18 @@ class MinariFiles:
         TypeError: Minari does not know a space.
     """
 
-    def __init__(self, root: FilePath, dataset_id: str, envs: Any, extras: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        root: FilePath,
+        dataset_id: str,
+        envs: Any,
+        spaces: tuple[Space[Any], Space[Any]],
+        extras: dict[str, Any],
+    ) -> None:
         """Makes the folder and both files."""
-        spaces = {
-            name: json.dumps(space_form(grouped(getattr(envs, f"single_{name}"))))
-            for name in ("observation_space", "action_space")
+        forms = {
+            name: json.dumps(space_form(grouped(space)))
+            for name, space in zip(("observation_space", "action_space"), spaces, strict=True)
         }
         folder = root / "data"
         self.json_path, model_path = folder / "metadata.json", folder / "model.mjb"
@@ -81,7 +89,7 @@ class MinariFiles:
             "dataset_id": dataset_id,
             "minari_version": LAYOUT_VERSION,
             "cartwheel_version": VERSION,
-            **spaces,
+            **forms,
             **described,
             **extras,
         }
@@ -226,6 +234,8 @@ MANISKILL_ORDER = (
     "fail",
     "env_states",
     "rewards",
+    "state",
+    "agents",
 )
 
 

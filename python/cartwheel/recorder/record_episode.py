@@ -14,6 +14,7 @@ from cartwheel._internal.literals import check_choice
 from cartwheel._internal.process import Finalizer
 from cartwheel._internal.rewards import check_rewards_are_numbers
 from cartwheel._internal.suggestions import checks_keywords
+from cartwheel.multiagent.base import AgentsBase
 from cartwheel.recorder.buffer import Episode
 from cartwheel.recorder.frames import FrameSource, why_no_video
 from cartwheel.recorder.h5_file import load_library
@@ -116,7 +117,8 @@ class RecordEpisode(VectorWrapper):
         queue_mb: Megabytes that may wait for the thread; a step that would exceed them waits.
 
     Raises:
-        TypeError: ``env`` is not a vector environment, or a space has no fixed shape.
+        TypeError: ``env`` is not a vector environment, or has several agents
+            (:class:`RecordParallelEpisode` records these), or a space has no fixed shape.
         ValueError: An argument is wrong; nothing can be drawn although ``save_video=True``; or
             rewards are arrays (``reward_space``).
         OSError: Files cannot be written, or exist.
@@ -152,7 +154,12 @@ class RecordEpisode(VectorWrapper):
         queue_mb: float = 256,
     ) -> None:
         """Makes the files."""
-        check_rewards_are_numbers(env, "RecordEpisode")
+        if isinstance(env, AgentsBase):
+            raise TypeError(
+                f"`env` has several agents, {env.possible_agents}: RecordParallelEpisode records "
+                "its episodes by agent."
+            )
+        self._check_rewards(env)
         super().__init__(env)
         del clean_on_close, avoid_overwriting_video  # there is nothing to clean or to overwrite
         check_choice("format", format, Format)
@@ -173,10 +180,8 @@ class RecordEpisode(VectorWrapper):
         states = None
         if record_env_state is not False and hasattr(env, "get_state"):
             states = States(self._source.envs, required=bool(record_env_state))
-        self._trajectories = TrajectoryRecorder(
-            self.num_envs,
-            self.single_observation_space if save_trajectory else None,
-            self.single_action_space,
+        self._trajectories = self._make_trajectories(
+            saves=save_trajectory,
             keeps_infos=format == "minari",
             get_state=states if save_trajectory else None,
         )
@@ -185,7 +190,10 @@ class RecordEpisode(VectorWrapper):
         source = {key: text for key, text in given.items() if text is not None}
         self._files: Files | None = None
         if save_trajectory:
-            self._files = make_files(self, folder, trajectory_name, format, source)
+            spaces = self._trajectories.spaces
+            self._files = make_files(
+                self, spaces, folder, trajectory_name, format, {**source, **self._facts()}
+            )
         flush = self._files.flush if self._files else lambda: None
         self._writer = Writer(int(queue_mb * 1e6), flush)
         #: Ends the thread and the files, also at the end of the program or of the wrapper.
@@ -218,6 +226,19 @@ class RecordEpisode(VectorWrapper):
         #: Whether a reset keeps the episodes that it cuts short.
         self._saves = True
         self._is_closed = False
+
+    def _check_rewards(self, env: Any) -> None:
+        """Raises ``ValueError`` for rewards that cannot be recorded."""
+        check_rewards_are_numbers(env, "RecordEpisode")
+
+    def _make_trajectories(self, *, saves: bool, **keywords: Any) -> TrajectoryRecorder:
+        """Makes the recorder of trajectories; of rewards alone unless it ``saves``."""
+        observation = self.single_observation_space if saves else None
+        return TrajectoryRecorder(self.num_envs, observation, self.single_action_space, **keywords)
+
+    def _facts(self) -> dict[str, Any]:
+        """Returns further metadata of the files."""
+        return {}
 
     def _video_rows(self, video_envs: Any) -> list[int]:
         if isinstance(video_envs, str):
@@ -357,8 +378,8 @@ class RecordEpisode(VectorWrapper):
         places: Any = slice(None) if steps.all() else np.flatnonzero(steps)
         here = rows[places]
         shown = batch.observations if finals is None else finals.among(batch.observations)
-        self._trajectories.add(here, places, shown, batch.rewards, infos, begins[places])
-        self._returns[here] += np.asarray(batch.rewards)[places]
+        self._trajectories.add(here, places, shown, batch, infos, begins[places])
+        self._returns[here] += self._trajectories.totals(shown, batch.rewards)[places]
 
     def _begin(self, batch: Batch, rows: Rows, begins: Mask) -> None:
         places = np.flatnonzero(begins)
@@ -377,20 +398,20 @@ class RecordEpisode(VectorWrapper):
         self._open[row] = False
         length = int(self._trajectories.lengths(row))
         keep = keep and length > 0
-        arrays, metadata = {}, {}
+        arrays: dict[Any, Any] = {}
+        metadata: dict[str, Any] = {}
         if keep:
-            arrays = self._trajectories.cut(row)
+            arrays, flags = self._trajectories.cut(row, flags)
             metadata = self._metadata_of(row, flags, arrays)
             keep = self._filter is None or bool(self._filter(dict(metadata)))
         videos = self._videos.end(row, keep=keep) if self._videos is not None else []
         if not keep or self._files is None:
             return
         metadata = {"episode_id": next(self._episodes), **metadata}
-        if not self._record_reward:
-            del arrays["rewards",]
         for name, last in zip(("terminated", "truncated"), flags, strict=True):
             arrays[name,] = np.zeros(length, np.bool_)
             arrays[name,][-1] = last
+        arrays = self._trajectories.placed(arrays, rewards=self._record_reward)
         groups = self._trajectories.groups
         write, episode = self._files.write, Episode(metadata, arrays, groups)
 

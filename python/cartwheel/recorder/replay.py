@@ -8,6 +8,8 @@ import numpy as np
 from gymnasium.spaces import Dict, Tuple
 
 from cartwheel._internal import nested
+from cartwheel.multiagent.base import AgentsBase
+from cartwheel.recorder.agents import AgentArrays
 from cartwheel.recorder.buffer import as_groups
 from cartwheel.wrappers.batch import NAMES, Finals
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 def replay(
     dataset: TrajectoryDataset,
-    envs: VectorEnv[Any, Any, Any],
+    envs: VectorEnv[Any, Any, Any] | AgentsBase,
     episodes: Iterable[int] | None = None,
 ) -> list[dict[str, Any]]:
     """Plays episodes again from their recorded first states, with their recorded actions.
@@ -45,7 +47,8 @@ def replay(
     Args:
         dataset: The recording.
         envs: A vector environment like the recorded one, with any number of rows. It may be
-            wrapped, for instance by a :class:`RecordEpisode` that draws.
+            wrapped, for instance by a :class:`RecordEpisode` that draws. Of several agents: a
+            :class:`~cartwheel.ParallelVectorEnv`.
         episodes: Places in ``dataset.episodes``; by default all.
 
     Returns:
@@ -71,10 +74,11 @@ def replay(
     chosen = [*every] if episodes is None else [every[number] for number in episodes]
     states = dict(zip(chosen, dataset.first_states(chosen), strict=True))
     recorded = {number: dataset.episode(number) for number in chosen}
+    player = _AgentsPlayer(envs) if isinstance(envs, AgentsBase) else _Player(envs)
     for number, episode in recorded.items():
-        _check_actions(number, envs.single_action_space, episode["actions"])
+        _check_actions(number, player.action_space, episode["actions"])
     waiting = [*reversed([*recorded])]
-    envs.reset()
+    player.envs.reset()
     rows: list[_Row] = []
     for place in range(envs.num_envs if chosen else 0):
         number = waiting.pop() if waiting else rows[0].number
@@ -84,26 +88,99 @@ def replay(
     while len(done) < len(recorded):
         if begins:
             first = [states[row.number] for row in begins]
-            shown, _ = envs.set_state([row.row for row in begins], first)  # type: ignore[attr-defined]
+            shown = player.begin([row.row for row in begins], first)
             for place, row in enumerate(begins):
                 row.show(shown, place)
-        actions = [row.action(envs.single_action_space) for row in rows]
-        observations, rewards, terminated, truncated, infos = envs.step(
-            _stacked(envs.single_action_space, actions)
-        )
-        if any(name in infos for name in NAMES):
-            finals, infos = Finals.from_infos(envs.single_observation_space, infos)
-            observations = finals.among(observations)
+        actions = [row.action(player.action_space) for row in rows]
+        shown, results = player.step(_stacked(player.action_space, actions))
         begins = []
         for row in rows:
-            row.show(observations, row.row)
-            row.add(rewards, terminated, truncated)
+            row.show(shown, row.row)
+            row.add(results)
             if row.is_done():
                 done.setdefault(row.number, row.episode())
                 number = waiting.pop() if waiting else row.number
                 row.begin(number, recorded[number])
                 begins.append(row)
     return [done[number] for number in chosen]
+
+
+class _Player:
+    """Sets the states of rows and steps all of them.
+
+    Attributes:
+        envs: The vector environment.
+        action_space: Of one row, as the recording has its actions.
+    """
+
+    def __init__(self, envs: Any) -> None:
+        self.envs = envs
+        self.action_space: Any = envs.single_action_space
+
+    def begin(self, rows: list[int], states: list[bytes]) -> dict[str, Any]:
+        """Continues rows from states; returns what they show."""
+        return {"obs": self.envs.set_state(rows, states)[0]}
+
+    def step(self, actions: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Steps; returns what the rows truly show next, and rewards and flags."""
+        observations, rewards, terminated, truncated, infos = self.envs.step(actions)
+        if any(name in infos for name in NAMES):
+            finals, infos = Finals.from_infos(self.envs.single_observation_space, infos)
+            observations = finals.among(observations)
+        results = {"rewards": rewards, "terminated": terminated, "truncated": truncated}
+        return {"obs": observations}, results
+
+
+class _AgentsPlayer(_Player):
+    """As :class:`_Player`, for rows with several agents."""
+
+    def __init__(self, envs: AgentsBase) -> None:
+        super().__init__(envs)
+        self._agents = AgentArrays(envs._batches)
+        self.action_space: Any = self._agents.spaces[1]
+
+    def begin(self, rows: list[int], states: list[bytes]) -> dict[str, Any]:
+        observations, infos = self.envs.set_state(rows, states)
+        return self._shown([*observations.values()], [*infos["present"].values()], infos)
+
+    def step(self, actions: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        names, agents = self._agents.names, self.envs.possible_agents
+        by_agent = {agent: actions[name] for agent, name in zip(agents, names, strict=True)}
+        columns = self.envs._step_columns(by_agent, None)
+        groups, present, infos = columns.observations, columns.present, columns.infos
+        over = columns.episode_over
+        assert over is not None, "a step tells which rows are over"
+        if columns.finals is not None:
+            groups = columns.finals.observations
+            present = np.where(over, columns.finals.present, present)
+            infos = {"state": infos["final_state"]} if "final_state" in infos else infos
+        places = range(len(names))
+        observations = [self.envs._batches.observations(groups, place) for place in places]
+        results: dict[str, Any] = {
+            "rewards": np.ascontiguousarray(columns.rewards.T).sum(axis=1),
+            "terminated": over & (columns.terminated.any(axis=0) | ~columns.truncated.any(axis=0)),
+            "truncated": over & columns.truncated.any(axis=0),
+            "agents": {
+                name: {
+                    "rewards": columns.rewards[place],
+                    "terminated": columns.terminated[place],
+                    "truncated": columns.truncated[place],
+                    "acted": columns.acted[place],
+                }
+                for place, name in enumerate(names)
+            },
+        }
+        return self._shown(observations, [*present], infos), results
+
+    def _shown(
+        self, observations: list[Any], present: list[Any], infos: dict[str, Any]
+    ) -> dict[str, Any]:
+        names = self._agents.names
+        shown = {
+            "obs": dict(zip(names, observations, strict=True)),
+            "present": dict(zip(names, present, strict=True)),
+        }
+        return shown | {"state": infos["state"]} if "state" in infos else shown
 
 
 class _Row:
@@ -118,34 +195,34 @@ class _Row:
         """Begins an episode."""
         self.number, self.recorded = number, recorded
         self._shown: dict[tuple[str, ...], list[NDArray[Any]]] = {}
-        self._steps: dict[str, list[Any]] = {"rewards": [], "terminated": [], "truncated": []}
+        self._length = 0
 
-    def show(self, observations: Any, place: int) -> None:
-        """Adds the observation at a place of a batch."""
-        for path, array in nested.paths(observations, ()):
+    def show(self, shown: dict[str, Any], place: int) -> None:
+        """Adds what is at a place of a batch: observations and so on."""
+        for path, array in nested.paths(shown, ()):
             self._shown.setdefault(_names(path), []).append(np.array(array[place]))
 
-    def add(self, *columns: Any) -> None:
+    def add(self, results: dict[str, Any]) -> None:
         """Adds rewards and flags of a batch."""
-        for entries, column in zip(self._steps.values(), columns, strict=True):
-            entries.append(column[self.row])
+        self.show(results, self.row)
+        self._length += 1
 
     def action(self, space: Space[Any]) -> Any:
         """The next recorded action, in the form of the space."""
-        return _action(space, self.recorded["actions"], len(self._steps["rewards"]))
+        return _action(space, self.recorded["actions"], self._length)
 
     def is_done(self) -> bool:
         """Whether every recorded step was played."""
-        return len(self._steps["rewards"]) == len(self.recorded["terminated"])
+        return self._length == len(self.recorded["terminated"])
 
     def episode(self) -> dict[str, Any]:
         """The played episode, in the form of the recorded one."""
         played: dict[str, Any] = {"actions": self.recorded["actions"]}
-        for name, entries in self._steps.items():
+        for name in {path[0]: None for path in self._shown}:
             if (like := self.recorded.get(name)) is not None:
-                played[name] = np.array(entries, np.asarray(like).dtype)
-        if "obs" in self.recorded:
-            played["obs"] = self._like(self.recorded["obs"], ())
+                played[name] = self._like(like, (name,))
+                if name == "rewards":
+                    played[name] = played[name].astype(np.asarray(like).dtype)
         return played
 
     def _like(self, tree: Any, path: tuple[str, ...]) -> Any:

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
+    from cartwheel.wrappers.batch import Batch
+
     Rows = NDArray[np.int64]
+    #: Whether an episode was terminated, and whether it was truncated.
+    Flags = tuple[bool, bool]
 
 #: The infos that both layouts have.
 FLAGS = ("success", "fail")
@@ -73,6 +77,8 @@ class TrajectoryRecorder:
         self._refused: set[Path] = set()
         #: Parts of observations and actions without any array.
         self.groups: list[Path] = []
+        #: Those of observations and actions.
+        self.spaces = observation_space, action_space
         if observation_space is None:
             return
         self.groups += map(as_groups, empty_groups(observation_space, ("obs",)))
@@ -138,7 +144,7 @@ class TrajectoryRecorder:
         if self._records:
             for present in self._present.values():
                 present[rows] = False
-            entries = {path: array[places] for path, array in nested.paths(observations, ("obs",))}
+            entries = {path: array[places] for path, array in self._arrays(observations)}
             mask = np.zeros(size, np.bool_)
             mask[places] = True
             entries |= self._infos([(infos, mask)], size, rows, places)
@@ -150,7 +156,7 @@ class TrajectoryRecorder:
         rows: Rows,
         places: Any,
         observations: Any,
-        rewards: Any,
+        batch: Batch,
         infos: list[tuple[dict[str, Any], NDArray[np.bool_]]],
         gone: NDArray[np.bool_],
     ) -> None:
@@ -160,22 +166,46 @@ class TrajectoryRecorder:
             rows: The environments.
             places: Their places.
             observations: The true next observations, of the batch.
-            rewards: Of the batch.
+            batch: The batch, for rewards and flags.
             infos: Infos of the step, each with a mask of the places that it is about.
             gone: Which of ``rows`` are in the next episode already, so that their state is lost.
         """
-        entries: dict[Any, Any] = {("rewards",): np.asarray(rewards)[places]}
+        entries: dict[Any, Any] = {
+            path: array[places] for path, array in self._results(observations, batch)
+        }
         if self._records:
-            for path, array in nested.paths(observations, ("obs",)):
+            for path, array in self._arrays(observations):
                 entries[path] = array[places]
             for path, kept in self._actions.items():
                 entries[path] = kept[rows]
-            entries |= self._infos(infos, len(rewards), rows, places)
+            entries |= self._infos(infos, len(batch.kinds), rows, places)
             self._add_states(entries, rows, gone)
         self._buffer.add(rows, entries)
 
-    def cut(self, row: int) -> dict[Path, NDArray[Any]]:
-        """Returns copies of the present episode of an environment."""
+    def _arrays(self, observations: Any) -> Iterable[tuple[Path, NDArray[Any]]]:
+        """Returns what is recorded of the observations of a batch, with the paths of the tracks."""
+        return nested.paths(observations, ("obs",))
+
+    def _results(self, observations: Any, batch: Batch) -> Iterable[tuple[Path, NDArray[Any]]]:
+        """Returns what is recorded of the results of a step, with the paths of the tracks."""
+        return [(("rewards",), self.totals(observations, batch.rewards))]
+
+    def totals(self, observations: Any, rewards: Any) -> NDArray[Any]:
+        """Returns the reward of each place of a batch, with its true next observations."""
+        del observations
+        return np.asarray(rewards)
+
+    def cut(self, row: int, flags: Flags) -> tuple[dict[Path, NDArray[Any]], Flags]:
+        """Returns copies of the present episode of an environment, and its last flags."""
+        return self._episode(row), flags
+
+    def placed(
+        self, arrays: dict[Path, NDArray[Any]], *, rewards: bool
+    ) -> dict[Path, NDArray[Any]]:
+        """Returns the arrays of an episode with their paths in the file, with rewards or not."""
+        return {path: array for path, array in arrays.items() if rewards or path != ("rewards",)}
+
+    def _episode(self, row: int) -> dict[Path, NDArray[Any]]:
         episode: dict[Path, NDArray[Any]] = {}
         for path, array in self._buffer.cut(row).items():
             if path == ("env_states",):

@@ -170,12 +170,18 @@ def as_folder(output_dir: str | os.PathLike[str]) -> Path:
 
 
 def make_files(
-    envs: Any, folder: Path, name: str | None, form: Format, source: dict[str, Any]
+    envs: Any,
+    spaces: tuple[Any, Any],
+    folder: Path,
+    name: str | None,
+    form: Format,
+    source: dict[str, Any],
 ) -> Files:
     """Makes the files of trajectories.
 
     Args:
         envs: The recorded vector environment.
+        spaces: The recorded spaces of observations and actions.
         folder: The folder of the files.
         name: Their name; ``None``: date and time, and a number if that is taken.
         form: The layout.
@@ -199,7 +205,7 @@ def make_files(
                 info, model = env_info(envs), compiled_model(envs)
                 return ManiSkillFiles(folder / numbered, info, source, model)
             dataset_id = as_dataset_id(numbered)
-            return MinariFiles(folder / dataset_id, dataset_id, envs, source)
+            return MinariFiles(folder / dataset_id, dataset_id, envs, spaces, source)
         except FileExistsError as error:
             if name is not None:
                 raise FileExistsError(

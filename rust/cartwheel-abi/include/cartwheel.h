@@ -11,7 +11,7 @@
 #define CARTWHEEL_MAJOR 2
 
 // Counts the fields, commands and codes that were appended.
-#define CARTWHEEL_MINOR 1
+#define CARTWHEEL_MINOR 2
 
 // The call succeeded.
 #define CARTWHEEL_OK 0
@@ -172,6 +172,19 @@ struct cartwheel_description {
     // plugin takes [`FLOAT32`] and [`FLOAT64`] alike, which the space of such a leaf must have.
     // [`Batch::action_dtypes`] says which of the two a batch has: the one that the caller passed.
     const uint8_t *action_floats;
+    // Since minor version 2, optional. The names of the agents of an environment of several, each
+    // ended by a zero byte, in the order of their dimension. The observation space of such an
+    // environment is a `DICT` with `agents`, the agents' observations, whose leaves have the agents
+    // as their first dimension; `flags`, a `MULTI_BINARY` of the shape `(5, num_agents)`; and
+    // `rewards`, a `BOX` of `FLOAT64` and the shape `(num_agents,)`. It may have other keys. The
+    // leaves of the action space have the agents as their first dimension.
+    //
+    // The rows of `flags` are, for each agent: terminated by the step; truncated by it; observed, so
+    // that `agents` has an observation of it; stepped; alive after the step. After a reset no agent
+    // was stepped, and rewards are zeros.
+    const char *const *agents;
+    // Number of agents; 0 for an environment of one.
+    size_t num_agents;
 };
 
 // One task on consecutive rows.

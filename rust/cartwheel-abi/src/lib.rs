@@ -32,7 +32,7 @@ use core::ffi::{c_char, c_void};
 pub const MAJOR: u32 = 2;
 
 /// Counts the fields, commands and codes that were appended.
-pub const MINOR: u32 = 1;
+pub const MINOR: u32 = 2;
 
 /// The call succeeded.
 pub const OK: u32 = 0;
@@ -180,6 +180,19 @@ pub struct Description {
     /// plugin takes [`FLOAT32`] and [`FLOAT64`] alike, which the space of such a leaf must have.
     /// [`Batch::action_dtypes`] says which of the two a batch has: the one that the caller passed.
     pub action_floats: *const u8,
+    /// Since minor version 2, optional. The names of the agents of an environment of several, each
+    /// ended by a zero byte, in the order of their dimension. The observation space of such an
+    /// environment is a `DICT` with `agents`, the agents' observations, whose leaves have the agents
+    /// as their first dimension; `flags`, a `MULTI_BINARY` of the shape `(5, num_agents)`; and
+    /// `rewards`, a `BOX` of `FLOAT64` and the shape `(num_agents,)`. It may have other keys. The
+    /// leaves of the action space have the agents as their first dimension.
+    ///
+    /// The rows of `flags` are, for each agent: terminated by the step; truncated by it; observed, so
+    /// that `agents` has an observation of it; stepped; alive after the step. After a reset no agent
+    /// was stepped, and rewards are zeros.
+    pub agents: *const *const c_char,
+    /// Number of agents; 0 for an environment of one.
+    pub num_agents: usize,
 }
 
 /// One task on consecutive rows.

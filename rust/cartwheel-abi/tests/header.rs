@@ -30,7 +30,7 @@ const SIZES: &str = r#"
     printf("%zu %zu\n", sizeof(struct cartwheel_sink), offsetof(struct cartwheel_sink, grow));
     printf("%zu %zu\n", sizeof(struct cartwheel_random_stream), offsetof(struct cartwheel_random_stream, half));
     printf("%zu %zu\n", sizeof(struct cartwheel_space), offsetof(struct cartwheel_space, high));
-    printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, action_floats));
+    printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, num_agents));
     printf("%zu %zu\n", sizeof(struct cartwheel_batch), offsetof(struct cartwheel_batch, action_dtypes));
     printf("%zu %zu\n", sizeof(struct cartwheel_frame), offsetof(struct cartwheel_frame, bytes));
     printf("%zu %zu\n", sizeof(struct cartwheel_env), offsetof(struct cartwheel_env, reset_option_names));
@@ -48,7 +48,7 @@ fn sizes() -> Vec<String> {
         size!(Sink grow),
         size!(RandomStream half),
         size!(Space high),
-        size!(Description action_floats),
+        size!(Description num_agents),
         size!(Batch action_dtypes),
         size!(Frame bytes),
         size!(Env reset_option_names),

@@ -188,9 +188,9 @@ pub use cartwheel_core::{DType, Error, Transition};
 #[cfg(feature = "engine")]
 pub use cartwheel_kernels::returns;
 pub use env::{
-    ActionOf, Block, BlockOf, Cell, Env, Flat, Floats, FloatsRef, Frame, Info, InfoValue,
-    NoOptions, ObservationOf, Parameter, ParameterArray, ParameterValue, RenderMode, Shared,
-    Standard, State, Text, TextMut, Texts, Tuned, View, wrong,
+    ActionOf, AgentFlags, Block, BlockOf, Cell, Env, Flat, Floats, FloatsRef, Frame, Info,
+    InfoValue, NoOptions, ObservationOf, Parameter, ParameterArray, ParameterValue, RenderMode,
+    Shared, Standard, State, Text, TextMut, Texts, Tuned, View, wrong,
 };
 pub use failure::Failure;
 pub use options::{EnvOptions, OptionDoc};

@@ -18,6 +18,7 @@ IDS = [
     "test_plugin/Effort-v0",
     "test_plugin/Faulty-v0",
     "test_plugin/Misfit-v0",
+    "test_plugin/Relay-v0",
     "test_plugin/Teller-v0",
     "test_plugin/Unwritten-v0",
 ]
@@ -117,15 +118,15 @@ BOTH = r"^plugin counter 1\.2\.3 "
 REFUSED = {
     "an older major": (
         {"MAJOR": "CARTWHEEL_MAJOR-1"},
-        r"was built for version 1\.1 of the interface, and this cartwheel has 2\.1: build the plu",
+        r"was built for version 1\.2 of the interface, and this cartwheel has 2\.2: build the plu",
     ),
     "a newer major": (
         {"MAJOR": "CARTWHEEL_MAJOR+1"},
-        r"was built for version 3\.1 of the interface, and this cartwheel has 2\.1: install a new",
+        r"was built for version 3\.2 of the interface, and this cartwheel has 2\.2: install a new",
     ),
     "a need of a newer minor": (
         {"MINOR": "CARTWHEEL_MINOR+1", "NEEDS_MINOR": "CARTWHEEL_MINOR+1"},
-        r"needs version 2\.2 of the interface, and this cartwheel has 2\.1: install a newer cartwh",
+        r"needs version 2\.3 of the interface, and this cartwheel has 2\.2: install a newer cartwh",
     ),
     "a short plugin": (
         {"PLUGIN_SIZE": "offsetof(struct cartwheel_plugin,num_envs)"},

@@ -30,6 +30,7 @@ pub struct EnvKind {
     render_modes: Vec<String>,
     /// One for each leaf of the action space, or empty where all are false.
     action_floats: Vec<bool>,
+    agents: Vec<String>,
 }
 
 // SAFETY: a kind may be called by several threads at once (invariant 3).
@@ -101,6 +102,7 @@ impl EnvKind {
             parameters: Vec::new(),
             render_modes: Vec::new(),
             action_floats: Vec::new(),
+            agents: Vec::new(),
         };
         kind.describe()?;
         let checked = kind.spaces.check();
@@ -121,6 +123,8 @@ impl EnvKind {
             render_modes: null(),
             num_render_modes: 0,
             action_floats: null(),
+            agents: null(),
+            num_agents: 0,
         };
         let describe = self.table.required.kind_describe;
         // SAFETY: a function of the table, with its own kind (invariant 2).
@@ -143,6 +147,9 @@ impl EnvKind {
         // SAFETY: texts, valid until the kind is freed (abi 2).
         let modes = unsafe { texts(description.render_modes, description.num_render_modes) };
         self.render_modes = modes.map_err(|what| self.broken(what))?;
+        // SAFETY: texts, valid until the kind is freed (abi 2).
+        let agents = unsafe { texts(description.agents, description.num_agents) };
+        self.agents = agents.map_err(|what| self.broken(what))?;
         if !description.action_floats.is_null() {
             for (leaf, Leaf { dtype, .. }) in self.spaces.action.leaves().into_iter().enumerate() {
                 // SAFETY: one byte for each leaf (abi 2).
@@ -183,6 +190,11 @@ impl EnvKind {
     /// The render modes, as Gymnasium names them.
     pub fn render_modes(&self) -> &[String] {
         &self.render_modes
+    }
+
+    /// The names of the agents, in the order of their dimension; none for an environment of one.
+    pub fn agents(&self) -> &[String] {
+        &self.agents
     }
 
     /// Of which leaves of the action space `float32` and `float64` elements are taken alike; leaves

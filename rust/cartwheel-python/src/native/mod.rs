@@ -138,6 +138,11 @@ impl PyNativeEnvs {
         self.kind.render_modes().to_vec()
     }
 
+    /// The names of the agents.
+    fn agents(&self) -> Vec<String> {
+        self.kind.agents().to_vec()
+    }
+
     /// Raises unless these options, a JSON object, are valid for a reset.
     fn check_reset_options(&self, options: &str) -> PyResult<()> {
         self.kind.reset_options(options).map(drop).map_err(to_py_err)

@@ -8,9 +8,11 @@
 //! | [`Info`], [`InfoValue`] | infos as Rust types |
 //! | [`Parameter`], [`ParameterValue`], [`Tuned`] | attributes by name, and constants that rows share |
 //! | [`State`] | saved states |
+//! | [`AgentFlags`] | who of several agents is there |
 //! | [`Frame`], [`RenderMode`] | rendering |
 //! | [`Block`] | neighboring rows, stepped at once |
 
+mod agents;
 mod block;
 mod cell;
 mod floats;
@@ -37,6 +39,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::options::EnvOptions;
 
+pub use agents::AgentFlags;
 pub use block::Block;
 #[cfg(feature = "engine")]
 pub(crate) use cell::bytes_of;
@@ -86,6 +89,28 @@ pub trait Env: Sized + Send + 'static {
     /// The spaces under these options, which [`Env::new`] has accepted. They must fit `Action` and
     /// `Observation`.
     fn spaces(options: &Self::Options, shared: &Self::Shared) -> Spaces;
+
+    /// The names of the agents of an environment of several, in the order of their dimension. None,
+    /// the default, is an environment of one.
+    ///
+    /// One that names its agents can be made as `cartwheel.ParallelVectorEnv.native(…)`, with
+    /// dictionaries by agent; elsewhere it stays what its spaces say. Its observation space is a
+    /// `Dict` with these keys, and others that are its own:
+    ///
+    /// | key | space | contents |
+    /// |---|---|---|
+    /// | `agents` | any; the first dimension of each leaf is the agents | their observations, zeros for those that are not there |
+    /// | `flags` | [`AgentFlags::space`] | [`AgentFlags`] |
+    /// | `rewards` | `Box` of `f64[agents]` | each agent's reward of the last step, 0 after a reset |
+    /// | `state` | any; may be left out | the state of the whole environment, for critics |
+    ///
+    /// The first dimension of each leaf of the action space is the agents, too. Actions of agents
+    /// that are not there are ignored. The reward of a transition is that of the row, such as the sum;
+    /// it is terminated when no agent is left.
+    fn agents(options: &Self::Options, shared: &Self::Shared) -> Vec<String> {
+        let _ = (options, shared);
+        Vec::new()
+    }
 
     /// One environment, not yet reset; [`Env::observe`] must work on it nevertheless.
     ///

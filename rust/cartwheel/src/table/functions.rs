@@ -167,6 +167,8 @@ const NOTHING: abi::Description = abi::Description {
     render_modes: null(),
     num_render_modes: 0,
     action_floats: null(),
+    agents: null(),
+    num_agents: 0,
 };
 
 /// `cartwheel_abi::Env::kind_describe`.

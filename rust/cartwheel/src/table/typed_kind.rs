@@ -21,9 +21,11 @@ pub(super) struct TypedKind<E: Env> {
     pub(super) action_leaves: Vec<Leaf>,
     /// One byte for each leaf of the action space: whether it is [`Floats`](crate::Floats).
     action_floats: Vec<u8>,
+    /// The texts of `parameters` and `agents`.
     _names: Vec<Vec<u8>>,
     parameters: Vec<*const c_char>,
     render_modes: Vec<*const c_char>,
+    agents: Vec<*const c_char>,
     /// Whether panics of the environments are printed.
     pub(super) prints_panics: bool,
 }
@@ -42,9 +44,11 @@ impl<E: Env> TypedKind<E> {
         spaces.check()?;
         check::<E::Observation>("observation", &spaces.observation)?;
         check::<E::Action>("action", &spaces.action)?;
-        let text = |name: &&str| CString::new(*name).map(CString::into_bytes_with_nul);
-        let names: Result<Vec<_>, _> = E::parameters().iter().map(text).collect();
-        let names = names.map_err(Error::bad_options)?;
+        let mut names = texts(E::parameters())?;
+        let parameters = pointers(&names);
+        let agents = texts(&E::agents(&options, &shared))?;
+        let agent_names = pointers(&agents);
+        names.extend(agents);
         let mut action_floats = Vec::new();
         E::Action::wanted().floats(&mut action_floats);
         Ok(Self {
@@ -53,7 +57,8 @@ impl<E: Env> TypedKind<E> {
             action: Nodes::new(&spaces.action)?,
             observation_leaves: spaces.observation.leaves(),
             action_leaves: spaces.action.leaves(),
-            parameters: names.iter().map(|name| name.as_ptr().cast()).collect(),
+            parameters,
+            agents: agent_names,
             _names: names,
             render_modes: E::RENDER.iter().map(|mode| mode.name().as_ptr()).collect(),
             options,
@@ -77,10 +82,24 @@ impl<E: Env> TypedKind<E> {
             (self.parameters.as_ptr(), self.parameters.len());
         (description.render_modes, description.num_render_modes) =
             (self.render_modes.as_ptr(), self.render_modes.len());
+        (description.agents, description.num_agents) = (self.agents.as_ptr(), self.agents.len());
         if self.action_floats.contains(&1) {
             description.action_floats = self.action_floats.as_ptr();
         }
     }
+}
+
+/// Names, each ended by a zero byte.
+fn texts(names: &[impl AsRef<str>]) -> Result<Vec<Vec<u8>>, Error> {
+    let text =
+        |name: &_| CString::new(AsRef::<str>::as_ref(name)).map(CString::into_bytes_with_nul);
+    let texts: Result<Vec<_>, _> = names.iter().map(text).collect();
+    texts.map_err(Error::bad_options)
+}
+
+/// Pointers to the names, which stay where they are when the list moves.
+fn pointers(names: &[Vec<u8>]) -> Vec<*const c_char> {
+    names.iter().map(|name| name.as_ptr().cast()).collect()
 }
 
 /// JSON as text.

@@ -1,6 +1,7 @@
 //! The tests of the crate, in one program.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod agents;
 #[cfg(feature = "engine")]
 mod check_env;
 mod faults;

@@ -76,6 +76,7 @@ const FAULTS: &[&str] = &[
     "unbound",
     "twice",
     "floats",
+    "nameless agents",
 ];
 
 struct HostileKind {
@@ -118,6 +119,9 @@ unsafe extern "C" fn kind_describe(kind: *const c_void, description: *mut Descri
     };
     (description.observation, description.observation_nodes) = (nodes.as_ptr(), nodes.len());
     (description.action, description.action_nodes) = (NUMBER.0.as_ptr(), 1);
+    if fault == "nameless agents" {
+        description.num_agents = 2;
+    }
     if fault == "floats" {
         description.action_floats = [1].as_ptr();
     }

@@ -162,6 +162,13 @@ fn floats_of_two_dtypes_are_floats_and_a_plugin_that_does_not_know_them_has_none
 }
 
 #[test]
+fn agents_without_a_list_of_names_are_refused_and_a_plugin_that_does_not_know_them_has_none() {
+    let text = kind("nameless agents").unwrap_err().to_string();
+    assert!(text.ends_with("has 2 names and no list of them"), "{text}");
+    assert!(kind("none").unwrap().agents().is_empty());
+}
+
+#[test]
 fn options_that_a_plugin_refuses_are_named_with_the_id() {
     let error = kind("of another world").unwrap_err().to_string();
     assert!(error.starts_with("hostile/Rows-v0: no such fault in {"), "{error}");

@@ -83,6 +83,7 @@ pub struct HostKind {
     pub render_modes: Vec<String>,
     /// One byte for each leaf of the action space, or none.
     pub action_floats: Vec<u8>,
+    pub agents: Vec<String>,
 }
 
 /// The table with this id.
@@ -141,6 +142,7 @@ impl HostKind {
             },
             parameters: names(description.parameters, description.num_parameters),
             render_modes: names(description.render_modes, description.num_render_modes),
+            agents: names(description.agents, description.num_agents),
             action_floats: if description.action_floats.is_null() {
                 Vec::new()
             } else {

@@ -4,6 +4,7 @@ mod corridor;
 mod effort;
 mod faulty;
 mod misfit;
+mod relay;
 mod teller;
 mod unwritten;
 
@@ -18,6 +19,7 @@ cartwheel::plugin! { _test_plugin {
     "test_plugin/Effort-v0" => effort::Effort { max_episode_steps: 3 },
     "test_plugin/Faulty-v0" => faulty::Faulty,
     "test_plugin/Misfit-v0" => misfit::Misfit,
+    "test_plugin/Relay-v0" => relay::Relay { max_episode_steps: 9 },
     "test_plugin/Teller-v0" => teller::Teller,
     "test_plugin/Unwritten-v0" => unwritten::Unwritten,
 } }

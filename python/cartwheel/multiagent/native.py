@@ -1,0 +1,179 @@
+"""Native environments that name their agents, as rows of a :class:`~cartwheel.ParallelVectorEnv`.
+
+A row of theirs has the agents as the first dimension of every leaf. ``cartwheel::Env::agents``, in
+Rust, and ``cartwheel_description``, in C, describe the parts of the observations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.vector import AutoresetMode
+
+from cartwheel._internal.arguments import as_autoreset_mode
+from cartwheel.multiagent.action_masks import check_mask_key
+from cartwheel.multiagent.batches import AgentBatches
+from cartwheel.multiagent.names import check_names
+from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.workers.agents_layout import FLAGS, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gymnasium.envs.registration import EnvSpec
+    from numpy.typing import NDArray
+
+    from cartwheel.multiagent.batches import Columns
+
+#: Keywords of native vector environments that rows with several agents do not have, and why.
+_REFUSED = {
+    "action_repeat": "rewards of agents are those of the last repetition",
+    "final_names": "final observations are dictionaries by agent",
+    "final_obs": "final observations are dictionaries by agent",
+    "ignore_terminations": "an environment cannot be stepped when its agents are gone",
+}
+
+
+class NativeAgentsPool(NativeVectorEnv[Any, Any]):
+    """Native rows with several agents.
+
+    Attributes:
+        layout: The agents and their spaces.
+        mask_key: The key of masks of actions by agent.
+        absent: The value of absent agents in observations: environments write it themselves.
+    """
+
+    layout: Layout
+    absent = 0.0
+
+    def __init__(self, env_id: str | EnvSpec, num_envs: int, **keywords: Any) -> None:
+        """Makes the environments; see :meth:`cartwheel.ParallelVectorEnv.native`."""
+        for name, why in _REFUSED.items():
+            if name in keywords:
+                raise TypeError(f"`{name}` is not a keyword of ParallelVectorEnv.native: {why}.")
+        self.mask_key: str | None = keywords.pop("action_mask", "action_mask")
+        mode = as_autoreset_mode(keywords.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        if mode == AutoresetMode.SAME_STEP:
+            keywords["final_obs"] = "dense"
+        super().__init__(env_id, num_envs, action_mask=None, **keywords)
+        try:
+            self.layout = self._read_layout()
+            check_mask_key(self.mask_key, self.layout)
+        except BaseException:
+            self.close(terminate=True)
+            raise
+
+    def _read_layout(self) -> Layout:
+        """Returns the agents and the spaces of each.
+
+        Raises:
+            ValueError: The environment does not name its agents, or its spaces are of another form.
+        """
+        agents = tuple(self._callbacks.envs.agents())
+        if not agents:
+            raise ValueError(
+                f"{self._shown_id} does not name its agents, so it is an environment of one: "
+                "NativeVectorEnv steps it."
+            )
+        check_names(agents)
+        whole, count = self.single_observation_space, len(agents)
+        parts: Mapping[str, Space[Any]] = whole.spaces if isinstance(whole, Dict) else {}
+        flags, rewards = MultiBinary((len(FLAGS), count)), parts.get("rewards")
+        is_whole = (
+            "agents" in parts
+            and parts.get("flags") == flags
+            and isinstance(rewards, Box)
+            and rewards.shape == (count,)
+            and rewards.dtype == np.float64
+        )
+        if not is_whole:
+            raise ValueError(
+                f"{self._shown_id} names the agents {list(agents)}, so its observation space must "
+                f"be a Dict with `agents`, `flags` of {flags} and `rewards`, a Box of float64 and "
+                f"shape ({count},), got {whole}."
+            )
+        return Layout(
+            agents,
+            self._of_agents("observation", parts["agents"], count),
+            self._of_agents("action", self.single_action_space, count),
+            parts.get("state"),
+        )
+
+    def _of_agents(self, what: str, space: Space[Any], count: int) -> tuple[Space[Any], ...]:
+        try:
+            spaces = [_of_agent(space, place, count) for place in range(count)]
+        except ValueError as error:
+            raise ValueError(f"the {what}s of agents of {self._shown_id} need {error}") from None
+        if any(one != spaces[0] for one in spaces):
+            raise ValueError(
+                f"the {what} spaces of the agents of {self._shown_id} must be equal, got {spaces}."
+            )
+        return (spaces[0],) * count
+
+    def batches(self) -> AgentBatches:
+        """Returns what converts the batches."""
+        return NativeBatches(self.layout, self.num_envs, self.autoreset_mode, self.mask_key)
+
+
+# The name in errors.
+NativeAgentsPool.__name__ = "ParallelVectorEnv"
+
+
+class NativeBatches(AgentBatches):
+    """Converts batches of native rows: every agent is in one group."""
+
+    def step(
+        self,
+        result: tuple[Any, Any, Any, Any, dict[str, Any]],
+        frozen: NDArray[np.bool_] | None,
+    ) -> Columns:
+        """Converts the result of a step; rows that are shown again repeat their rewards."""
+        columns = super().step(result, frozen)
+        return columns._replace(rewards=np.where(columns.acted, columns.rewards, 0.0))
+
+    def groups_of(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Returns the observations as the only group."""
+        return {"0": batch["agents"]}
+
+    def rewards_of(self, batch: dict[str, Any], rewards: Any) -> NDArray[np.float64]:
+        """Returns the rewards that the environments show."""
+        del rewards  # those of the rows
+        shown: NDArray[np.float64] = batch["rewards"]
+        return shown
+
+    def actions(self, actions: Any, count: int) -> Any:
+        """Returns the actions of the only group."""
+        return super().actions(actions, count)["0"]
+
+    def actions_of(self, batch: Any, place: int) -> Any:
+        """Returns the actions of an agent."""
+        return super().actions_of({"0": batch}, place)
+
+
+def _of_agent(space: Space[Any], place: int, count: int) -> Space[Any]:
+    """Returns the space of one agent out of that of all.
+
+    Raises:
+        ValueError: The first dimension of a part is another one.
+    """
+    if isinstance(space, Dict):
+        return Dict({key: _of_agent(part, place, count) for key, part in space.spaces.items()})
+    if isinstance(space, Tuple):
+        return Tuple([_of_agent(part, place, count) for part in space.spaces])
+    shape = space.shape or ()
+    has_agents = shape[:1] == (count,) and isinstance(space, Box | MultiDiscrete | MultiBinary)
+    if not has_agents or (isinstance(space, MultiBinary) and len(shape) == 1):
+        raise ValueError(
+            f"the {count} agents as the first dimension of a Box, MultiDiscrete or MultiBinary"
+            f"{', and another one' if isinstance(space, MultiBinary) else ''}, got {space}."
+        )
+    if isinstance(space, Box):
+        low, high = space.low[place], space.high[place]
+        return Box(low, high, shape[1:], space.dtype)
+    if isinstance(space, MultiBinary):
+        return MultiBinary(shape[1:] if len(shape) > 2 else shape[1])
+    discrete: Any = space
+    number, start = discrete.nvec[place], discrete.start[place]
+    return MultiDiscrete(number, start=start) if shape[1:] else Discrete(number, start=start)

@@ -1,0 +1,97 @@
+//! Environments of several agents name them to the host.
+
+use std::mem::offset_of;
+use std::sync::Arc;
+
+use cartwheel::{
+    AgentFlags, Env, Error, Failure, NoOptions, Rng, Space, Spaces, State, Transition,
+};
+use cartwheel_abi as abi;
+
+use crate::support::{HostKind, find};
+
+cartwheel::options! {
+    /// The options of [`Couple`].
+    pub(crate) struct Options {
+        /// The name of the second agent.
+        name: String = "right".to_owned(),
+    }
+}
+
+/// Only its names count here.
+#[derive(Debug)]
+struct Couple;
+
+impl Env for Couple {
+    type Options = Options;
+    type ResetOptions = NoOptions;
+    type Action = [i64; 2];
+    type Observation = i64;
+    type Info = ();
+    type Shared = ();
+
+    fn spaces(_: &Options, (): &()) -> Spaces {
+        Spaces { observation: Space::discrete(2), action: Space::multi_discrete(&[2; 2]) }
+    }
+
+    fn agents(options: &Options, (): &()) -> Vec<String> {
+        vec!["left".to_owned(), options.name.clone()]
+    }
+
+    fn new(_: &Options, _: &Arc<()>) -> Result<Self, Error> {
+        Ok(Self)
+    }
+
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn step(&mut self, _: &[i64; 2], _: &mut Rng) -> Result<Transition, Failure> {
+        Ok(Transition { reward: 0.0, terminated: false, truncated: false })
+    }
+
+    fn observe(&self, observation: &mut i64) {
+        *observation = 0;
+    }
+
+    fn info(&self) {}
+}
+
+cartwheel::table! {
+    static PLUGIN {
+        "agents/Couple-v0" => Couple {},
+    }
+}
+
+#[test]
+fn the_host_gets_the_names_in_their_order() {
+    let table = find(&PLUGIN, "agents/Couple-v0");
+    let names = |options| HostKind::new(table, options).map(|kind| kind.agents.clone());
+    assert_eq!(names("{}").unwrap(), ["left", "right"]);
+    assert_eq!(names(r#"{"name": "größer"}"#).unwrap(), ["left", "größer"]);
+    let refused = names(r#"{"name": "a\u0000b"}"#).unwrap_err();
+    assert!(refused.contains("nul byte"), "{refused}");
+}
+
+#[test]
+fn a_host_of_the_version_before_is_told_no_names() {
+    let table = find(&PLUGIN, "agents/Couple-v0");
+    let older = HostKind::sized(table, offset_of!(abi::Description, agents));
+    assert_eq!(older, [0xAB; size_of::<usize>()], "what is not the host's was left alone");
+}
+
+#[test]
+fn flags_are_saved_and_other_bytes_are_refused() {
+    let mut flags = AgentFlags::<3>::default();
+    flags.begin();
+    flags.step();
+    flags.truncate(1);
+    let mut bytes = Vec::new();
+    flags.save(&mut bytes);
+    assert_eq!(bytes.len(), 15);
+    assert_eq!(AgentFlags::<3>::load(&mut bytes.as_slice()).unwrap(), flags);
+    bytes[4] = 2;
+    let failure = AgentFlags::<3>::load(&mut bytes.as_slice()).unwrap_err();
+    assert_eq!(failure.to_string(), "flags of agents are 0 or 1");
+    assert!(AgentFlags::<4>::load(&mut bytes.as_slice()).is_err(), "too short");
+}

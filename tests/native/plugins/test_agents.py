@@ -1,0 +1,236 @@
+"""Native environments that name their agents are those of their twin in Python, by agent."""
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+import cartwheel
+from cartwheel.recorder import RecordParallelEpisode, TrajectoryDataset, replay
+from tests.support.comparison import assert_identical
+from tests.support.relay import Relay
+
+RELAY = "test_plugin/Relay-v0"
+MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
+AGENTS = ["left", "right", "late"]
+
+pytestmark = pytest.mark.usefixtures("plugin")
+
+
+def twins(num_envs, mode, **keywords):
+    """The native environments, and those in Python."""
+    own = {"autoreset_mode": mode, **keywords}
+    native = cartwheel.ParallelVectorEnv.native(RELAY, num_envs, **own)
+    twin = cartwheel.ParallelVectorEnv(
+        [Relay] * num_envs, executor="inline", state=True, max_episode_steps=9, **own
+    )
+    return native, twin
+
+
+def without_infos(infos):
+    """Infos that both have: those of an agent, or of a row, differ."""
+    left_out = {"final_info", "_final_info", "steps", "_steps", *AGENTS}
+    return {key: value for key, value in infos.items() if key not in left_out}
+
+
+def check(results, others, context):
+    *arrays, infos = results
+    *other_arrays, other_infos = others
+    assert_identical(arrays, other_arrays)
+    finals = without_infos(infos)
+    other_finals = without_infos(other_infos)
+    assert finals.keys() == other_finals.keys(), context
+    if "final_obs" in finals:  # outside of the masks values are unspecified
+        for name in AGENTS:
+            mask = finals["_final_obs"][name]
+            for part, array in finals["final_obs"][name].items():
+                other = other_finals["final_obs"][name][part]
+                np.testing.assert_array_equal(array[mask], other[mask])
+        over = finals["_final_state"]
+        np.testing.assert_array_equal(
+            finals["final_state"][over], other_finals["final_state"][over]
+        )
+        for key in ("final_obs", "final_state"):
+            del finals[key], other_finals[key]
+    assert_identical(finals, other_finals)
+
+
+def play(native, twin, steps=60, seed=4):
+    rng = np.random.default_rng(7)
+    check(native.reset(seed=seed), twin.reset(seed=seed), "reset")
+    ended = 0
+    for step in range(steps):
+        assert_identical(native.action_masks(), twin.action_masks())
+        actions = {name: rng.integers(0, 3, native.num_envs) for name in AGENTS}
+        results = native.step(actions)
+        check(results, twin.step(actions), step)
+        over = results[4]["episode_over"]
+        ended += over.sum()
+        if native.autoreset_mode == AutoresetMode.DISABLED and over.any():
+            options = {"reset_mask": over}
+            check(native.reset(options=options), twin.reset(options=options), step)
+    return ended
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize(("num_envs", "num_workers"), [(1, 1), (7, 3)])
+def test_results_are_those_of_the_twin(mode, num_envs, num_workers):
+    native, twin = twins(num_envs, mode)
+    native.close()
+    native = cartwheel.ParallelVectorEnv.native(
+        RELAY, num_envs, autoreset_mode=mode, num_workers=num_workers
+    )
+    with native, twin:
+        assert native.possible_agents == AGENTS
+        assert native.single_observation_space == twin.single_observation_space
+        assert native.single_action_space == twin.single_action_space
+        assert native.state_space == twin.state_space
+        assert play(native, twin) > 4 * num_envs
+
+
+def test_observations_by_agent_and_by_group_are_views_of_the_rows():
+    with cartwheel.ParallelVectorEnv.native(RELAY, 5) as envs:
+        observations, _ = envs.reset(seed=0)
+        places = [observations[name]["place"] for name in AGENTS]
+        assert all(one.base is not None and one.strides == (24, 4) for one in places)
+        assert len({one.base.__array_interface__["data"][0] for one in places}) == 1
+        groups = envs.by_group({"first": ["left", "right"], "other": ["late"]})
+        found, infos = groups.reset(seed=0)
+        assert found["first"]["place"].shape == (5, 2, 2)
+        assert found["first"]["place"].strides == (24, 8, 4)
+        assert infos["present"]["first"].all()
+        assert not infos["present"]["other"].any()
+        kept = found["first"]["place"].copy()
+        for _ in range(4):
+            groups.step({"first": np.full((5, 2), 2), "other": np.zeros((5, 1), int)})
+        np.testing.assert_array_equal(found["first"]["place"], kept)
+
+
+@pytest.mark.parametrize("mode", MODES[:2], ids=lambda mode: mode.value)
+def test_rows_that_are_sent_are_received_as_they_are_stepped(mode):
+    native, twin = twins(6, mode)
+    native.close()
+    keywords = {"autoreset_mode": mode, "batch_size": 2, "num_workers": 2}
+    with cartwheel.ParallelVectorEnv.native(RELAY, 6, **keywords) as native, twin:
+        native.send_reset(seed=4)
+        expected = {row: [] for row in range(6)}
+        result = twin.reset(seed=4)
+        for step in range(20):
+            rewards = None if step == 0 else result[1]
+            for row in range(6):
+                place = result[0]["right"]["place"][row].tolist()
+                acted = None if step == 0 else [rewards[name][row] for name in AGENTS]
+                expected[row].append((place, acted))
+            result = twin.step({name: np.full(6, 2) for name in AGENTS})
+        seen = dict.fromkeys(range(6), 0)
+        while len(native.in_flight) >= 2:
+            observations, rewards, *_, infos = native.recv()
+            rows = infos["env_index"]
+            for place, row in enumerate(rows.tolist()):
+                shown, acted = expected[row][seen[row]]
+                assert observations["right"]["place"][place].tolist() == shown
+                if acted is not None:
+                    assert [rewards[name][place] for name in AGENTS] == acted
+                seen[row] += 1
+            rows = rows[[seen[row] < 20 for row in rows.tolist()]]
+            if len(rows):
+                native.send({name: np.full(len(rows), 2) for name in AGENTS}, rows)
+        assert sum(seen.values()) >= 119
+
+
+def test_frozen_rows_and_failed_rows_are_as_in_python():
+    native, twin = twins(3, AutoresetMode.DISABLED, on_done="freeze")
+    with native, twin:
+        check(native.reset(seed=1), twin.reset(seed=1), "reset")
+        for step in range(14):
+            actions = {name: np.full(3, 2) for name in AGENTS}
+            results = native.step(actions)
+            check(results, twin.step(actions), step)
+        assert not any(results[4]["acted"][name].any() for name in AGENTS)
+        assert not any(results[1][name].any() for name in AGENTS)
+    failing = cartwheel.ParallelVectorEnv.native(
+        RELAY, 8, fails=True, on_error="restart", autoreset_mode="same_step", max_restarts=None
+    )
+    with failing:
+        failing.reset(seed=0)
+        failures = 0
+        for _ in range(12):
+            _, rewards, terminations, _, infos = failing.step(
+                {name: np.full(8, 2) for name in AGENTS}
+            )
+            if "_env_error" not in infos:
+                continue
+            failed = infos["_env_error"]
+            failures += failed.sum()
+            assert infos["episode_over"][failed].all()
+            for name in AGENTS:
+                assert not infos["acted"][name][failed].any()
+                assert not rewards[name][failed].any()
+                assert not terminations[name][failed].any()
+        assert failures > 4
+
+
+def test_states_continue_bit_for_bit():
+    native, twin = twins(4, AutoresetMode.NEXT_STEP)
+    with native, twin:
+        play(native, twin, steps=5)
+        state = native.state_dict()
+        actions = {name: np.full(4, 1) for name in AGENTS}
+        first = [native.step(actions) for _ in range(9)]
+        native.load_state_dict(state)
+        assert_identical([native.step(actions) for _ in range(9)], first)
+        rows = native.get_state([2])
+        native.set_state([0], rows)
+
+
+def test_episodes_are_evaluated_recorded_and_played_again(tmp_path):
+    native, twin = twins(3, AutoresetMode.SAME_STEP)
+
+    def policy(observations):
+        return {name: one["place"][:, 1].astype(int) % 3 for name, one in observations.items()}
+
+    with twin:
+        expected = cartwheel.evaluate(twin, policy, episodes_per_env=3, seed=2)
+    with RecordParallelEpisode(native, tmp_path, trajectory_name="relay") as native:
+        found = cartwheel.evaluate(native, policy, episodes_per_env=3, seed=2)
+    for name in AGENTS:
+        for part in ("returns", "lengths", "terminated", "truncated"):
+            np.testing.assert_array_equal(
+                getattr(found.agents[name], part), getattr(expected.agents[name], part)
+            )
+    dataset = TrajectoryDataset(tmp_path / "relay.h5")
+    assert len(dataset.episodes) >= 9
+    with cartwheel.ParallelVectorEnv.native(RELAY, 2) as envs:
+        for number, episode in enumerate(replay(dataset, envs)):
+            assert_identical(episode, dataset.episode(number))
+
+
+def test_the_rows_stay_what_they_are():
+    with cartwheel.NativeVectorEnv(RELAY, 2) as envs:
+        observations, _ = envs.reset(seed=0)
+        assert observations["agents"]["place"].shape == (2, 3, 2)
+        assert envs.step(np.full((2, 3), 1))[1].shape == (2,)
+    with cartwheel.ParallelVectorEnv.native(RELAY, 3) as envs:
+        rows = envs.as_rows()
+        assert rows.reset(seed=0)[0]["place"].shape == (9, 2)
+
+
+@pytest.mark.slow
+def test_the_rows_pass_the_checks_for_authors():
+    with cartwheel.ParallelVectorEnv.native(RELAY, 3) as envs:
+        cartwheel.testing.check_vector_env(envs)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "keywords", "error", "text"),
+    [
+        ("CartPole-v1", {}, ValueError, "CartPole-v1 does not name its agents"),
+        (RELAY, {"action_repeat": 2}, TypeError, "`action_repeat` is not a keyword of"),
+        (RELAY, {"final_obs": "dense"}, TypeError, "dictionaries by agent"),
+        (RELAY, {"action_mask": "place"}, ValueError, "a mask of its actions is an array of 3"),
+        (RELAY, {"fail": True}, TypeError, "did you mean `fails`"),
+        (RELAY, {"executor": "process"}, ValueError, "`executor`"),
+    ],
+)
+def test_what_has_no_agents_is_refused(env_id, keywords, error, text):
+    with pytest.raises(error, match=text):
+        cartwheel.ParallelVectorEnv.native(env_id, 2, **keywords)
