@@ -65,7 +65,7 @@ class Outputs:
 
 
 def outputs(env_fns: Sequence[EnvFn]) -> VectorRunner:
-    """What any step has to make."""
+    """Makes the runner of what any step has to make."""
     envs = cast("AnyVectorEnv", Outputs(len(env_fns)))
     return VectorRunner(envs, [np.zeros(len(env_fns), np.int64)])
 

@@ -114,7 +114,7 @@ impl Batches {
     ) -> PyResult<Outputs<'py>> {
         let py = callbacks.py();
         let gathered = infos.gather(py, callbacks)?; // calls Python, which may raise anything
-        let lease = of_batch(filled)?;
+        let lease = of_batch(filled.as_ref())?;
         let rows = infos.rows;
         let block = self.block(py, rows)?;
         let outcomes = self.outcomes(&block, lease, rows)?;
@@ -185,7 +185,7 @@ impl Batches {
         block: &Block<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
         let py = callbacks.py();
-        let lease = of_batch(filled)?;
+        let lease = of_batch(filled.as_ref())?;
         let leaves = &self.observations.leaves;
         let rows = infos.rows;
         if lease.must_copy() && !self.warned.swap(true, Ordering::Relaxed) {
@@ -271,8 +271,8 @@ pub(super) fn taken(lease: &mut Option<Lease>) -> PyResult<Lease> {
 }
 
 /// The same, which stays where it is.
-pub(super) fn of_batch(lease: &Option<Lease>) -> PyResult<&Lease> {
-    lease.as_ref().ok_or_else(no_batch)
+pub(super) fn of_batch(lease: Option<&Lease>) -> PyResult<&Lease> {
+    lease.ok_or_else(no_batch)
 }
 
 fn no_batch() -> PyErr {

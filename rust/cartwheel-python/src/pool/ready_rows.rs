@@ -58,7 +58,7 @@ impl State {
         let rows = PyList::new(py, received.rows.iter())?;
         let filled = &mut received.lease;
         let block = self.batches.block(py, rows.len())?;
-        let outcomes = self.batches.outcomes(&block, of_batch(filled)?, rows.len())?;
+        let outcomes = self.batches.outcomes(&block, of_batch(filled.as_ref())?, rows.len())?;
         let [rewards, terminations, truncations] = outcomes;
         let (observations, _) =
             self.batches.observations(callbacks, filled, &self.infos, &block)?;

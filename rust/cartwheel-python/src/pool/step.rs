@@ -128,7 +128,8 @@ impl State {
     }
 
     /// Both halves of a step, if it has two.
-    #[inline(always)] // see `finish_some`
+    #[expect(clippy::inline_always, reason = "see `finish_some`")]
+    #[inline(always)]
     fn finish_step(
         &mut self,
         py: Python<'_>,
@@ -175,7 +176,7 @@ impl State {
         self.load_infos(py, &received)?;
         let Self { callbacks, batches, infos, by_row, rows, .. } = self;
         let block = batches.block(py, *rows)?;
-        let lease = of_batch(&received.lease)?;
+        let lease = of_batch(received.lease.as_ref())?;
         let rewards = narrow_rewards(&block, lease, *rows)?;
         let [dones, dicts] = by_row.step(py, infos, lease, reset_infos, &block)?;
         let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);

@@ -27,7 +27,11 @@ impl State {
     }
 
     /// The same wait, with the smallest and largest number of rows of the batch.
-    #[inline(always)] // what is received has a hundred bytes, and each move of it waits for the one before
+    #[expect(
+        clippy::inline_always,
+        reason = "each move of what is received waits for the one before"
+    )]
+    #[inline(always)]
     pub(super) fn finish_some(
         &mut self,
         py: Python<'_>,
