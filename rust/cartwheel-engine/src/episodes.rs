@@ -132,11 +132,29 @@ impl Episodes {
     /// When one of the rows does not exist.
     pub fn received(&mut self, lease: &Lease, rows: &[usize]) {
         self.load(lease, rows.len());
-        for (&row, &over) in rows.iter().zip(&self.over) {
-            let is_step = i32::from(!std::mem::take(&mut self.resetting[row]));
-            let steps = after(self.mode, self.elapsed[row], 1 - self.ended[row]);
-            self.elapsed[row] = is_step * steps;
-            self.ended[row] = over;
+        // A loop for each mode, as in `stepped`.
+        match self.mode {
+            AutoresetMode::NextStep => {
+                self.receive(rows, |steps, goes_on| after(AutoresetMode::NextStep, steps, goes_on));
+            }
+            AutoresetMode::SameStep => {
+                self.receive(rows, |steps, goes_on| after(AutoresetMode::SameStep, steps, goes_on));
+            }
+            AutoresetMode::Disabled => {
+                self.receive(rows, |steps, goes_on| after(AutoresetMode::Disabled, steps, goes_on));
+            }
+        }
+    }
+
+    /// Counts the steps of rows by `after`.
+    fn receive(&mut self, rows: &[usize], after: impl Fn(i32, u8) -> i32) {
+        let Self { elapsed, ended, resetting, over, .. } = self;
+        let all = elapsed.len();
+        let (ended, resetting) = (&mut ended[..all], &mut resetting[..all]); // one check for each row
+        for (&row, &over) in rows.iter().zip(&*over) {
+            let is_step = i32::from(!std::mem::take(&mut resetting[row]));
+            elapsed[row] = is_step * after(elapsed[row], 1 - ended[row]);
+            ended[row] = over;
         }
     }
 

@@ -17,6 +17,16 @@ impl Leases {
         self.0.store(1, Ordering::Relaxed); // the lease is handed over by what publishes the slab
     }
 
+    /// Ends the only lease, whose holder keeps the slab for the next batch.
+    pub(crate) fn park(&self) {
+        self.0.store(0, Ordering::Relaxed); // no other thread has a lease, nor takes one
+    }
+
+    /// Whether there is a lease.
+    pub(crate) fn any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0 // a statistic
+    }
+
     /// A further lease. The caller has one, which keeps the slab meanwhile.
     pub(crate) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed); // it cannot be the last: the caller has one

@@ -51,8 +51,6 @@ pub struct SlabPool {
     free: FreeList,
     /// Number of slabs that are backed by memory, including the scratch slabs.
     reserved: AtomicU32,
-    /// Number of slabs that are leased or being filled.
-    in_use: AtomicU32,
     /// The leases on each slab.
     leases: Box<[Leases]>,
     /// Whether each scratch slab is being filled or copied.
@@ -76,9 +74,8 @@ impl SlabPool {
         free.push(first);
         let reserved = AtomicU32::new(first + 1);
         let leases = (0..memory.limit).map(|_| Leases::none()).collect();
-        let (in_use, free_rollouts) = (AtomicU32::new(0), Arc::default());
-        let closed = AtomicBool::new(false);
-        Self { memory, free, reserved, in_use, leases, scratch_busy, free_rollouts, closed }
+        let (free_rollouts, closed) = (Arc::default(), AtomicBool::new(false));
+        Self { memory, free, reserved, leases, scratch_busy, free_rollouts, closed }
     }
 
     /// Gives the memory of everything that is free back to the system, although leases on other slabs
@@ -116,7 +113,7 @@ impl SlabPool {
 
     /// Number of slabs that are leased or being filled.
     pub fn leased(&self) -> usize {
-        self.in_use.load(Ordering::Relaxed) as usize // a statistic
+        self.leases.iter().filter(|leases| leases.any()).count()
     }
 
     /// A slab to fill: the one that was released last, otherwise a new one, otherwise a scratch
@@ -134,7 +131,6 @@ impl SlabPool {
         let slab = self.free.pop().or_else(|| self.grow(backing)).or_else(|| self.take_scratch());
         let slab = slab.ok_or_else(|| Error::SlabsHeld { slabs: self.reserved() })?;
         let taken = backing.descriptor().map(|_| Moment::now());
-        self.in_use.fetch_add(1, Ordering::Relaxed); // a statistic: the free list orders slabs
         self.leases[slab as usize].begin();
         Ok(Lease { pool: Arc::clone(self), slab, places: None, rollout: None, taken, reads: true })
     }
@@ -279,6 +275,26 @@ impl Lease {
     pub fn by_address(mut self) -> AddressLease {
         self.end_reading();
         AddressLease(self)
+    }
+
+    /// Ends the lease but keeps the slab, which the pool fills next: to free it and to take it again would be
+    /// seven atomic exchanges in a step of one row. `None`: the slab is not for the pool to keep, and the
+    /// lease ends as any other.
+    pub(crate) fn park(self, pool: &Arc<SlabPool>) -> Option<Self> {
+        // A lease on all places is the only one. Shared memory that is leased while the process forks is
+        // retired, and a scratch slab is for when no other slab is left.
+        let Self { places: None, rollout: None, taken: None, .. } = &self else { return None };
+        if self.must_copy() || !Arc::ptr_eq(&self.pool, pool) {
+            return None;
+        }
+        self.pool.leases[self.slab as usize].park();
+        Some(self)
+    }
+
+    /// A lease on the slab that was [parked](Self::park).
+    pub(crate) fn unpark(self) -> Self {
+        self.pool.leases[self.slab as usize].begin();
+        self
     }
 
     /// Safe code no longer reads the slab.
@@ -448,7 +464,6 @@ impl Drop for Lease {
         if !self.pool.leases[self.slab as usize].end() {
             return;
         }
-        self.pool.in_use.fetch_sub(1, Ordering::Relaxed); // a statistic
         match self.pool.scratch_busy.get(self.slab as usize) {
             // `Release` pairs with the `Acquire` in `SlabPool::take_scratch`: the copy was read.
             Some(busy) => busy.store(false, Ordering::Release),

@@ -54,7 +54,7 @@ use cartwheel_core::schedule::usable_cpus;
 
 use crate::call::Call;
 use crate::error::Error;
-use crate::memory::SlabPool;
+use crate::memory::{Lease, SlabPool};
 use crate::protocol::{Memory, PoolToken};
 use crate::transition::PhaseTag;
 use crate::wake::SpinPolicy;
@@ -112,6 +112,8 @@ pub struct Policy {
 pub struct Pool {
     memory: Memory,
     slabs: Arc<SlabPool>,
+    /// The slab of the last batch, if the caller has copied it.
+    parked: Option<Lease>,
     workers: Workers,
     policy: Policy,
     spin_policy: SpinPolicy,
@@ -158,10 +160,15 @@ impl Pool {
         let phase = if policy.refuse_unstarted { PhaseTag::Unstarted } else { PhaseTag::Running };
         let slabs =
             Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches()));
-        let rows_are_timed = !matches!(&workers, Workers::ThreadPool(_));
+        let rows_are_timed = match &workers {
+            Workers::Inline(_, shard) => shard.times_rows(),
+            Workers::Threads | Workers::Processes(_) => true,
+            Workers::ThreadPool(_) => false,
+        };
         Ok(Self {
             meter: Arc::new(Meter::new(&memory, Arc::clone(&slabs), rows_are_timed)),
             slabs,
+            parked: None,
             spin_policy: SpinPolicy::new(workers.threads(shards), usable_cpus(), policy.spin),
             call_ended: None,
             reminder: None,

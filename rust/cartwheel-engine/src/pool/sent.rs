@@ -153,12 +153,11 @@ impl Pool {
     /// Opens batches until they have room for `rows` rows in flight; where there is no slab for one,
     /// none.
     fn open_batches(&mut self, rows: usize) -> Result<(), Error> {
-        let backing = self.memory.slab_backing().expect("checked in `Pool::new`");
         let open = self.sent.leases.len();
         while self.sent.leases.len() * self.memory.plan().batch_size < self.sent.taken + rows {
             // SAFETY: the lease is handed out when its batch is complete (invariant 3).
-            let lease = match unsafe { self.slabs.acquire(backing) } {
-                Ok(lease) => lease,
+            let lease = match unsafe { self.slab_to_fill() } {
+                Ok(lease) => lease.expect("checked in `Pool::new`"),
                 Err(held) => {
                     self.sent.leases.truncate(open);
                     return Err(held);
@@ -221,18 +220,25 @@ impl Pool {
         let end = first + min.min(max);
         let wanted = u32::try_from(end).expect("a batch has fewer than 2^32 rows");
         let control = &self.memory.control;
-        let doorbell = &control.header().doorbell;
-        doorbell_disarm(&Futex::new(doorbell, self.memory.scope()));
-        control.batches().want(batch, wanted);
+        let batches = control.batches();
+        // A calling thread that steps all rows counts them in turn, and nothing wakes it.
+        let is_alone = matches!(self.workers, Workers::Inline(..));
+        if !is_alone {
+            let doorbell = &control.header().doorbell;
+            doorbell_disarm(&Futex::new(doorbell, self.memory.scope()));
+            batches.want(batch, wanted);
+        }
         let limit = timeout.map(Limit::new);
         // Whether the calling thread, which has itself stepped `taken` rows, should stop. It steps as
         // many as it may hand out: if it stopped at the least, rows that take next to no time would
         // come back one by one. However short the limit is, it steps some rows: polling with a zero
         // timeout eventually finishes.
         let all = Awaited::Rows { batch, first, end: first + max };
-        let enough = |taken: usize| {
-            all.is_counted(control) || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
+        let has_all = || {
+            if is_alone { batches.counted(batch) >= first + max } else { all.is_counted(control) }
         };
+        let enough =
+            |taken: usize| has_all() || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over));
         match &mut self.workers {
             Workers::Inline(worker, own) => {
                 let mut taken = 0;
@@ -245,6 +251,11 @@ impl Pool {
             }
             Workers::ThreadPool(thread_pool) if !enough(0) => thread_pool.help_sent(enough),
             Workers::ThreadPool(_) | Workers::Threads | Workers::Processes(_) => {}
+        }
+        let steps = matches!(self.workers, Workers::Inline(..) | Workers::ThreadPool(_));
+        let stepped = if steps { batches.committed(batch, first..first + max) } else { 0 };
+        if stepped >= end - first && stepped > 0 {
+            return self.hand_out(stepped); // without the wait, which looks at each place again
         }
         self.wait(Awaited::Rows { batch, first, end }, limit, interrupted)?;
         self.hand_out(self.memory.control.batches().committed(batch, first..first + max))

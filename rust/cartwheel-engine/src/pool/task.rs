@@ -42,12 +42,12 @@ impl Pool {
             self.check_recording()?;
         }
         let recorded = self.recorded(call);
-        let lease = match (recorded, call, self.memory.slab_backing()) {
-            (None, Call::Step | Call::Reset | Call::Settle, Some(backing)) => {
+        let lease = match (recorded, call) {
+            (None, Call::Step | Call::Reset | Call::Settle) => {
                 // SAFETY: the lease is handed out when its task has finished (invariant 3).
-                Some(unsafe { self.slabs.acquire(backing) }?)
+                unsafe { self.slab_to_fill() }?
             }
-            (recorded, _, _) => recorded,
+            (recorded, _) => recorded,
         };
         self.task = TaskWord::next(self.task);
         let op = match call {
@@ -82,6 +82,27 @@ impl Pool {
         }
         self.memory.publish(0..shards, task_word);
         Ok(())
+    }
+
+    /// Ends a lease whose batch the caller has copied: its slab is the first to be filled again.
+    pub fn end_copied(&mut self, lease: Lease) {
+        if self.parked.is_none() && !self.closed {
+            self.parked = lease.park(&self.slabs);
+        }
+    }
+
+    /// A slab to fill; `None` without slabs.
+    ///
+    /// # Safety
+    ///
+    /// As for [`SlabPool::acquire`].
+    pub(super) unsafe fn slab_to_fill(&mut self) -> Result<Option<Lease>, Error> {
+        if let Some(parked) = self.parked.take() {
+            return Ok(Some(parked.unpark()));
+        }
+        // SAFETY: as the caller promises (invariant 3).
+        let take = |backing| unsafe { self.slabs.acquire(backing) };
+        self.memory.slab_backing().map(take).transpose()
     }
 
     /// Waits for the pending call and hands out its result.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::{OnDeath, Pool, Workers};
 use crate::error::Error;
+use crate::memory::Lease;
 use crate::protocol::Control;
 use crate::wake::{Futex, Op, Parked, TaskWord, doorbell_disarm, park};
 use crate::worker::{Limit, close};
@@ -294,6 +295,7 @@ impl Pool {
         if std::mem::replace(&mut self.closed, true) || self.owner != std::process::id() {
             return Vec::new();
         }
+        drop(self.parked.take().map(Lease::unpark));
         self.slabs.close(); // before what workers may still be filling is free
         self.pending = None; // a slab that is still being filled is free now, but never acquired
         self.task = TaskWord::next(self.task);

@@ -391,24 +391,23 @@ unsafe fn make<'py>(
     // A step makes several arrays, and clearing space for the maximum number of dimensions would
     // cost time.
     let (mut usual, mut many) = ([0 as npy_intp; USUAL_DIMENSIONS], Vec::new());
-    let dims = if shape.len() < USUAL_DIMENSIONS {
+    let first = usize::from(rows.is_some());
+    let dims = if first + shape.len() <= USUAL_DIMENSIONS {
         &mut usual[..]
-    } else {
+    } else if first + shape.len() <= MAX_DIMENSIONS {
         many.resize(MAX_DIMENSIONS, 0);
         &mut many[..]
+    } else {
+        let text = format!("an array cannot have {} dimensions", shape.len());
+        return Err(PyValueError::new_err(text));
     };
-    let mut ndim = 0;
-    let mut add = |dimension: usize| {
-        let place = dims.get_mut(ndim).ok_or_else(|| {
-            PyValueError::new_err(format!("an array cannot have {} dimensions", shape.len()))
-        })?;
-        *place = npy_intp::try_from(dimension)?;
-        ndim += 1;
-        PyResult::Ok(())
-    };
-    rows.map_or(Ok(()), &mut add)?;
-    shape.iter().copied().try_for_each(add)?;
-    let ndim = c_int::try_from(ndim)?;
+    if let Some(rows) = rows {
+        dims[0] = npy_intp::try_from(rows)?;
+    }
+    for (place, dimension) in dims[first..].iter_mut().zip(shape) {
+        *place = npy_intp::try_from(*dimension)?;
+    }
+    let ndim = c_int::try_from(first + shape.len())?;
     let flags = if memory.is_some() { NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE } else { 0 };
     let data = memory.map_or(std::ptr::null_mut(), |first| first.as_ptr().cast::<c_void>());
     let descr = descr(py, dtype)?.clone().into_dtype_ptr();

@@ -104,7 +104,8 @@ impl Batches {
         self.form.dense
     }
 
-    /// Makes Python's results of a filled slab whose infos were [loaded](load), and takes its lease.
+    /// Makes Python's results of a filled slab whose infos were [loaded](load). Takes its lease where they
+    /// are views of it.
     pub(super) fn outputs<'py>(
         &self,
         callbacks: &Bound<'py, PyAny>,
@@ -113,15 +114,15 @@ impl Batches {
     ) -> PyResult<Outputs<'py>> {
         let py = callbacks.py();
         let gathered = infos.gather(py, callbacks)?; // calls Python, which may raise anything
-        let lease = taken(filled)?;
+        let lease = of_batch(filled.as_ref())?;
         let rows = infos.rows;
         let block = self.block(py, rows)?;
-        let outcomes = self.outcomes(&block, &lease, rows)?;
+        let outcomes = self.outcomes(&block, lease, rows)?;
         let ended =
-            self.form.ended(&lease, |offset| outcome(&block, &lease, rows, offset, DType::Bool))?;
+            self.form.ended(lease, |offset| outcome(&block, lease, rows, offset, DType::Bool))?;
         let frames =
             if infos.opaque.is_empty() { None } else { terminal_frames(callbacks, infos)? };
-        let (observations, finals) = self.observations(callbacks, lease, infos, &block)?;
+        let (observations, finals) = self.observations(callbacks, filled, infos, &block)?;
         let finals = Finals { form: self.form, observations: finals, ended, frames };
         Ok(Outputs { observations, outcomes, infos: gathered, finals })
     }
@@ -172,18 +173,19 @@ impl Batches {
         if self.form.dense { 2 * space } else { space }
     }
 
-    /// The observations of a filled slab, and the final ones where it has some: views that keep its
+    /// The observations of a filled slab, and the final ones where it has some: views that take its
     /// lease, or copies where the slab will be reused or a view costs more. The final ones of a batch
     /// of a rollout are always copies, since the next step overwrites them. Small copies are made in
     /// the [block](Batches::block) of the batch.
     pub(super) fn observations<'py>(
         &self,
         callbacks: &Bound<'py, PyAny>,
-        lease: Lease,
+        filled: &mut Option<Lease>,
         infos: &Infos,
         block: &Block<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
         let py = callbacks.py();
+        let lease = of_batch(filled.as_ref())?;
         let leaves = &self.observations.leaves;
         let rows = infos.rows;
         if lease.must_copy() && !self.warned.swap(true, Ordering::Relaxed) {
@@ -199,7 +201,7 @@ impl Batches {
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 2)?;
         }
         let has_finals = self.form.dense;
-        let (texts, final_texts) = self.texts(py, &lease, rows)?;
+        let (texts, final_texts) = self.texts(py, lease, rows)?;
         let make = |array: &dyn Fn(usize) -> PyResult<Bound<'py, PyAny>>, texts: &_| {
             assemble(callbacks, &self.observations.root, array, texts, infos)
         };
@@ -228,7 +230,7 @@ impl Batches {
         } else {
             None
         };
-        let owner = Bound::new(py, SlabLease::new(lease))?;
+        let owner = Bound::new(py, SlabLease::new(taken(filled)?))?;
         let show = |number: usize| view(&owner, number, rows);
         let observations = make(&show, &texts)?;
         if !has_finals || copied.is_some() {
@@ -245,6 +247,9 @@ impl Batches {
         lease: &Lease,
         rows: usize,
     ) -> PyResult<(Strings<'py>, Strings<'py>)> {
+        if self.texts.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
         let Tree { texts: numbers, leaves, .. } = &self.observations;
         let read = |kept: &[Texts], first: usize| {
             let of = |(texts, &number): (&Texts, &usize)| {
@@ -262,7 +267,16 @@ impl Batches {
 
 /// The lease of what a call returned.
 pub(super) fn taken(lease: &mut Option<Lease>) -> PyResult<Lease> {
-    lease.take().ok_or_else(|| PyValueError::new_err("the call has no batch"))
+    lease.take().ok_or_else(no_batch)
+}
+
+/// The same, which stays where it is.
+pub(super) fn of_batch(lease: Option<&Lease>) -> PyResult<&Lease> {
+    lease.ok_or_else(no_batch)
+}
+
+fn no_batch() -> PyErr {
+    PyValueError::new_err("the call has no batch")
 }
 
 /// Loads the infos of a batch, or raises the exception of the lowest row that failed.

@@ -93,11 +93,13 @@ impl State {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = self.finish(py, Some(Call::Reset), calling, timeout)?;
         self.complete_resets(py, Some(Call::Reset), &mut received, calling)?;
-        let lease = self.load(py, &mut received)?;
+        self.load_infos(py, &received)?;
         let Self { callbacks, batches, infos, by_row, .. } = self;
         let dicts = by_row.reset(py, infos)?;
         let block = batches.block(py, infos.rows)?;
-        let (observations, _) = batches.observations(callbacks.bind(py), lease, infos, &block)?;
+        let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
+        let (observations, _) = batches.observations(callbacks, filled, infos, &block)?;
+        self.end_copied(&mut received);
         PyTuple::new(py, [observations, dicts])
     }
 

@@ -279,14 +279,16 @@ impl State {
 
     /// Writes the state after a call, and its batch of all rows.
     fn show(
-        &self,
+        &mut self,
         frame: &mut Frame<'_>,
-        received: &Received,
+        mut received: Received,
         is_step: bool,
     ) -> Result<(), Refused> {
         let lease = received.lease.as_ref().expect("steps and resets have a batch");
         put(result(frame, 0)?, self.number().to_ne_bytes());
-        self.write_outputs(frame, 1, lease, self.rows, is_step)
+        self.write_outputs(frame, 1, lease, self.rows, is_step)?;
+        self.end_copied(&mut received);
+        Ok(())
     }
 
     /// A step of all rows. Arguments: the state, and the actions of each leaf. Results: the next state,
@@ -297,7 +299,7 @@ impl State {
         self.check_state_and_outputs(frame)?;
         self.send_compiled(frame, 1, None)?;
         let received = self.finish_compiled(Some(Call::Step))?;
-        self.show(frame, &received, true)
+        self.show(frame, received, true)
     }
 
     /// A reset of rows. Arguments: the state, and a mask. Results as of a step.
@@ -308,7 +310,7 @@ impl State {
         let mask = fixed(frame, 1, DType::Bool, &[i64::try_from(self.rows).ok()])?;
         self.begin_reset_compiled(Some(mask.bytes), None)?;
         let received = self.finish_compiled(Some(Call::Reset))?;
-        self.show(frame, &received, false)
+        self.show(frame, received, false)
     }
 
     /// A reset of all rows, whatever happened before. Arguments: seeds, or none. Results as of a step.
@@ -331,7 +333,7 @@ impl State {
         self.discard_compiled()?;
         self.begin_reset_compiled(None, (!seeds.is_empty()).then_some(&seeds))?;
         let received = self.finish_compiled(Some(Call::Reset))?;
-        self.show(frame, &received, false)
+        self.show(frame, received, false)
     }
 
     /// Refuses results that are not a state and a batch of all rows.
@@ -424,7 +426,7 @@ impl State {
             );
             return Err(Refused::new(ErrorCode::FailedPrecondition, text));
         }
-        let received = self.finish_compiled(call)?;
+        let mut received = self.finish_compiled(call)?;
         let rows: Vec<usize> = received.rows.iter().collect();
         if rows.len() != size {
             self.pool.drop_results(&received, None);
@@ -436,6 +438,7 @@ impl State {
         let lease = received.lease.as_ref().expect("a receipt has a batch");
         put(result(frame, 0)?, token.bytes.iter().copied());
         self.write_outputs(frame, 1, lease, size, true)?;
+        self.end_copied(&mut received);
         #[expect(clippy::cast_possible_truncation, reason = "a pool has fewer than 2^32 rows")]
         put(result(frame, ids)?, rows.iter().flat_map(|&row| (row as u32).to_ne_bytes()));
         let elapsed = |&row: &usize| {

@@ -35,6 +35,11 @@ impl GilPolicy {
         }
     }
 
+    /// Whether the calling thread steps all native rows.
+    pub(super) const fn is_alone(&self) -> bool {
+        matches!(self, Self::HoldWhileBrief { .. })
+    }
+
     /// Calls `wait`, attached or not.
     pub(super) fn during<T: Send>(&mut self, py: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
         match self {

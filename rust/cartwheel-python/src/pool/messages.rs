@@ -246,7 +246,7 @@ impl MessageCounts {
         self.dead.push(before);
     }
 
-    fn forget(&mut self, received: &[usize]) {
+    pub(super) fn forget(&mut self, received: &[usize]) {
         if !self.left.is_empty() {
             self.left.retain(|row, _| !received.contains(row));
         }

@@ -34,7 +34,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cartwheel_engine::episodes::Episodes;
-use cartwheel_engine::memory::Lease;
 use cartwheel_engine::pool::{Pool, Received};
 use cartwheel_engine::space::ActionTag;
 use cartwheel_engine::{Call, Error, FULL_RESET};
@@ -44,7 +43,7 @@ use pyo3::prelude::*;
 
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::Cast;
-use crate::pool::batch::{Batches, Outputs, load, taken};
+use crate::pool::batch::{Batches, Outputs, load};
 use crate::pool::by_row::ByRow;
 use crate::pool::callbacks::Callbacks;
 use crate::pool::exclusive::Closing;
@@ -164,7 +163,17 @@ impl State {
     /// Makes Python's results of a batch, or raises the exceptions of its environments.
     fn collect<'py>(&mut self, py: Python<'py>, received: &mut Received) -> PyResult<Outputs<'py>> {
         self.load_infos(py, received)?;
-        self.batches.outputs(self.callbacks.bind(py), &mut received.lease, &mut self.infos)
+        let (callbacks, infos) = (self.callbacks.bind(py), &mut self.infos);
+        let outputs = self.batches.outputs(callbacks, &mut received.lease, infos)?;
+        self.end_copied(received);
+        Ok(outputs)
+    }
+
+    /// Ends the lease of a batch, if there is still one: its results were copied.
+    fn end_copied(&mut self, received: &mut Received) {
+        if let Some(lease) = received.lease.take() {
+            self.pool.end_copied(lease);
+        }
     }
 
     /// Makes them as [`State::collect`] does. If that raises, no caller sees the results of the call;
@@ -183,24 +192,25 @@ impl State {
     }
 
     fn load_infos(&mut self, py: Python<'_>, received: &Received) -> PyResult<()> {
-        let messages = self.message_counts.announced(&self.pool, received);
-        let Self { callbacks, pool, infos, masks, .. } = self;
+        let Self { callbacks, pool, infos, masks, message_counts, .. } = self;
+        let is_quiet = received.infos.is_empty() && received.failed.is_empty();
+        let messages = (!is_quiet).then(|| message_counts.announced(pool, received));
         if let Some(masks) = masks {
             masks.before(infos, &received.rows);
         }
-        let loaded = load(callbacks.bind(py), pool, infos, received, &messages);
+        let loaded = if let Some(messages) = messages {
+            load(callbacks.bind(py), pool, infos, received, &messages)
+        } else {
+            message_counts.forget(received.rows.sent().unwrap_or_default());
+            infos.begin(&received.rows, 0);
+            Ok(())
+        };
         match masks {
             Some(masks) if loaded.is_ok() => masks.after(infos, received),
             Some(masks) => masks.lose(infos, &received.rows),
             None => {}
         }
         loaded
-    }
-
-    /// Loads the infos of a batch, and takes its lease.
-    fn load(&mut self, py: Python<'_>, received: &mut Received) -> PyResult<Lease> {
-        self.load_infos(py, received)?;
-        taken(&mut received.lease)
     }
 
     /// Ends the workers; returns those that did not end by themselves within `grace`.

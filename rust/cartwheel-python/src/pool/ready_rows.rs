@@ -16,7 +16,7 @@ use crate::channel::as_duration;
 use crate::error::to_py_err;
 use crate::known::intern;
 use crate::pool::State;
-use crate::pool::batch::{load, taken};
+use crate::pool::batch::{load, of_batch};
 
 /// For each row of a dead worker, whether its episode was over; its rows whose reset was sent; its rows
 /// whose results are complete; the number from which its next process numbers its messages.
@@ -56,11 +56,12 @@ impl State {
         load(callbacks, &self.pool, &mut self.infos, &received, &messages)?;
         let infos = PyList::new(py, self.infos.of_rows(py)?)?;
         let rows = PyList::new(py, received.rows.iter())?;
-        let lease = taken(&mut received.lease)?;
+        let filled = &mut received.lease;
         let block = self.batches.block(py, rows.len())?;
-        let outcomes = self.batches.outcomes(&block, &lease, rows.len())?;
+        let outcomes = self.batches.outcomes(&block, of_batch(filled.as_ref())?, rows.len())?;
         let [rewards, terminations, truncations] = outcomes;
-        let (observations, _) = self.batches.observations(callbacks, lease, &self.infos, &block)?;
+        let (observations, _) =
+            self.batches.observations(callbacks, filled, &self.infos, &block)?;
         let parts =
             [observations, rewards, terminations, truncations, infos.into_any(), exceptions];
         let parts = std::iter::once(rows.into_any()).chain(parts).collect::<Vec<_>>();

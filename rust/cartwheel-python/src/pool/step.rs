@@ -13,7 +13,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::known::intern;
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::{Checked, ExpectedRows};
-use crate::pool::batch::{Outputs, name_rows, narrow_rewards};
+use crate::pool::batch::{Outputs, name_rows, narrow_rewards, of_batch};
 use crate::pool::messages::Recipients;
 use crate::pool::rows::to_rows;
 use crate::pool::{State, cast_for, check_values};
@@ -118,12 +118,18 @@ impl State {
         }
         let outputs = self.collect_or_lose(py, call, &mut received)?;
         if call.is_none() {
-            name_rows(&outputs.infos, self.episodes.as_ref(), received.rows.iter())?;
+            let (infos, episodes) = (&outputs.infos, self.episodes.as_ref());
+            match received.rows.sent() {
+                Some(rows) => name_rows(infos, episodes, rows.iter().copied())?,
+                None => name_rows(infos, episodes, 0..self.rows)?,
+            }
         }
         outputs.into_tuple(py)
     }
 
     /// Both halves of a step, if it has two.
+    #[expect(clippy::inline_always, reason = "see `finish_some`")]
+    #[inline(always)]
     fn finish_step(
         &mut self,
         py: Python<'_>,
@@ -137,7 +143,10 @@ impl State {
         let size = self.pool.batch_size();
         let portion = portion.unwrap_or((size, size));
         let received = self.finish_some(py, call, portion, calling, timeout)?;
-        if call.is_some() { self.finish_with_rewards(py, received, calling) } else { Ok(received) }
+        if call.is_some() && self.reward_function.is_some() {
+            return self.finish_with_rewards(py, received, calling);
+        }
+        Ok(received)
     }
 
     /// Makes Python's results of a batch. If that raises, the results of its rows are lost.
@@ -164,12 +173,15 @@ impl State {
         reset_infos: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut received = self.finish_step(py, Some(Call::Step), None, calling, timeout)?;
-        let lease = self.load(py, &mut received)?;
+        self.load_infos(py, &received)?;
         let Self { callbacks, batches, infos, by_row, rows, .. } = self;
         let block = batches.block(py, *rows)?;
-        let rewards = narrow_rewards(&block, &lease, *rows)?;
-        let [dones, dicts] = by_row.step(py, infos, &lease, reset_infos, &block)?;
-        let (observations, _) = batches.observations(callbacks.bind(py), lease, infos, &block)?;
+        let lease = of_batch(received.lease.as_ref())?;
+        let rewards = narrow_rewards(&block, lease, *rows)?;
+        let [dones, dicts] = by_row.step(py, infos, lease, reset_infos, &block)?;
+        let (callbacks, filled) = (callbacks.bind(py), &mut received.lease);
+        let (observations, _) = batches.observations(callbacks, filled, infos, &block)?;
+        self.end_copied(&mut received);
         PyTuple::new(py, [observations, rewards, dones, dicts])
     }
 }

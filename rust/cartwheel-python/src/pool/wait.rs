@@ -27,6 +27,11 @@ impl State {
     }
 
     /// The same wait, with the smallest and largest number of rows of the batch.
+    #[expect(
+        clippy::inline_always,
+        reason = "each move of what is received waits for the one before"
+    )]
+    #[inline(always)]
     pub(super) fn finish_some(
         &mut self,
         py: Python<'_>,
@@ -64,6 +69,15 @@ impl State {
         wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
         let timeout = as_duration(timeout);
+        // A thread that steps all rows waits for nothing, unless its time is limited. An error is found
+        // again below.
+        if timeout.is_none() && self.gil.is_alone() {
+            let Self { pool, gil, .. } = self;
+            if let Ok(waited) = gil.during(py, || wait(pool, None, &mut || true)) {
+                self.callbacks.has_abandoned = false;
+                return Ok(waited);
+            }
+        }
         let mut raised = None;
         let mut before = Duration::ZERO; // time of earlier waits
         let outcome = loop {

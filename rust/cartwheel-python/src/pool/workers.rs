@@ -24,7 +24,7 @@ pub(crate) struct BuiltWorkers {
 }
 
 impl BuiltWorkers {
-    /// A crew steps native environments. Python environments are stepped by the caller (`inline`),
+    /// A crew steps native environments, or the caller where they are one shard. Python environments are stepped by the caller (`inline`),
     /// by the processes with these ids, or, if there are none, by threads.
     pub(crate) fn new(
         memory: &PyMemory,
@@ -35,8 +35,13 @@ impl BuiltWorkers {
     ) -> PyResult<Self> {
         if let Ok(envs) = shard.cast::<PyNativeEnvs>() {
             let refuse_over = envs.get().refuses_over();
-            let crew = ThreadPool::new(memory.worker_tokens(), envs.get().take_shards()?, crew);
-            let workers = Workers::ThreadPool(crew.map_err(to_py_err)?);
+            let (mut tokens, mut shards) = (memory.worker_tokens(), envs.get().take_shards()?);
+            let workers = if let ([_], [_]) = (&tokens[..], &shards[..]) {
+                Workers::Inline(tokens.remove(0), shards.remove(0)) // no other thread has work
+            } else {
+                let crew = ThreadPool::new(tokens, shards, crew);
+                Workers::ThreadPool(crew.map_err(to_py_err)?)
+            };
             return Ok(Self { workers, native: Some(envs.clone().unbind()), refuse_over });
         }
         let parts = shard.cast::<PyShardParts>()?.get();

@@ -240,6 +240,54 @@ fn a_slab_is_used_again_after_the_last_lease_on_its_parts() {
     assert_eq!(receive(&mut envs, ROWS, ROWS).lease.unwrap().at(0..1), first, "the same slab");
 }
 
+#[test]
+fn the_slab_of_a_copied_batch_is_filled_next_and_counts_as_free() {
+    let all: Vec<usize> = (0..ROWS).collect();
+    let [mut envs, mut others] = [(); 2].map(|()| build(By::Inline, ROWS, RecvOrder::Sent));
+    let whole = |envs: &mut Envs| {
+        send_steps(envs, &all, &[0; ROWS]).unwrap();
+        receive(envs, ROWS, ROWS).lease.unwrap()
+    };
+    for envs in [&mut envs, &mut others] {
+        begin(envs);
+        drop(receive(envs, ROWS, ROWS));
+    }
+    let copied = whole(&mut envs);
+    let place = copied.at(0..1);
+    envs.pool.end_copied(copied);
+    assert_eq!(envs.pool.slabs().leased(), 0);
+    let kept = whole(&mut envs);
+    assert_eq!(kept.at(0..1), place, "the same slab");
+    let second = whole(&mut envs);
+    assert_ne!(second.at(0..1), place, "a lease keeps its slab");
+    envs.pool.end_copied(second);
+    envs.pool.end_copied(kept); // the pool keeps one; the other is free as after any lease
+    assert_eq!(envs.pool.slabs().leased(), 0);
+    envs.pool.end_copied(whole(&mut others));
+    assert_eq!(others.pool.slabs().leased(), 0, "a slab goes back to its own pool");
+    let both = [whole(&mut envs), whole(&mut envs)];
+    assert_ne!(both[0].at(0..1), both[1].at(0..1));
+    drop(both);
+    assert_eq!(envs.pool.slabs().leased(), 0);
+}
+
+#[test]
+fn a_copied_part_leaves_its_slab_to_the_other_parts() {
+    let mut envs = build(By::Inline, ROWS, RecvOrder::Sent);
+    begin(&mut envs);
+    let [first, second, third] =
+        [2, 3, 2].map(|count| receive(&mut envs, count, count).lease.unwrap());
+    let place = first.at(0..1);
+    envs.pool.end_copied(second);
+    envs.pool.end_copied(third);
+    assert_eq!(envs.pool.slabs().leased(), 1, "the first part has the slab");
+    let all: Vec<usize> = (0..ROWS).collect();
+    send_steps(&mut envs, &all, &[0; ROWS]).unwrap();
+    assert_ne!(receive(&mut envs, ROWS, ROWS).lease.unwrap().at(0..1), place);
+    drop(first);
+    assert_eq!(envs.pool.slabs().leased(), 0);
+}
+
 /// Row 0 stays at a gate; rows 2 and 3 have another worker.
 fn with_a_slow_row(gate: usize, order: RecvOrder) -> Envs {
     let kind = kind(&PLUGIN, "test/Gated-v1", &format!("{{\"gate\": {gate}}}")).unwrap();
