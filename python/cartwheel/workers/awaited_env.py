@@ -110,7 +110,9 @@ class AwaitedEnv:
         self.observation_space: Space[Any] = shared(spaces[0])
         self.action_space: Space[Any] = shared(spaces[1])
         self._forms = ObservationForms(self.observation_space)
+        #: The form of the observation that the last reset returned.
         self._form: Any = None
+        self._is_as_shown = self._forms.test_of(None)
 
     def _make(self) -> None:
         env = pickle.loads(self._made_by.env_fn)()
@@ -128,11 +130,9 @@ class AwaitedEnv:
     def step(self, action: Any) -> Any:
         """Steps the environment; an observation of another form leaves as a reply."""
         result = self.env.step(action)
-        if type(result) is not tuple or len(result) != 5:
+        if type(result) is not tuple or len(result) != 5 or self._is_as_shown(result[0]):
             return result  # native code describes what is wrong
         observation, reward, terminated, truncated, info = result
-        if self._form is not None and self._forms.form_of(observation) == self._form:
-            return result
         reply = Reply((observation, info))
         return self._forms.blank, reward, terminated, truncated, {REPLY: reply}
 
@@ -140,11 +140,15 @@ class AwaitedEnv:
         """Carries out a request; without one, this process replaced another, whose task it has."""
         if asked is None:
             return self._forms.blank, {}
+        form = self._form
         try:
             reply = self._reply(asked)
         except Exception as error:
             fault = Fault.from_exception(self._made_by.row, error, is_remote=True)
             reply = Reply(fault, is_made=self.env is not None)
+        if reply.form is not None and reply.form == form and reply.spaces is None:
+            shown: tuple[Any, dict[str, Any]] = reply.value
+            return shown  # nothing that the caller does not know: as quick as a step
         return self._forms.blank, {REPLY: reply}
 
     def _reply(self, asked: Asked) -> Reply:
@@ -171,8 +175,10 @@ class AwaitedEnv:
                 f"`reset` must return an observation and a dictionary of infos, got {result!r}"
             )
         observation, info = result if is_pair else (result, {})
-        self._form = self._forms.form_of(observation)
-        return Reply((observation, info), self._form)
+        form = self._forms.form_of(observation)
+        if form != self._form:
+            self._form, self._is_as_shown = form, self._forms.test_of(form)
+        return Reply((observation, info), form)
 
     def _step(self, action: Any) -> Reply:
         observation, reward, terminated, truncated, info = self.env.step(action)
