@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
+import dataclasses
 import functools
 import heapq
 import itertools
@@ -29,7 +30,7 @@ from cartwheel.awaitable.opening import OpenPool, described_spaces
 from cartwheel.awaitable.requests import Outcome, Request, ServedRow
 from cartwheel.errors import WorkerTimeoutError
 from cartwheel.workers import launch
-from cartwheel.workers.awaited_env import REPLY, Asked
+from cartwheel.workers.awaited_env import REPLY, Asked, Left
 from cartwheel.workers.channels import Deadline
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.observation_form import remade
@@ -191,7 +192,7 @@ class Service:
     def _read(self) -> None:
         """Does what is first in the inbox."""
         message = self._inbox.popleft()
-        if type(message) is Request:
+        if isinstance(message, Request):
             self._take(message)
         else:
             message()
@@ -309,6 +310,11 @@ class Service:
         row.is_made = reply.is_made
         if isinstance(value, Fault):
             self._end(request, Outcome(request, error=value.take_exception()))
+            return
+        if isinstance(value, Left):  # the process closed its environment: the next one resets it
+            request.asked = dataclasses.replace(request.asked, left=value, remake=False)
+            row.held = request
+            self._kill(request.row)
             return
         kind = request.asked.kind
         if kind == "reset":
