@@ -287,6 +287,8 @@ class Service:
             request, row.sent = row.sent, None
             if row.is_dropped or request is None:
                 row.is_dropped = False
+                if row.is_killed:  # the process was quicker than its end, which needs work
+                    self._drop_next(index)
             elif index in errors:
                 self._end(request, Outcome(request, error=errors[index]))
             elif info and REPLY in info:
@@ -374,10 +376,14 @@ class Service:
         if not row.is_up:
             return
         if row.sent is None and not row.is_dropped:
-            row.is_dropped = True
-            self._send_message(index, {})  # the pool notices the death of a worker that has work
+            self._drop_next(index)
         row.is_killed = True
         self._group.processes[index].kill()
+
+    def _drop_next(self, index: int) -> None:
+        """Sends work without a result: the pool notices the death of a worker that has some."""
+        self._rows[index].is_dropped = True
+        self._send_message(index, {})
 
     def _down(self, index: int) -> None:
         """Ends the request of a row whose process died, and starts another process."""

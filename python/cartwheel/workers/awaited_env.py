@@ -56,7 +56,7 @@ class Asked:
 
 @dataclasses.dataclass
 class Left:
-    """What a process leaves that has reached a limit, instead of the result of a reset.
+    """The state that a process leaves at a limit, instead of the result of a reset.
 
     Attributes:
         seed: The seed of the next reset, if that names none.
