@@ -276,6 +276,45 @@ def test_the_next_loop_may_use_the_rows_of_one_that_has_ended(gates):
         asyncio.run(envs.reset(0))
 
 
+@pytest.fixture(scope="module")
+def uvloop():
+    """The module. Its first loop makes a pipe for signals, which lives as long as the program."""
+    module = pytest.importorskip("uvloop")
+    module.new_event_loop().close()
+    return module
+
+
+def test_the_loops_of_uvloop_are_served_likewise(uvloop, gates):
+    """Results and failures, a cancellation, a loop that ends, and the next one that closes."""
+    envs = cartwheel.AwaitableEnvs([partial(Session, gates), Numbered], worker_nice=0)
+
+    async def leave():
+        assert type(asyncio.get_running_loop()).__module__.startswith("uvloop")
+        await asyncio.gather(envs.reset(0), envs.reset(1))
+        steps = await asyncio.gather(
+            *(outcome(envs.step(row, action)) for row, action in [(0, "step"), (1, 2)])
+        )
+        assert steps[0][4] == {"steps": 1}
+        assert isinstance(steps[1], WorkerDiedError)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(envs.step(0, "wait 1"), 0.01)
+
+    async def use():
+        gates.open(1)
+        assert (await envs.step(0, "step"))[4] == {"steps": 3}
+        assert (await envs.reset(1))[0].tolist() == [0, 0]
+        async with envs.acquire() as row:
+            await row.reset()
+        await envs.aclose()
+
+    for main in (leave, use):
+        loop = uvloop.new_event_loop()
+        try:
+            loop.run_until_complete(main())
+        finally:
+            loop.close()
+
+
 def test_closing_ends_every_wait_also_with_rows_that_hang():
     async def main():
         envs = cartwheel.AwaitableEnvs([Session] * 2, worker_nice=0)

@@ -26,6 +26,8 @@ from cartwheel.awaitable.rows import Policy, Rows
 from cartwheel.vector.stats import Stats
 from cartwheel.workers.awaited_env import Asked
 from cartwheel.workers.launch import pickled_apart
+from cartwheel.workers.restart_policy import RestartPolicy
+from cartwheel.workers.retirement import as_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -104,6 +106,13 @@ class AwaitableEnvs:
             cancellation. ``"restart"``: its process is killed, as after a death.
         max_restarts: How often a failure of each row is not raised; ``None`` for no limit.
             :meth:`restart` does not count.
+        max_episodes_per_worker: Episodes after which the next ``reset`` of a row is that of a new
+            process, as ``maxtasksperchild`` of ``multiprocessing.Pool``, so that a simulator that
+            leaks stays small. Other rows go on. ``info["restarted"]`` is true in that reset. What
+            Gymnasium's wrappers gather over many episodes is kept; the random numbers of the new
+            environment follow from the row's last seed, if it had one.
+        max_worker_memory: Bytes, or a text such as ``"4GiB"``: likewise, by the resident memory of
+            the process before a reset, if it has served an episode.
 
     Raises:
         IndexError: ``env_fns`` is empty.
@@ -131,6 +140,8 @@ class AwaitableEnvs:
         on_worker_death: OnWorkerDeath = "raise",
         on_timeout: OnTimeout = "raise",
         max_restarts: int | None = None,
+        max_episodes_per_worker: int | None = None,
+        max_worker_memory: int | str | None = None,
     ) -> None:
         """Starts the thread that serves the rows, which starts the processes."""
         functions = as_env_fns(env_fns)
@@ -157,6 +168,12 @@ class AwaitableEnvs:
             start_concurrency=as_integer("start_concurrency", at_once, 1),
             timeout=seconds,
             kills_hung=on_timeout == "restart",
+            limits=RestartPolicy(
+                max_episodes_per_worker=max_episodes_per_worker,
+                max_worker_memory=None
+                if max_worker_memory is None
+                else as_bytes("max_worker_memory", max_worker_memory),
+            ),
         )
         policy = Policy(on_error, on_worker_death, on_timeout, max_restarts)
         self._num_envs = len(functions)
@@ -343,6 +360,9 @@ class AwaitableEnvs:
         else:
             self._rows.close()
         _end(self._rows.service)
+        if loop is not None and loop.is_closed():
+            # One that closed while the thread announced an outcome refers to it: a cycle.
+            self._rows.loop = None
 
     async def aclose(self) -> None:
         """Closes as :meth:`close` does, and waits for the end without blocking the loop."""

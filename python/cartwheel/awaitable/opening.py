@@ -35,7 +35,9 @@ def described_spaces(
 ) -> tuple[Any, Any] | None:
     """Makes the environment of the first row; returns its spaces, ``None`` if that failed."""
     assert group.start_process is not None, "awaited rows are processes"
-    group.start_process.parts[0] = pickled([MakesAwaitedEnv(env_fn, 0, settings.nice, None)])
+    group.start_process.parts[0] = pickled(
+        [MakesAwaitedEnv(env_fn, 0, settings.nice, None, settings.limits)]
+    )
     group.processes[0], group.channels[0] = group.start_process(0)
     try:
         description = group.receive(0, "construct", settings.timeout)
@@ -86,7 +88,8 @@ class OpenPool:
         group.descriptions = [{"spaces": [(observation, action)]} for _ in range(rows)]
         assert group.start_process is not None, "awaited rows are processes"
         for row, env_fn in enumerate(env_fns):
-            maker = MakesAwaitedEnv(env_fn, row, settings.nice, (observation, action))
+            spaces = (observation, action)
+            maker = MakesAwaitedEnv(env_fn, row, settings.nice, spaces, settings.limits)
             group.start_process.parts[row] = pickled([maker])
         batched = batch_space(action, rows)
         callbacks: Any = WorkerCallbacks(None, group, batched, None, "methods")

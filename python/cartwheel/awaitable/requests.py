@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cartwheel.workers.awaited_env import Asked
+    from cartwheel.workers.restart_policy import RestartPolicy
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -69,6 +70,7 @@ class Settings:
         start_concurrency: How many processes, and how many environments, are made at once.
         timeout: Seconds that a request may take; ``None`` for no limit.
         kills_hung: Whether a row that takes longer is killed.
+        limits: The limits of a process, after which another one replaces it.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Settings:
     start_concurrency: int
     timeout: float | None
     kills_hung: bool
+    limits: RestartPolicy
 
 
 @dataclasses.dataclass(slots=True)

@@ -107,9 +107,12 @@ class Rows:
         self.spaces = settings.spaces
         self._name = settings.name
         self._policy = policy
+        self._shows_again = policy.shows_again
         self._rows = [_Row() for _ in env_fns]
         self.loop: asyncio.AbstractEventLoop | None = None
         self._is_waking = False
+        #: Whether the loop is about to take outcomes.
+        self._is_taking = False
         self._is_closed = False
         #: Futures of tasks that wait for the end.
         self._ends: list[asyncio.Future[None]] = []
@@ -184,16 +187,19 @@ class Rows:
             self.loop.call_soon(self._wake)
 
     def _has_outcomes(self) -> None:
-        """Called by the thread of the service."""
+        """Called by the thread of the service, after it left the outcomes."""
         loop = self.loop
-        if loop is not None:
-            try:
-                loop.call_soon_threadsafe(self._take_outcomes)
-            except RuntimeError:  # the loop is closed: the next one takes them
-                return
+        if loop is None or self._is_taking:
+            return
+        self._is_taking = True
+        try:
+            loop.call_soon_threadsafe(self._take_outcomes)
+        except RuntimeError:  # the loop is closed: the next one takes them
+            self._is_taking = False
 
     def _take_outcomes(self) -> None:
         """Takes outcomes, in the thread of the loop."""
+        self._is_taking = False  # first: what is left from here on is announced again
         outcomes = self.service.outcomes
         while outcomes:
             self._finish(outcomes.popleft())
@@ -296,7 +302,7 @@ class Rows:
             row.phase = Phase.RUNNING
         elif kind == "step":
             row.phase = Phase.OVER if value[2] or value[3] else Phase.RUNNING
-        if kind != "call" and self._policy.shows_again:
+        if kind != "call" and self._shows_again:
             row.shown = value[0]
         _succeed(request, value)
 
@@ -385,7 +391,7 @@ class Rows:
         end = asyncio.get_running_loop().create_future()
         self._ends.append(end)
         if self.loop is not asyncio.get_running_loop():
-            self.loop = asyncio.get_running_loop()
+            self.loop, self._is_taking = asyncio.get_running_loop(), False
         if self.service.closed.is_set():
             self._take_outcomes()
         await end

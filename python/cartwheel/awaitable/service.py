@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
+import dataclasses
 import functools
 import heapq
 import itertools
@@ -29,7 +30,7 @@ from cartwheel.awaitable.opening import OpenPool, described_spaces
 from cartwheel.awaitable.requests import Outcome, Request, ServedRow
 from cartwheel.errors import WorkerTimeoutError
 from cartwheel.workers import launch
-from cartwheel.workers.awaited_env import REPLY, Asked
+from cartwheel.workers.awaited_env import REPLY, Asked, Left
 from cartwheel.workers.channels import Deadline
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.observation_form import remade
@@ -84,8 +85,8 @@ class Service:
             restart_policy=self._policy,
         )
         self._rows = [ServedRow() for _ in env_fns]
-        #: Functions that the thread calls, from other threads.
-        self._inbox: collections.deque[Callable[[], None]] = collections.deque()
+        #: From other threads: requests, and functions that the thread calls.
+        self._inbox: collections.deque[Request | Callable[[], None]] = collections.deque()
         self._deadlines: list[tuple[float, int, Request]] = []
         self._numbers = itertools.count()
         #: Steps whose actions go through shared memory, which are sent together.
@@ -108,7 +109,7 @@ class Service:
 
     def post(self, request: Request) -> None:
         """Leaves a request for the thread, which :meth:`wake` makes it read."""
-        self._inbox.append(functools.partial(self._take, request))
+        self._inbox.append(request)
 
     def restart(self, row: int) -> None:
         """Kills the process of a row; another one is started. The request of the row fails."""
@@ -171,9 +172,10 @@ class Service:
         """Sends what is in the inbox, waits and passes outcomes on."""
         assert self._pool is not None, "it is open"
         while self._inbox:
-            self._inbox.popleft()()
-        steps, self._steps = self._steps, []
-        self._send_steps(steps)
+            self._read()
+        if self._steps:
+            steps, self._steps = self._steps, []
+            self._send_steps(steps)
         if self.outcomes:
             self._on_outcomes()
         received = self._pool.recv_rows(self._kill_late())
@@ -186,6 +188,14 @@ class Service:
             self._on_outcomes()
 
     # Sending
+
+    def _read(self) -> None:
+        """Does what is first in the inbox."""
+        message = self._inbox.popleft()
+        if isinstance(message, Request):
+            self._take(message)
+        else:
+            message()
 
     def _take(self, request: Request) -> None:
         """Sends a request as soon as its row is up and idle."""
@@ -277,16 +287,21 @@ class Service:
             request, row.sent = row.sent, None
             if row.is_dropped or request is None:
                 row.is_dropped = False
+                if row.is_killed:  # the process was quicker than its end, which needs work
+                    self._drop_next(index)
             elif index in errors:
                 self._end(request, Outcome(request, error=errors[index]))
-            elif REPLY in info:
+            elif info and REPLY in info:
                 self._reply(request, info[REPLY], step)
-            elif info == {"infos_lost": True}:  # its process died before it had sent all
+            elif info and info == {"infos_lost": True}:  # its process died before it had sent all
                 died = self._group.died(index, request.asked.kind)
                 self._end(request, Outcome(request, error=died))
             else:
-                observation = remade(row.form, observations, place)
-                self._end(request, Outcome(request, (observation, *step, info)))
+                shown = remade(row.form, observations, place)
+                is_step = request.asked.kind == "step"
+                self._end(
+                    request, Outcome(request, (shown, *step, info) if is_step else (shown, info))
+                )
             if row.held is not None:
                 self._advance(index)
 
@@ -297,6 +312,11 @@ class Service:
         row.is_made = reply.is_made
         if isinstance(value, Fault):
             self._end(request, Outcome(request, error=value.take_exception()))
+            return
+        if isinstance(value, Left):  # the process closed its environment: the next one resets it
+            request.asked = dataclasses.replace(request.asked, left=value, remake=False)
+            row.held = request
+            self._kill(request.row)
             return
         kind = request.asked.kind
         if kind == "reset":
@@ -356,10 +376,14 @@ class Service:
         if not row.is_up:
             return
         if row.sent is None and not row.is_dropped:
-            row.is_dropped = True
-            self._send_message(index, {})  # the pool notices the death of a worker that has work
+            self._drop_next(index)
         row.is_killed = True
         self._group.processes[index].kill()
+
+    def _drop_next(self, index: int) -> None:
+        """Sends work without a result: the pool notices the death of a worker that has some."""
+        self._rows[index].is_dropped = True
+        self._send_message(index, {})
 
     def _down(self, index: int) -> None:
         """Ends the request of a row whose process died, and starts another process."""
@@ -459,7 +483,7 @@ class Service:
         self.failure = error
         while self._inbox:
             with contextlib.suppress(Exception):
-                self._inbox.popleft()()
+                self._read()
         for row in self._rows:
             for request in (row.sent, row.held):
                 if request is not None:
@@ -486,7 +510,7 @@ class Service:
                 self._arrived.clear()
                 while self._inbox:
                     with contextlib.suppress(Exception):
-                        self._inbox.popleft()()
+                        self._read()
             pool.close(_GRACE_IN_FLIGHT if is_busy else _GRACE, None)
             group.join(grace=1.0)
         finally:

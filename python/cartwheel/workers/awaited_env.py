@@ -13,6 +13,7 @@ import dataclasses
 import operator
 import os
 import pickle
+import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
@@ -21,11 +22,15 @@ from cartwheel._internal.logging import LOGGER
 from cartwheel.workers import attributes
 from cartwheel.workers.faults import Fault
 from cartwheel.workers.observation_form import ObservationForms, shared
+from cartwheel.workers.restart_policy import Replacements
+from cartwheel.workers.retirement import Service, continue_statistics, statistics_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gymnasium.spaces import Space
+
+    from cartwheel.workers.restart_policy import RestartPolicy
 
 #: The key of the reply in an info.
 REPLY = "cartwheel.reply"
@@ -40,11 +45,28 @@ class Asked:
         arguments: Seed and options of a reset; the action of a step; name, arguments and keywords
             of a call.
         remake: Whether an environment that failed is closed and made again before.
+        left: What the last process left, which retired before this reset.
     """
 
     kind: Literal["make", "reset", "step", "call"]
     arguments: tuple[Any, ...] = ()
     remake: bool = False
+    left: Left | None = None
+
+
+@dataclasses.dataclass
+class Left:
+    """The state that a process leaves at a limit, instead of the result of a reset.
+
+    Attributes:
+        seed: The seed of the next reset, if that names none.
+        replacements: The seeds of the row so far.
+        statistics: What wrappers of the environment gathered over many episodes.
+    """
+
+    seed: int | None
+    replacements: Any
+    statistics: dict[int, bytes]
 
 
 @dataclasses.dataclass
@@ -52,7 +74,8 @@ class Reply:
     """The reply to a request.
 
     Attributes:
-        value: The result, or the :class:`~cartwheel.workers.faults.Fault` of an exception.
+        value: The result, the :class:`~cartwheel.workers.faults.Fault` of an exception, or a
+            :class:`Left`.
         form: The form of the observation of a reset.
         spaces: Observation and action space, in the reply to the request that made the environment;
             ``None`` for an object without spaces.
@@ -75,12 +98,14 @@ class MakesAwaitedEnv:
         nice: The amount by which the process lowers its priority.
         spaces: The spaces of the memory; ``None``: the environment is made at once, and its spaces
             become those of the memory.
+        limits: The limits of the process.
     """
 
     env_fn: bytes
     row: int
     nice: int
     spaces: tuple[Any, Any] | None
+    limits: RestartPolicy
 
     def __call__(self) -> AwaitedEnv:
         """Makes it."""
@@ -103,6 +128,8 @@ class AwaitedEnv:
         self._made_by = made_by
         self.env: Any = None
         self._has_told = False
+        self._service = Service(made_by.limits)
+        self._seeds = Replacements(made_by.limits, made_by.row)
         spaces = made_by.spaces
         if spaces is None:
             self._make()
@@ -110,7 +137,9 @@ class AwaitedEnv:
         self.observation_space: Space[Any] = shared(spaces[0])
         self.action_space: Space[Any] = shared(spaces[1])
         self._forms = ObservationForms(self.observation_space)
+        #: The form of the observation that the last reset returned.
         self._form: Any = None
+        self._is_as_shown = self._forms.test_of(None)
 
     def _make(self) -> None:
         env = pickle.loads(self._made_by.env_fn)()
@@ -128,11 +157,9 @@ class AwaitedEnv:
     def step(self, action: Any) -> Any:
         """Steps the environment; an observation of another form leaves as a reply."""
         result = self.env.step(action)
-        if type(result) is not tuple or len(result) != 5:
+        if type(result) is not tuple or len(result) != 5 or self._is_as_shown(result[0]):
             return result  # native code describes what is wrong
         observation, reward, terminated, truncated, info = result
-        if self._form is not None and self._forms.form_of(observation) == self._form:
-            return result
         reply = Reply((observation, info))
         return self._forms.blank, reward, terminated, truncated, {REPLY: reply}
 
@@ -140,22 +167,56 @@ class AwaitedEnv:
         """Carries out a request; without one, this process replaced another, whose task it has."""
         if asked is None:
             return self._forms.blank, {}
+        form = self._form
         try:
             reply = self._reply(asked)
         except Exception as error:
             fault = Fault.from_exception(self._made_by.row, error, is_remote=True)
             reply = Reply(fault, is_made=self.env is not None)
+        if reply.form is not None and reply.form == form and reply.spaces is None:
+            shown: tuple[Any, dict[str, Any]] = reply.value
+            return shown  # nothing that the caller does not know: as quick as a step
         return self._forms.blank, {REPLY: reply}
 
     def _reply(self, asked: Asked) -> Reply:
+        if asked.kind == "reset" and self._made_by.limits.retires:
+            if self._service.reason_to_end() is not None:
+                return Reply(self._leave(asked), is_made=False)
+            asked = self._with_seed(asked)
         if asked.remake:
             self.close()
         if self.env is None:
             self._make()
+            if asked.left is not None and asked.left.statistics:
+                continue_statistics(self.env, asked.left.statistics)
         reply = _REPLIES[asked.kind](self, *asked.arguments)
+        if asked.left is not None:
+            shown, info = reply.value
+            reply.value = shown, {**info, "restarted": True}
         if not self._has_told:
             reply.spaces, self._has_told = self._spaces(), True
         return reply
+
+    def _leave(self, asked: Asked) -> Left:
+        """Closes the environment, before the process is replaced."""
+        env, row = self.env, self._made_by.row
+        keeps = isinstance(env, gym.Env) and not asked.remake
+        statistics = statistics_of(env, row) if keeps else {}
+        left = Left(self._seeds.next_seed(0), self._seeds.hand_over(), statistics)
+        self.close()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        return left
+
+    def _with_seed(self, asked: Asked) -> Asked:
+        """Returns a reset with the seed that the last process left, if it has none."""
+        seed, options = asked.arguments
+        if asked.left is not None:
+            self._seeds.take_over(asked.left.replacements)
+            seed = asked.left.seed if seed is None else seed
+        self._seeds.note_seeds({0: {"seed": seed}})
+        return dataclasses.replace(asked, arguments=(seed, options))
 
     def _made(self) -> Reply:
         return Reply(None)
@@ -171,8 +232,10 @@ class AwaitedEnv:
                 f"`reset` must return an observation and a dictionary of infos, got {result!r}"
             )
         observation, info = result if is_pair else (result, {})
-        self._form = self._forms.form_of(observation)
-        return Reply((observation, info), self._form)
+        form = self._forms.form_of(observation)
+        if form != self._form:
+            self._form, self._is_as_shown = form, self._forms.test_of(form)
+        return Reply((observation, info), form)
 
     def _step(self, action: Any) -> Reply:
         observation, reward, terminated, truncated, info = self.env.step(action)

@@ -8,12 +8,15 @@ observation goes through shared memory, and the caller makes it again from the f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Discrete, Space
 
 from cartwheel._internal.spaces import describe, has_fixed_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: The form of an array.
 _ARRAY = "array"
@@ -41,6 +44,30 @@ class ObservationForms:
     def form_of(self, observation: Any) -> Any:
         """Returns the form of an observation; ``None`` if it does not fit the space exactly."""
         return _form_of(observation, self._description)
+
+    def test_of(self, form: Any) -> Callable[[Any], bool]:
+        """Returns a function that says whether an observation has this form.
+
+        Args:
+            form: The form; ``None`` for one that no observation has.
+        """
+        if form is None:
+            return lambda _: False
+        description = self._description
+        if form != _ARRAY:
+            return lambda observation: bool(_form_of(observation, description) == form)
+        _, dtype, shape = description
+
+        # The form of most environments, in a function that calls no other: a process that steps
+        # once when it is woken has nothing in its caches.
+        def is_array(observation: Any) -> bool:
+            return (
+                type(observation) is np.ndarray
+                and observation.shape == shape
+                and bool(observation.dtype == dtype)
+            )
+
+        return is_array
 
 
 def _with_dtypes(description: Any) -> Any:

@@ -47,10 +47,12 @@ pub fn serve(mut token: WorkerToken, shard: &mut dyn Shard, spin: bool) {
     let word = memory.sleeper(token.worker());
     let doorbell = Futex::new(&header.doorbell, scope);
     let workers = memory.control.workers();
-    let mut spin_policy = SpinPolicy::new(workers + 1, usable_cpus(), spin);
+    let cpus = usable_cpus();
+    let mut spin_policy = SpinPolicy::new(workers + 1, cpus, spin);
     loop {
         let (task_word, slept) = next_task(&word, &mut spin_policy, &header.caller);
-        if slept {
+        // With more workers than processors none has a home, which would take a system call to see.
+        if slept && workers <= cpus {
             // The system often wakes two workers on one processor while the caller polls on another,
             // and leaves them there for a tenth of a second.
             move_to_cpu(token.worker(), workers);
