@@ -104,7 +104,7 @@ class MjbatchEnvs(ABC):
         self._over[:] = False
 
     def before(self) -> Any:
-        """What :meth:`rewarded` needs of the states before the step."""
+        """Copies of what :meth:`rewarded` needs of the states before the step."""
         return None
 
     @abstractmethod
@@ -223,7 +223,7 @@ class Runners(GymnasiumEnvs):
     healthy_reward = 0.0
 
     def before(self) -> NDArray[np.float64]:
-        """Where it is."""
+        """The place before the step."""
         return self.place().copy()
 
     def place(self) -> NDArray[np.float64]:
@@ -231,7 +231,7 @@ class Runners(GymnasiumEnvs):
         return self.qpos[:, 0]
 
     def healthy(self) -> Flags:
-        """Which rows go on."""
+        """Rows that go on."""
         return ~self.never()
 
     def rewarded(self, before: NDArray[np.float64], actions: Actions) -> Any:
