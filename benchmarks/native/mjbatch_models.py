@@ -54,7 +54,7 @@ def native(env_id: str) -> Callable[[int], Any]:
 
 
 def name_of(env_id: str) -> str:
-    """What tables call the environment."""
+    """The name of the environment in tables."""
     return f"{env_id} without contact forces" if env_id in WITHOUT_FORCES else env_id
 
 
