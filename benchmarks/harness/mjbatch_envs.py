@@ -222,7 +222,7 @@ class Runners(GymnasiumEnvs):
     #: The reward of a step in health; none if it cannot fall.
     healthy_reward = 0.0
 
-    def before(self) -> NDArray[np.float64]:
+    def before(self) -> Any:
         """The place before the step."""
         return self.place().copy()
 
@@ -234,7 +234,7 @@ class Runners(GymnasiumEnvs):
         """Rows that go on."""
         return ~self.never()
 
-    def rewarded(self, before: NDArray[np.float64], actions: Actions) -> Any:
+    def rewarded(self, before: Any, actions: Actions) -> Any:
         """Speed and health, less the square of the action."""
         speed = (self.place() - before) / self.dt
         cost = self.ctrl_weight * np.square(actions).sum(axis=1)
@@ -307,12 +307,16 @@ class Humanoids(Runners):
 
     env_id, noise, hidden = "Humanoid-v5", 1e-2, 2
     forward_weight, ctrl_weight, healthy_reward = 1.25, 0.1, 5.0
-    observed = ("qpos", "qvel", "cinert", "cvel", "qfrc_actuator", "xipos")
+    observed: ClassVar[tuple[str, ...]] = (
+        *("qpos", "qvel", "cinert", "cvel", "qfrc_actuator"),
+        "xipos",
+    )
 
     def place(self) -> NDArray[np.float64]:
         """Of the center of mass."""
         mass = self.model.body_mass
-        return self.fields["xipos"][:, :, 0] @ mass / mass.sum()
+        center: NDArray[np.float64] = self.fields["xipos"][:, :, 0] @ mass / mass.sum()
+        return center
 
     def healthy(self) -> Flags:
         """On its feet."""
@@ -333,10 +337,10 @@ class Standups(Humanoids):
     env_id = "HumanoidStandup-v5"
     observed = Humanoids.observed[:-1]
 
-    def before(self) -> None:
+    def before(self) -> Any:
         """Nothing."""
 
-    def rewarded(self, before: None, actions: Actions) -> Any:  # noqa: ARG002 - of the base class
+    def rewarded(self, before: Any, actions: Actions) -> Any:  # noqa: ARG002 - of the base class
         """Height, less the square of the action."""
         height = self.qpos[:, 2] / self.model.opt.timestep
         cost = 0.1 * np.square(actions).sum(axis=1)

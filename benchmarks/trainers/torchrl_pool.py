@@ -64,7 +64,7 @@ class Counting(gym.Env[Any, Any]):
         return self.count, 0.0, bool(self.count[0] > self.length), False, {}
 
 
-class Delayed(CountingEnv):  # type: ignore[misc] # torchrl has no types
+class Delayed(CountingEnv):
     """TorchRL's environment with the same times."""
 
     def __init__(self, step_ms: float, reset_ms: float, length: int) -> None:
