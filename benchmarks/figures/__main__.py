@@ -1,4 +1,7 @@
-"""Measures every figure of the pages on this machine, and writes them: `make figures`."""
+"""Measures figures of the pages on this machine, and writes them: `make figures`.
+
+Figures against other packages, which need environments of their own, are `make figures-peers`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from benchmarks.figures.pages import ROOT, SOURCE, fill, load, pages, save
+from benchmarks.figures.pages import PEERS, ROOT, SOURCE, fill, load, pages, peer_of, save
 from cartwheel.bench.command import positive
 
 if TYPE_CHECKING:
@@ -32,9 +35,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seconds", type=positive(float), default=2.0, help="for each contender")
     parser.add_argument(
         "--only",
-        choices=["mjbatch", "agents"],
-        default="",
-        help="measure these, and keep the other figures",
+        nargs="+",
+        choices=["here", "agents", "peers", *PEERS],
+        default=["here", "agents"],
+        help="measure these (here agents), and keep the other figures",
     )
     parser.add_argument("--rounds", type=positive(int), default=5, help="slices of these seconds")
     options = parser.parse_args(arguments)
@@ -45,7 +49,9 @@ def main(arguments: list[str]) -> None:
                 f"this machine is not idle: its load is {load_1min:.2f}, and figures need at most "
                 f"{MAX_LOAD}. Wait until nothing else runs, or try with --unquiet --json FILE"
             )
-        measure_into(options.json or SOURCE, options.seconds, options.rounds, options.only)
+        parts = [part for name in options.only for part in (PEERS if name == "peers" else [name])]
+        for part in dict.fromkeys(parts):  # written one by one: what is measured is not lost
+            measure_into(options.json or SOURCE, options.seconds, options.rounds, part)
     if options.json is None:
         source = load()
         for page in pages():
@@ -53,33 +59,44 @@ def main(arguments: list[str]) -> None:
         subprocess.run([sys.executable, str(ROOT / "docs/pictures/draw.py")], check=True)
 
 
-def measure_into(source: Path, seconds: float, rounds: int, only: str = "") -> None:
-    """Measures everything, or what ``only`` names, and writes the file."""
+def measure_into(source: Path, seconds: float, rounds: int, part: str) -> None:
+    """Measures a part, and writes the file with it and all others."""
     # Only here: to fill pages needs neither environments nor EnvPool.
-    from benchmarks.figures.measures import measure
+    from benchmarks.figures.measures import HERE, measure
     from cartwheel.bench.envpool import load_package
     from cartwheel.bench.machine import machine
 
-    facts = {
-        "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
-        **machine(),
-        "envpool": load_package("envpool").__version__,
-    }
+    facts, others = load(source if source.exists() else SOURCE)
+    if part == HERE:
+        facts = {
+            "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
+            **machine(),
+            "envpool": load_package("envpool").__version__,
+        }
     figures = measure(
-        seconds=seconds, rounds=rounds, progress=lambda line: print(line, flush=True), only=only
+        [part], seconds=seconds, rounds=rounds, progress=lambda line: print(line, flush=True)
     )
-    if only:
-        facts, others = load()
-        figures = merged(others, figures, only)
-    save(facts, figures, source)
+    save(facts, merged(others, figures, part), source)
     print(f"==> {source}")
 
 
-def merged(others: Mapping[str, Figure], found: Mapping[str, Figure], only: str) -> Figures:
-    """All figures, with those that ``only`` names replaced, before the lifetimes."""
-    kept = {name: each for name, each in others.items() if not name.startswith(f"{only}_")}
-    ratios = {name: each for name, each in kept.items() if each.unit == "×"}
-    return {**ratios, **found, **kept}
+def merged(others: Mapping[str, Figure], found: Mapping[str, Figure], part: str) -> Figures:
+    """All figures, with those of the part replaced: ratios, then peers, then lifetimes."""
+    kept = {name: each for name, each in others.items() if part_of(name) != part}
+    both = {**found, **kept} if part == "here" else {**kept, **found}
+
+    def place(name: str) -> int:
+        if both[name].unit != "×":
+            return len(PEERS) + 1
+        peer = peer_of(name)
+        return 0 if peer is None else 1 + PEERS.index(peer)
+
+    return {name: both[name] for name in sorted(both, key=place)}
+
+
+def part_of(name: str) -> str:
+    """The part that a figure is measured with."""
+    return peer_of(name) or ("agents" if name.startswith("agents_") else "here")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ A ratio is that of the rates of two contenders in a race, in alternating rounds.
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import functools
 import itertools
 import json
+import os
 import statistics
 import subprocess
 from typing import TYPE_CHECKING
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 import gymnasium as gym
 
 from benchmarks.figures.lifetime import CLASSES, Lifetime, lifetime
-from benchmarks.figures.pages import ROOT, Figure
+from benchmarks.figures.pages import PEERS, ROOT, Figure
 from benchmarks.harness.claim import no_env
 from benchmarks.harness.workloads import rounds_of
 from benchmarks.native import cartpole as native
@@ -37,14 +39,24 @@ if TYPE_CHECKING:
     from cartwheel._internal.arguments import EnvFn
     from cartwheel.bench.contenders import Contender
 
+HERE = "here"
+"""The name of the figures that need no other packages."""
 ELSEWHERE = {
-    "mjbatch": (".venv-mjbatch", "benchmarks.native.mjbatch_models"),
     "agents": (".venv-agents", "benchmarks.trainers.several_agents"),
+    "mjbatch": (".venv-mjbatch", "benchmarks.native.mjbatch_models"),
+    "rlox": (".venv-rlox", "benchmarks.native.rlox_envs"),
+    "operant": (".venv", "benchmarks.native.operant_envs"),
+    "envpool": (".venv-envpool", "benchmarks.native.newest_envpool"),
+    "torchrl": (".venv-torch", "benchmarks.trainers.torchrl_pool"),
+    "pufferlib": (".venv-pufferlib", "benchmarks.trainers.pufferlib_envs"),
+    "lerobot": (".venv-lerobot", "benchmarks.trainers.lerobot_rollouts"),
 }
 """By the first part of names, where figures are measured that need other packages, and the module.
 
-mjbatch asks for one version of MuJoCo, and AgileRL for its own versions of many packages.
+mjbatch asks for one version of MuJoCo, EnvPool and LeRobot for a newer Python, and the others for
+versions of their own, or torch.
 """
+assert {*ELSEWHERE} == {"agents", *PEERS}
 LIFETIME_ENVS, LIFETIMES = 512, 3
 """Environments of a lifetime, and how many lifetimes of each class are measured."""
 
@@ -146,11 +158,13 @@ def run(entry: Race, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figu
 def measured_elsewhere(name: str, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figure]]:
     """Those of ``name``, measured by the Python of another virtual environment."""
     _, module = ELSEWHERE[name]
+    when = f"{dt.datetime.now(dt.timezone.utc).date()}, load {os.getloadavg()[0]:.1f}"
     command = [str(python_of(name)), "-m", module, "--json"]
     command += ["--seconds", str(seconds), "--rounds", str(rounds)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     for key, work, num_envs, ratios, against in json.loads(done.stdout.splitlines()[-1]):
-        yield f"{name}_{key}_{num_envs}", figure(ratios, "×", work, num_envs, against)
+        found = figure(ratios, "×", work, num_envs, against)
+        yield f"{name}_{key}_{num_envs}", dataclasses.replace(found, measured=when)
 
 
 def python_of(name: str) -> Path:
@@ -181,34 +195,32 @@ def figure(numbers: list[float], unit: str, work: str, num_envs: int, against: s
 
 
 def measure(
-    *, seconds: float, rounds: int, progress: Callable[[str], None], only: str = ""
+    parts: Iterable[str], *, seconds: float, rounds: int, progress: Callable[[str], None]
 ) -> dict[str, Figure]:
-    """Measures everything; some minutes.
+    """Measures; some minutes.
 
     Args:
+        parts: ``HERE`` and those of ``ELSEWHERE``.
         seconds: Time of each contender in a race, all rounds together.
         rounds: In how many slices.
         progress: Called with the name and text of each figure when it is known.
-        only: One of :data:`ELSEWHERE`, for its figures alone; by default all.
 
     Raises:
         FileNotFoundError: A virtual environment was not made.
     """
-    chosen = [only] if only else [*ELSEWHERE]
-    for name in chosen:
+    steps: list[Iterable[tuple[str, Figure]]] = []
+    for name in parts:
+        if name == HERE:
+            steps += [run(entry, seconds=seconds, rounds=rounds) for entry in races()]
+            steps.append(lifetimes())
+            continue
         if not python_of(name).exists():
             raise FileNotFoundError(
                 f"{python_of(name)} is not there: make {ELSEWHERE[name][0]}/.installed"
             )
-    steps: Iterable[Iterator[tuple[str, Figure]]] = [
-        measured_elsewhere(name, seconds=seconds, rounds=rounds) for name in chosen
-    ]
-    if not only:
-        others = (run(entry, seconds=seconds, rounds=rounds) for entry in races())
-        steps = itertools.chain(others, steps, [lifetimes()])
+        steps.append(measured_elsewhere(name, seconds=seconds, rounds=rounds))
     found: dict[str, Figure] = {}
-    for figures in steps:
-        for name, each in figures:
-            found[name] = each
-            progress(f"{name:24} {each.text} {each.unit} ({each.spread})")
+    for name, each in itertools.chain.from_iterable(steps):
+        found[name] = each
+        progress(f"{name:24} {each.text} {each.unit} ({each.spread})")
     return found

@@ -1,8 +1,9 @@
 """The figures of the pages: one file has them, and every page repeats it.
 
-A comment behind a number names its figure, ``13<!--process_async_8-->``. The table of
-``docs/speed.md`` between two comments has all ratios. ``docs/figures.json`` is the one source of
-both, and of the chart of the first page.
+A comment behind a number names its figure, ``13<!--process_async_8-->``. Two tables of
+``docs/speed.md``, each between two comments, have all ratios: those against other packages in
+environments of their own, and the others. ``docs/figures.json`` is the one source of all, and of
+the chart of the first page.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "docs/figures.json"
 MARKED = re.compile(r"(?P<text>\d[\d.,]*)<!--(?P<name>[a-z]\w*)-->")
 TABLE = re.compile(r"(?<=<!-- figures: all ratios -->\n).*?(?=<!-- figures: end -->)", re.DOTALL)
+PEERS_TABLE = re.compile(r"(?<=<!-- figures: peers -->\n).*?(?=<!-- figures: end -->)", re.DOTALL)
+PEERS = ("mjbatch", "rlox", "operant", "envpool", "torchrl", "pufferlib", "lerobot")
+"""By the first part of their names, figures that ``make bench-mjbatch`` and so on measure."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Figure:
         work: What is stepped, and how.
         num_envs: How many environments.
         against: The other contender of a ratio; otherwise empty.
+        measured: The date and the load of a figure that is measured apart from the others; empty
+            for those that the machine of the file is about.
     """
 
     value: float
@@ -43,6 +49,7 @@ class Figure:
     work: str
     num_envs: int
     against: str
+    measured: str = ""
 
     @property
     def text(self) -> str:
@@ -73,7 +80,7 @@ def load(source: Path = SOURCE) -> tuple[dict[str, Any], dict[str, Figure]]:
 def save(machine: Mapping[str, Any], figures: Mapping[str, Figure], source: Path = SOURCE) -> None:
     """Writes the file, a line for each figure."""
     lines = [
-        f"    {json.dumps(name)}: {json.dumps(dataclasses.asdict(each), ensure_ascii=False)}"
+        f"    {json.dumps(name)}: {json.dumps(written(each), ensure_ascii=False)}"
         for name, each in figures.items()
     ]
     facts = json.dumps(machine, ensure_ascii=False)
@@ -83,8 +90,22 @@ def save(machine: Mapping[str, Any], figures: Mapping[str, Figure], source: Path
     )
 
 
+def written(figure: Figure) -> dict[str, Any]:
+    """The fields of a figure that the file has."""
+    fields = dataclasses.asdict(figure)
+    if not figure.measured:
+        del fields["measured"]
+    return fields
+
+
+def peer_of(name: str) -> str | None:
+    """The one of ``PEERS`` that a figure is about; ``None`` for the others."""
+    peer = name.partition("_")[0]
+    return peer if peer in PEERS else None
+
+
 def table(machine: Mapping[str, Any], figures: Iterable[Figure]) -> str:
-    """All ratios, a line for each, and the machine, in Markdown."""
+    """Ratios, a line for each, and the machine, in Markdown."""
     lines = ["| work | environments | ratio | rounds | against |", "|---|--:|--:|--:|---|"]
     lines += [
         f"| {each.work} | {each.num_envs:,} | {each.text} | {each.spread} | {each.against} |"
@@ -95,8 +116,25 @@ def table(machine: Mapping[str, Any], figures: Iterable[Figure]) -> str:
     return "\n".join([*lines, "", f"Measured with: {facts}.", ""])
 
 
+def peers_table(figures: Mapping[str, Figure]) -> str:
+    """Ratios against other packages, a line for each, and when they were measured."""
+    lines = [
+        "| package | work | environments | ratio | rounds | command |",
+        "|---|---|--:|--:|--:|---|",
+    ]
+    dates: dict[str, str] = {}
+    for peer in PEERS:
+        for name, each in figures.items():
+            if peer_of(name) == peer:
+                numbers = f"{each.num_envs:,} | {each.text} | {each.spread}"
+                lines.append(f"| {each.against} | {each.work} | {numbers} | `make bench-{peer}` |")
+                dates[peer] = each.measured
+    said = "; ".join(f"{peer} {measured}" for peer, measured in dates.items())
+    return "\n".join([*lines, "", f"Measured on: {said}.", ""])
+
+
 def fill(text: str, machine: Mapping[str, Any], figures: Mapping[str, Figure]) -> str:
-    """The text of a page with every marked number, and the table, as they are in the figures.
+    """The text of a page with every marked number, and the tables, as they are in the figures.
 
     Raises:
         KeyError: If the page names a figure that there is not.
@@ -105,7 +143,9 @@ def fill(text: str, machine: Mapping[str, Any], figures: Mapping[str, Figure]) -
     def number(found: re.Match[str]) -> str:
         return f"{figures[found['name']].text}<!--{found['name']}-->"
 
-    return TABLE.sub(lambda _: table(machine, figures.values()), MARKED.sub(number, text))
+    others = [each for name, each in figures.items() if peer_of(name) is None]
+    text = TABLE.sub(lambda _: table(machine, others), MARKED.sub(number, text))
+    return PEERS_TABLE.sub(lambda _: peers_table(figures), text)
 
 
 def pages() -> list[Path]:

@@ -7,18 +7,29 @@ wheel. Its ``rust-toolchain.toml`` names a compiler that can build the crate; ru
 
 from __future__ import annotations
 
-import argparse
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING, Any
 
+from benchmarks.harness.claim import options_of
+from benchmarks.harness.peers import print_figures
 from cartwheel.bench.machine import machine_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FOLDER = Path(__file__).parent / "operant"
 TARGET = Path(__file__).parents[2] / "target" / "benchmarks"
-PEER = "operant-envs"
+PEER, ROWS = "operant-envs", 4096
+SHOWN = {
+    "NextStep": "native, in Rust, `NEXT_STEP`, one core",
+    "SameStep": "native, in Rust, `SAME_STEP`, one core",
+}
+"""Contenders with figures: the plain loop has no interface."""
 
 
 def build() -> Path:
@@ -32,25 +43,40 @@ def build() -> Path:
 
 
 def main() -> None:
-    """Prints the rates of all contenders, and their ratios to the crate's."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a round (0.5)")
-    parser.add_argument("--rounds", type=int, default=7, help="of each contender (7)")
-    arguments = parser.parse_args()
+    """Prints the rates of all contenders, and their ratios to the crate's; or figures."""
+    options = options_of(__doc__, has_figures=True)
     if shutil.which("rustup") is None:
         print("skipped: rustup is not on PATH, so the compiler that operant-envs needs is missing")
         return
-    command = [str(build()), str(arguments.rounds), str(arguments.seconds)]
+    command = [str(build()), str(options.rounds), str(options.seconds / options.rounds)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    rates: dict[str, dict[str, float]] = {}
+    rates: dict[str, dict[str, list[float]]] = {}
     for line in done.stdout.splitlines():
         env_id, name, rounds = line.split(",")
-        rates.setdefault(env_id, {})[name] = median(map(float, rounds.split()))
+        rates.setdefault(env_id, {})[name] = [float(rate) for rate in rounds.split()]
+    if options.json:
+        print_figures(list(figures(rates)))
+        return
     print(machine_line())
-    print(f"{'4096 environments, one core':28} {'contender':14} {'steps/s':>12} {'ratio':>6}")
+    print(f"{f'{ROWS} environments, one core':28} {'contender':14} {'steps/s':>12} {'ratio':>6}")
     for env_id, contenders in rates.items():
-        for name, rate in contenders.items():
-            print(f"{env_id:28} {name:14} {rate:12,.0f} {rate / contenders[PEER]:6.2f}")
+        theirs = median(contenders[PEER])
+        for name, numbers in contenders.items():
+            rate = median(numbers)
+            print(f"{env_id:28} {name:14} {rate:12,.0f} {rate / theirs:6.2f}")
+
+
+def figures(rates: dict[str, dict[str, list[float]]]) -> Iterator[list[Any]]:
+    """Ratios to the rate of the crate, round by round."""
+    manifest = (FOLDER / "Cargo.toml").read_text(encoding="utf-8")
+    (version,) = re.findall(rf'^{PEER} = "=(.*)"$', manifest, re.MULTILINE)
+    rival = f"{PEER} {version}"
+    for env_id, contenders in rates.items():
+        for name, what in SHOWN.items():
+            pairs = zip(contenders[name], contenders[PEER], strict=True)
+            ratios = [rate / other for rate, other in pairs]
+            key = re.sub(r"\W+", "_", f"{env_id} {name}".lower())
+            yield [key, f"{env_id}, {what}", ROWS, ratios, rival]
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from lerobot.envs.utils import _LazyAsyncVectorEnv
 from lerobot.scripts.lerobot_eval import rollout
 
 import cartwheel
-from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.claim import Claim
+from benchmarks.harness.peers import PeerClaim, PeerRace, measure, version_of
 from benchmarks.harness.workloads import compute, rounds_of
 from cartwheel.bench.contenders import Contender
 
@@ -77,15 +78,13 @@ class Still(torch.nn.Module):
 class RolloutRunner:
     """Times rollouts."""
 
-    note = ""
-
-    def __init__(self, name: str, env_fns: Sequence[EnvFn], patch: bool) -> None:  # noqa: FBT001 - set by `functools.partial`
+    def __init__(self, env_fns: Sequence[EnvFn], patch: bool) -> None:  # noqa: FBT001 - set by `functools.partial`
         """Starts the processes; ``patch``: with cartwheel's class."""
         start = time.perf_counter()
         self._envs = _LazyAsyncVectorEnv(list(env_fns))
         with cartwheel.patch_gymnasium() if patch else contextlib.nullcontext():
             self._envs.reset(seed=0)
-        print(f"{name}: first reset after {time.perf_counter() - start:.2f} s", flush=True)
+        self.note = f"first reset after {time.perf_counter() - start:.2f} s"
 
     def run(self, seconds: float) -> float:
         """Plays for ``seconds``, at least one rollout; returns environment steps per second."""
@@ -102,7 +101,7 @@ class RolloutRunner:
 
 def contender(name: str, *, patch: bool) -> Contender:
     """LeRobot's environments with or without the patch."""
-    return Contender(name, functools.partial(RolloutRunner, name, patch=patch))
+    return Contender(name, functools.partial(RolloutRunner, patch=patch))
 
 
 if __name__ == "__main__":
@@ -112,14 +111,7 @@ if __name__ == "__main__":
     first = multiprocessing.get_context("forkserver").Process()
     first.start()  # and the server, which imports LeRobot, for both contenders
     first.join()
-    check(
-        f"1 ms of computation in each step, images of 96x96, rollouts of {STEPS} steps",
-        functools.partial(Robot, rounds_of(1e-3)),
-        {
-            NUM_ENVS: [
-                Claim(
-                    contender("cartwheel", patch=True), contender("LeRobot's own", patch=False), 1
-                )
-            ]
-        },
-    )
+    claim = Claim(contender("cartwheel", patch=True), contender("LeRobot's own", patch=False), 1)
+    work = f"evaluation: `rollout` of {STEPS} steps of 1 ms, images of 96×96, by `patch_gymnasium`"
+    peer = PeerClaim("rollout", work, claim, version_of("lerobot"))
+    measure(__doc__, [PeerRace(NUM_ENVS, [peer], functools.partial(Robot, rounds_of(1e-3)))])

@@ -20,7 +20,8 @@ import torch
 from pufferlib.emulation import GymnasiumPufferEnv
 
 import cartwheel
-from benchmarks.harness.claim import Claim, check
+from benchmarks.harness.claim import Claim
+from benchmarks.harness.peers import PeerClaim, PeerRace, measure, version_of
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.contenders import Contender
 from examples.trainers.pufferlib_ppo import CartwheelVecEnv
@@ -110,13 +111,23 @@ NATIVE = ours(
     lambda fns: cartwheel.make_vec(f"cartwheel/{ENV_ID}", len(fns), autoreset_mode="same_step"),
 )
 #: Ours resets within a step, and theirs spends a step on it, which counts as one.
-CLAIMS = [
-    Claim(PROCESS, PROCESSES, 1),
-    Claim(PROCESS, FEWER, 1),
-    Claim(INLINE, SERIAL, 0.9),
-    Claim(NATIVE, FEWER, 10),
-]
+CLAIMS = {
+    "workers": ("`process`, against a worker for each core", Claim(PROCESS, PROCESSES, 1)),
+    "fewer": ("`process`, against a worker less", Claim(PROCESS, FEWER, 1)),
+    "serial": ("`inline`, against `Serial`", Claim(INLINE, SERIAL, 0.9)),
+    "native": ("native, against a worker less", Claim(NATIVE, FEWER, 10)),
+}
+
+
+def races() -> list[PeerRace]:
+    """One for each number of rows."""
+    rival = version_of("pufferlib")
+    claims = [
+        PeerClaim(key, f"{ENV_ID}, {work}", claim, rival) for key, (work, claim) in CLAIMS.items()
+    ]
+    return [PeerRace(rows, claims, functools.partial(gym.make, ENV_ID)) for rows in (8, 64)]
+
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    check("CartPole-v1 in PufferLib 3", lambda: gym.make(ENV_ID), dict.fromkeys((8, 64), CLAIMS))
+    measure(__doc__, races())

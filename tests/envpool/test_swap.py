@@ -5,6 +5,8 @@ The extra infos of cartwheel, and those that are missing, are listed here; the d
 """
 
 import gc
+import importlib.util
+from importlib import metadata
 
 import gymnasium as gym
 import numpy as np
@@ -42,8 +44,12 @@ EXTRA = {
     "CliffWalkingSlippery-v1": {"_prob"},
     "FrozenLake-v1": {"prob", "_prob"},
     "FrozenLake8x8-v1": {"prob", "_prob"},
-    "Taxi-v4": {"prob", "_prob", "action_mask", "_action_mask"},
+    "Taxi-v4": {"_prob", "_action_mask"},
 }
+if metadata.version("envpool") in {"1.2.3", "1.2.4", "1.2.5"}:  # newer ones have what it shows
+    EXTRA["Taxi-v4"] |= {"prob", "action_mask"}
+#: Infos that EnvPool has as `float32`, and cartwheel as the environment does.
+OTHER_DTYPES = {"Taxi-v4": {"prob"}}
 
 
 @pytest.fixture
@@ -79,9 +85,10 @@ def check_infos(task_id, ours, theirs):
     name = task_id.rpartition(":")[2]
     assert ours.keys() - theirs.keys() == EXTRA.get(name, set())
     assert theirs.keys() - ours.keys() == MISSING.get(name, set())
-    for infos in (ours, theirs):
-        for key in EXTRA.get(name, set()) | MISSING.get(name, set()):
-            infos.pop(key, None)
+    different = (each.get(name, set()) for each in (EXTRA, MISSING, OTHER_DTYPES))
+    for key in set().union(*different):
+        ours.pop(key, None)
+        theirs.pop(key, None)
 
 
 def check_same_form(task_id, ours, theirs):
@@ -236,9 +243,10 @@ def test_attributes_and_methods_are_those_of_envpool(swap, env_type):
     assert form(ours.all_env_ids) == form(theirs.all_env_ids)
     assert ours.all_env_ids.tolist() == theirs.all_env_ids.tolist()
     assert ours.is_async is theirs.is_async is True
-    for envs in (ours, theirs):
-        with pytest.raises(RuntimeError, match="XLA"):
-            envs.xla()
+    if importlib.util.find_spec("jax") is None:
+        for envs in (ours, theirs):
+            with pytest.raises(RuntimeError, match="XLA"):
+                envs.xla()
 
 
 @pytest.mark.parametrize("env_type", ["gym", "gymnasium"])

@@ -7,7 +7,20 @@ import shutil
 import pytest
 
 from benchmarks.figures import __main__ as command
-from benchmarks.figures.pages import MARKED, ROOT, SOURCE, TABLE, Figure, fill, load, pages, save
+from benchmarks.figures.pages import (
+    MARKED,
+    PEERS,
+    PEERS_TABLE,
+    ROOT,
+    SOURCE,
+    TABLE,
+    Figure,
+    fill,
+    load,
+    pages,
+    peer_of,
+    save,
+)
 
 #: Pages whose measured numbers are all marked, and the units of such numbers.
 FIRST = [ROOT / "README.md", ROOT / "docs/index.md", ROOT / "docs/comparison.md"]
@@ -39,11 +52,19 @@ def test_a_first_page_has_no_measured_number_without_a_mark(page):
     assert found
 
 
-def test_the_table_of_speed_has_every_ratio():
-    figures = load()[1].values()
+def test_the_tables_of_speed_have_every_ratio():
+    figures = load()[1]
     page = (ROOT / "docs/speed.md").read_text(encoding="utf-8")
-    rows = TABLE.search(page)[0].count("\n| ")
-    assert rows == sum(each.unit == "×" for each in figures)
+    ratios = [name for name, each in figures.items() if each.unit == "×"]
+    peers = [name for name in ratios if peer_of(name)]
+    assert PEERS_TABLE.search(page)[0].count("\n| ") == len(peers)
+    assert TABLE.search(page)[0].count("\n| ") == len(ratios) - len(peers)
+
+
+def test_the_command_of_each_peer_is_a_target():
+    makefile = (ROOT / "benchmarks/Makefile").read_text(encoding="utf-8")
+    for peer in PEERS:
+        assert re.search(rf"^bench-{peer}:.*## ", makefile, re.MULTILINE), peer
 
 
 def test_the_first_page_uses_the_figures_of_a_lifetime():
@@ -67,9 +88,16 @@ def test_saving_what_was_loaded_changes_nothing(tmp_path):
 
 def test_figures_that_are_measured_alone_leave_the_others_as_they_are():
     others = {name: one for name, one in load()[1].items() if not name.startswith("mjbatch")}
-    new = {"mjbatch_arm_64": Figure(1.5, 1.4, 1.6, "×", "arm", 64, "mjbatch")}
+    new = {"mjbatch_arm_64": Figure(1.5, 1.4, 1.6, "×", "arm", 64, "mjbatch", "2026-01-01")}
     old = {**others, "mjbatch_gone_64": new["mjbatch_arm_64"]}
     assert command.merged(old, new, "mjbatch") == {**others, **new}
+
+
+@pytest.mark.parametrize("part", ["here", "mjbatch", "lerobot"])
+def test_a_part_that_is_measured_again_changes_no_order(part):
+    figures = load()[1]
+    found = {name: each for name, each in figures.items() if command.part_of(name) == part}
+    assert list(command.merged(figures, found, part)) == list(figures)
 
 
 def test_a_busy_machine_is_refused_before_anything_is_measured(monkeypatch, tmp_path):
@@ -85,5 +113,13 @@ def test_an_idle_machine_is_measured_into_the_file_that_is_named(monkeypatch, tm
     monkeypatch.setattr(
         command, "measure_into", lambda file, *_: copied.append(shutil.copy(SOURCE, file))
     )
-    command.main(["--json", str(tmp_path / "figures.json")])
+    command.main(["--only", "agents", "--json", str(tmp_path / "figures.json")])
     assert copied == [tmp_path / "figures.json"]
+
+
+def test_peers_are_measured_one_by_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(command.os, "getloadavg", lambda: (0.5, 0, 0))
+    measured = []
+    monkeypatch.setattr(command, "measure_into", lambda *options: measured.append(options[-1]))
+    command.main(["--only", "peers", "rlox", "--json", str(tmp_path / "figures.json")])
+    assert measured == list(PEERS)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures.pages import PEERS
 from tests.repository.test_workflows import made_by, targets
 
 tomllib = pytest.importorskip("tomllib")  # in Python from 3.11 on
@@ -22,15 +23,16 @@ OTHERS = {
         "bench",
         "bench-agents",
         "bench-minigrid",
-        "bench-mjbatch",
         "bench-trainers",
         "compare",
         "charts",
         "figures",
+        "figures-peers",
         "faults",
         "wheel",
         "wheels",
     ),
+    *(f"bench-{peer}" for peer in PEERS),
     *("crates", "sdist", "reproduce", "linkcheck", "check-macos", "test"),
 }
 
