@@ -3,6 +3,7 @@
 
 #[cfg(feature = "engine")]
 mod check_env;
+mod either;
 mod faults;
 mod floats;
 mod maze;
