@@ -28,7 +28,7 @@ pub trait LevelOptions: EnvOptions {
     /// Those that every level has.
     fn common(&self) -> Common;
 
-    /// What observations show.
+    /// The form of observations.
     ///
     /// # Errors
     ///
@@ -276,5 +276,13 @@ impl<L: Level> Env for MiniGrid<L> {
         Ok(())
     }
 
+    cartwheel::parameters! {
+        agent_dir: world.direction,
+        agent_pos: world.agent,
+        max_steps: world.max_steps,
+        mission: world.mission,
+        see_through_walls: through_walls,
+        step_count: world.steps
+    }
     cartwheel::state! { progress, world }
 }

@@ -19,7 +19,7 @@ pub use env::{Common, Level, LevelOptions, MiniGrid, Setup};
 use levels::{fetching, goals, hazards, mazes, open_rooms, unlocking};
 pub use observation::{Observation, Scene, Shown, Sight, SightMut, SightRef, Tiles, Wrappers};
 pub use rooms::{AddedDoor, Rooms};
-pub use world::{Action, Area, Outcome, Place, Unmade, World};
+pub use world::{Action, Area, Direction, Outcome, Place, Unmade, World};
 
 cartwheel::plugin! { _minigrid {
     "cartwheel_minigrid/MiniGrid-BlockedUnlockPickup-v0" => MiniGrid<unlocking::UnlockPickup<true>>,

@@ -1,4 +1,4 @@
-//! What observations show: the agent's view, or what the package's wrappers make of it
+//! Observations: the agent's view, or what the package's wrappers make of it
 //! (`minigrid/wrappers.py`).
 
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ pub type Observation = Either<Sight, Either<Flat<u8>, Flat<i64>>>;
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz ,";
 /// The code of the agent where it is an object (`OBJECT_TO_IDX`).
 const AGENT: u8 = 10;
-/// What wrappers that replace the image are called, and what others are.
+/// Names of wrappers that replace the image, and of others.
 const CHOICES: &str = "one of \"full\", \"one_hot\", \"rgb\", \"rgb_partial\" and \"symbolic\", then one of \
                        \"image\" and \"flat\", or only one of them all";
 
@@ -85,7 +85,7 @@ enum Form {
     Flat,
 }
 
-/// What observations show.
+/// The form of observations.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown {
     image: Image,
@@ -106,7 +106,7 @@ pub struct Scene<'a> {
 }
 
 impl Shown {
-    /// What the keywords `observation`, `observation_tile_size` and `maxStrLen` ask for.
+    /// The form that the keywords `observation`, `observation_tile_size` and `maxStrLen` ask for.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl Shown {
     ) {
         match place {
             Either::Left(mut sight) => {
-                *sight.direction = i64::from(scene.world.direction);
+                *sight.direction = i64::from(scene.world.direction.number());
                 self.write_image(scene, tiles, sight.image);
                 sight.mission.set(&scene.world.mission);
             }
@@ -237,7 +237,7 @@ fn write_grid(world: &World, image: &mut [u8]) {
     let (codes, _) = image.as_chunks_mut::<3>();
     for (code, place) in codes.iter_mut().zip(cells(world)) {
         *code = if place == world.agent {
-            [AGENT, 0, world.direction]
+            [AGENT, 0, world.direction.number()]
         } else {
             world.get(place).encode()
         };

@@ -6,6 +6,7 @@ use cartwheel::Frame;
 use crate::cell::{Cell, Door, Kind};
 use crate::env::Common;
 use crate::observation::Scene;
+use crate::world::Direction;
 
 /// Pixels that are drawn for each pixel of a tile, along a side.
 const FINER: usize = 3;
@@ -34,7 +35,7 @@ pub fn tiles_of_view(scene: Scene<'_>, mut put: impl FnMut([usize; 2], Tile)) {
         let is_lit = seen[row] >> column & 1 == 1;
         // A cell that is not seen is drawn as a free one.
         let cell = if is_lit { view.cell(world, column, row) } else { Cell::EMPTY };
-        let agent = ((column, row) == (size / 2, size - 1)).then_some(3);
+        let agent = ((column, row) == (size / 2, size - 1)).then_some(Direction::UP);
         put([column, row], Tile { cell, agent, is_lit });
     }
 }
@@ -73,7 +74,7 @@ pub fn put(
 pub struct Tile {
     cell: Cell,
     /// Where the agent looks, if it is here.
-    agent: Option<u8>,
+    agent: Option<Direction>,
     /// Whether the agent sees it.
     is_lit: bool,
 }
@@ -84,7 +85,7 @@ impl Tile {
 
     /// A number below [`Tile::COUNT`], the same for tiles that look the same.
     pub fn number(self) -> usize {
-        let agent = self.agent.map_or(0, |direction| usize::from(direction) + 1);
+        let agent = self.agent.map_or(0, |direction| usize::from(direction.number()) + 1);
         (self.cell.look() * 5 + agent) * 2 + usize::from(self.is_lit)
     }
 
@@ -130,9 +131,9 @@ fn dark(color: [u8; 3]) -> [u8; 3] {
 }
 
 /// Whether a point is in the triangle of an agent that looks in this direction.
-fn is_agent(x: f64, y: f64, direction: u8) -> bool {
+fn is_agent(x: f64, y: f64, direction: Direction) -> bool {
     // The point turns against the agent, around the middle.
-    let angle = -0.5 * std::f64::consts::PI * f64::from(direction);
+    let angle = -0.5 * std::f64::consts::PI * f64::from(direction.number());
     let (x, y) = (x - 0.5, y - 0.5);
     let (sin, cos) = angle.sin_cos();
     let (x, y) = (0.5 + x * cos - y * sin, 0.5 + y * cos + x * sin);

@@ -1,7 +1,7 @@
 //! The view of the agent (`gen_obs_grid` of `minigrid/minigrid_env.py`, `process_vis` of `core/grid.py`).
 
 use crate::cell::Cell;
-use crate::world::{AHEAD, Place, World};
+use crate::world::{Place, World};
 
 /// The largest `agent_view_size`: a row of the view is a word of bits.
 pub const MOST_SEEN: usize = 63;
@@ -26,7 +26,7 @@ pub struct View {
 impl View {
     /// The view of the agent.
     pub fn new(world: &World, size: usize) -> Self {
-        let ahead = AHEAD[usize::from(world.direction)];
+        let ahead = world.direction.ahead();
         let right = [-ahead[1], ahead[0]];
         let [far, half] =
             [size - 1, size / 2].map(|cells| i32::try_from(cells).unwrap_or_default());

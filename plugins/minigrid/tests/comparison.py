@@ -58,7 +58,7 @@ CHAINS = [
 
 
 class Count(typing.NamedTuple):
-    """What was compared."""
+    """Numbers of a comparison."""
 
     differing: int
     values: int

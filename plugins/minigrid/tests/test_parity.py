@@ -130,6 +130,35 @@ def test_frames_equal_those_of_the_original(env_id, keywords):
                 break
 
 
+def test_parameters_are_attributes_as_those_of_the_original():
+    names = ["agent_dir", "agent_pos", "max_steps", "mission", "see_through_walls", "step_count"]
+    env_id = "MiniGrid-LavaCrossingS9N2-v0"
+    ours, theirs = gym.make(f"cartwheel_minigrid/{env_id}"), gym.make(env_id)
+    with ours, theirs:
+        for env in (ours, theirs):
+            env.reset(seed=3)
+        for action in (2, 1, 2, 2, 0):
+            results = [env.step(action) for env in (ours, theirs)]
+            assert results[0][1:4] == results[1][1:4]
+            for name in names:
+                values = [getattr(env.unwrapped, name) for env in (ours, theirs)]
+                np.testing.assert_array_equal(*values)
+            if results[0][2]:
+                break
+        for env in (ours, theirs):
+            env.reset(seed=3)
+            env.unwrapped.agent_pos = (7, 6)
+            env.unwrapped.agent_dir = 1
+            env.unwrapped.step_count = 20
+            env.unwrapped.max_steps = 40
+        (mine, *mine_rest), (other, *other_rest) = (env.step(2) for env in (ours, theirs))
+        assert mine_rest == other_rest
+        assert mine_rest[0] == 1 - 0.9 * 21 / 40
+        assert unlike(mine, other)[0] == 0
+        with pytest.raises(ValueError, match="integer from 0 to 3: right, down, left, up, got 4"):
+            ours.unwrapped.agent_dir = 4
+
+
 @pytest.mark.parametrize("env_id", IDS[::57])
 def test_every_promise_of_a_vector_environment_is_kept(env_id):
     envs = cartwheel.make_vec(f"cartwheel_minigrid/{env_id}", 5, num_workers=2)

@@ -43,7 +43,9 @@ impl<E: Env> TypedKind<E> {
         check::<E::Observation>("observation", &spaces.observation)?;
         check::<E::Action>("action", &spaces.action)?;
         if E::Action::wanted().is_choice() {
-            return Err(Error::bad_options("an action cannot be an `Either`: only observations can"));
+            return Err(Error::bad_options(
+                "an action cannot be an `Either`: only observations can",
+            ));
         }
         let text = |name: &&str| CString::new(*name).map(CString::into_bytes_with_nul);
         let names: Result<Vec<_>, _> = E::parameters().iter().map(text).collect();

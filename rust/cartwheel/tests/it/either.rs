@@ -71,7 +71,7 @@ impl<V: Shown> Env for Counter<V> {
     type Shared = ();
 
     fn spaces(options: &Options, (): &()) -> Spaces {
-        let digits = if options.form % 2 == 0 {
+        let digits = if options.form.is_multiple_of(2) {
             Space::integer_box(DType::U8, &[2, 2], 0, 255)
         } else {
             Space::integer_box(DType::I64, &[3], -1000, 0)
@@ -122,13 +122,13 @@ fn a_program_in_rust_reads_the_form_of_the_space() {
         envs.reset(Seed(1)).unwrap();
         envs
     };
-    let mut named = envs(1);
-    let batch = named.step(&[0, 1]).unwrap();
+    let mut complete = envs(1);
+    let batch = complete.step(&[0, 1]).unwrap();
     let observations = batch.observations();
     let Either::Left(row) = observations.row(1) else { panic!("not a dictionary") };
     let Either::Right(digits) = row.digits else { panic!("not wide") };
-    let Either::Left((columns, names)) = observations.columns() else { panic!("not columns") };
-    let Either::Right(all) = columns else { panic!("not wide") };
+    let Either::Left((elements, names)) = observations.columns() else { panic!("not columns") };
+    let Either::Right(all) = elements else { panic!("not wide") };
     assert_eq!((digits, all.len()), (&all[3..], 6));
     let parity = if (digits[0] + 1000) % 2 == 0 { "even" } else { "odd" };
     assert_eq!((row.name, names.row(1)), (parity, parity));
@@ -151,5 +151,8 @@ fn choices_that_do_not_fit_or_are_in_the_wrong_order_are_refused() {
     let error = VectorEnv::<Wrong>::builder(1).options(Options { form: 0 }).build().unwrap_err();
     let error = error.to_string();
     assert!(error.contains("uint8 of any shape or {digits: "), "{error}");
-    assert!(error.contains("the observation space has {digits: uint8[2, 2], name: text}"), "{error}");
+    assert!(
+        error.contains("the observation space has {digits: uint8[2, 2], name: text}"),
+        "{error}"
+    );
 }
