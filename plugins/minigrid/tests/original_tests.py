@@ -23,6 +23,8 @@ CLASS = "it derives a class of its own from the package's `EmptyEnv`"
 BOT = "BabyAI's bot plans in the package's grid; `comparison.py` lets it play the original"
 PROGRAMS = "`minigrid.benchmark` and `minigrid.manual_control` are programs of the package"
 GRID = "it reads `env.unwrapped.grid`, objects of the package's classes"
+PICKLE = "a single native environment is not pickled, and says what to do instead"
+THREE_ACTIONS = "the test's action 4 is none of the level's, which the package takes as 0"
 MISSIONS = "it is about the package's class `MissionSpace`; ours is `gymnasium.spaces.Text`"
 #: Tests that do not run here, by the beginning of their names.
 NOT_OURS = {
@@ -32,6 +34,8 @@ NOT_OURS = {
     "test_pprint_grid": "it is about `pprint_grid`, a text of the package's grid",
     "test_direction_obs_wrapper": GRID,
     "test_no_death_wrapper": GRID,
+    "test_pickle_env": PICKLE,
+    "test_max_steps_argument[MiniGrid-Dynamic-Obstacles": THREE_ACTIONS,
     "test_symbolic_obs_wrapper[": "it reads `env.unwrapped.goal_pos` of the package's class",
 }
 #: Files that do not run here.
