@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 import cartwheel
 from cartwheel import testing
 
-#: Promises that levels do not keep: none.
+#: Checks that are skipped for no level.
 CHECKED = {"spaces", "same_seed", "rows", "modes", "states", "parameters"}
 
 
