@@ -81,7 +81,7 @@ class _Bot(BabyAIBot):
 
     def _shortest_path(self, *arguments, **keywords):
         self._searches += 1
-        if self._searches > 200:
+        if self._searches > 40:
             raise RuntimeError("the bot turns in a circle")
         return super()._shortest_path(*arguments, **keywords)
 
@@ -111,11 +111,15 @@ class _Players:
                 self._bots.pop(row, None)
                 if self._resets_later:
                     continue
-            # A bot fails where it knows no way, and in levels that it was not written for.
-            with contextlib.suppress(Exception):
+            try:
                 if row not in self._bots:
                     self._bots[row] = _Bot(self._envs[row].unwrapped)
-                actions[row] = self._bots[row].replan()
+                if self._bots[row]:
+                    actions[row] = self._bots[row].replan()
+            except (
+                Exception
+            ):  # it knows no way, or the level is none of those that it was written for
+                self._bots[row] = None  # for the rest of the episode
         return actions
 
 

@@ -161,7 +161,7 @@ def test_parameters_are_attributes_as_those_of_the_original():
 
 @pytest.mark.parametrize("env_id", IDS[::57])
 def test_every_promise_of_a_vector_environment_is_kept(env_id):
-    envs = cartwheel.make_vec(f"cartwheel_minigrid/{env_id}", 5, num_workers=2)
+    envs = cartwheel.make_vec(f"cartwheel_minigrid/{env_id}", 5, num_workers=2, tile_size=4)
     report = testing.check_vector_env(envs, steps=20)
     assert {"spaces", "same_seed", "rows", "modes", "states"} & set(report.passed)
     envs.close()
