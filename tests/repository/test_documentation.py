@@ -50,7 +50,7 @@ OVERVIEWS = [
     *(ROOT / name / "README.md" for name in ("benchmarks", "examples")),
 ]
 #: Sources that pages may name.
-FOLDERS = "python rust tests benchmarks examples release tools docs .github"
+FOLDERS = "python rust plugins tests benchmarks examples release tools docs .github"
 SOURCES = [
     f"/{path.relative_to(ROOT)}"
     for folder in FOLDERS.split()

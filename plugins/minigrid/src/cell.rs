@@ -161,6 +161,15 @@ impl Cell {
         }
     }
 
+    /// Number of different looks.
+    pub const LOOKS: usize = Kind::ALL.len() * Color::SORTED.len() * 3;
+
+    /// A number below [`Cell::LOOKS`], the same for cells that look the same.
+    pub fn look(self) -> usize {
+        let [kind, color, door] = self.encode().map(usize::from);
+        ((kind - 1) * Color::SORTED.len() + color) * 3 + door
+    }
+
     /// The three numbers of an observation.
     pub fn encode(self) -> [u8; 3] {
         [self.kind as u8, self.color as u8, self.door as u8]

@@ -3,28 +3,14 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    DType, Env, EnvOptions, Error, Failure, Flat, Frame, NoOptions, RenderMode, Rng, Space, Spaces,
-    State, Text, Transition,
+    Env, EnvOptions, Error, Failure, Frame, NoOptions, ObservationOf, RenderMode, Rng, Space,
+    Spaces, State, Transition,
 };
 
+use crate::observation::{Observation, Scene, Shown, Tiles};
 use crate::picture;
 use crate::view::{MOST_SEEN, View};
 use crate::world::{Action, Outcome, World};
-
-cartwheel::view! {
-    /// An observation: a dictionary with these keys.
-    pub struct Sight, SightMut, SightRef {
-        /// Where the agent looks: 0 to 3, right, down, left, up.
-        direction: i64,
-        /// Its view: object, color and state of each cell, `[column, row, 3]`.
-        image: Flat<u8>,
-        /// The task.
-        mission: Text,
-    }
-}
-
-/// The letters of missions.
-const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz ,";
 
 /// Keywords that every level has.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +27,13 @@ pub struct Common {
 pub trait LevelOptions: EnvOptions {
     /// Those that every level has.
     fn common(&self) -> Common;
+
+    /// The form of observations.
+    ///
+    /// # Errors
+    ///
+    /// There is no such observation.
+    fn shown(&self) -> Result<Shown, Error>;
 }
 
 /// Makes the keywords of a level: its own, then those that every level has.
@@ -48,6 +41,7 @@ macro_rules! level_options {
     ($(#[$meta:meta])* pub struct $options:ident { $($own:tt)* }) => {
         cartwheel::options! {
             $(#[$meta])*
+            #[expect(non_snake_case, reason = "the names of the original")]
             pub struct $options {
                 $($own)*
                 /// Steps after which an episode is truncated; `None` for the level's own number.
@@ -62,6 +56,15 @@ macro_rules! level_options {
                 tile_size: usize = 32,
                 /// Whether frames show what the agent sees instead of the whole grid.
                 agent_pov: bool,
+                /// A wrapper of the package, or several as a list: "full" (FullyObsWrapper), "one_hot"
+                /// (OneHotPartialObsWrapper), "rgb" (RGBImgObsWrapper), "rgb_partial"
+                /// (RGBImgPartialObsWrapper) or "symbolic" (SymbolicObsWrapper), then "image"
+                /// (ImgObsWrapper) or "flat" (FlatObsWrapper).
+                observation: Option<$crate::observation::Wrappers>,
+                /// Pixels along a side of a cell in observations that are pictures.
+                observation_tile_size: usize = 8,
+                /// Letters of a mission in flat observations; a longer mission is an error.
+                maxStrLen: usize = 96,
             }
         }
 
@@ -75,6 +78,11 @@ macro_rules! level_options {
                     tile_size: self.tile_size,
                     agent_pov: self.agent_pov,
                 }
+            }
+
+            fn shown(&self) -> ::core::result::Result<$crate::observation::Shown, ::cartwheel::Error> {
+                let (tile, letters) = (self.observation_tile_size, self.maxStrLen);
+                $crate::observation::Shown::new(self.observation.as_ref(), tile, letters)
             }
         }
     };
@@ -174,29 +182,41 @@ pub struct MiniGrid<L: Level> {
     world: World,
     through_walls: bool,
     common: Common,
+    shown: Shown,
+    tiles: Arc<Tiles>,
+}
+
+impl<L: Level> MiniGrid<L> {
+    /// The world, as the agent sees it.
+    fn scene(&self) -> Scene<'_> {
+        let (through_walls, highlight) = (self.through_walls, self.common.highlight);
+        let view = View::new(&self.world, self.common.agent_view_size);
+        Scene { world: &self.world, view, through_walls, highlight }
+    }
 }
 
 impl<L: Level> Env for MiniGrid<L> {
     type Options = L::Options;
     type ResetOptions = NoOptions;
-    type Shared = ();
+    type Shared = Tiles;
     type Action = i64;
-    type Observation = Sight;
+    type Observation = Observation;
     type Info = ();
 
     const RENDER: &'static [RenderMode] = &[RenderMode::RgbArray];
 
-    fn spaces(options: &L::Options, (): &()) -> Spaces {
-        let size = options.common().agent_view_size;
-        let observation = Space::dict([
-            ("direction", Space::discrete(4)),
-            ("image", Space::integer_box(DType::U8, &[size, size, 3], 0, 255)),
-            ("mission", Space::text(L::MISSION, LETTERS)),
-        ]);
+    fn spaces(options: &L::Options, _: &Tiles) -> Spaces {
+        // The options were accepted by `new`.
+        let observation = L::new(options).and_then(|(_, setup)| {
+            let grid = [setup.width, setup.height].map(|cells| cells.unsigned_abs() as usize);
+            let seen = options.common().agent_view_size;
+            Ok(options.shown()?.space(grid, seen, L::MISSION))
+        });
+        let observation = observation.unwrap_or(Space::Tuple(Vec::new()));
         Spaces { observation, action: Space::discrete(L::ACTIONS) }
     }
 
-    fn new(options: &L::Options, _: &Arc<()>) -> Result<Self, Error> {
+    fn new(options: &L::Options, tiles: &Arc<Tiles>) -> Result<Self, Error> {
         let common = options.common();
         let (seen, tile) = (common.agent_view_size, common.tile_size);
         let can_see = (3..=MOST_SEEN).contains(&seen) && seen % 2 == 1;
@@ -212,14 +232,29 @@ impl<L: Level> Env for MiniGrid<L> {
         }
         let through_walls = common.see_through_walls.unwrap_or(setup.see_through_walls);
         let world = World::new(setup.width, setup.height, max_steps);
-        Ok(Self { level, progress: L::Progress::default(), world, through_walls, common })
+        Ok(Self {
+            level,
+            progress: L::Progress::default(),
+            world,
+            through_walls,
+            common,
+            shown: options.shown()?,
+            tiles: Arc::clone(tiles),
+        })
     }
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.world.clear();
         let named = |failure| Failure::new(format!("{}: {failure}", std::any::type_name::<L>()));
         self.progress = self.level.generate(&mut self.world, rng).map_err(named)?;
-        Ok(())
+        let letters = self.world.mission.len();
+        match self.shown.most_letters() {
+            Some(most) if letters > most => Err(Failure::new(format!(
+                "the mission has {letters} letters, more than `maxStrLen`, {most}: {:?}",
+                self.world.mission
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
@@ -230,19 +265,24 @@ impl<L: Level> Env for MiniGrid<L> {
         Ok(Transition { reward, terminated, truncated })
     }
 
-    fn observe(&self, mut sight: SightMut<'_>) {
-        *sight.direction = i64::from(self.world.direction);
-        let view = View::new(&self.world, self.common.agent_view_size);
-        view.encode(&self.world, self.through_walls, sight.image);
-        sight.mission.set(&self.world.mission);
+    fn observe(&self, place: ObservationOf<'_, Self>) {
+        self.shown.write(self.scene(), &self.tiles, place);
     }
 
     fn info(&self) {}
 
     fn render(&self, frame: &mut Frame) -> Result<(), Failure> {
-        picture::draw(&self.world, &self.common, self.through_walls, frame);
+        picture::draw(self.scene(), &self.common, frame);
         Ok(())
     }
 
+    cartwheel::parameters! {
+        agent_dir: world.direction,
+        agent_pos: world.agent,
+        max_steps: world.max_steps,
+        mission: world.mission,
+        see_through_walls: through_walls,
+        step_count: world.steps
+    }
     cartwheel::state! { progress, world }
 }

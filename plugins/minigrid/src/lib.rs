@@ -7,6 +7,7 @@ pub mod babyai;
 mod cell;
 mod env;
 pub mod levels;
+mod observation;
 mod picture;
 mod rooms;
 mod view;
@@ -14,10 +15,11 @@ mod world;
 
 use babyai::{BabyAi, go_to, open, other, pickup, put_next, synth, unlock};
 pub use cell::{Cell, Color, Door, Kind};
-pub use env::{Common, Level, LevelOptions, MiniGrid, Setup, Sight, SightMut, SightRef};
+pub use env::{Common, Level, LevelOptions, MiniGrid, Setup};
 use levels::{fetching, goals, hazards, mazes, open_rooms, unlocking};
+pub use observation::{Observation, Scene, Shown, Sight, SightMut, SightRef, Tiles, Wrappers};
 pub use rooms::{AddedDoor, Rooms};
-pub use world::{Action, Area, Outcome, Place, Unmade, World};
+pub use world::{Action, Area, Direction, Outcome, Place, Unmade, World};
 
 cartwheel::plugin! { _minigrid {
     "cartwheel_minigrid/MiniGrid-BlockedUnlockPickup-v0" => MiniGrid<unlocking::UnlockPickup<true>>,

@@ -5,8 +5,8 @@ use cartwheel::Frame;
 
 use crate::cell::{Cell, Door, Kind};
 use crate::env::Common;
-use crate::view::View;
-use crate::world::World;
+use crate::observation::Scene;
+use crate::world::Direction;
 
 /// Pixels that are drawn for each pixel of a tile, along a side.
 const FINER: usize = 3;
@@ -14,48 +14,49 @@ const BLACK: [u8; 3] = [0; 3];
 const AGENT: [u8; 3] = [255, 0, 0];
 
 /// Draws the grid, or what the agent sees.
-pub fn draw(world: &World, common: &Common, through_walls: bool, frame: &mut Frame) {
-    let (tile, view) = (common.tile_size, View::new(world, common.agent_view_size));
-    let seen = view.visible(world, through_walls);
-    let is_seen = |column: usize, row: usize| seen[row] >> column & 1 == 1;
-    let size = common.agent_view_size;
-    if common.agent_pov {
-        let width = size * tile;
-        let pixels = frame.pixels(width, width);
-        for (row, column) in (0..size).flat_map(|row| (0..size).map(move |column| (row, column))) {
-            let is_visible = is_seen(column, row);
-            // A cell that is not seen is drawn as a free one.
-            let cell = if is_visible { view.cell(world, column, row) } else { Cell::EMPTY };
-            let agent = ((column, row) == (size / 2, size - 1)).then_some(3);
-            put(pixels, width, tile, [column, row], &painted(cell, agent, is_visible, tile));
-        }
-        return;
-    }
-    let [columns, rows] = [world.width, world.height].map(|cells| cells.unsigned_abs() as usize);
-    let mut lit = vec![false; columns * rows];
-    if common.highlight {
-        for (row, column) in (0..size).flat_map(|row| (0..size).map(move |column| (row, column))) {
-            let [x, y] = view.place(column, row);
-            let inside = (0..world.width).contains(&x) && (0..world.height).contains(&y);
-            if inside && is_seen(column, row) {
-                lit[y.unsigned_abs() as usize * columns + x.unsigned_abs() as usize] = true;
-            }
-        }
-    }
+pub fn draw(scene: Scene<'_>, common: &Common, frame: &mut Frame) {
+    let (world, tile) = (scene.world, common.tile_size);
+    let [rows, columns] = if common.agent_pov {
+        [scene.view.size(); 2]
+    } else {
+        [world.height, world.width].map(|cells| cells.unsigned_abs() as usize)
+    };
     let width = columns * tile;
     let pixels = frame.pixels(rows * tile, width);
-    for row in 0..rows {
-        for column in 0..columns {
-            let place = [column, row].map(|at| i32::try_from(at).unwrap_or_default());
-            let agent = (place == world.agent).then_some(world.direction);
-            let tile_of = painted(world.get(place), agent, lit[row * columns + column], tile);
-            put(pixels, width, tile, [column, row], &tile_of);
-        }
+    let put = |place: [usize; 2], of: Tile| put(pixels, width, tile, place, &of.painted(tile));
+    if common.agent_pov { tiles_of_view(scene, put) } else { tiles_of_grid(scene, put) }
+}
+
+/// Calls `put` with the column, the row and the tile of each cell that the agent sees.
+pub fn tiles_of_view(scene: Scene<'_>, mut put: impl FnMut([usize; 2], Tile)) {
+    let Scene { world, view, through_walls, .. } = scene;
+    let (seen, size) = (view.visible(world, through_walls), view.size());
+    for (row, column) in (0..size).flat_map(|row| (0..size).map(move |column| (row, column))) {
+        let is_lit = seen[row] >> column & 1 == 1;
+        // A cell that is not seen is drawn as a free one.
+        let cell = if is_lit { view.cell(world, column, row) } else { Cell::EMPTY };
+        let agent = ((column, row) == (size / 2, size - 1)).then_some(Direction::UP);
+        put([column, row], Tile { cell, agent, is_lit });
+    }
+}
+
+/// Calls `put` with the column, the row and the tile of each cell of the grid.
+pub fn tiles_of_grid(scene: Scene<'_>, mut put: impl FnMut([usize; 2], Tile)) {
+    let Scene { world, view, through_walls, highlight } = scene;
+    let seen = view.visible(world, through_walls);
+    let is_lit = |place| {
+        let shown = highlight.then(|| view.shows(place)).flatten();
+        shown.is_some_and(|[column, row]| seen[row] >> column & 1 == 1)
+    };
+    for (y, x) in (0..world.height).flat_map(|y| (0..world.width).map(move |x| (y, x))) {
+        let agent = ([x, y] == world.agent).then_some(world.direction);
+        let tile = Tile { cell: world.get([x, y]), agent, is_lit: is_lit([x, y]) };
+        put([x, y].map(|at| at.unsigned_abs() as usize), tile);
     }
 }
 
 /// Copies a tile into its place.
-fn put(
+pub fn put(
     pixels: &mut [[u8; 3]],
     width: usize,
     tile: usize,
@@ -68,19 +69,41 @@ fn put(
     }
 }
 
-/// A tile.
-fn painted(cell: Cell, agent: Option<u8>, is_lit: bool, size: usize) -> Vec<[u8; 3]> {
-    let mut canvas = Canvas { side: size * FINER, pixels: vec![BLACK; (size * FINER).pow(2)] };
-    canvas.rectangle([0.0, 0.031, 0.0, 1.0], [100; 3]);
-    canvas.rectangle([0.0, 1.0, 0.0, 0.031], [100; 3]);
-    canvas.object(cell);
-    if let Some(direction) = agent {
-        canvas.fill(|x, y| is_agent(x, y, direction), AGENT);
+/// A cell in a picture.
+#[derive(Debug, Clone, Copy)]
+pub struct Tile {
+    cell: Cell,
+    /// Where the agent looks, if it is here.
+    agent: Option<Direction>,
+    /// Whether the agent sees it.
+    is_lit: bool,
+}
+
+impl Tile {
+    /// Number of different tiles.
+    pub const COUNT: usize = Cell::LOOKS * 5 * 2;
+
+    /// A number below [`Tile::COUNT`], the same for tiles that look the same.
+    pub fn number(self) -> usize {
+        let agent = self.agent.map_or(0, |direction| usize::from(direction.number()) + 1);
+        (self.cell.look() * 5 + agent) * 2 + usize::from(self.is_lit)
     }
-    if is_lit {
-        canvas.pixels.iter_mut().flatten().for_each(|part| *part = lit(*part));
+
+    /// Its pixels, so many along a side.
+    pub fn painted(self, size: usize) -> Vec<[u8; 3]> {
+        let side = size * FINER;
+        let mut canvas = Canvas { side, pixels: vec![BLACK; side.pow(2)] };
+        canvas.rectangle([0.0, 0.031, 0.0, 1.0], [100; 3]);
+        canvas.rectangle([0.0, 1.0, 0.0, 0.031], [100; 3]);
+        canvas.object(self.cell);
+        if let Some(direction) = self.agent {
+            canvas.fill(|x, y| is_agent(x, y, direction), AGENT);
+        }
+        if self.is_lit {
+            canvas.pixels.iter_mut().flatten().for_each(|part| *part = lit(*part));
+        }
+        canvas.shrunk(size)
     }
-    canvas.shrunk(size)
 }
 
 /// A part of a color, three tenths of the way to white.
@@ -108,9 +131,9 @@ fn dark(color: [u8; 3]) -> [u8; 3] {
 }
 
 /// Whether a point is in the triangle of an agent that looks in this direction.
-fn is_agent(x: f64, y: f64, direction: u8) -> bool {
+fn is_agent(x: f64, y: f64, direction: Direction) -> bool {
     // The point turns against the agent, around the middle.
-    let angle = -0.5 * std::f64::consts::PI * f64::from(direction);
+    let angle = -0.5 * std::f64::consts::PI * f64::from(direction.number());
     let (x, y) = (x - 0.5, y - 0.5);
     let (sin, cos) = angle.sin_cos();
     let (x, y) = (0.5 + x * cos - y * sin, 0.5 + y * cos + x * sin);

@@ -3,7 +3,9 @@
 use cartwheel::{Failure, Rng};
 
 use crate::cell::{Cell, Color, Door, Kind};
-use crate::world::{AHEAD, Area, MOST_TRIES, Place, Unmade, World, color, element, integer};
+use crate::world::{
+    AHEAD, Area, Direction, MOST_TRIES, Place, Unmade, World, color, element, integer,
+};
 
 /// Tries to place something in a room.
 const TRIES: Option<u32> = Some(1000);
@@ -102,7 +104,7 @@ impl Rooms {
         }
         let middle = |rooms: i32| rooms / 2 * (size - 1) + size / 2;
         world.agent = [middle(columns), middle(rows)];
-        world.direction = 0;
+        world.direction = Direction::RIGHT;
         Ok(own)
     }
 

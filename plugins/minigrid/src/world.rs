@@ -1,7 +1,7 @@
 //! The world of an episode: the grid, the agent, and what its actions do (`minigrid/minigrid_env.py`,
 //! `core/grid.py`).
 
-use cartwheel::{Failure, Rng};
+use cartwheel::{Error, Failure, Parameter, ParameterValue, Rng, State, wrong};
 
 use crate::cell::{Cell, Color, Door, Kind};
 
@@ -10,6 +10,66 @@ pub type Place = [i32; 2];
 
 /// The step to the cell in front, for each direction: right, down, left, up (`DIR_TO_VEC`).
 pub const AHEAD: [Place; 4] = [[1, 0], [0, 1], [-1, 0], [0, -1]];
+
+/// Where the agent looks: 0 to 3, right, down, left, up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Direction(u8);
+
+impl Direction {
+    /// To the right.
+    pub const RIGHT: Self = Self(0);
+    /// Up, as in the agent's own view.
+    pub const UP: Self = Self(3);
+
+    /// The direction with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        (number < 4).then_some(Self(number))
+    }
+
+    /// Its number.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The step to the cell in front.
+    pub fn ahead(self) -> Place {
+        AHEAD[usize::from(self.0)]
+    }
+
+    /// After so many turns to the right.
+    fn turned(self, turns: u8) -> Self {
+        Self((self.0 + turns) % 4)
+    }
+}
+
+impl State for Direction {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.0.save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let number = u8::load(state)?;
+        Self::from_number(number)
+            .ok_or_else(|| Failure::new(format!("a direction of the state is {number}")))
+    }
+}
+
+impl Parameter for Direction {
+    fn get(&self) -> ParameterValue {
+        self.0.get()
+    }
+
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let number = match value {
+            ParameterValue::Int(number) => u8::try_from(number).ok(),
+            _ => None,
+        };
+        *self = number
+            .and_then(Self::from_number)
+            .ok_or_else(|| wrong("an integer from 0 to 3: right, down, left, up", &value))?;
+        Ok(())
+    }
+}
 
 /// Tries of what the original repeats forever.
 pub const MOST_TRIES: u32 = 1_000_000;
@@ -99,8 +159,7 @@ pub struct World {
     /// For each object with a number: what is in it.
     contents: Vec<Cell>,
     pub agent: Place,
-    /// 0 to 3: right, down, left, up.
-    pub direction: u8,
+    pub direction: Direction,
     /// The object that the agent carries; `Cell::EMPTY` for nothing.
     pub carrying: Cell,
     pub mission: String,
@@ -132,7 +191,7 @@ impl World {
             cells: vec![Cell::EMPTY; cells],
             contents: Vec::new(),
             agent: [0; 2],
-            direction: 0,
+            direction: Direction::RIGHT,
             carrying: Cell::EMPTY,
             mission: String::new(),
             steps: 0,
@@ -269,7 +328,7 @@ impl World {
 
     /// The cell in front of the agent.
     pub fn front(&self) -> Place {
-        let [x, y] = AHEAD[usize::from(self.direction)];
+        let [x, y] = self.direction.ahead();
         [self.agent[0] + x, self.agent[1] + y]
     }
 
@@ -286,8 +345,8 @@ impl World {
         let front = self.front();
         let cell = self.get(front);
         match action {
-            Action::Left => self.direction = (self.direction + 3) % 4,
-            Action::Right => self.direction = (self.direction + 1) % 4,
+            Action::Left => self.direction = self.direction.turned(3),
+            Action::Right => self.direction = self.direction.turned(1),
             Action::Forward => {
                 if cell.can_overlap() {
                     self.agent = front;
@@ -378,6 +437,6 @@ pub fn color(rng: &mut Rng) -> Result<Color, Failure> {
 }
 
 /// A random direction.
-pub fn direction(rng: &mut Rng) -> Result<u8, Failure> {
-    element(rng, &[0, 1, 2, 3])
+pub fn direction(rng: &mut Rng) -> Result<Direction, Failure> {
+    element(rng, &[0, 1, 2, 3].map(Direction))
 }

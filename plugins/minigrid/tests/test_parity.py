@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from comparison import IDS, differences, rotated_modes
+from comparison import CHAINS, IDS, MODES, differences, in_turn, unlike
 
 import cartwheel
 from cartwheel import testing
@@ -15,9 +15,57 @@ def test_every_id_of_the_package_is_there():
     assert {f"cartwheel_minigrid/{env_id}" for env_id in IDS} == set(natives)
 
 
-@pytest.mark.parametrize(("env_id", "mode"), rotated_modes(), ids=str)
+@pytest.mark.parametrize(("env_id", "mode"), in_turn(MODES), ids=str)
 def test_values_equal_those_of_the_original(env_id, mode):
-    assert differences(env_id, mode, episodes=3, seed=1, max_steps=40)[0] == 0
+    assert differences(env_id, mode, episodes=3, seed=1, max_steps=40).differing == 0
+
+
+@pytest.mark.parametrize(("env_id", "mode", "chain"), in_turn(MODES, CHAINS), ids=str)
+def test_observations_equal_those_of_wrapped_originals(env_id, mode, chain):
+    keywords = {"observation": chain, "max_steps": 8, "maxStrLen": 340}
+    count = differences(env_id, mode, episodes=3, seed=1, **keywords)
+    assert count.differing == 0
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=str)
+def test_wrappers_meet_the_keywords_of_levels_and_of_themselves(chain):
+    count = differences(
+        "MiniGrid-LavaCrossingS9N3-v0",
+        gym.vector.AutoresetMode.SAME_STEP,
+        episodes=3,
+        seed=3,
+        observation=chain,
+        observation_tile_size=5,
+        maxStrLen=50,
+        size=7,
+        agent_view_size=5,
+        highlight=False,
+        agent_pov=True,
+        tile_size=9,
+        max_steps=20,
+    )
+    assert count.differing == 0
+
+
+def test_a_difference_is_counted():
+    image = np.zeros((2, 3), np.uint8)
+    other = image.copy()
+    other[1, 2] = 1
+    assert unlike((image, {"mission": ("go", "do")}), (other, {"mission": ("go", "to")})) == (2, 8)
+    assert unlike(image, image.astype(np.int64)) == (6, 6)
+    assert unlike({}, {"final_obs": image}) == (1, 1)
+    nothing = np.array([None, {"image": image}], dtype=object)
+    assert unlike(nothing, np.array([None, {"image": other}], dtype=object)) == (1, 7)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+def test_a_mission_that_is_too_long_fails_as_that_of_the_original_does(mode):
+    keywords = {"observation": "flat", "maxStrLen": 20}
+    envs = cartwheel.make_vec(
+        "cartwheel_minigrid/BabyAI-GoToLocal-v0", 8, autoreset_mode=mode, **keywords
+    )
+    with envs, pytest.raises(cartwheel.EnvFailedError, match="letters, more than `maxStrLen`, 20"):
+        envs.reset(seed=0)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +80,7 @@ def test_values_equal_those_of_the_original(env_id, mode):
 def test_keywords_of_all_levels_are_those_of_the_original(keywords):
     for mode in ("next_step", "same_step"):
         mode = gym.vector.AutoresetMode[mode.upper()]
-        assert differences("MiniGrid-FourRooms-v0", mode, episodes=4, **keywords)[0] == 0
+        assert differences("MiniGrid-FourRooms-v0", mode, episodes=4, **keywords).differing == 0
 
 
 @pytest.mark.parametrize(
@@ -51,7 +99,7 @@ def test_keywords_of_all_levels_are_those_of_the_original(keywords):
 )
 def test_keywords_of_a_level_are_those_of_the_original(env_id, keywords):
     mode = gym.vector.AutoresetMode.SAME_STEP
-    assert differences(env_id, mode, episodes=4, **keywords)[0] == 0
+    assert differences(env_id, mode, episodes=4, **keywords).differing == 0
 
 
 @pytest.mark.parametrize(
@@ -82,9 +130,38 @@ def test_frames_equal_those_of_the_original(env_id, keywords):
                 break
 
 
+def test_parameters_are_attributes_as_those_of_the_original():
+    names = ["agent_dir", "agent_pos", "max_steps", "mission", "see_through_walls", "step_count"]
+    env_id = "MiniGrid-LavaCrossingS9N2-v0"
+    ours, theirs = gym.make(f"cartwheel_minigrid/{env_id}"), gym.make(env_id)
+    with ours, theirs:
+        for env in (ours, theirs):
+            env.reset(seed=3)
+        for action in (2, 1, 2, 2, 0):
+            results = [env.step(action) for env in (ours, theirs)]
+            assert results[0][1:4] == results[1][1:4]
+            for name in names:
+                values = [getattr(env.unwrapped, name) for env in (ours, theirs)]
+                np.testing.assert_array_equal(*values)
+            if results[0][2]:
+                break
+        for env in (ours, theirs):
+            env.reset(seed=3)
+            env.unwrapped.agent_pos = (7, 6)
+            env.unwrapped.agent_dir = 1
+            env.unwrapped.step_count = 20
+            env.unwrapped.max_steps = 40
+        (mine, *mine_rest), (other, *other_rest) = (env.step(2) for env in (ours, theirs))
+        assert mine_rest == other_rest
+        assert mine_rest[0] == 1 - 0.9 * 21 / 40
+        assert unlike(mine, other)[0] == 0
+        with pytest.raises(ValueError, match="integer from 0 to 3: right, down, left, up, got 4"):
+            ours.unwrapped.agent_dir = 4
+
+
 @pytest.mark.parametrize("env_id", IDS[::57])
 def test_every_promise_of_a_vector_environment_is_kept(env_id):
-    envs = cartwheel.make_vec(f"cartwheel_minigrid/{env_id}", 5, num_workers=2)
+    envs = cartwheel.make_vec(f"cartwheel_minigrid/{env_id}", 5, num_workers=2, tile_size=4)
     report = testing.check_vector_env(envs, steps=20)
     assert {"spaces", "same_seed", "rows", "modes", "states"} & set(report.passed)
     envs.close()
@@ -99,6 +176,13 @@ def test_every_promise_of_a_vector_environment_is_kept(env_id):
         ("MiniGrid-LavaCrossingS9N1-v0", {"size": 8}, "an odd number"),
         ("MiniGrid-LavaCrossingS9N1-v0", {"obstacle_type": "water"}, '"lava" or "wall"'),
         ("MiniGrid-DoorKey-8x8-v0", {"max_steps": 0}, "`max_steps` must be positive"),
+        ("MiniGrid-DoorKey-8x8-v0", {"observation": "ful"}, r'"full", .* or only.*got \["ful"\]'),
+        ("MiniGrid-DoorKey-8x8-v0", {"observation": ["image", "full"]}, '"symbolic", then one'),
+        ("MiniGrid-DoorKey-8x8-v0", {"observation": ["full", "rgb"]}, '"full", "rgb"'),
+        ("MiniGrid-DoorKey-8x8-v0", {"observation": 3}, "a wrapper or a list of names"),
+        ("MiniGrid-DoorKey-8x8-v0", {"observation": ["symbolic", "flat"]}, "without"),
+        ("MiniGrid-DoorKey-8x8-v0", {"observation_tile_size": 0}, "from 1 to 1,024, got 0"),
+        ("MiniGrid-DoorKey-8x8-v0", {"maxStrLen": -1}, "not negative, got -1"),
         ("BabyAI-OpenDoor-v0", {"select_by": "name"}, '"color", "loc" or None'),
         ("BabyAI-OpenDoorsOrderN2-v0", {"num_doors": 5}, "from 2 to 4, got 5"),
     ],

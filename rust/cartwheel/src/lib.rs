@@ -133,7 +133,7 @@
 //!
 //! | what | how |
 //! |---|---|
-//! | actions and observations | a number, an array, [`Flat`], [`Floats`], [`Text`], a tuple; [`view!`] for a `Dict`: see [`View`] |
+//! | actions and observations | a number, an array, [`Flat`], [`Floats`], [`Text`], [`Either`], a tuple; [`view!`] for a `Dict`: see [`View`] |
 //! | options | [`options!`], or a struct that derives serde's `Deserialize`; [`NoOptions`] |
 //! | infos | [`info!`], [`InfoValue`] |
 //! | what rows share | [`Shared`], [`Tuned`] |
@@ -188,7 +188,7 @@ pub use cartwheel_core::{DType, Error, Transition};
 #[cfg(feature = "engine")]
 pub use cartwheel_kernels::returns;
 pub use env::{
-    ActionOf, AgentFlags, Block, BlockOf, Cell, Env, Flat, Floats, FloatsRef, Frame, Info,
+    ActionOf, AgentFlags, Block, BlockOf, Cell, Either, Env, Flat, Floats, FloatsRef, Frame, Info,
     InfoValue, NoOptions, ObservationOf, Parameter, ParameterArray, ParameterValue, RenderMode,
     Shared, Standard, State, Text, TextMut, Texts, Tuned, View, wrong,
 };
@@ -206,6 +206,7 @@ pub mod __private {
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};
     pub use cartwheel_abi as abi;
+    pub use cartwheel_core::Leaf;
     pub use serde;
 
     #[cfg(feature = "python")]

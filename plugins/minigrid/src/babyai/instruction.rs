@@ -5,7 +5,7 @@ use cartwheel::{Failure, State};
 
 use crate::cell::{Cell, Color, Door, Kind};
 use crate::rooms::Rooms;
-use crate::world::{AHEAD, Action, Place, World};
+use crate::world::{Action, Direction, Place, World};
 
 /// A side of the agent, as it stands when an episode begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,8 @@ impl Location {
     }
 
     /// Whether a difference of places lies there for an agent that looks in a direction.
-    fn has(self, way: Place, direction: u8) -> bool {
-        let ahead = AHEAD[usize::from(direction)];
+    fn has(self, way: Place, direction: Direction) -> bool {
+        let ahead = direction.ahead();
         let right = [-ahead[1], ahead[0]];
         let product = |other: Place| way[0] * other[0] + way[1] * other[1];
         match self {

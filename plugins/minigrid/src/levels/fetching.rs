@@ -22,7 +22,6 @@ fn named(object: Cell) -> String {
 
 level_options! {
     /// Keywords of `FetchEnv`.
-    #[expect(non_snake_case, reason = "the names of the original")]
     pub struct FetchOptions {
         /// Columns and rows of the grid.
         size: i32 = 8,
@@ -150,7 +149,6 @@ fn done_next_to(step: &mut Step<'_>, target: Place) -> Outcome {
 
 level_options! {
     /// Keywords of `GoToObjectEnv`.
-    #[expect(non_snake_case, reason = "the names of the original")]
     pub struct GoToObjectOptions {
         /// Columns and rows of the grid.
         size: i32 = 6,
@@ -216,7 +214,6 @@ impl Level for GoToObject {
 
 level_options! {
     /// Keywords of `PutNearEnv`.
-    #[expect(non_snake_case, reason = "the names of the original")]
     pub struct PutNearOptions {
         /// Columns and rows of the grid.
         size: i32 = 6,

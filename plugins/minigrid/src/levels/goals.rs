@@ -159,7 +159,6 @@ impl Level for DoorKey {
 
 level_options! {
     /// Keywords of `MultiRoomEnv`.
-    #[expect(non_snake_case, reason = "the names of the original")]
     pub struct MultiRoomOptions {
         /// The fewest rooms.
         minNumRooms: i32 = 2,

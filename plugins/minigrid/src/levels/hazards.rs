@@ -6,7 +6,7 @@ use cartwheel::{Error, Failure, Rng};
 use super::{TO_THE_GOAL, require, require_size, require_start, start};
 use crate::cell::{Cell, Color, Kind};
 use crate::env::{Level, Setup, Step, level_options};
-use crate::world::{Action, Area, Outcome, Place, World, integer};
+use crate::world::{Action, Area, Direction, Outcome, Place, World, integer};
 
 const PAST_LAVA: &str = "avoid the lava and get to the green goal square";
 const PAST_WALLS: &str = "find the opening and get to the green goal square";
@@ -59,7 +59,7 @@ impl Level for Crossing {
     fn generate(&self, world: &mut World, rng: &mut Rng) -> Result<(), Failure> {
         let [width, height] = [world.width, world.height];
         world.outer_walls();
-        (world.agent, world.direction) = ([1; 2], 0);
+        (world.agent, world.direction) = ([1; 2], Direction::RIGHT);
         world.set([width - 2, height - 2], Cell::GOAL);
         // Vertical rivers are `true`.
         let places = |length: i32| (2..length - 2).step_by(2);
@@ -178,7 +178,7 @@ impl Level for LavaGap {
     fn generate(&self, world: &mut World, rng: &mut Rng) -> Result<(), Failure> {
         let [width, height] = [world.width, world.height];
         world.outer_walls();
-        (world.agent, world.direction) = ([1; 2], 0);
+        (world.agent, world.direction) = ([1; 2], Direction::RIGHT);
         world.set([width - 2, height - 2], Cell::GOAL);
         let gap = [integer(rng, 2, width - 2)?, integer(rng, 1, height - 1)?];
         world.vertical([gap[0], 1], height - 2, self.0);

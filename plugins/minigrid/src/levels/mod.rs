@@ -11,7 +11,7 @@ use cartwheel::{Error, Failure, Rng};
 
 use crate::cell::{Color, Kind};
 use crate::env::require;
-use crate::world::{MOST_TRIES, World, element, integer};
+use crate::world::{Direction, MOST_TRIES, World, element, integer};
 
 const TO_THE_GOAL: &str = "get to the green goal square";
 
@@ -28,7 +28,10 @@ fn start(
     rng: &mut Rng,
 ) -> Result<(), Failure> {
     match place {
-        Some(place) => (world.agent, world.direction) = (place, direction),
+        Some(place) => {
+            world.agent = place;
+            world.direction = Direction::from_number(direction).unwrap_or_default();
+        }
         None => world.place_agent(world.everywhere(), None, rng)?,
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::require;
 use crate::cell::{Cell, Color, Door, Kind};
 use crate::env::{CommonOptions, Level, Setup, Step, level_options};
 use crate::rooms::OBJECTS;
-use crate::world::{Action, Outcome, Place, World, element, integer};
+use crate::world::{Action, Direction, Outcome, Place, World, element, integer};
 
 level_options! {
     /// Keywords of `MemoryEnv`.
@@ -54,7 +54,7 @@ impl Level for Memory {
             world.set([end + 2, row], Cell::WALL);
         }
         world.agent = [integer(rng, 1, end + 1)?, middle];
-        world.direction = 0;
+        world.direction = Direction::RIGHT;
         let kinds = [Kind::Key, Kind::Ball];
         let green = |world: &mut World, place: Place, kind: Kind| {
             let object = world.object(kind, Color::Green);

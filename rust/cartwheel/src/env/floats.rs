@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use cartwheel_core::{DType, Leaf};
+
 use super::cell::Slot;
 use super::leaves::{FloatSlots, Leaves, LeavesMut};
 use super::view::{Store, View};
@@ -82,6 +84,10 @@ impl View for Floats {
 
     fn wanted() -> Wanted {
         Wanted::Floats
+    }
+
+    fn matches(leaves: &mut &[Leaf]) -> bool {
+        leaves.split_off_first().is_some_and(|leaf| leaf.dtype == DType::F32)
     }
 
     fn rows_mut<'a>(leaves: &mut LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {

@@ -50,6 +50,11 @@ impl<'p, 'a> LeavesMut<'p, 'a> {
         Self { pointers, kinds, rows, arrays: PhantomData }
     }
 
+    /// The leaves that were not taken.
+    pub fn kinds(&self) -> &'p [Leaf] {
+        self.kinds
+    }
+
     /// The next leaf, one cell for each row.
     ///
     /// # Panics
@@ -99,6 +104,11 @@ impl<'p, 'a> Leaves<'p, 'a> {
     /// Invariant 3.
     pub(crate) unsafe fn with_dtypes(self, dtypes: &'p [u32]) -> Self {
         Self { dtypes, ..self }
+    }
+
+    /// The leaves that were not taken.
+    pub fn kinds(&self) -> &'p [Leaf] {
+        self.kinds
     }
 
     /// The dtype that the elements of the next leaf have.

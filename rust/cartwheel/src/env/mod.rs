@@ -15,6 +15,7 @@
 mod agents;
 mod block;
 mod cell;
+mod either;
 mod floats;
 mod info;
 mod leaves;
@@ -44,6 +45,7 @@ pub use block::Block;
 #[cfg(feature = "engine")]
 pub(crate) use cell::bytes_of;
 pub use cell::{Cell, Slot};
+pub use either::Either;
 pub use floats::{Floats, FloatsRef};
 pub use info::{Info, InfoValue};
 pub use leaves::{Arrays, Leaves, LeavesMut};

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use cartwheel_core::space::TextSpace;
+use cartwheel_core::{DType, Leaf};
 
 use super::cell::Slot;
 use super::leaves::{Leaves, LeavesMut};
@@ -107,6 +108,11 @@ impl View for Text {
 
     fn wanted() -> Wanted {
         Wanted::Text
+    }
+
+    fn matches(leaves: &mut &[Leaf]) -> bool {
+        let is_text = |leaf: &Leaf| leaf.dtype == DType::U8 && leaf.shape.len() == 1;
+        leaves.split_off_first().is_some_and(is_text)
     }
 
     fn rows_mut<'a>(leaves: &mut LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {

@@ -6,6 +6,7 @@
 //! | `[f32; 4]`, `[[u8; 8]; 8]`, … | a `Box` of that shape, `MultiDiscrete`, `MultiBinary` | `&mut [f32; 4]` | `&[f32; 4]` | `[f32; 4]` |
 //! | [`Flat<u8>`] | the same, of a shape that the options decide | `&mut [u8]` | `&[u8]` | `Vec<u8>` |
 //! | [`Floats`](super::Floats) | a `Box` of `float32`, whose actions may be `float64` | `&mut [f32]` | [`FloatsRef`](super::FloatsRef) | itself |
+//! | [`Either<A, B>`](super::Either) | that of `A` or that of `B`, as the options decide; only of observations | `Either` of both | `Either` of both | `Either` of both |
 //! | [`Text`](super::Text) | `Text`, only of observations | [`TextMut`](super::TextMut) | `&str` | `String` |
 //! | `(i64, [f32; 2])`, up to eight | `Tuple`, `Dict` in the order of its keys | `(&mut i64, &mut [f32; 2])` | `(i64, &[f32; 2])` | `(i64, [f32; 2])` |
 //! | a type made by [`view!`](crate::view) | `Dict` with the names of its fields as keys | a struct of references | a struct of references | the type itself |
@@ -16,8 +17,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use cartwheel_core::Error;
 use cartwheel_core::space::Space;
+use cartwheel_core::{Error, Leaf};
 
 use super::cell::{Cell, Slot};
 use super::leaves::{Leaves, LeavesMut};
@@ -56,6 +57,10 @@ pub trait View: Sealed + 'static {
 
     /// The space that the view needs.
     fn wanted() -> Wanted;
+
+    /// Whether the leaves begin with those of the view, by their dtypes and shapes; it takes them.
+    #[doc(hidden)]
+    fn matches(leaves: &mut &[Leaf]) -> bool;
 
     /// Takes the leaves of rows, for writing.
     #[doc(hidden)]
@@ -96,7 +101,15 @@ pub trait View: Sealed + 'static {
 pub(crate) fn check<V: View>(what: &str, space: &Space) -> Result<(), Error> {
     let wanted = V::wanted();
     if wanted.fits(space) {
-        return Ok(());
+        let leaves = space.leaves();
+        let mut rest = leaves.as_slice();
+        if V::matches(&mut rest) && rest.is_empty() {
+            return Ok(());
+        }
+        return Err(Error::bad_options(format!(
+            "the {what} type sees {wanted}, and the leaves of the {what} space begin with those of a \
+             choice that is not the space's: put the other choice first"
+        )));
     }
     let remedy = wanted.remedy(space).map_or_else(String::new, |remedy| format!(": {remedy}"));
     let space = shown(space);
@@ -129,6 +142,13 @@ macro_rules! view_of_cells {
             fn wanted() -> Wanted {
                 let shape = <Self as Cell>::SHAPE;
                 Wanted::Array(<Self as Cell>::DTYPE, Some(shape.lengths().to_vec()))
+            }
+
+            fn matches(leaves: &mut &[Leaf]) -> bool {
+                leaves.split_off_first().is_some_and(|leaf| {
+                    leaf.dtype == <Self as Cell>::DTYPE
+                        && leaf.shape == <Self as Cell>::SHAPE.lengths()
+                })
             }
 
             fn rows_mut<'a>(leaves: &mut LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {
@@ -199,6 +219,10 @@ impl<T: Cell<Element = T>> View for Flat<T> {
         Wanted::Array(T::DTYPE, None)
     }
 
+    fn matches(leaves: &mut &[Leaf]) -> bool {
+        leaves.split_off_first().is_some_and(|leaf| leaf.dtype == T::DTYPE)
+    }
+
     fn rows_mut<'a>(leaves: &mut LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {
         leaves.elements()
     }
@@ -248,6 +272,10 @@ macro_rules! view_of_tuples {
 
             fn wanted() -> Wanted {
                 Wanted::Tuple(vec![$($name::wanted()),+])
+            }
+
+            fn matches(leaves: &mut &[Leaf]) -> bool {
+                $($name::matches(leaves))&&+
             }
 
             fn rows_mut<'a>(leaves: &mut LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {
@@ -360,6 +388,10 @@ macro_rules! view {
                 $crate::__private::Wanted::Dict(::std::vec![
                     $((::core::stringify!($part), <$type as $crate::View>::wanted())),+
                 ])
+            }
+
+            fn matches(leaves: &mut &[$crate::__private::Leaf]) -> bool {
+                <($($type,)+) as $crate::View>::matches(leaves)
             }
 
             fn rows_mut<'a>(leaves: &mut $crate::__private::LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use cartwheel_core::DType;
 use cartwheel_core::space::Space;
+use cartwheel_core::{DType, Leaf};
 
 /// The space that a view needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[doc(hidden)]
 pub enum Wanted {
     /// An array of this element type, and of this shape in each row; `None` for any shape.
@@ -19,6 +19,8 @@ pub enum Wanted {
     Tuple(Vec<Wanted>),
     /// A `Dict` with these keys.
     Dict(Vec<(&'static str, Wanted)>),
+    /// The first if the leaves of the space are its own, else the second.
+    Either(Box<[Wanted; 2]>, fn(&mut &[Leaf]) -> bool),
 }
 
 impl Wanted {
@@ -38,6 +40,9 @@ impl Wanted {
             (Self::Tuple(wanted), Space::Dict(parts)) => {
                 wanted.len() == parts.len()
                     && wanted.iter().zip(parts).all(|(wanted, (_, part))| wanted.fits(part))
+            }
+            (Self::Either(choices, is_first), space) => {
+                choices[usize::from(!is_first(&mut space.leaves().as_slice()))].fits(space)
             }
             (Self::Text, space) => matches!(space, Space::Text(_)),
             (Self::Floats, space) => Self::Array(DType::F32, None).fits(space),
@@ -88,10 +93,20 @@ impl Wanted {
         }
     }
 
-    /// Appends for each leaf whether it is [`Wanted::Floats`].
+    /// Whether options decide what it is.
+    pub(crate) fn is_choice(&self) -> bool {
+        match self {
+            Self::Array(..) | Self::Text | Self::Floats => false,
+            Self::Tuple(parts) => parts.iter().any(Self::is_choice),
+            Self::Dict(parts) => parts.iter().any(|(_, part)| part.is_choice()),
+            Self::Either(..) => true,
+        }
+    }
+
+    /// Appends for each leaf whether it is [`Wanted::Floats`]; there is no choice in it.
     pub(crate) fn floats(&self, leaves: &mut Vec<u8>) {
         match self {
-            Self::Array(..) | Self::Text => leaves.push(0),
+            Self::Array(..) | Self::Text | Self::Either(..) => leaves.push(0),
             Self::Floats => leaves.push(1),
             Self::Tuple(parts) => parts.iter().for_each(|part| part.floats(leaves)),
             Self::Dict(parts) => parts.iter().for_each(|(_, part)| part.floats(leaves)),
@@ -107,6 +122,7 @@ impl fmt::Display for Wanted {
             Self::Array(dtype, None) => write!(f, "{} of any shape", dtype.name()),
             Self::Floats => Self::Array(DType::F32, None).fmt(f),
             Self::Text => f.write_str("text"),
+            Self::Either(choices, _) => write!(f, "{} or {}", choices[0], choices[1]),
             Self::Tuple(parts) => {
                 let parts: Vec<String> = parts.iter().map(Self::to_string).collect();
                 write!(f, "({})", parts.join(", "))
@@ -138,6 +154,7 @@ pub(super) fn shown(space: &Space) -> String {
 #[cfg(test)]
 mod tests {
     use super::{DType, Space, Wanted};
+    use crate::env::{Either, check};
 
     fn array(dtype: DType, shape: &[usize]) -> Wanted {
         Wanted::Array(dtype, Some(shape.to_vec()))
@@ -167,5 +184,13 @@ mod tests {
         let remedy = array(DType::U8, &[2]).remedy(&Space::multi_discrete(&[3, 3]));
         assert_eq!(remedy.as_deref(), Some("the elements of a MultiDiscrete are `i64`"));
         assert_eq!(array(DType::I64, &[3]).remedy(&Space::multi_discrete(&[3, 3])), None);
+    }
+
+    #[test]
+    fn a_choice_that_takes_leaves_of_the_next_part_is_refused() {
+        let space = Space::Tuple(vec![Space::discrete(2), Space::discrete(2)]);
+        check::<(Either<i64, (i64, i64)>, i64)>("observation", &space).unwrap();
+        let error = check::<(Either<(i64, i64), i64>, i64)>("observation", &space).unwrap_err();
+        assert!(error.to_string().contains("put the other choice first"), "{error}");
     }
 }

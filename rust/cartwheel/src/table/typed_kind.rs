@@ -44,6 +44,11 @@ impl<E: Env> TypedKind<E> {
         spaces.check()?;
         check::<E::Observation>("observation", &spaces.observation)?;
         check::<E::Action>("action", &spaces.action)?;
+        if E::Action::wanted().is_choice() {
+            return Err(Error::bad_options(
+                "an action cannot be an `Either`: only observations can",
+            ));
+        }
         let mut names = texts(E::parameters())?;
         let parameters = pointers(&names);
         let agents = texts(&E::agents(&options, &shared))?;

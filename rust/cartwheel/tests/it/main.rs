@@ -4,6 +4,7 @@
 mod agents;
 #[cfg(feature = "engine")]
 mod check_env;
+mod either;
 mod faults;
 mod floats;
 mod maze;
