@@ -23,6 +23,7 @@ OTHERS = {
         "bench-agents",
         "bench-minigrid",
         "bench-mjbatch",
+        "bench-time-to-solve",
         "bench-trainers",
         "compare",
         "charts",
