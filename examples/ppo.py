@@ -13,7 +13,8 @@ something. ``examples/autoreset_modes.py`` shows the differences, written by han
 policy, as PPO needs it: with ``run_ahead=0``, the collector's default, no row begins a rollout
 before the update.
 
-Run it with ``python examples/ppo.py``. It needs torch. ``examples/learning_curves.py`` draws its
+Run it with ``python examples/ppo.py``, or with ``--env-id`` on another environment with arrays as
+observations and ``Discrete`` actions. It needs torch. ``examples/learning_curves.py`` draws its
 learning curves.
 """
 
@@ -25,6 +26,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 
@@ -47,6 +49,7 @@ SOLVED = 475.0  # the reward threshold of Gymnasium's registry; the maximum retu
 class Settings:
     """The settings of PPO."""
 
+    env_id: str = ENV_ID  # observations are arrays, actions are Discrete
     num_envs: int = 32
     num_steps: int = 64  # of every environment, between two updates
     total_steps: int = 300_000  # of all environments together; then training stops
@@ -67,12 +70,12 @@ class Settings:
 class Agent:
     """A policy and a value function, which share no weights."""
 
-    def __init__(self, device: str = "cpu") -> None:
+    def __init__(self, device: str = "cpu", observations: int = 4, actions: int = 2) -> None:
         """Creates networks with orthogonal weights; the policy's last layer has small ones."""
         self.device = device
         # (…, 4) to the logits of pushing left and right
-        self.actor = _network(2, gain=0.01).to(device)
-        self.critic = _network(1, gain=1.0).to(device)  # (…, 4) to (…, 1)
+        self.actor = _network(observations, actions, gain=0.01).to(device)
+        self.critic = _network(observations, 1, gain=1.0).to(device)  # (…, 4) to (…, 1)
         self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
 
     def tensor(self, values: Any) -> Any:
@@ -97,8 +100,8 @@ class Agent:
             return self.critic(self.tensor(observations)).cpu()
 
 
-def _network(outputs: int, gain: float) -> Any:
-    sizes = [(4, 64, 2**0.5), (64, 64, 2**0.5), (64, outputs, gain)]
+def _network(inputs: int, outputs: int, gain: float) -> Any:
+    sizes = [(inputs, 64, 2**0.5), (64, 64, 2**0.5), (64, outputs, gain)]
     layers: list[Any] = []
     for fan_in, fan_out, layer_gain in sizes:
         linear = torch.nn.Linear(fan_in, fan_out)
@@ -144,14 +147,22 @@ def update(agent: Agent, optimizer: Any, rollout: cartwheel.Rollout, settings: S
             optimizer.step()
 
 
-def play(agent: Agent, seed: int) -> float:
+def play(agent: Agent, seed: int, env_id: str = ENV_ID) -> float:
     """Mean return of the best actions, in 100 episodes of new environments."""
-    envs = cartwheel.make_vec(ENV_ID, 20, autoreset_mode="disabled")
+    envs = cartwheel.make_vec(env_id, 20, autoreset_mode="disabled")
     evaluation = cartwheel.evaluate(
         envs, agent.exploit, episodes_per_env=5, seed=seed, progress=False
     )
     envs.close()
     return evaluation.mean_return
+
+
+def threshold(env_id: str) -> float:
+    """The return of a solved environment, from Gymnasium's registry."""
+    found = gym.spec(env_id).reward_threshold
+    if found is None:
+        raise ValueError(f"{env_id} has no reward threshold in Gymnasium's registry.")
+    return found
 
 
 @dataclasses.dataclass
@@ -169,8 +180,10 @@ def train(mode: ModeName, settings: Settings) -> Result:
     """Learns until the environment is solved, or the total steps are used up."""
     start = time.perf_counter()
     torch.manual_seed(settings.seed)
-    envs: Any = cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode=mode)
-    agent = Agent(settings.device)
+    solved = threshold(settings.env_id)
+    envs: Any = cartwheel.make_vec(settings.env_id, settings.num_envs, autoreset_mode=mode)
+    spaces = envs.single_observation_space, envs.single_action_space
+    agent = Agent(settings.device, spaces[0].shape[0], int(spaces[1].n))
     optimizer = torch.optim.Adam(agent.parameters, eps=1e-5, fused=True)
     collector = cartwheel.Collector(
         envs,
@@ -181,10 +194,10 @@ def train(mode: ModeName, settings: Settings) -> Result:
         device=None if settings.device == "cpu" else settings.device,  # arrays, or tensors there
     )
     evaluation_seed = settings.seed + settings.num_envs  # the rows' seeds are those before it
-    evaluation, steps = 0.0, 0
+    evaluation, steps = -np.inf, 0
     returns: collections.deque[float] = collections.deque(maxlen=100)  # the last episodes'
     curve: list[tuple[int, float]] = []
-    while steps < settings.total_steps and evaluation < SOLVED:
+    while steps < settings.total_steps and evaluation < solved:
         remaining = 1 - steps / settings.total_steps
         optimizer.param_groups[0]["lr"] = settings.learning_rate * remaining
         rollout = collector.collect()
@@ -198,10 +211,10 @@ def train(mode: ModeName, settings: Settings) -> Result:
                 print(
                     f"{mode:<11}{steps:>8,} steps{seconds:>7.1f} s{curve[-1][1]:>8.1f}", flush=True
                 )
-            if len(returns) == 100 and curve[-1][1] >= SOLVED:
-                evaluation = play(agent, evaluation_seed)
-    if evaluation < SOLVED:
-        evaluation = play(agent, evaluation_seed)
+            if len(returns) == 100 and curve[-1][1] >= solved:
+                evaluation = play(agent, evaluation_seed, settings.env_id)
+    if evaluation < solved:
+        evaluation = play(agent, evaluation_seed, settings.env_id)
     envs.close()
     return Result(mode, steps, time.perf_counter() - start, evaluation, curve)
 
@@ -211,6 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="PPO on CartPole in each autoreset mode.")
     parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
     parser.add_argument("--order", choices=ORDERS, default=Settings.order)
+    parser.add_argument("--env-id", default=Settings.env_id)
     parser.add_argument("--device", default=Settings.device)
     parser.add_argument("--num-envs", type=int, default=Settings.num_envs)
     parser.add_argument("--seed", type=int, default=Settings.seed)
@@ -229,9 +243,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{result.mode:<11}{result.steps:>10,}{result.seconds:>9.1f}{last:>10.1f}"
             f"{result.evaluation:>12.1f}"
         )
-    unsolved = [result.mode for result in results if result.evaluation < SOLVED]
+    solved = threshold(settings.env_id)
+    unsolved = [result.mode for result in results if result.evaluation < solved]
     if unsolved:
-        raise SystemExit(f"a mean return of {SOLVED:.0f} was not reached in: {', '.join(unsolved)}")
+        raise SystemExit(f"a mean return of {solved:g} was not reached in: {', '.join(unsolved)}")
 
 
 if __name__ == "__main__":

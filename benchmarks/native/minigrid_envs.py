@@ -1,7 +1,11 @@
-"""MiniGrid of the plugin against the package under Gymnasium's vector environments, and EnvPool.
+"""MiniGrid of the plugin against the package under Gymnasium's vector environments, and others.
 
 Gymnasium's have 64 environments, ``AsyncVectorEnv`` without shared memory, which cannot hold
-missions; the plugin and EnvPool have 1,024. The plugin is built here in its release profile.
+missions; the plugin, EnvPool and NAVIX have 1,024. The plugin is built here in its release profile.
+
+EnvPool's port has other random numbers. NAVIX is another environment after MiniGrid, in JAX on the
+CPU, so its rate is not one of MiniGrid: ``benchmarks/native/navix_envs.py`` says how it is stepped.
+It only takes part in DoorKey-8x8, and has no BabyAI.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from gymnasium.vector.async_vector_env import AsyncVectorEnv
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
 import cartwheel
+from benchmarks.native.navix_envs import LEVEL, NavixRunner
 from cartwheel.bench.command import positive
 from cartwheel.bench.contenders import cartwheel_native, cartwheel_with, envpool
 from cartwheel.bench.envpool import why_not_envpool
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parents[2] / "plugins" / "minigrid"
 TARGET = Path(__file__).parents[2] / "target" / "benchmarks"
+NAVIX_PYTHON = Path(__file__).parents[2] / ".venv-navix" / "bin" / "python"
 IDS = ("MiniGrid-DoorKey-8x8-v0", "BabyAI-BossLevel-v0")
 FEW, MANY = 64, 1024
 #: The least ratios of the plugin's rate to those of others.
@@ -63,6 +69,8 @@ def contenders(env_id: str) -> dict[str, Callable[[], Runner]]:
     }
     if why_not_envpool(env_id) is None:
         found["envpool"] = lambda: envpool(env_id).build(many)
+    if NAVIX_PYTHON.exists() and "DoorKey-8x8" in env_id:
+        found["navix"] = lambda: NavixRunner(str(NAVIX_PYTHON), MANY)
     return found
 
 
@@ -100,6 +108,10 @@ def main() -> None:
             bound = BOUNDS.get(name)
             holds = "" if bound is None else f"  ≥ {bound:g}  {own / rate >= bound}"
             print(f"  {name:18} {rate:11,.0f} steps/s   {own / rate:8.1f} ×{holds}", flush=True)
+    if NAVIX_PYTHON.exists():
+        print(f"navix: {LEVEL}, another environment than MiniGrid's")
+    else:
+        print("without NAVIX: `make bench-minigrid` has an environment with it")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ OTHERS = {
         "bench",
         "bench-agents",
         "bench-minigrid",
+        "bench-time-to-solve",
         "bench-trainers",
         "compare",
         "charts",
