@@ -73,7 +73,7 @@ CORE = """
 KERNELS = """
     lib
     image returns wrappers
-    threads
+    simd threads
 """
 ENVS = """
     lib
