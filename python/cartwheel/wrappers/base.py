@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     Operation = tuple[str, tuple[Any, ...]]
     Reset = tuple[Any, dict[str, Any]]
     Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+    Plan = tuple[Source, Callable[[Any, Any], Any] | None, Callable[..., Step]]
 
 #: The methods through which environments are called.
 _CALLS = (
@@ -120,9 +121,9 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         #: Whether any wrapper changes actions, or looks at them.
         self._acts = bool(self._inner_acts) or type(self).act is not VectorWrapper.act
         self._recording: StepRecording | None = None
-        #: Of a step of all rows: the source, whether actions are changed, and the pass of the batch
-        #: through the wrappers. ``()``: there is none; ``None``: it is not known yet.
-        self._plan: tuple[Source, bool, Callable[..., Step]] | tuple[()] | None = None
+        #: Of a step of all rows: the source, the function of actions, if any, and the pass of the
+        #: batch through the wrappers. ``()``: there is none; ``None``: it is not known yet.
+        self._plan: Plan | tuple[()] | None = None
 
     def _set_observation_space(self, single: Space[Any]) -> None:
         """Sets the space of one environment and that of a batch."""
@@ -271,9 +272,9 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             plan = self._planned()
         if not plan or env_index is not None:
             return self._step_apart(actions, env_index)
-        source, acts, pass_on = plan
-        if acts:
-            actions = self._acted(actions, None)
+        source, act, pass_on = plan
+        if act is not None:
+            actions = act(self, actions)
         try:
             return pass_on(self, source.envs.step(actions))
         except BaseException as error:
@@ -299,7 +300,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             self._record(step)
         return step
 
-    def _planned(self) -> tuple[Source, bool, Callable[..., Step]] | tuple[()]:
+    def _planned(self) -> Plan | tuple[()]:
         """Makes the plan of a step; there is none while a rollout is copied."""
         wrappers, inner = [self], self.env
         while isinstance(inner, VectorWrapper) and inner._source is self._source:
@@ -312,8 +313,13 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             if (operation := wrapper._found_operation()) is not None
         ]
         fused = None if self._recording else self._source.fused(operations)
-        self._plan = () if fused is None else (self._source, self._acts, fused.pass_on)
+        act = self._act_of_all() if self._acts else None
+        self._plan = () if fused is None else (self._source, act, fused.pass_on)
         return self._plan
+
+    def _act_of_all(self) -> Callable[[Any, Any], Any]:
+        """Returns a function of this wrapper, which it does not keep, and of actions."""
+        return _act_in_turn
 
     def _operation(self) -> Operation:
         """The name of what :meth:`transform` does to a plain batch, and its parts.
@@ -591,6 +597,11 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             why = "" if has_begun else ": its `__init__` must call `super().__init__(env)` first"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
         return getattr(self.env, name)
+
+
+def _act_in_turn(wrapper: VectorWrapper, actions: Any) -> Any:
+    """Returns what all wrappers make of actions."""
+    return wrapper._acted(actions, None)
 
 
 def _has(envs: Any, name: str) -> bool:

@@ -191,6 +191,10 @@ class NumpyToTorch(ConvertsArrays):
     def _acted(self, actions: Any, env_index: Any) -> Any:
         return self._prepared(actions) if self._acts_alone else super()._acted(actions, env_index)
 
+    def _act_of_all(self) -> Callable[[Any, Any], Any]:
+        is_plain = self._acts_alone and self._transfers is None
+        return _as_plain_arrays if is_plain else super()._act_of_all()
+
     def _prepared(self, actions: Any) -> Any:
         """Makes room for the results of a step, and returns its actions as arrays."""
         if self._transfers is not None:
@@ -373,6 +377,15 @@ class NumpyToTorch(ConvertsArrays):
         if type(value) is tuple:
             return tuple(self._replaced(part, convert) for part in value)
         return value
+
+
+def _as_plain_arrays(wrapper: NumpyToTorch, actions: Any) -> Any:
+    """Returns actions as arrays, for a wrapper on the CPU that alone changes them."""
+    if type(actions) is np.ndarray:
+        return actions
+    if type(actions) is wrapper._tensor_type:
+        return _as_array(actions)
+    return wrapper._as_arrays(actions)
 
 
 def _as_array(tensor: Any) -> Any:
