@@ -1450,6 +1450,9 @@ class RowKinds:
             ValueError: The state has another length, or values that no row has.
         """
 
+    def note_change(self) -> None:
+        """Records that a wrapper changed: a :class:`FusedStep` that was made before is not used."""
+
     def send_reset(self, rows: ArrayLike, /) -> None:
         """Records that resets of these rows were sent, for :meth:`step`, which receives them."""
 
@@ -1477,19 +1480,65 @@ _Flag: TypeAlias = NDArray[np.bool_] | None
 _StepArrays: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any, Any]
 
 @final
+class FusedStep:
+    """One pass over the batch of a step for all wrappers around a pool.
+
+    A batch of all rows without infos goes from operation to operation in native code. Every other
+    one goes through the methods ``transform``, by ``_pass_on`` of the outermost wrapper.
+    """
+
+    def __new__(
+        cls,
+        kinds: RowKinds,
+        is_same_step: bool,
+        beginnings: Any,
+        unseen: Any,
+        operations: Sequence[tuple[Any, str, tuple[Any, ...]]],
+    ) -> FusedStep:
+        """Keeps the parts.
+
+        Args:
+            kinds: The kinds of rows.
+            is_same_step: Whether the autoreset mode is ``SAME_STEP``.
+            beginnings: Its ``are_known`` says that seeds or options belong to a batch.
+            unseen: Its ``are_there`` says that results before a batch were lost.
+            operations: Of each wrapper, from the innermost to the outermost: the wrapper, ``None``
+                for the outermost; a name and its arguments. ``transform``, ``observe`` and
+                ``reward`` call ``transform``, ``_observe`` and ``_apply`` of the wrapper; ``clip``
+                has two limits; ``normalize_rewards`` a normalizer and a limit or ``None``;
+                ``normalize_observations`` and ``stack`` what they use; ``episodes`` and ``metrics``
+                that, and the keys of values and mask; ``tensors`` a function of an array.
+
+        Raises:
+            ValueError: A name is unknown.
+        """
+
+    def pass_on(self, wrapper: Any, result: tuple[Any, ...], /) -> Any:
+        """Returns what the outermost wrapper makes of the result of a step of all rows.
+
+        Raises:
+            Exception: A function of a wrapper raised it; ``_lose_at`` of the outermost one was
+                told how many wrappers have seen the batch.
+        """
+
+@final
 class TimedEpisodes:
     """Returns, lengths and durations of the running episodes of vector environments."""
+
+    #: The numbers of complete episodes and of dropped ones.
+    counts: tuple[int, int]
+    #: Whether episodes that end are counted.
+    updates: bool
 
     def __new__(cls, num_envs: int, is_same_step: bool, max_recent: int) -> TimedEpisodes: ...
     def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
         """Adds a reset."""
 
-    def step(self, arrays: _StepArrays, /) -> tuple[int, int, tuple[Any, Any] | None]:
+    def step(self, arrays: _StepArrays, /) -> tuple[Any, Any] | None:
         """Adds a step.
 
         Returns:
-            The numbers of complete episodes that ended and were dropped. If complete ones ended:
-            their values ``r``, ``l`` and ``t`` by name, and the mask.
+            If complete episodes ended: their values ``r``, ``l`` and ``t`` by name, and the mask.
         """
 
     def take_recent(self) -> list[list[Any]]:
@@ -1510,6 +1559,8 @@ class EpisodeMetrics:
 
     #: Whether episodes that end are kept for :meth:`finished` and :meth:`mean`.
     updates: bool
+    #: Whether the pair of success is shown, and that of failure.
+    shown: tuple[bool, bool]
 
     def __new__(
         cls, num_envs: int, is_same_step: bool, window: int, max_waiting: int
@@ -1528,13 +1579,12 @@ class EpisodeMetrics:
         arrays: _StepArrays,
         reported: tuple[_Flag, _Flag],
         seeds: NDArray[np.int64] | None,
-        shown: tuple[bool, bool],
         /,
     ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], tuple[Any, Any] | None]:
         """Adds a step, with the successes and failures that places report.
 
         Returns:
-            Values by name, with the pairs of success and failure if they are ``shown``; the mask of
+            Values by name, with the pairs of success and failure that are ``shown``; the mask of
             the episodes that ended; in ``SAME_STEP``, if there are any, both for them alone.
         """
 

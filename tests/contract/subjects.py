@@ -228,6 +228,13 @@ SUBJECTS = [
         sends=False,
     ),
     Subject(
+        "four wrappers in one pass",
+        lambda envs: W.RecordEpisodeStatistics(
+            W.FrameStack(W.ClipReward(W.TransformReward(envs, lambda found: found * 1), -99, 99), 3)
+        ),
+        type("StackedStatistics", (E.stacked(3), E.Statistics), {}),
+    ),
+    Subject(
         "metrics around clipped, normal observations",
         lambda envs: W.RecordMetrics(W.ClipAction(W.NormalizeObservation(envs))),
         E.NormalObservations,

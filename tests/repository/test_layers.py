@@ -74,7 +74,7 @@ CORE = """
 KERNELS = """
     lib
     image returns wrappers
-    threads
+    simd threads
 """
 ENVS = """
     lib

@@ -18,7 +18,7 @@ from cartwheel._internal.closing import ClosesAfterWith
 from cartwheel._internal.rewards import reward_space_of
 from cartwheel._internal.suggestions import shown
 from cartwheel._internal.versions import AnyVectorWrapper, keep_open
-from cartwheel.wrappers.batch import check_acted
+from cartwheel.wrappers.batch import Batch, check_acted, refuse_none
 from cartwheel.wrappers.freezing import Freezes
 from cartwheel.wrappers.keys import Parts, advised
 from cartwheel.wrappers.source import Source, StepRecording
@@ -33,12 +33,15 @@ if TYPE_CHECKING:
 
     from cartwheel._internal.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
-    from cartwheel.wrappers.batch import ActionBatch, Batch
+    from cartwheel.wrappers.batch import ActionBatch
 
     #: Of the space of one observation: the new space, and the function of a batch.
     Conversion = Callable[[Space[Any]], tuple[Space[Any], Callable[[Any], Any]]]
+    #: The name of an operation, and its parts.
+    Operation = tuple[str, tuple[Any, ...]]
     Reset = tuple[Any, dict[str, Any]]
     Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+    Plan = tuple[Source, Callable[[Any, Any], Any] | None, Callable[..., Step]]
 
 #: The methods through which environments are called.
 _CALLS = (
@@ -118,6 +121,9 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         #: Whether any wrapper changes actions, or looks at them.
         self._acts = bool(self._inner_acts) or type(self).act is not VectorWrapper.act
         self._recording: StepRecording | None = None
+        #: Of a step of all rows: the source, the function of actions, if any, and the pass of the
+        #: batch through the wrappers. ``()``: there is none; ``None``: it is not known yet.
+        self._plan: Plan | tuple[()] | None = None
 
     def _set_observation_space(self, single: Space[Any]) -> None:
         """Sets the space of one environment and that of a batch."""
@@ -192,7 +198,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _loaded(self) -> None:
         """The environments and the states of all wrappers were loaded."""
-        self._recording = None
+        self._recording = self._plan = None
 
     def _show_again(self, observations: Any) -> Any:
         """Returns what this wrapper shows of the last observations of all rows."""
@@ -260,13 +266,30 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             RuntimeError: Only some rows, during a :meth:`rollout`.
             Exception: As for the wrapped environment.
         """
-        # Each attribute is read once: reading one of a class with `__getattr__` takes a while.
-        recording, source = self._recording, self._source
+        # One attribute, because reading one of a class with `__getattr__` takes a while.
+        plan = self._plan
+        if plan is None:
+            plan = self._planned()
+        if not plan or env_index is not None:
+            return self._step_apart(actions, env_index)
+        source, act, pass_on = plan
+        if act is not None:
+            actions = act(self, actions)
+        try:
+            return pass_on(self, source.envs.step(actions))
+        except BaseException as error:
+            source.lose_step(error)
+            raise
+
+    def _step_apart(self, actions: Any, env_index: Any) -> Step:
+        """Steps without a plan."""
+        recording = self._recording
         if recording is not None:
             recording.check_step(env_index)
         if self._acts:
             actions = self._acted(actions, env_index)
-        try:  # not by `_called`, which packs its arguments
+        source = self._source
+        try:  # not by `_called`, since subclasses prepare for other calls there
             batch = source.step(actions, env_index)
             source.pass_on(batch, self._inner_transforms, self.transform)
         except BaseException as error:
@@ -276,6 +299,77 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         if recording is not None:
             self._record(step)
         return step
+
+    def _planned(self) -> Plan | tuple[()]:
+        """Makes the plan of a step; there is none while a rollout is copied."""
+        wrappers, inner = [self], self.env
+        while isinstance(inner, VectorWrapper) and inner._source is self._source:
+            wrappers.append(inner)
+            inner = inner.env
+        operations = [
+            (None if wrapper is self else wrapper, *operation)
+            for wrapper in reversed(wrappers)
+            if wrapper is self or type(wrapper).transform is not VectorWrapper.transform
+            if (operation := wrapper._found_operation()) is not None
+        ]
+        fused = None if self._recording else self._source.fused(operations)
+        act = self._act_of_all() if self._acts else None
+        self._plan = () if fused is None else (self._source, act, fused.pass_on)
+        return self._plan
+
+    def _act_of_all(self) -> Callable[[Any, Any], Any]:
+        """Returns a function of this wrapper, which it does not keep, and of actions."""
+        return _act_in_turn
+
+    def _operation(self) -> Operation:
+        """The name of what :meth:`transform` does to a plain batch, and its parts.
+
+        A class that overrides it overrides :meth:`transform`, too, which does the same to every
+        batch. See ``FusedStep`` for the names.
+        """
+        return "transform", ()
+
+    def _found_operation(self) -> Operation | None:
+        """The operation; ``None`` if :meth:`transform` does nothing."""
+        transform = getattr(self.transform, "__func__", None)  # the object may have one of its own
+        if transform is VectorWrapper.transform:
+            return None
+        classes = type(self).__mro__
+        knows = next(kind for kind in classes if "_operation" in vars(kind))
+        changes = next(kind for kind in classes if "transform" in vars(kind))
+        is_own = transform is vars(changes)["transform"]
+        if not is_own or classes.index(changes) < classes.index(knows):
+            return "transform", ()  # a subclass overrides what the operation is of
+        return self._operation()
+
+    def _pass_on(self, result: Any) -> Step:
+        """Passes the result of a step on that is not plain."""
+        source = self._source
+        batch = source.stepped(result)
+        source.pass_on(batch, self._inner_transforms, self.transform)
+        return batch.as_step()
+
+    def _new_batch(self, kinds: Any, *results: Any) -> Batch:
+        """A plain batch of all rows."""
+        return Batch(None, kinds, *results)
+
+    def _transform_alone(self, batch: Batch) -> None:
+        """Transforms a plain batch."""
+        self.transform(batch)
+        batch.put_finals_back()
+        if batch.observations is None or batch.rewards is None:
+            refuse_none(self.transform, batch)
+
+    def _refuse_none(self) -> None:
+        """A function of observations returned ``None``."""
+        kinds = np.zeros(0, np.uint8)
+        refuse_none(self.transform, Batch(None, kinds, None, None, None, None, {}))
+
+    def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
+        """A wrapper raises for a plain batch that so many wrappers have seen."""
+        infos: dict[str, Any] = {}
+        self._source.on_its_way = self._new_batch(kinds, *results, infos)
+        self._source.seen_by = seen_by
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
         """Begins a step; :meth:`step_wait` returns its result."""
@@ -397,12 +491,13 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         space = self.single_observation_space
         reward_space = reward_space_of(self)
         present = self._present()
-        self._recording = StepRecording(space, reward_space, present, num_steps, self.num_envs)
-        return self._recording.arrays
+        recording = StepRecording(space, reward_space, present, num_steps, self.num_envs)
+        self._recording, self._plan = recording, None
+        return recording.arrays
 
     def end_rollout(self) -> None:
         """Ends the present rollout, if there is one; it keeps the steps that it has."""
-        self._recording = None
+        self._recording = self._plan = None
         if self._source.steps_rows:
             self._source.envs.end_rollout()
 
@@ -445,7 +540,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
 
     def _record(self, step: Any) -> None:
         if self._recording is not None and self._recording.add(step):
-            self._recording = None
+            self._recording = self._plan = None
 
     # Names of the wrapped environment
 
@@ -481,6 +576,8 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
                     setattr(envs, name, value)
                     return
         object.__setattr__(self, name, value)  # as `super()` does, which takes twice as long
+        if name[:1] != "_" and _has(self, "_source"):
+            self._source.note_change()
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
         """Renders as the wrapped environment does."""
@@ -500,6 +597,11 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
             why = "" if has_begun else ": its `__init__` must call `super().__init__(env)` first"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
         return getattr(self.env, name)
+
+
+def _act_in_turn(wrapper: VectorWrapper, actions: Any) -> Any:
+    """Returns what all wrappers make of actions."""
+    return wrapper._acted(actions, None)
 
 
 def _has(envs: Any, name: str) -> bool:
@@ -625,6 +727,9 @@ class ObservationWrapper(VectorWrapper):
             single = parts.space_with({key: new for key, (new, _) in converted.items()})
             self._observe = observe
         self._set_observation_space(single)
+
+    def _operation(self) -> Operation:
+        return "observe", ()
 
     def transform(self, batch: Batch) -> None:
         """Replaces observations, and final observations of ``SAME_STEP``."""

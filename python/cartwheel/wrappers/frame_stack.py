@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.wrappers.base import Operation
     from cartwheel.wrappers.batch import Batch
 
 #: What an episode's stack has before its first observation.
@@ -118,6 +119,11 @@ class FrameStack(KeepsState, VectorWrapper):
 
     def _named_stacks(self) -> list[tuple[str, Any]]:
         return list(nested.named(self._stacks, "observations"))
+
+    def _operation(self) -> Operation:
+        if isinstance(self._stacks, Stack) and self._parts is None:
+            return "stack", (self._stacks,)
+        return "transform", ()
 
     def transform(self, batch: Batch) -> None:
         """Adds each new observation to the stack of its environment."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.wrappers.base import Operation
     from cartwheel.wrappers.batch import Batch, Ended, Finals
 
 
@@ -213,6 +214,11 @@ class NormalizeObservation(Normalizer):
     def obs_rms(self, moments: Any) -> None:
         self._set_moments("obs_rms", moments)
 
+    def _operation(self) -> Operation:
+        if self._parts is not None or self._bounds is not None:
+            return "transform", ()
+        return "normalize_observations", (self._normalizers[""],)
+
     def transform(self, batch: Batch) -> None:
         """Counts new observations, and normalizes all."""
         ends, finals = batch.ended(self._space_before, self._source.autoreset_mode)
@@ -334,6 +340,10 @@ class NormalizeReward(Normalizer):
     @return_rms.setter
     def return_rms(self, moments: Any) -> None:
         self._set_moments("return_rms", moments)
+
+    def _operation(self) -> Operation:
+        limit = None if self._bounds is None else self._bounds[1]
+        return "normalize_rewards", (self._normalizer, limit)
 
     def transform(self, batch: Batch) -> None:
         """Counts the returns of transitions, and divides their rewards."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cartwheel._device.device import Device
     from cartwheel._internal.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
-    from cartwheel.wrappers.base import Reset
+    from cartwheel.wrappers.base import Operation, Reset
     from cartwheel.wrappers.batch import ActionBatch, Batch
 
     #: The result of a step: rewards and flags are tensors.
@@ -130,12 +130,6 @@ class NumpyToTorch(ConvertsArrays):
             and np.dtype(space.dtype).isnative
             and torch_dtype(torch, np.dtype(space.dtype)) is not None
         )
-        #: Whether no wrapper inside, and no subclass, changes steps or looks at them.
-        self._is_plain = (
-            self._has_plain_arrays
-            and self._acts_alone
-            and type(self).transform is NumpyToTorch.transform
-        )
         self._from_numpy: Callable[[Any], Any] = torch.from_numpy
         self._torch: Any = torch
         self._tensor_type: type = torch.Tensor
@@ -151,39 +145,10 @@ class NumpyToTorch(ConvertsArrays):
                 has_pool_rewards=self._source.is_bare and not self._inner_transforms,
             )
 
-    def step(self, actions: Any, env_index: Any = None) -> Tensors:
-        """Steps every environment, or the rows of ``env_index``; returns tensors.
-
-        Raises:
-            Exception: As for the wrapped environment.
-        """
-        if env_index is not None or self._recording is not None or not self._is_plain:
-            return super().step(actions, env_index)
-        # The same in one function: calls of its parts would take as long as a tensor.
-        if type(actions) is self._tensor_type:
-            actions = _as_array(actions)
-        elif type(actions) is not np.ndarray:
-            actions = self._as_arrays(actions)
-        source, tensor = self._source, self._from_numpy
-        try:
-            batch = source.step(actions, None)
-            infos = batch.infos
-            if infos:
-                infos = self._converted_infos(infos, self._as_tensor)
-            step = (
-                tensor(batch.observations),
-                tensor(batch.rewards),
-                tensor(batch.terminations),
-                tensor(batch.truncations),
-                infos,
-            )
-            source.on_its_way = None
-        except BaseException as error:
-            source.lose_batch(error)
-            raise
-        return step
-
     if TYPE_CHECKING:
+
+        def step(self, actions: Any, env_index: Any = None) -> Tensors:
+            """As for the base class."""
 
         def step_wait(self, timeout: float | None = None) -> Tensors:
             """As for the base class."""
@@ -226,6 +191,10 @@ class NumpyToTorch(ConvertsArrays):
     def _acted(self, actions: Any, env_index: Any) -> Any:
         return self._prepared(actions) if self._acts_alone else super()._acted(actions, env_index)
 
+    def _act_of_all(self) -> Callable[[Any, Any], Any]:
+        is_plain = self._acts_alone and self._transfers is None
+        return _as_plain_arrays if is_plain else super()._act_of_all()
+
     def _prepared(self, actions: Any) -> Any:
         """Makes room for the results of a step, and returns its actions as arrays."""
         if self._transfers is not None:
@@ -236,6 +205,9 @@ class NumpyToTorch(ConvertsArrays):
         if self._transfers is not None:
             self._batches.prepare()
         return super()._called(call, *arguments)
+
+    def _operation(self) -> Operation:
+        return ("tensors", (self._from_numpy,)) if self._has_plain_arrays else ("transform", ())
 
     def transform(self, batch: Batch) -> None:
         """Returns results as tensors."""
@@ -405,6 +377,15 @@ class NumpyToTorch(ConvertsArrays):
         if type(value) is tuple:
             return tuple(self._replaced(part, convert) for part in value)
         return value
+
+
+def _as_plain_arrays(wrapper: NumpyToTorch, actions: Any) -> Any:
+    """Returns actions as arrays, for a wrapper on the CPU that alone changes them."""
+    if type(actions) is np.ndarray:
+        return actions
+    if type(actions) is wrapper._tensor_type:
+        return _as_array(actions)
+    return wrapper._as_arrays(actions)
 
 
 def _as_array(tensor: Any) -> Any:

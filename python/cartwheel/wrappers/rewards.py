@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.wrappers.base import Operation
     from cartwheel.wrappers.batch import Batch
+
+
+_FLOAT64 = np.dtype(np.float64)
 
 
 class TransformReward(VectorWrapper):
@@ -84,12 +88,14 @@ class TransformReward(VectorWrapper):
 
     def _apply(self, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
         result = np.asarray(self.func(rewards))
+        shape = (len(rewards), *self._shape)
+        if result.dtype is _FLOAT64 and result.shape == shape:
+            return result
         if result.dtype.kind not in "fiub":
             raise TypeError(
                 f"`func` must return rewards as numbers, got {result.dtype} for {len(rewards)} "
                 "rewards."
             )
-        shape = (len(rewards), *self._shape)
         if result.shape != shape:
             advice = ""
             if self.reward_space is None and result.ndim == 2:
@@ -99,6 +105,10 @@ class TransformReward(VectorWrapper):
                 f"array {shape}; got {result.shape}.{advice}"
             )
         return result.astype(np.float64, copy=False)
+
+    def _operation(self) -> Operation:
+        has_numbers = self._shape == () and reward_space_of(self.env) is None
+        return "reward" if has_numbers else "transform", ()
 
     def transform(self, batch: Batch) -> None:
         """Applies the function to the rewards of transitions."""
@@ -154,8 +164,18 @@ class ClipReward(TransformReward):
                 f"`min_reward` must not be above `max_reward`, got {min_reward} and {max_reward}."
             )
         self._keeps_zero = not (low is not None and low > 0) and not (high is not None and high < 0)
+        self._limits = (
+            -np.inf if low is None else low.item(),
+            np.inf if high is None else high.item(),
+        )
         # Not a method of this wrapper, which would keep itself until a garbage collection.
         super().__init__(env, functools.partial(_clipped, low, high))
+        self._clips = self.func
+
+    def _operation(self) -> Operation:
+        if self._keeps_zero and self.func is self._clips:
+            return "clip", self._limits
+        return super()._operation()
 
     def transform(self, batch: Batch) -> None:
         """Clips the rewards of transitions."""

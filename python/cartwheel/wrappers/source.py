@@ -14,7 +14,7 @@ from gymnasium.vector.async_vector_env import AsyncState, AsyncVectorEnv  # neve
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cartwheel._cartwheel import RowKinds
+from cartwheel._cartwheel import FusedStep, RowKinds
 from cartwheel._internal import nested
 from cartwheel._internal.arguments import (
     NUMBERING_OPTIONS,
@@ -109,6 +109,24 @@ class Source:
         """Returns the rows that are about to be stepped, for wrappers that change actions."""
         return ActionBatch(self._kinds, self.envs.num_envs, env_index)
 
+    def fused(self, operations: list[tuple[Any, str, tuple[Any, ...]]]) -> FusedStep | None:
+        """Returns the pass of a step of all rows through wrappers.
+
+        Args:
+            operations: Of the wrappers, from the innermost to the outermost, see ``FusedStep``.
+
+        Returns:
+            The pass; ``None`` where arrays are not those of a pool, or not of all rows.
+        """
+        if not self.is_bare or self._in_parts:
+            return None
+        kept = self._kinds, self._is_same_step, self._beginnings, self._unseen
+        return FusedStep(*kept, operations)
+
+    def note_change(self) -> None:
+        """A wrapper has another attribute or method: passes are made anew."""
+        self._kinds.note_change()
+
     # Each method makes one call.
 
     def step(self, actions: Any, env_index: Any) -> Batch:
@@ -127,6 +145,18 @@ class Source:
             self._lose_step(error, env_index, before)
             raise
         return batch
+
+    def stepped(self, result: tuple[Any, Any, Any, Any, dict[str, Any]]) -> Batch:
+        """Returns the batch of a step of all rows that was made by ``envs.step``."""
+        batch = self.on_its_way = self._stepped(result, in_parts=False)
+        return batch
+
+    def lose_step(self, error: BaseException) -> None:
+        """A step of all rows by ``envs.step``, or a wrapper after it, raises this."""
+        self._waits_for = None
+        if self.on_its_way is None:
+            self._lose_step(error, None, None)
+        self.lose_batch(error)
 
     def step_async(self, actions: Any, env_index: Any) -> None:
         """Begins a step."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.wrappers.base import Operation
     from cartwheel.wrappers.batch import Batch
 
 #: The names of the reported values.
@@ -129,7 +130,16 @@ class RecordMetrics(_ReportsEpisodes):
             self.num_envs, self._is_same_step, self._buffer_length, self._MAX_WAITING
         )
         #: Whether success was reported, and failure.
-        self._reported = self._reported_before = (False, False)
+        self._reported_before = (False, False)
+
+    @property
+    def _reported(self) -> tuple[bool, bool]:
+        """Whether success was reported so far, and failure: which pairs infos have."""
+        return self._episodes.shown
+
+    @_reported.setter
+    def _reported(self, reported: tuple[bool, bool]) -> None:
+        self._episodes.shown = reported
 
     def finished(self) -> dict[str, NDArray[Any]]:
         """The complete episodes that have ended since the last call, in the order of their ends.
@@ -179,6 +189,9 @@ class RecordMetrics(_ReportsEpisodes):
         else:
             self._reported = self._reported_before
 
+    def _operation(self) -> Operation:
+        return "metrics", (self._episodes, self._stats_key, self._mask_key)
+
     def transform(self, batch: Batch) -> None:
         """Counts transitions, and adds statistics to the infos."""
         infos = batch.infos
@@ -190,7 +203,6 @@ class RecordMetrics(_ReportsEpisodes):
             (batch.env_index, batch.kinds, batch.rewards, batch.terminations, batch.truncations),
             reports,
             batch.seeds,
-            self._reported,
         )
         shown = {**infos} if infos else {}
         shown[self._stats_key], shown[self._mask_key] = values, mask
@@ -212,7 +224,8 @@ class RecordMetrics(_ReportsEpisodes):
         if _REPORTS.isdisjoint(infos) and _REPORTS.isdisjoint(finals):
             return _UNREPORTED
         success, fail = has_outcomes(infos, SUCCESS), has_outcomes(infos, FAIL)
-        self._reported = self._reported[0] or success, self._reported[1] or fail
+        reported = self._reported
+        self._reported = reported[0] or success, reported[1] or fail
         if batch.rewards is None:
             return _UNREPORTED
         over = np.logical_or(batch.terminations, batch.truncations)
@@ -248,19 +261,33 @@ class _EpisodesOfObjectives:
         for episodes in self._each:
             episodes.begin(rows, kinds)
 
-    def step(self, arrays: Any) -> tuple[int, int, Any]:
+    def step(self, arrays: Any) -> Any:
         rows, kinds, rewards, *flags = arrays
         columns = np.ascontiguousarray(np.asarray(rewards).T)
-        steps: list[Any] = [
+        reports: list[Any] = [
             episodes.step((rows, kinds, column, *flags))
             for episodes, column in zip(self._each, columns, strict=True)
         ]
-        complete, dropped, report = steps[0]
-        if report is not None:
-            values, mask = report
-            returns = np.stack([of_one[0]["r"] for *_, of_one in steps], axis=-1)
-            report = {**values, "r": returns}, mask
-        return complete, dropped, report
+        if reports[0] is None:
+            return None
+        values, mask = reports[0]
+        return {**values, "r": np.stack([report[0]["r"] for report in reports], axis=-1)}, mask
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return self._each[0].counts
+
+    @counts.setter
+    def counts(self, counts: tuple[int, int]) -> None:
+        self._each[0].counts = counts
+
+    @property
+    def updates(self) -> bool:
+        return self._each[0].updates
+
+    @updates.setter
+    def updates(self, updates: bool) -> None:
+        self._each[0].updates = updates
 
     def take_recent(self) -> tuple[list[Any], list[int], list[float]]:
         recent = [episodes.take_recent() for episodes in self._each]
@@ -318,10 +345,6 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         [3, 3]
         >>> envs.close()
 
-    Attributes:
-        episode_count: The number of complete episodes.
-        failed_count: The number of episodes that were dropped.
-
     Args:
         env: A vector environment.
         buffer_length: The number of episodes in the queues.
@@ -361,8 +384,24 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
             deque(maxlen=size),
             deque(maxlen=size),
         )
-        self.episode_count = 0
-        self.failed_count = 0
+
+    @property
+    def episode_count(self) -> int:
+        """The number of complete episodes; can be set."""
+        return self._episodes.counts[0]
+
+    @episode_count.setter
+    def episode_count(self, count: int) -> None:
+        self._episodes.counts = count, self.failed_count
+
+    @property
+    def failed_count(self) -> int:
+        """The number of episodes that were dropped; can be set."""
+        return self._episodes.counts[1]
+
+    @failed_count.setter
+    def failed_count(self, count: int) -> None:
+        self._episodes.counts = self.episode_count, count
 
     @property
     def return_queue(self) -> deque[Any]:
@@ -389,7 +428,7 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         return self._queues
 
     def _set_frozen(self, *, is_frozen: bool) -> None:
-        del is_frozen
+        self._episodes.updates = not is_frozen
         self._filled_queues()  # with the episodes before the context; or forgets those within it
 
     @property
@@ -407,6 +446,11 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         lengths: NDArray[np.int64] = self._episodes.running()[1]
         return lengths
 
+    def _operation(self) -> Operation:
+        if self._shape:
+            return "transform", ()
+        return "episodes", (self._episodes, self._stats_key, self._mask_key)
+
     def transform(self, batch: Batch) -> None:
         """Counts transitions, and adds the statistics of ended episodes to the infos."""
         if batch.infos:
@@ -414,17 +458,12 @@ class RecordEpisodeStatistics(_ReportsEpisodes):
         if batch.rewards is None:
             self._episodes.begin(batch.env_index, batch.kinds)
             return
-        complete, dropped, report = self._episodes.step(
+        report = self._episodes.step(
             (batch.env_index, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
-        if dropped and not self.is_frozen:
-            self.failed_count += dropped
         if report is not None:
             values, mask = report
             batch.infos = {**batch.infos, self._stats_key: values, self._mask_key: mask}
-            if not self._freezes:  # as `is_frozen`, without a call
-                # Past the wrapper's `__setattr__`, which takes a noticeable part of a step.
-                object.__setattr__(self, "episode_count", self.episode_count + complete)
 
     def get_own_state(self) -> dict[str, Any]:
         """The state: of each environment's present episode, the queues as arrays, the counts.

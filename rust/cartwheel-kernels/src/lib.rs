@@ -11,5 +11,6 @@
 
 pub mod image;
 pub mod returns;
+mod simd;
 mod threads;
 pub mod wrappers;

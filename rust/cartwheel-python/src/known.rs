@@ -6,17 +6,28 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 83] = [
+const NAMES: [&str; 100] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
+    "_apply",
     "_final_frame",
     "_final_info",
     "_final_obs",
     "_final_observation",
+    "_lose_at",
+    "_new_batch",
+    "_observe",
+    "_pass_on",
+    "_plan",
+    "_refuse_none",
+    "_shown_infos",
+    "_transform_alone",
     "add_info",
     "answer",
     "answer_failed",
+    "are_known",
+    "are_there",
     "asked_again",
     "batch_opaque",
     "casting",
@@ -46,10 +57,13 @@ const NAMES: [&str; 83] = [
     "first_row",
     "get_nowait",
     "hang_up",
+    "infos",
     "item",
     "items",
+    "kinds",
     "l",
     "object",
+    "observations",
     "order",
     "outbox",
     "pack_actions",
@@ -73,6 +87,7 @@ const NAMES: [&str; 83] = [
     "retire",
     "return",
     "reward",
+    "rewards",
     "row_resets",
     "same_kind",
     "save",
@@ -89,7 +104,9 @@ const NAMES: [&str; 83] = [
     "take_next_reset",
     "take_reset",
     "terminal_observation",
+    "terminations",
     "tolist",
+    "truncations",
 ];
 
 /// Modules and what is used of them.

@@ -73,8 +73,8 @@ mod _cartwheel {
     use crate::worker::serve::{PyShardParts, serve};
     #[pymodule_export]
     use crate::wrappers::{
-        PyEpisodeMetrics, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer, PyRowKinds,
-        PyTimedEpisodes,
+        PyEpisodeMetrics, PyFrameStack, PyFusedStep, PyObservationNormalizer, PyRewardNormalizer,
+        PyRowKinds, PyTimedEpisodes,
     };
 
     #[pymodule_export]

@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::error::Error;
 use super::float::Float;
 use super::row::Row;
-use super::simd::{self, Loops};
 use super::split::{EnvSlice, split};
 use super::sweep::{Step, Sweep};
+use crate::simd::{self, Loops};
 use crate::threads::compute_each;
 
 /// An estimator that computes each step from the next one.

@@ -62,7 +62,6 @@ mod per_step;
 mod restart;
 mod retrace;
 mod row;
-mod simd;
 mod split;
 mod sweep;
 mod time_major;

@@ -144,7 +144,7 @@ impl EpisodeMetrics {
         for &At { place, row } in added {
             self.archive.add(Finished {
                 total: self.running.returns()[row],
-                length: self.running.lengths()[row],
+                length: self.running.length(row),
                 flags: flags.map(|flags| flags[row] == 1),
                 env_index: i64::try_from(row).expect("rows are fewer"),
                 episode_id: 0,

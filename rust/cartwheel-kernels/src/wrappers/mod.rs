@@ -3,6 +3,7 @@
 //! A batch has one *place* for each row that a call returned. A place shows an *environment*, whose
 //! number is the place itself in a batch of all rows, and an entry of `rows` otherwise. State
 //! belongs to environments, so it is found by that number.
+#![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
 
 mod episode_metrics;
 mod finished;

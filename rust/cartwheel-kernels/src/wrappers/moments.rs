@@ -1,5 +1,7 @@
 //! Mean and variance of all numbers seen so far.
 
+use crate::simd::{self, Loops};
+
 /// Numbers for each turn of the loop: enough to hide the latency of additions.
 const LANES: usize = 8;
 /// The same where the number of columns does not divide [`LANES`].
@@ -60,15 +62,7 @@ impl Moments {
         let columns = self.mean.len();
         let shift: [f64; LANES] = std::array::from_fn(|lane| rows[lane % columns].into());
         let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
-        let (tiles, rest) = rows.as_chunks::<LANES>();
-        for tile in tiles {
-            for lane in 0..LANES {
-                let distance = tile[lane].into() - shift[lane];
-                sums[lane] += distance;
-                squares[lane] += distance * distance;
-            }
-        }
-        add(rest, &shift, &mut sums, &mut squares);
+        simd::run(Few { rows, shift: &shift, sums: &mut sums, squares: &mut squares });
         self.take(0, rows.len() / columns, &shift[..columns], &sums, &squares);
     }
 
@@ -119,7 +113,33 @@ impl Moments {
     }
 }
 
+/// Adds the distances of all numbers to [`LANES`] lanes, which stay in registers.
+struct Few<'a, T> {
+    rows: &'a [T],
+    shift: &'a [f64; LANES],
+    sums: &'a mut [f64; LANES],
+    squares: &'a mut [f64; LANES],
+}
+
+impl<T: Copy + Into<f64>> Loops for Few<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let (mut sums, mut squares) = (*self.sums, *self.squares);
+        let (tiles, rest) = self.rows.as_chunks::<LANES>();
+        for tile in tiles {
+            for lane in 0..LANES {
+                let distance = tile[lane].into() - self.shift[lane];
+                sums[lane] += distance;
+                squares[lane] += distance * distance;
+            }
+        }
+        add(rest, self.shift, &mut sums, &mut squares);
+        (*self.sums, *self.squares) = (sums, squares);
+    }
+}
+
 /// Adds the distances of some numbers to their lanes.
+#[inline(always)]
 fn add<T: Copy + Into<f64>>(numbers: &[T], shift: &[f64], sums: &mut [f64], squares: &mut [f64]) {
     let lanes = sums.iter_mut().zip(squares).zip(shift);
     for (((sum, square), shift), &number) in lanes.zip(numbers) {

@@ -5,6 +5,7 @@ use cartwheel_core::AutoresetMode;
 use super::kind::{FAILED, RESET};
 use super::moments::Moments;
 use super::places::{EndedPlaces, Places, is_stepped};
+use crate::simd::{self, Loops};
 
 /// Numbers that are normalized together, a multiple of the usual numbers of columns.
 const LANES: usize = 8;
@@ -136,27 +137,49 @@ impl ObservationNormalizer {
 }
 
 /// Writes `(number - mean) * scale`, for rows that lie one after the other.
-#[expect(clippy::cast_possible_truncation, reason = "observations are emitted as float32")]
 fn normalize<T: Copy + Into<f64>>(rows: &[T], mean: &[f64], scale: &[f64], out: &mut [f32]) {
-    let columns = mean.len();
-    if LANES.is_multiple_of(columns) {
-        let mean: [f64; LANES] = std::array::from_fn(|lane| mean[lane % columns]);
-        let scale: [f64; LANES] = std::array::from_fn(|lane| scale[lane % columns]);
-        let (tiles, rest) = rows.as_chunks::<LANES>();
-        let (rooms, rooms_of_rest) = out.as_chunks_mut::<LANES>();
-        for (tile, room) in tiles.iter().zip(rooms) {
-            for lane in 0..LANES {
-                room[lane] = ((tile[lane].into() - mean[lane]) * scale[lane]) as f32;
-            }
-        }
-        for (lane, (&number, room)) in rest.iter().zip(rooms_of_rest).enumerate() {
-            *room = ((number.into() - mean[lane]) * scale[lane]) as f32;
-        }
-        return;
+    if rows.len() == mean.len() {
+        Normalized { rows, mean, scale, out }.run(); // one row: the look at the processor takes longer
+    } else {
+        simd::run(Normalized { rows, mean, scale, out });
     }
-    for (row, out) in rows.chunks(columns).zip(out.chunks_mut(columns)) {
-        for (((&number, mean), scale), room) in row.iter().zip(mean).zip(scale).zip(out) {
-            *room = ((number.into() - mean) * scale) as f32;
+}
+
+struct Normalized<'a, T> {
+    rows: &'a [T],
+    mean: &'a [f64],
+    scale: &'a [f64],
+    out: &'a mut [f32],
+}
+
+impl<T: Copy + Into<f64>> Loops for Normalized<'_, T> {
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "observations are emitted as float32")]
+    fn run(self) {
+        let Self { rows, mean, scale, out } = self;
+        let columns = mean.len();
+        if LANES.is_multiple_of(columns) {
+            let mean: [f64; LANES] = std::array::from_fn(|lane| mean[lane % columns]);
+            let scale: [f64; LANES] = std::array::from_fn(|lane| scale[lane % columns]);
+            let (tiles, rest) = rows.as_chunks::<LANES>();
+            let (rooms, rooms_of_rest) = out.as_chunks_mut::<LANES>();
+            for (tile, room) in tiles.iter().zip(rooms) {
+                // Written at once: the compiler does not know that the room is not among the numbers.
+                let mut normalized = [0.0; LANES];
+                for lane in 0..LANES {
+                    normalized[lane] = ((tile[lane].into() - mean[lane]) * scale[lane]) as f32;
+                }
+                *room = normalized;
+            }
+            for (lane, (&number, room)) in rest.iter().zip(rooms_of_rest).enumerate() {
+                *room = ((number.into() - mean[lane]) * scale[lane]) as f32;
+            }
+            return;
+        }
+        for (row, out) in rows.chunks(columns).zip(out.chunks_mut(columns)) {
+            for (((&number, mean), scale), room) in row.iter().zip(mean).zip(scale).zip(out) {
+                *room = ((number.into() - mean) * scale) as f32;
+            }
         }
     }
 }

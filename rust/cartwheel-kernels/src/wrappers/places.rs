@@ -205,6 +205,7 @@ impl Walk<'_> {
 }
 
 /// Whether the environment was stepped, so that a place of this kind has a new observation.
+#[inline(always)]
 pub(super) fn is_stepped(kind: u8) -> bool {
     matches!(kind, TRANSITION | INCOMPLETE)
 }

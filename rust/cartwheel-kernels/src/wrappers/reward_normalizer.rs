@@ -3,6 +3,8 @@
 use super::kind::{RESET, SHOWN, TRANSITION};
 use super::moments::Moments;
 use super::places::{Places, StepResults, is_stepped};
+use super::running::each_set;
+use crate::simd::{self, Loops};
 
 /// Divides rewards by the deviation of the discounted return `G ← γG + r` of each episode.
 #[derive(Debug, Clone)]
@@ -49,23 +51,20 @@ impl RewardNormalizer {
         let StepResults { places, rewards, terminations, truncations } = *results;
         let kinds = places.kinds();
         assert_eq!(normalized.len(), kinds.len(), "room for normalized rewards");
-        let is_plain = places.are_all() && places.all_are(|kind| kind == TRANSITION);
-        if is_plain {
-            for (total, reward) in self.returns.iter_mut().zip(rewards) {
-                *total = self.gamma * *total + reward;
-            }
-            if self.updates {
+        let gamma = self.gamma;
+        if places.are_all() {
+            simd::run(Discounted { gamma, kinds, rewards, returns: &mut self.returns });
+            if self.updates && places.all_are(|kind| kind == TRANSITION) {
                 self.moments.merge(&self.returns);
+            } else if self.updates {
+                self.gather_transitions(kinds);
+                self.moments.merge(&self.gathered);
             }
         } else {
             self.gathered.clear();
             for (place, &kind) in kinds.iter().enumerate() {
                 let total = &mut self.returns[places.row(place)];
-                *total = match kind {
-                    TRANSITION => self.gamma * *total + rewards[place],
-                    SHOWN => *total,
-                    _ => 0.0,
-                };
+                *total = discounted(gamma, *total, rewards[place], kind);
                 if kind == TRANSITION {
                     self.gathered.push(*total);
                 }
@@ -76,21 +75,70 @@ impl RewardNormalizer {
         }
         // A division for each row would take as long as all the rest.
         let scale = 1.0 / (self.moments.variance[0] + self.epsilon).sqrt();
-        for ((room, reward), &kind) in normalized.iter_mut().zip(rewards).zip(kinds) {
-            *room = if is_stepped(kind) { reward * scale } else { 0.0 };
+        simd::run(Scaled { scale, kinds, rewards, normalized });
+        each_set(terminations, truncations, |place| self.returns[places.row(place)] = 0.0);
+    }
+
+    /// Gathers the returns of transitions, of a batch of all rows, of which most places are some.
+    fn gather_transitions(&mut self, kinds: &[u8]) {
+        self.gathered.clear();
+        self.gathered.reserve(kinds.len());
+        let (eights, rest) = self.returns.as_chunks::<8>();
+        let (kinds, kinds_of_rest) = kinds.as_chunks::<8>();
+        for (eight, kinds) in eights.iter().zip(kinds) {
+            if *kinds == [TRANSITION; 8] {
+                self.gathered.extend_from_slice(eight);
+            } else {
+                let pairs = eight.iter().zip(kinds);
+                self.gathered.extend(pairs.filter(|(_, kind)| **kind == TRANSITION).map(|it| it.0));
+            }
         }
-        if places.are_all() {
-            let flags = terminations.iter().zip(truncations);
-            for (total, (terminated, truncated)) in self.returns.iter_mut().zip(flags) {
-                *total = if terminated | truncated == 0 { *total } else { 0.0 };
-            }
-        } else {
-            for (place, (terminated, truncated)) in terminations.iter().zip(truncations).enumerate()
-            {
-                if terminated | truncated != 0 {
-                    self.returns[places.row(place)] = 0.0;
-                }
-            }
+        let pairs = rest.iter().zip(kinds_of_rest);
+        self.gathered.extend(pairs.filter(|(_, kind)| **kind == TRANSITION).map(|it| it.0));
+    }
+}
+
+/// The discounted return after a step.
+#[inline(always)]
+fn discounted(gamma: f64, total: f64, reward: f64, kind: u8) -> f64 {
+    let added = gamma * total + reward;
+    let others = if kind == SHOWN { total } else { 0.0 };
+    if kind == TRANSITION { added } else { others }
+}
+
+/// Discounts and adds, for all rows.
+struct Discounted<'a> {
+    gamma: f64,
+    kinds: &'a [u8],
+    rewards: &'a [f64],
+    returns: &'a mut [f64],
+}
+
+impl Loops for Discounted<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let places = self.returns.iter_mut().zip(self.rewards).zip(self.kinds);
+        for ((total, &reward), &kind) in places {
+            *total = discounted(self.gamma, *total, reward, kind);
+        }
+    }
+}
+
+/// Scales the rewards of stepped rows.
+struct Scaled<'a> {
+    scale: f64,
+    kinds: &'a [u8],
+    rewards: &'a [f64],
+    normalized: &'a mut [f64],
+}
+
+impl Loops for Scaled<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let places = self.normalized.iter_mut().zip(self.rewards).zip(self.kinds);
+        for ((room, &reward), &kind) in places {
+            let scaled = reward * self.scale;
+            *room = if is_stepped(kind) { scaled } else { 0.0 };
         }
     }
 }

@@ -35,15 +35,20 @@ impl OtherPlace {
 /// The row of an episode that ended keeps its values: until it is reset, or in `SAME_STEP`, where the
 /// row shows the next episode already, until the row's next batch.
 ///
-/// Most places of a batch are transitions. They are summed up in loops without branches, and the
-/// others are put right afterwards.
+/// Most places of a batch are transitions. Their rewards are added in a loop without branches, and the
+/// others are put right afterwards. Lengths are differences of numbers of steps, so that the rows that
+/// go on need not be touched.
 #[derive(Debug, Clone)]
 pub struct Running {
     is_same_step: bool,
     returns: Vec<f64>,
-    lengths: Vec<i64>,
-    /// The lengths, to divide by: processors convert integers of 64 bits one at a time.
-    divisors: Vec<f64>,
+    /// The steps of all rows so far.
+    steps: i64,
+    /// The number of `steps` before each row's episode, whose length is the difference. A step of some
+    /// rows adds nothing to `steps`, and lengthens their episodes at the front.
+    begun: Vec<i64>,
+    /// The same, to divide by lengths: processors convert integers of 64 bits one at a time.
+    begun_float: Vec<f64>,
     /// 1 where the values are those of an episode before the present one.
     stale: Vec<u8>,
     /// `stale` of the rows of a batch in parts.
@@ -59,8 +64,9 @@ impl Running {
         Self {
             is_same_step,
             returns: vec![0.0; num_envs],
-            lengths: vec![0; num_envs],
-            divisors: vec![0.0; num_envs],
+            steps: 0,
+            begun: vec![0; num_envs],
+            begun_float: vec![0.0; num_envs],
             stale: vec![0; num_envs],
             gathered: Vec::new(),
             odd: Vec::new(),
@@ -71,7 +77,7 @@ impl Running {
 
     /// The number of rows.
     pub fn num_envs(&self) -> usize {
-        self.lengths.len()
+        self.returns.len()
     }
 
     /// Whether the step that ends an episode begins the next one.
@@ -85,8 +91,17 @@ impl Running {
     }
 
     /// The number of transitions of each row.
-    pub fn lengths(&self) -> &[i64] {
-        &self.lengths
+    pub fn lengths(&self) -> impl ExactSizeIterator<Item = i64> {
+        self.begun.iter().map(|begun| self.steps.wrapping_sub(*begun)) // no check to wait for
+    }
+
+    /// The number of transitions of one row.
+    ///
+    /// # Panics
+    ///
+    /// When the row does not exist.
+    pub fn length(&self, row: usize) -> i64 {
+        self.steps - self.begun[row]
     }
 
     /// 1 for each row whose values are those of an episode before the present one.
@@ -96,7 +111,9 @@ impl Running {
 
     /// The mean reward of each row; 0 where it has no step.
     pub fn mean_rewards(&self) -> impl ExactSizeIterator<Item = f64> {
-        self.returns.iter().zip(&self.divisors).map(|(total, steps)| total / steps.max(1.0))
+        let steps = to_f64(self.steps);
+        let rows = self.returns.iter().zip(&self.begun_float);
+        rows.map(move |(total, begun)| total / (steps - begun).max(1.0))
     }
 
     /// The mean reward of one row; 0 if it has no step.
@@ -105,7 +122,7 @@ impl Running {
     ///
     /// When the row does not exist.
     pub fn mean_reward(&self, row: usize) -> f64 {
-        self.returns[row] / self.divisors[row].max(1.0)
+        self.returns[row] / to_f64(self.length(row)).max(1.0)
     }
 
     /// Where complete episodes ended in the last step, by place.
@@ -118,12 +135,13 @@ impl Running {
     /// # Panics
     ///
     /// When they are not those of as many rows.
-    #[expect(clippy::cast_precision_loss, reason = "no episode has 2^53 steps")]
     pub fn resume(&mut self, returns: Vec<f64>, lengths: Vec<i64>, stale: Vec<u8>) {
         let num_envs = self.num_envs();
         assert_eq!([returns.len(), lengths.len(), stale.len()], [num_envs; 3], "rows");
-        self.divisors = lengths.iter().map(|&length| length as f64).collect();
-        (self.returns, self.lengths, self.stale) = (returns, lengths, stale);
+        (self.returns, self.stale, self.steps) = (returns, stale, 0);
+        for (row, length) in lengths.into_iter().enumerate() {
+            self.set_length(row, length);
+        }
     }
 
     /// A reset returned: places that it reset begin an episode, the others stay.
@@ -144,22 +162,17 @@ impl Running {
         let StepResults { places, rewards, .. } = *results;
         self.find_odd(places);
         let ends = self.find_ends(results);
-        let Self { returns, lengths, divisors, .. } = self;
         match places.rows() {
             None => {
-                returns.iter_mut().zip(rewards).for_each(|(total, reward)| *total += reward);
-                for length in lengths.iter_mut() {
-                    *length = length.wrapping_add(1); // without a check, which the loop would wait for
-                }
-                for steps in divisors.iter_mut() {
-                    *steps += 1.0;
-                }
+                let rows = self.returns.iter_mut().zip(rewards);
+                rows.for_each(|(total, reward)| *total += reward);
+                self.steps += 1;
             }
             Some(rows) => {
                 for (&row, reward) in rows.iter().zip(rewards) {
-                    returns[row] += reward;
-                    lengths[row] += 1;
-                    divisors[row] += 1.0;
+                    self.returns[row] += reward;
+                    self.begun[row] -= 1;
+                    self.begun_float[row] -= 1.0;
                 }
             }
         }
@@ -174,7 +187,7 @@ impl Running {
 
     /// Finds the places that are not transitions, or do not go on with their row's values.
     fn find_odd(&mut self, places: Places<'_>) {
-        let Self { returns, lengths, stale, gathered, odd, .. } = self;
+        let Self { returns, steps, begun, stale, gathered, odd, .. } = self;
         let stale = match places.rows() {
             None => &**stale,
             Some(rows) => {
@@ -187,7 +200,7 @@ impl Running {
         each_set(places.kinds(), stale, |place| {
             let (at, kind) = (places.at(place), places.kinds()[place]);
             let keeps = kind != RESET && kind != INCOMPLETE && stale[place] == 0;
-            let (total, length) = (returns[at.row], lengths[at.row]);
+            let (total, length) = (returns[at.row], *steps - begun[at.row]);
             odd.push(OtherPlace { at, kind, keeps, total, length });
         });
     }
@@ -210,9 +223,14 @@ impl Running {
         Ends { complete: ended.len(), dropped }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "no episode has 2^53 steps")]
+    fn set_length(&mut self, row: usize, length: i64) {
+        self.begun[row] = self.steps - length;
+        self.begun_float[row] = to_f64(self.begun[row]);
+    }
+
     fn put_odd_right(&mut self, reward: impl Fn(usize) -> f64) {
-        for odd in &self.odd {
+        let odd = std::mem::take(&mut self.odd);
+        for odd in &odd {
             let row = odd.at.row;
             let (mut total, mut length) =
                 if odd.keeps { (odd.total, odd.length) } else { (0.0, 0) };
@@ -220,15 +238,21 @@ impl Running {
                 total += reward(odd.at.place);
                 length += 1;
             }
-            (self.returns[row], self.lengths[row]) = (total, length);
-            self.divisors[row] = length as f64;
+            self.returns[row] = total;
+            self.set_length(row, length);
             self.stale[row] = 0;
         }
+        self.odd = odd;
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "there are no 2^53 steps")]
+fn to_f64(steps: i64) -> f64 {
+    steps as f64
+}
+
 /// Calls `then` with each position at which one of the two is not 0, eight at a time.
-fn each_set(first: &[u8], second: &[u8], mut then: impl FnMut(usize)) {
+pub(super) fn each_set(first: &[u8], second: &[u8], mut then: impl FnMut(usize)) {
     assert_eq!(first.len(), second.len(), "bytes");
     let ((eights, rest), (others, _)) = (first.as_chunks::<8>(), second.as_chunks::<8>());
     for (at, (first, second)) in eights.iter().zip(others).enumerate() {
@@ -268,7 +292,7 @@ mod tests {
         let ends = step(&mut running, None, &kinds, &[0, 0, 1, 1, 1]);
         assert_eq!(ends, Ends { complete: 0, dropped: 2 });
         assert_eq!(running.returns(), [2.0, 0.0, 3.0, 4.0, 0.0]);
-        assert_eq!(running.lengths(), [2, 0, 1, 1, 0]);
+        assert_eq!(running.lengths().collect::<Vec<_>>(), [2, 0, 1, 1, 0]);
         assert_eq!(running.mean_rewards().collect::<Vec<_>>(), [1.0, 0.0, 3.0, 4.0, 0.0]);
     }
 
@@ -338,7 +362,8 @@ mod tests {
                 }
                 assert_eq!(found, ends);
                 assert_eq!(parts.returns(), whole.returns());
-                assert_eq!(parts.lengths(), whole.lengths());
+                assert!(parts.lengths().eq(whole.lengths()));
+                assert!(parts.mean_rewards().eq(whole.mean_rewards()));
                 assert_eq!(parts.stale(), whole.stale());
             }
         }

@@ -16,6 +16,10 @@ pub struct TimedEpisodes {
     /// The last complete episodes that were not taken.
     recent: VecDeque<Timed>,
     max: usize,
+    /// The numbers of complete episodes and of dropped ones, while `updates` was true.
+    pub counts: (u64, u64),
+    /// Whether episodes that end are counted.
+    pub updates: bool,
 }
 
 /// A complete episode.
@@ -33,7 +37,8 @@ impl TimedEpisodes {
     /// Episodes begin at `now`. Keeps the last `max` episodes until they are taken.
     pub fn new(num_envs: usize, is_same_step: bool, max: usize, now: f64) -> Self {
         let running = Running::new(num_envs, is_same_step);
-        Self { running, begun: vec![now; num_envs], recent: VecDeque::new(), max }
+        let (begun, recent) = (vec![now; num_envs], VecDeque::new());
+        Self { running, begun, recent, max, counts: (0, 0), updates: true }
     }
 
     /// Takes the last complete episodes that were not taken yet.
@@ -59,10 +64,14 @@ impl TimedEpisodes {
         mut then: impl FnMut(usize, Timed),
     ) -> Ends {
         let ends = self.running.step(results);
-        let (returns, lengths) = (self.running.returns(), self.running.lengths());
+        if self.updates {
+            self.counts.0 += ends.complete as u64;
+            self.counts.1 += ends.dropped as u64;
+        }
+        let returns = self.running.returns();
         for &At { place, row } in &self.running.ended {
             let seconds = ((now - self.begun[row]) * 1e6).round() / 1e6;
-            let episode = Timed { total: returns[row], length: lengths[row], seconds };
+            let episode = Timed { total: returns[row], length: self.running.length(row), seconds };
             then(place, episode);
             if self.recent.len() == self.max {
                 self.recent.pop_front();

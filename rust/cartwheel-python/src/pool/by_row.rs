@@ -246,7 +246,7 @@ impl RecordedEpisodes {
             let py = info.py();
             let report = PyDict::new(py);
             report.set_item(intern!(py, "r"), rounded(py, running.returns()[row])?)?;
-            report.set_item(intern!(py, "l"), running.lengths()[row])?;
+            report.set_item(intern!(py, "l"), running.length(row))?;
             report.set_item(intern!(py, "t"), rounded(py, made.elapsed().as_secs_f64())?)?;
             info.set_item(intern!(py, "episode"), report)?;
         }

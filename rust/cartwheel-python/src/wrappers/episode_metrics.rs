@@ -1,7 +1,7 @@
 //! Metrics of episodes; documented in the stub.
 
 use cartwheel_engine::platform::with_standard_floats;
-use cartwheel_kernels::wrappers::{Archive, EpisodeMetrics, Finished};
+use cartwheel_kernels::wrappers::{Archive, EpisodeMetrics, Finished, StepResults};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -21,7 +21,8 @@ use crate::known::intern;
 struct Counted {
     metrics: EpisodeMetrics,
     received: Received,
-    reported: [Vec<u8>; 2],
+    /// Whether success is shown, and failure.
+    shown: (bool, bool),
 }
 
 #[pyclass(frozen, name = "EpisodeMetrics", module = "cartwheel._cartwheel")]
@@ -33,10 +34,36 @@ pub(crate) struct PyEpisodeMetrics {
 }
 
 /// Values by name, their mask, and both again for the final infos of the episodes that ended.
-type Shown<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>, Option<Final<'py>>);
+pub(super) type Shown<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>, Option<Final<'py>>);
 
 /// Values of the episodes that ended, zeros elsewhere, and their mask.
-type Final<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
+pub(super) type Final<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
+
+impl PyEpisodeMetrics {
+    /// Adds a step, in which places said success and failure.
+    pub(super) fn count<'py>(
+        &self,
+        py: Python<'py>,
+        results: &StepResults<'_>,
+        said: [Option<&[u8]>; 2],
+        seeds: Option<Vec<i64>>,
+    ) -> PyResult<Shown<'py>> {
+        // Made before the lock: a new dictionary may start Python's garbage collector.
+        let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
+        let mut counted = self.counted.lock(py);
+        let Counted { metrics, shown, .. } = &mut *counted;
+        let (shown, count, rows) = (*shown, results.places.len(), results.places.rows());
+        let ended = with_standard_floats(|| metrics.step(results, said, seeds.as_deref()));
+        let metrics = &*metrics;
+        let running = &metrics.running;
+        with_standard_floats(|| fill(&values, metrics, rows, shown))?;
+        let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
+        let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
+        with_standard_floats(|| fill_ended(&finals, metrics, count, shown))?;
+        let mask_of_finals = sparse_flags(py, count, running.ended(), |_| 1)?;
+        Ok((values, mask, Some((finals, mask_of_finals))))
+    }
+}
 
 #[pymethods]
 impl PyEpisodeMetrics {
@@ -44,8 +71,7 @@ impl PyEpisodeMetrics {
     fn new(num_envs: usize, is_same_step: bool, window: usize, max_waiting: usize) -> Self {
         let archive = Archive::new(window, max_waiting);
         let metrics = EpisodeMetrics::new(num_envs, is_same_step, archive);
-        let counted =
-            Counted { metrics, received: Received::default(), reported: Default::default() };
+        let counted = Counted { metrics, received: Received::default(), shown: (false, false) };
         Self { num_envs, is_same_step, counted: Locked::new(counted) }
     }
 
@@ -72,46 +98,44 @@ impl PyEpisodeMetrics {
         Ok(())
     }
 
-    #[pyo3(signature = (arrays, reported, seeds, shown, /))]
+    #[pyo3(signature = (arrays, reported, seeds, /))]
     fn step<'py>(
         &self,
         py: Python<'py>,
         arrays: StepArrays<'py>,
         reported: (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>),
         seeds: Option<&Bound<'py, PyAny>>,
-        shown: (bool, bool),
     ) -> PyResult<Shown<'py>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let count = columns.len();
         let seeds = given_seeds(seeds, count)?;
         let flags_of = |reported: Option<Bound<'py, PyAny>>| {
-            reported.map(|reported| Column::flags("reported", &reported, count)).transpose()
+            let column = reported.map(|found| Column::flags("reported", &found, count));
+            column.transpose().map(|column| {
+                column.map(|column| {
+                    let mut flags = Vec::new();
+                    column.copy_to(&mut flags);
+                    flags
+                })
+            })
         };
-        let reported = [flags_of(reported.0)?, flags_of(reported.1)?];
-        // Made before the lock: a new dictionary may start Python's garbage collector.
-        let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
-        let mut counted = self.counted.lock(py);
-        let Counted { metrics, received, reported: buffer } = &mut *counted;
-        for (reported, buffer) in reported.iter().zip(buffer.iter_mut()) {
-            if let Some(reported) = reported {
-                reported.copy_to(buffer);
-            }
-        }
-        let [success, fail] = &*buffer;
-        let [success, fail] = [(&reported[0], success), (&reported[1], fail)]
-            .map(|(reported, buffer)| reported.is_some().then_some(&buffer[..]));
+        let (success, fail) = (flags_of(reported.0)?, flags_of(reported.1)?);
+        let mut received = std::mem::take(&mut self.counted.lock(py).received);
         let results = received.receive(&columns);
-        let rows = results.places.rows();
-        let step = || metrics.step(&results, [success, fail], seeds.as_deref());
-        let ended = with_standard_floats(step);
-        let metrics = &*metrics;
-        let running = &metrics.running;
-        with_standard_floats(|| fill(&values, metrics, rows, shown))?;
-        let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
-        let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
-        with_standard_floats(|| fill_ended(&finals, metrics, count, shown))?;
-        let mask_of_finals = sparse_flags(py, count, running.ended(), |_| 1)?;
-        Ok((values, mask, Some((finals, mask_of_finals))))
+        let shown = self.count(py, &results, [success.as_deref(), fail.as_deref()], seeds);
+        self.counted.lock(py).received = received; // its memory is used again
+        shown
+    }
+
+    /// Whether success is shown, and failure.
+    #[getter]
+    fn shown(&self, py: Python<'_>) -> (bool, bool) {
+        self.counted.lock(py).shown
+    }
+
+    #[setter]
+    fn set_shown(&self, py: Python<'_>, shown: (bool, bool)) {
+        self.counted.lock(py).shown = shown;
     }
 
     /// Takes the episodes that have ended; and how many more were dropped.
@@ -130,7 +154,7 @@ impl PyEpisodeMetrics {
         let metrics = self.counted.lock(py).metrics.clone();
         let (running, state) = (&metrics.running, PyDict::new(py));
         put(&state, "returns", running.returns())?;
-        put(&state, "lengths", running.lengths())?;
+        put(&state, "lengths", &running.lengths().collect::<Vec<_>>())?;
         put_flags(&state, "stale", running.stale())?;
         let [success, fail] = &metrics.reports;
         let reports = [success.once(), success.at_end(), fail.once(), fail.at_end()];
@@ -202,11 +226,14 @@ fn fill(
 ) -> PyResult<()> {
     let (py, running) = (values.py(), &metrics.running);
     values.set_item(intern!(py, "return"), column_of(py, rows, running.returns())?)?;
-    values.set_item(intern!(py, "episode_len"), column_of(py, rows, running.lengths())?)?;
-    let rewards = match rows {
-        None => column(py, running.mean_rewards()),
-        Some(rows) => column(py, rows.iter().map(|&row| running.mean_reward(row))),
+    let (lengths, rewards) = match rows {
+        None => (column(py, running.lengths()), column(py, running.mean_rewards())),
+        Some(rows) => (
+            column(py, rows.iter().map(|&row| running.length(row))),
+            column(py, rows.iter().map(|&row| running.mean_reward(row))),
+        ),
     };
+    values.set_item(intern!(py, "episode_len"), lengths?)?;
     values.set_item(intern!(py, "reward"), rewards?)?;
     let names = flag_names(py);
     for (at, (reports, shown)) in metrics.reports.iter().zip([shown.0, shown.1]).enumerate() {
@@ -226,10 +253,10 @@ fn fill_ended(
     shown: (bool, bool),
 ) -> PyResult<()> {
     let (py, running) = (values.py(), &metrics.running);
-    let (ended, returns, lengths) = (running.ended(), running.returns(), running.lengths());
+    let (ended, returns) = (running.ended(), running.returns());
     let returns = sparse(py, places, ended, |row| returns[row])?;
     values.set_item(intern!(py, "return"), returns)?;
-    let lengths = sparse(py, places, ended, |row| lengths[row])?;
+    let lengths = sparse(py, places, ended, |row| running.length(row))?;
     values.set_item(intern!(py, "episode_len"), lengths)?;
     let rewards = sparse(py, places, ended, |row| running.mean_reward(row))?;
     values.set_item(intern!(py, "reward"), rewards)?;

@@ -9,7 +9,7 @@
 use std::mem::MaybeUninit;
 
 use cartwheel_engine::space::DType;
-use cartwheel_kernels::wrappers::{FrameStack, Padding};
+use cartwheel_kernels::wrappers::{FrameStack, Padding, Places};
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -23,7 +23,6 @@ use crate::array::{as_array, copy_bytes, dtype, written};
 #[derive(Debug)]
 struct FrameStackState {
     stacks: FrameStack,
-    kinds: Vec<u8>,
     finals: Vec<u8>,
 }
 
@@ -36,6 +35,46 @@ pub(crate) struct PyFrameStack {
     frame: Vec<usize>,
     stack: Vec<usize>,
     state: Locked<FrameStackState>,
+}
+
+impl PyFrameStack {
+    /// Advances the stacks of a batch; returns them, and the final ones.
+    pub(super) fn stacked<'py>(
+        &self,
+        py: Python<'py>,
+        places: Places<'_>,
+        frames: &Bound<'py, PyAny>,
+        ended: Option<&EndedArrays<'py>>,
+    ) -> PyResult<WithFinals<'py>> {
+        let count = places.len();
+        let frames = RowValues::new("observations", frames, self.dtype, count, &self.frame)?;
+        let ended = EndedColumns::new(ended, self.dtype, &self.frame)?;
+        let ends = ended.read(count)?;
+        let work = &mut *self.state.lock(py);
+        let stacks = &mut work.stacks;
+        work.finals.clear();
+        if let Some(finals) = &ended.finals {
+            finals.copy_bytes_to(ends.num_finals() * stacks.frame_bytes(), &mut work.finals);
+        }
+        let mut last = None;
+        let fill = |buffer: &mut [MaybeUninit<u8>]| {
+            let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
+                let read = |buffer: &mut [u8]| frames.read(buffer);
+                stacks.advance(places, read, ends, &work.finals, buffer, final_room);
+            };
+            if ended.finals.is_some() {
+                let count = ends.num_finals();
+                // SAFETY: `advance` writes every byte (invariant 1).
+                last = Some(unsafe { written(py, self.dtype, count, &self.stack, advance) });
+            } else {
+                advance(&mut []);
+            }
+        };
+        // SAFETY: `fill` runs `advance`, which writes every byte (invariant 1), or returns no array.
+        let shown = unsafe { written(py, self.dtype, count, &self.stack, fill) }?;
+        let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
+        Ok((shown, last))
+    }
 }
 
 #[pymethods]
@@ -62,8 +101,7 @@ impl PyFrameStack {
         let frame_bytes = bytes.len();
         let padding = if repeats { Padding::Reset } else { Padding::Frame(bytes) };
         let stacks = FrameStack::new(num_envs, depth, frame_bytes, padding);
-        let [kinds, finals] = [const { Vec::new() }; 2];
-        let state = Locked::new(FrameStackState { stacks, kinds, finals });
+        let state = Locked::new(FrameStackState { stacks, finals: Vec::new() });
         Ok(Self { num_envs, dtype, frame, stack, state })
     }
 
@@ -77,35 +115,7 @@ impl PyFrameStack {
         ended: Option<EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
         let columns = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        let count = columns.len();
-        let frames = RowValues::new("observations", frames, self.dtype, count, &self.frame)?;
-        let ended = EndedColumns::new(ended.as_ref(), self.dtype, &self.frame)?;
-        let ends = ended.read(count)?;
-        let work = &mut *self.state.lock(py);
-        let places = columns.read(&mut work.kinds);
-        let stacks = &mut work.stacks;
-        work.finals.clear();
-        if let Some(finals) = &ended.finals {
-            finals.copy_bytes_to(ends.num_finals() * stacks.frame_bytes(), &mut work.finals);
-        }
-        let mut last = None;
-        let fill = |buffer: &mut [MaybeUninit<u8>]| {
-            let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
-                let read = |buffer: &mut [u8]| frames.read(buffer);
-                stacks.advance(places, read, ends, &work.finals, buffer, final_room);
-            };
-            if ended.finals.is_some() {
-                let count = ends.num_finals();
-                // SAFETY: `advance` writes every byte (invariant 1).
-                last = Some(unsafe { written(py, self.dtype, count, &self.stack, advance) });
-            } else {
-                advance(&mut []);
-            }
-        };
-        // SAFETY: `fill` runs `advance`, which writes every byte (invariant 1), or returns no array.
-        let shown = unsafe { written(py, self.dtype, count, &self.stack, fill) }?;
-        let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
-        Ok((shown, last))
+        self.stacked(py, columns.read(&mut Vec::new()), frames, ended.as_ref())
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -9,6 +9,7 @@ mod column;
 mod episode_metrics;
 mod finished;
 mod frame_stack;
+mod fused;
 mod locked;
 mod observation_normalizer;
 mod places;
@@ -19,6 +20,7 @@ mod timed_episodes;
 
 pub(crate) use episode_metrics::PyEpisodeMetrics;
 pub(crate) use frame_stack::PyFrameStack;
+pub(crate) use fused::PyFusedStep;
 pub(crate) use observation_normalizer::PyObservationNormalizer;
 pub(crate) use reward_normalizer::PyRewardNormalizer;
 pub(crate) use row_kinds::PyRowKinds;

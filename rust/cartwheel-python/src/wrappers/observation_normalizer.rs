@@ -1,7 +1,7 @@
 //! Observations with mean 0 and variance 1; documented in the stub.
 
 use cartwheel_engine::platform::with_standard_floats;
-use cartwheel_kernels::wrappers::{Moments, ObservationNormalizer};
+use cartwheel_kernels::wrappers::{Moments, ObservationNormalizer, Places};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
@@ -33,7 +33,6 @@ struct Scratches {
 #[derive(Debug)]
 struct ObservationNormalizerState {
     normalizer: ObservationNormalizer,
-    kinds: Vec<u8>,
     scratches: Scratches,
     /// Normalized final observations, or some rows.
     normalized: Vec<f32>,
@@ -69,7 +68,7 @@ impl PyObservationNormalizer {
     fn normalize_as<'py, T: NormalizedFloat>(
         &self,
         py: Python<'py>,
-        places: &PlaceColumns<'_>,
+        places: Places<'_>,
         observations: &Bound<'py, PyAny>,
         ended: Option<&EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
@@ -77,9 +76,8 @@ impl PyObservationNormalizer {
         let given = RowValues::new("observations", observations, T::DTYPE, count, &self.shape)?;
         let ended = EndedColumns::new(ended, T::DTYPE, &self.shape)?;
         let ends = ended.read(count)?;
-        let ObservationNormalizerState { normalizer, kinds, scratches, normalized: out } =
+        let ObservationNormalizerState { normalizer, scratches, normalized: out } =
             &mut *self.state.lock(py);
-        let places = places.read(kinds);
         let Scratch { observations, finals, gathered } = T::scratch(scratches);
         given.copy_numbers_to(observations);
         finals.clear();
@@ -107,6 +105,28 @@ impl PyObservationNormalizer {
     }
 }
 
+impl PyObservationNormalizer {
+    /// The normalized observations of a batch, and the final ones.
+    pub(super) fn normalized<'py>(
+        &self,
+        py: Python<'py>,
+        places: Places<'_>,
+        observations: &Bound<'py, PyAny>,
+        ended: Option<&EndedArrays<'py>>,
+    ) -> PyResult<WithFinals<'py>> {
+        let observations = as_array(observations)?;
+        let (found, any) = (observations.dtype(), observations.as_any());
+        // float32 has every value of the small types.
+        if dtype::is(&found, f32::DTYPE)
+            || dtype::from_descr(&found).is_some_and(|it| it.size() <= 2)
+        {
+            self.normalize_as::<f32>(py, places, any, ended)
+        } else {
+            self.normalize_as::<f64>(py, places, any, ended)
+        }
+    }
+}
+
 #[pymethods]
 impl PyObservationNormalizer {
     #[new]
@@ -121,7 +141,6 @@ impl PyObservationNormalizer {
         let normalizer = ObservationNormalizer::new(num_envs, columns, epsilon, mode);
         let state = Locked::new(ObservationNormalizerState {
             normalizer,
-            kinds: Vec::new(),
             scratches: Scratches::default(),
             normalized: Vec::new(),
         });
@@ -148,16 +167,7 @@ impl PyObservationNormalizer {
         ended: Option<EndedArrays<'py>>,
     ) -> PyResult<WithFinals<'py>> {
         let places = PlaceColumns::new(rows, kinds, self.num_envs)?;
-        let observations = as_array(observations)?;
-        let (found, any) = (observations.dtype(), observations.as_any());
-        // float32 has every value of the small types.
-        if dtype::is(&found, f32::DTYPE)
-            || dtype::from_descr(&found).is_some_and(|it| it.size() <= 2)
-        {
-            self.normalize_as::<f32>(py, &places, any, ended.as_ref())
-        } else {
-            self.normalize_as::<f64>(py, &places, any, ended.as_ref())
-        }
+        self.normalized(py, places.read(&mut Vec::new()), observations, ended.as_ref())
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {

@@ -1,7 +1,7 @@
 //! Rewards divided by the deviation of the discounted return; documented in the stub.
 
 use cartwheel_engine::platform::with_standard_floats;
-use cartwheel_kernels::wrappers::{Moments, RewardNormalizer};
+use cartwheel_kernels::wrappers::{Moments, RewardNormalizer, StepResults};
 use pyo3::prelude::*;
 
 use super::column::RowValues;
@@ -22,6 +22,15 @@ struct RewardNormalizerState {
 pub(crate) struct PyRewardNormalizer {
     num_envs: usize,
     state: Locked<RewardNormalizerState>,
+}
+
+impl PyRewardNormalizer {
+    /// Adds a step and writes its rewards, normalized.
+    pub(super) fn write(&self, py: Python<'_>, results: &StepResults<'_>, into: &mut Vec<f64>) {
+        into.resize(results.places.len(), 0.0);
+        let normalizer = &mut self.state.lock(py).normalizer;
+        with_standard_floats(|| normalizer.normalize(results, into));
+    }
 }
 
 #[pymethods]

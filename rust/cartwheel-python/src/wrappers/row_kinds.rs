@@ -1,5 +1,7 @@
 //! The kinds of rows; documented in the stub.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::{RESET, RowKinds};
 use pyo3::exceptions::PyValueError;
@@ -23,7 +25,29 @@ struct RowKindsState {
 #[derive(Debug)]
 pub(crate) struct PyRowKinds {
     num_envs: usize,
+    /// Number of changes of wrappers that share these.
+    changes: AtomicU64,
     state: Locked<RowKindsState>,
+}
+
+impl PyRowKinds {
+    /// A step of all rows returned, in which none failed: replaces `kinds`.
+    pub(super) fn tell(&self, py: Python<'_>, ends: [&[u8]; 2], kinds: &mut Vec<u8>) {
+        kinds.resize(self.num_envs, 0);
+        let [terminations, truncations] = ends;
+        let rows = &mut self.state.lock(py).rows;
+        rows.step(None, terminations, truncations, None, kinds).expect("all rows");
+    }
+
+    /// Number of changes of wrappers.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// The number of environments.
+    pub(super) fn num_envs(&self) -> usize {
+        self.num_envs
+    }
 }
 
 #[pymethods]
@@ -33,7 +57,12 @@ impl PyRowKinds {
         let rows = RowKinds::new(num_envs, to_autoreset_mode(autoreset_mode)?);
         let [terminations, truncations, failed] = [const { Vec::new() }; 3];
         let state = Locked::new(RowKindsState { rows, terminations, truncations, failed });
-        Ok(Self { num_envs, state })
+        Ok(Self { num_envs, changes: AtomicU64::new(0), state })
+    }
+
+    /// A wrapper that shares these has another attribute, or another method.
+    fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     #[pyo3(signature = (rows, mask, /))]

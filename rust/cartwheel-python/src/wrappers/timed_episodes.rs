@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use cartwheel_engine::platform::with_standard_floats;
 use cartwheel_engine::space::DType;
-use cartwheel_kernels::wrappers::{Ends, Timed, TimedEpisodes};
+use cartwheel_kernels::wrappers::{Ends, StepResults, Timed, TimedEpisodes};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::locked::Locked;
-use super::places::{PlaceColumns, Received, StepArrays, StepColumns, column_of};
+use super::places::{PlaceColumns, Received, StepArrays, StepColumns, column, column_of};
 use super::state::{entry, flags, put, put_flags};
-use crate::array::filled;
+use crate::array::Block;
 use crate::known::intern;
 
 /// The episodes, and buffers for a step.
@@ -36,6 +36,28 @@ impl PyTimedEpisodes {
     fn now(&self) -> f64 {
         self.made.elapsed().as_secs_f64()
     }
+
+    /// Adds a step; returns the report of the complete episodes that ended, if there are any.
+    pub(super) fn count<'py>(
+        &self,
+        py: Python<'py>,
+        results: &StepResults<'_>,
+    ) -> PyResult<Option<Report<'py>>> {
+        let mut counted = self.counted.lock(py);
+        let Counted { episodes, ended, .. } = &mut *counted;
+        ended.clear();
+        let add = |place, episode| ended.push((place, episode));
+        let now = self.now();
+        let Ends { complete, .. } = with_standard_floats(|| episodes.step(results, now, add));
+        if complete == 0 {
+            return Ok(None);
+        }
+        let ended = std::mem::take(ended);
+        drop(counted); // a new dictionary may start Python's garbage collector
+        let report = report(py, &ended, results.places.len())?;
+        self.counted.lock(py).ended = ended; // its memory is used again
+        Ok(Some(report))
+    }
 }
 
 #[pymethods]
@@ -55,28 +77,33 @@ impl PyTimedEpisodes {
     }
 
     #[pyo3(signature = (arrays, /))]
-    fn step<'py>(
-        &self,
-        py: Python<'py>,
-        arrays: StepArrays<'py>,
-    ) -> PyResult<(usize, usize, Option<Report<'py>>)> {
+    fn step<'py>(&self, py: Python<'py>, arrays: StepArrays<'py>) -> PyResult<Option<Report<'py>>> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
-        let count = columns.len();
-        let mut counted = self.counted.lock(py);
-        let Counted { episodes, received, ended } = &mut *counted;
-        ended.clear();
-        let results = received.receive(&columns);
-        let add = |place, episode| ended.push((place, episode));
-        let now = self.now();
-        let Ends { complete, dropped } = with_standard_floats(|| episodes.step(&results, now, add));
-        if complete == 0 {
-            return Ok((0, dropped, None));
-        }
-        let ended = std::mem::take(ended);
-        drop(counted);
-        let report = report(py, &ended, count)?;
-        self.counted.lock(py).ended = ended; // its memory is used again
-        Ok((complete, dropped, Some(report)))
+        let mut received = std::mem::take(&mut self.counted.lock(py).received);
+        let report = self.count(py, &received.receive(&columns));
+        self.counted.lock(py).received = received; // its memory is used again
+        report
+    }
+
+    /// The numbers of complete episodes and of dropped ones.
+    #[getter]
+    fn counts(&self, py: Python<'_>) -> (u64, u64) {
+        self.counted.lock(py).episodes.counts
+    }
+
+    #[setter]
+    fn set_counts(&self, py: Python<'_>, counts: (u64, u64)) {
+        self.counted.lock(py).episodes.counts = counts;
+    }
+
+    #[getter]
+    fn updates(&self, py: Python<'_>) -> bool {
+        self.counted.lock(py).episodes.updates
+    }
+
+    #[setter]
+    fn set_updates(&self, py: Python<'_>, updates: bool) {
+        self.counted.lock(py).episodes.updates = updates;
     }
 
     /// Returns, lengths and seconds of the last complete episodes that were not taken.
@@ -93,7 +120,7 @@ impl PyTimedEpisodes {
     fn running<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let counted = self.counted.lock(py);
         let running = &counted.episodes.running;
-        Ok((column_of(py, None, running.returns())?, column_of(py, None, running.lengths())?))
+        Ok((column_of(py, None, running.returns())?, column(py, running.lengths())?))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -101,7 +128,7 @@ impl PyTimedEpisodes {
         let (now, running) = (self.now(), &episodes.running);
         let state = PyDict::new(py);
         put(&state, "returns", running.returns())?;
-        put(&state, "lengths", running.lengths())?;
+        put(&state, "lengths", &running.lengths().collect::<Vec<_>>())?;
         put_flags(&state, "stale", running.stale())?;
         let seconds: Vec<f64> = episodes.begun.iter().map(|begun| now - begun).collect();
         put(&state, "seconds", &seconds)?;
@@ -123,12 +150,14 @@ impl PyTimedEpisodes {
 }
 
 /// Values by name, and their mask.
-type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
+pub(super) type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
 
 /// The arrays of a step that ended episodes, with zeros elsewhere.
 fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyResult<Report<'py>> {
+    let numbers = Block::space(places * size_of::<f64>());
+    let block = Block::new(py, 3 * numbers + Block::space(places))?;
     let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
-        filled(py, dtype, Some(places), &[], |buffer| {
+        block.filled(dtype, places, &[], |buffer| {
             let buffer = buffer.as_chunks_mut().0;
             for (place, episode) in ended {
                 buffer[*place] = number(episode);
@@ -142,7 +171,7 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     values.set_item(intern!(py, "l"), lengths)?;
     let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
     values.set_item(intern!(py, "t"), seconds)?;
-    let mask = filled(py, DType::Bool, Some(places), &[], |buffer| {
+    let mask = block.filled(DType::Bool, places, &[], |buffer| {
         for (place, _) in ended {
             buffer[*place] = 1;
         }

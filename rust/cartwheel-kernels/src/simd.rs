@@ -8,15 +8,15 @@
 //! 1. Code that is compiled for `avx2` runs only where the processor was found to have it.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "see the invariants"))]
 
-/// Loops over environments. A closure would not do, because nothing can make sure that it is
+/// Loops over the numbers of a batch. A closure would not do, because nothing can make sure that it is
 /// inlined.
-pub(super) trait Loops {
+pub(crate) trait Loops {
     /// Has to be `#[inline(always)]`, as all that it calls in loops, to be compiled for its caller.
     fn run(self);
 }
 
 /// Runs loops with the widest vectors that the processor has.
-pub(super) fn run(loops: impl Loops) {
+pub(crate) fn run(loops: impl Loops) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2")]
@@ -39,6 +39,7 @@ mod tests {
     struct Sums<'a>(&'a [f32], &'a mut [f32]);
 
     impl Loops for Sums<'_> {
+        #[expect(clippy::inline_always, reason = "as the trait asks")]
         #[inline(always)]
         fn run(self) {
             for (sum, &x) in self.1.iter_mut().zip(self.0) {

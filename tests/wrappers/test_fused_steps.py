@@ -1,0 +1,273 @@
+"""A stack of wrappers in one pass shows the bits that its wrappers show one after the other."""
+
+import gc
+import sys
+import weakref
+
+import numpy as np
+import pytest
+from gymnasium.wrappers import vector as gymnasium_wrappers
+
+from cartwheel import wrappers as W
+from cartwheel.wrappers.batch import TRANSITION
+from tests.support.comparison import assert_identical
+from tests.support.wrapping import MODES, D, N, build
+
+ROWS = 9
+
+
+class StepCost(W.VectorWrapper):
+    """A wrapper of one's own."""
+
+    def transform(self, batch):
+        if batch.rewards is not None:
+            batch.rewards = batch.rewards - 0.25 * (batch.kinds == TRANSITION)
+
+
+class Ends(W.VectorWrapper):
+    """Changes flags and infos, of which wrappers outside hear."""
+
+    def transform(self, batch):
+        if batch.rewards is not None:
+            batch.truncations = batch.truncations & ~batch.terminations
+            batch.infos = {**batch.infos, "cost": np.ones(len(batch.kinds))}
+
+
+class Failing:
+    """A function that fails when it is told to."""
+
+    def __init__(self):
+        self.fails = False
+
+    def __call__(self, rewards):
+        if self.fails:
+            raise ValueError("chosen to fail")
+        return rewards * 2 - 1
+
+
+STACKS = {
+    "numbers": lambda envs, _: W.ClipReward(
+        W.NormalizeReward(W.NormalizeObservation(W.RecordEpisodeStatistics(envs))), -10, 10
+    ),
+    "functions": lambda envs, func: W.FrameStack(
+        W.TransformObservation(
+            W.TransformReward(W.RecordMetrics(envs), func), lambda found: found * np.float32(2)
+        ),
+        3,
+    ),
+    "own": lambda envs, _: W.NormalizeReward(
+        W.RecordMetrics(W.RecordEpisodeStatistics(StepCost(envs)), stats_key="metrics"), clip=0.5
+    ),
+    "around one's own": lambda envs, func: W.RecordEpisodeStatistics(
+        W.TransformReward(Ends(W.NormalizeReward(W.VectorWrapper(envs))), func)
+    ),
+    "limits": lambda envs, _: W.ClipReward(
+        W.NormalizeObservation(
+            W.FlattenObservation(W.DtypeObservation(envs, np.float64)), clip=0.5
+        ),
+        0.25,
+    ),
+}
+
+
+def without_times(value):
+    """A result or a state without seconds."""
+    if isinstance(value, dict):
+        times = ("t", "seconds", "time_queue")
+        return {key: without_times(part) for key, part in value.items() if key not in times}
+    return tuple(map(without_times, value)) if isinstance(value, tuple) else value
+
+
+def outcome(call, *arguments, **keywords):
+    """Returns what a call returns, or the text of its error."""
+    try:
+        return without_times(call(*arguments, **keywords))
+    except ValueError as error:
+        return str(error)
+
+
+def states(envs):
+    """The states of all wrappers."""
+    found = []
+    while isinstance(envs, W.VectorWrapper):
+        found.append(without_times(envs.get_own_state()))
+        envs = envs.env
+    return found
+
+
+class Pair:
+    """A stack in one pass, and one whose wrappers transform one after the other."""
+
+    def __init__(self, kind, mode, stack):
+        self.funcs = Failing(), Failing()
+        keywords = {} if kind == "native" else {"states": "pickle"}
+        envs = [build(kind, "pole", mode, ROWS, **keywords) for _ in self.funcs]
+        self.envs = [stack(*each) for each in zip(envs, self.funcs, strict=True)]
+        self.envs[1]._source.fused = lambda _: None  # the pass that is compared
+
+    def call(self, name, *arguments, **keywords):
+        """Calls both, and compares what they return or raise."""
+        results = [outcome(getattr(envs, name), *arguments, **keywords) for envs in self.envs]
+        assert_identical(*results, name)
+        return results[0]
+
+    def close(self):
+        for envs in self.envs:
+            envs.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["native", "inline", "process"])
+@pytest.mark.parametrize("stack", STACKS)
+def test_whatever_happens_the_bits_are_those_of_wrappers_one_after_the_other(kind, mode, stack):
+    pair, random = Pair(kind, mode, STACKS[stack]), np.random.default_rng(len(stack))
+    pair.call("reset", seed=3)
+    assert pair.envs[0]._planned()
+    assert not pair.envs[1]._planned()
+    over = np.zeros(ROWS, np.bool_)
+    saved = None
+    for _ in range(120):
+        event = random.choice(
+            ["rows", "mask", "fail", "frozen", "state", "rollout", *["step"] * 12]
+        )
+        actions = random.integers(0, 2, ROWS)
+        if mode == D and over.any():
+            pair.call("reset", options={"reset_mask": over})
+            over[:] = False
+        if event in ("rows", "mask"):  # which rollouts refuse
+            for envs in pair.envs:
+                envs.end_rollout()
+        if event == "rows":
+            rows = np.sort(random.choice(ROWS, 4, replace=False))
+            *_, terminations, truncations, _ = pair.call("step", actions[rows], rows)
+            over[rows] = terminations | truncations
+            continue
+        if event == "mask":
+            pair.call(
+                "reset", options={"reset_mask": random.random(ROWS) < 0.3}, seed=[*range(ROWS)]
+            )
+        if event == "rollout":
+            for envs in pair.envs:
+                envs.rollout(3)
+        if event == "state" and saved is None:
+            saved = [envs.state_dict() for envs in pair.envs]
+        elif event == "state":
+            for envs, state in zip(pair.envs, saved, strict=True):
+                envs.load_state_dict(state)
+            over[:] = False
+            pair.call("reset", options={"reset_mask": np.arange(ROWS) < 4})
+            if mode == D:
+                pair.call("reset")
+        for func in pair.funcs:
+            func.fails = event == "fail"
+        if event == "frozen":
+            with pair.envs[0].frozen(), pair.envs[1].frozen():
+                step = pair.call("step", actions)
+        else:
+            step = pair.call("step", actions)
+        for func in pair.funcs:
+            func.fails = False
+        if isinstance(step, str):
+            over[:] = False
+            if mode == D:
+                pair.call("reset")
+        else:
+            over = step[2] | step[3]
+    assert_identical(*map(states, pair.envs))
+    pair.close()
+
+
+@pytest.mark.parametrize("stack", ["numbers", "functions"])
+def test_a_plain_batch_passes_no_method_in_python_that_has_a_native_operation(stack):
+    envs = STACKS[stack](build("native", "pole", N, ROWS), Failing())
+    envs.reset(seed=1)
+    actions, names = np.zeros(ROWS, np.int64), set()
+    envs.step(actions)  # finds out what the wrappers do
+
+    def note(frame, event, _):
+        if event == "call":
+            names.add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        for _ in range(30):
+            envs.step(actions)
+    finally:
+        sys.setprofile(None)
+    assert "transform" not in names
+    assert stack != "numbers" or names == {"step"}
+    envs.close()
+
+
+def test_a_wrapper_that_does_nothing_returns_what_the_environments_do():
+    envs = W.VectorWrapper(W.VectorWrapper(build("native", "pole", N, ROWS)))
+    envs.reset(seed=1)
+    returned = []
+
+    def step(actions):
+        returned.append(type(envs.unwrapped).step(envs.unwrapped, actions))
+        return returned[-1]
+
+    envs.unwrapped.step = step
+    assert envs.step(np.zeros(ROWS, np.int64)) is returned[0]
+    envs.close()
+
+
+def test_a_change_of_a_wrapper_is_seen_by_the_wrappers_around_it():
+    inner = W.ClipReward(build("native", "pole", N, ROWS), -1, 0.5)
+    envs = W.VectorWrapper(inner)
+    envs.reset(seed=1)
+    actions = np.zeros(ROWS, np.int64)
+    assert envs.step(actions)[1].tolist() == [0.5] * ROWS
+    inner.func = lambda rewards: rewards * 3
+    assert envs.step(actions)[1].tolist() == [3.0] * ROWS
+    envs.transform = lambda batch: setattr(batch, "rewards", batch.rewards + 1)
+    assert envs.step(actions)[1].tolist() == [4.0] * ROWS
+    envs.close()
+
+
+def test_a_stack_ends_with_its_last_reference():
+    for stack in STACKS.values():
+        envs = stack(build("native", "pole", N, ROWS), Failing())
+        envs.reset(seed=1)
+        envs.step(np.zeros(ROWS, np.int64))
+        gc.collect()
+        gc.disable()
+        try:
+            ends = weakref.ref(envs.unwrapped)
+            del envs
+            assert ends() is None
+        finally:
+            gc.enable()
+
+
+def test_four_wrappers_show_what_gymnasium_s_show():
+    ours = W.RecordEpisodeStatistics(
+        W.DtypeObservation(
+            W.ClipReward(W.TransformReward(build("native", "pole", D, 5), np.sqrt), 0, 0.75),
+            np.float64,
+        )
+    )
+    theirs = gymnasium_wrappers.RecordEpisodeStatistics(
+        gymnasium_wrappers.DtypeObservation(
+            gymnasium_wrappers.ClipReward(
+                gymnasium_wrappers.TransformReward(build("inline", "pole", D, 5), np.sqrt), 0, 0.75
+            ),
+            np.float64,
+        )
+    )
+    random = np.random.default_rng(0)
+    both = ours, theirs
+    assert_identical(*(envs.reset(seed=2)[0] for envs in both))
+    for _ in range(60):
+        actions = random.integers(0, 2, 5)
+        steps = [envs.step(actions) for envs in both]
+        assert_identical(steps[0][:4], steps[1][:4])
+        assert ("episode" in steps[0][4]) == ("episode" in steps[1][4])
+        if "episode" in steps[0][4]:
+            for key in ("r", "l"):
+                assert steps[0][4]["episode"][key].tolist() == steps[1][4]["episode"][key].tolist()
+            over = steps[0][2] | steps[0][3]
+            assert_identical(*(envs.reset(options={"reset_mask": over.copy()})[0] for envs in both))
+    for envs in both:
+        envs.close()
