@@ -21,6 +21,7 @@ __all__ = [
     "Descriptor",
     "EpisodeMetrics",
     "FrameStack",
+    "FusedStep",
     "ImagePlan",
     "Memory",
     "MujocoModel",
