@@ -54,15 +54,17 @@ pub fn read_most_cpus() -> usize {
     max
 }
 
-/// Where the shards of one thread end, in sixteenths of its share of the rows of native environments.
-///
-/// More shards balance uneven rows better: no thread waits longer than an eighth of another's share.
-const EVEN: [usize; 8] = [2, 4, 6, 8, 10, 12, 14, 16];
+/// Where the shards of one thread end, in parts of its share of the rows of native environments: the
+/// first shards are large, since each one costs something, and the last ones are small, since a batch
+/// ends with its last shard.
+const ENDS: [usize; 10] = [8, 14, 19, 23, 26, 28, 29, 30, 31, 32];
 
-/// The same for rows that are stepped in blocks, which are short and alike. A shard costs as much as
-/// some ten of them, so their first shards are large; but a batch ends with its last shard, so the
-/// last ones are small.
-const FALLING: [usize; 8] = [4, 8, 10, 12, 13, 14, 15, 16];
+/// The same for rows that are stepped in blocks, which are short and alike: a shard costs as much as
+/// some ten of them.
+const ENDS_OF_BLOCKS: [usize; 8] = [8, 16, 20, 24, 26, 28, 30, 32];
+
+/// The parts of a share.
+const PARTS: usize = 32;
 
 /// The most rows of a shard, and of one whose rows are stepped one by one: these take longer to make.
 /// Rows are made shard by shard, and a signal is noticed between two of them.
@@ -80,7 +82,7 @@ const MAX_SEGMENT_ONE_BY_ONE: usize = 1024;
 /// ```
 /// use cartwheel_core::schedule::fine_shards;
 ///
-/// assert_eq!(fine_shards(100, 2, 1).len(), 16);
+/// assert_eq!(fine_shards(100, 2, 1).len(), 20);
 /// assert_eq!(fine_shards(100, 2, 32), vec![0..32, 32..64, 64..100]);
 /// assert_eq!(fine_shards(20, 2, 32), vec![0..10, 10..20]);
 /// assert_eq!(fine_shards(100, 1, 1), vec![0..100]);
@@ -115,12 +117,13 @@ fn dealt(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
     }
     // Divided by thread first, as a thread pool divides the shards, so that each thread gets its part of
     // the blocks.
-    let ends = if block > 1 { FALLING } else { EVEN };
+    let ends = if block > 1 { &ENDS_OF_BLOCKS[..] } else { &ENDS };
     let mut dealt = Vec::new();
     for share in shards(blocks, threads) {
         let mut first = share.start;
         // Rounded up: what does not divide evenly makes a first shard longer, not the last one.
-        for end in ends.map(|end| share.start + (share.len() * end).div_ceil(16)) {
+        for end in ends {
+            let end = share.start + (share.len() * end).div_ceil(PARTS);
             if end > first {
                 dealt.push(block * first..block * end);
                 first = end;
@@ -159,7 +162,8 @@ mod tests {
             assert!(shards.len() >= threads.min(rows), "{shards:?} for {threads} threads");
             let max_segment = if block > 1 { MAX_SEGMENT } else { MAX_SEGMENT_ONE_BY_ONE };
             assert!(shards.iter().all(|shard| shard.len() <= max_segment + block), "{shards:?}");
-            let max = (threads * EVEN.len()).max(2 * rows.div_ceil(max_segment));
+            // As many parts of each as the first one, a quarter of a thread's share, needs.
+            let max = ENDS.len() * (threads + rows.div_ceil(4 * max_segment));
             assert!(shards.len() <= max, "{} shards for {threads} threads", shards.len());
         }
     }
