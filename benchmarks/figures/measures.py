@@ -30,6 +30,7 @@ from benchmarks.process.millisecond_steps import Busy
 from benchmarks.process.scalar_infos import Talkative
 from cartwheel.bench.contenders import ASYNC, CEILING, SYNC, cartwheel_native, native_ceiling
 from cartwheel.bench.envpool import load_package
+from cartwheel.bench.machine import machine
 from cartwheel.bench.race import race
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ def run(entry: Race, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figu
 def measured_elsewhere(name: str, *, seconds: float, rounds: int) -> Iterator[tuple[str, Figure]]:
     """Those of ``name``, measured by the Python of another virtual environment."""
     _, module = ELSEWHERE[name]
-    when = f"{dt.datetime.now(dt.timezone.utc).date()}, load {os.getloadavg()[0]:.1f}"
+    date, processor = dt.datetime.now(dt.timezone.utc).date(), machine()["processor"]
+    when = f"{date} on {processor}, load {os.getloadavg()[0]:.1f}"
     command = [str(python_of(name)), "-m", module, "--json"]
     command += ["--seconds", str(seconds), "--rounds", str(rounds)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)

@@ -38,8 +38,8 @@ class Figure:
         work: What is stepped, and how.
         num_envs: How many environments.
         against: The other contender of a ratio; otherwise empty.
-        measured: The date and the load of a figure that is measured apart from the others; empty
-            for those that the machine of the file is about.
+        measured: The date, the processor and the load of a figure that is measured apart from the
+            others; empty for those that the machine of the file is about.
     """
 
     value: float
@@ -130,7 +130,7 @@ def peers_table(figures: Mapping[str, Figure]) -> str:
                 lines.append(f"| {each.against} | {each.work} | {numbers} | `make bench-{peer}` |")
                 dates[peer] = each.measured
     said = "; ".join(f"{peer} {measured}" for peer, measured in dates.items())
-    return "\n".join([*lines, "", f"Measured on: {said}.", ""])
+    return "\n".join([*lines, "", f"Measured: {said}.", ""])
 
 
 def fill(text: str, machine: Mapping[str, Any], figures: Mapping[str, Figure]) -> str:

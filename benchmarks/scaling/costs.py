@@ -114,10 +114,11 @@ def pays_from(found: Costs, rows: int) -> str:
 def block(found: Costs, machine: str) -> str:
     """The chart and the table of the page, in Markdown."""
     head = " | ".join(f"{step} µs" for step in STEP_US)
+    head = f"steps/s of `process` ÷ `inline`, computing time of a step | {head}"
     lines = [
         f"![Microseconds of a row by rows, workers and bytes of an observation]({CHART.name})",
         "",
-        f"| `process` ÷ `inline`, computing time of a step | {head} | pays from | `auto` chooses |",
+        f"| {head} | pays from | `auto` chooses |",
         f"|---|{'--:|' * len(STEP_US)}--:|---|",
     ]
     for rows in PAY_ROWS:
@@ -143,6 +144,11 @@ def draw(found: Costs, path: Path) -> None:
             color = LINE_COLORS[name]
             axes.plot(list(costs), list(costs.values()), "o-", color=color, label=name, ms=4)
         axes.set(xscale="log", yscale="log")
+        if max(max(costs) for costs in lines.values()) < 10**3:  # decades would have no label
+            shown = sorted({number for costs in lines.values() for number in costs})
+            axes.xaxis.set_ticks(shown, [f"{number:,}" for number in shown])
+            axes.xaxis.set_ticks([], minor=True)
+            axes.set(yscale="linear", ylim=(0, None))
         axes.set_title(title, loc="left", fontsize=10, color=INK)
         axes.set_xlabel(x, color=FAINT, fontsize=8)
         axes.set_ylabel("microseconds of a row in a step", color=FAINT, fontsize=8)
