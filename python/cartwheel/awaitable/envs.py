@@ -362,7 +362,7 @@ class AwaitableEnvs:
         _end(self._rows.service)
         if loop is not None and loop.is_closed():
             # One that closed while the thread announced an outcome refers to it: a cycle.
-            self._rows.loop = None
+            self._rows.loop = self._rows._taking = None
 
     async def aclose(self) -> None:
         """Closes as :meth:`close` does, and waits for the end without blocking the loop."""

@@ -111,8 +111,8 @@ class Rows:
         self._rows = [_Row() for _ in env_fns]
         self.loop: asyncio.AbstractEventLoop | None = None
         self._is_waking = False
-        #: Whether the loop is about to take outcomes.
-        self._is_taking = False
+        #: The loop that is about to take outcomes.
+        self._taking: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
         #: Futures of tasks that wait for the end.
         self._ends: list[asyncio.Future[None]] = []
@@ -189,17 +189,17 @@ class Rows:
     def _has_outcomes(self) -> None:
         """Called by the thread of the service, after it left the outcomes."""
         loop = self.loop
-        if loop is None or self._is_taking:
+        if loop is None or self._taking is loop:
             return
-        self._is_taking = True
+        self._taking = loop
         try:
             loop.call_soon_threadsafe(self._take_outcomes)
         except RuntimeError:  # the loop is closed: the next one takes them
-            self._is_taking = False
+            self._taking = None
 
     def _take_outcomes(self) -> None:
         """Takes outcomes, in the thread of the loop."""
-        self._is_taking = False  # first: what is left from here on is announced again
+        self._taking = None  # first: what is left from here on is announced again
         outcomes = self.service.outcomes
         while outcomes:
             self._finish(outcomes.popleft())
@@ -391,7 +391,7 @@ class Rows:
         end = asyncio.get_running_loop().create_future()
         self._ends.append(end)
         if self.loop is not asyncio.get_running_loop():
-            self.loop, self._is_taking = asyncio.get_running_loop(), False
+            self.loop = asyncio.get_running_loop()
         if self.service.closed.is_set():
             self._take_outcomes()
         await end

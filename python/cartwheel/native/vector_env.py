@@ -119,8 +119,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsT
             environments. The row shows the first observation of the new environment.
         max_restarts: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread checks the time after each
-            shard that it steps. There are up to ten shards for each thread, or one shard if there is
-            only one thread, but more if there are tens of thousands of rows.
+            shard that it steps. There are up to ten shards for each thread, or one shard if there
+            is only one thread, but more if there are tens of thousands of rows.
         max_batches: As for :class:`~cartwheel.VectorEnv`.
         ignore_terminations: As for :class:`~cartwheel.VectorEnv`. Rows continue like Gymnasium's
             environments that are stepped past their termination. Needs a step limit.
