@@ -115,6 +115,9 @@ fn dealt(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
     if threads <= 1 || blocks < threads {
         return shards(rows, threads);
     }
+    if block == 1 && rows <= threads * ENDS.len() {
+        return shards(rows, rows); // no row waits for another one, however uneven they are
+    }
     // Divided by thread first, as a thread pool divides the shards, so that each thread gets its part of
     // the blocks.
     let ends = if block > 1 { &ENDS_OF_BLOCKS[..] } else { &ENDS };
