@@ -254,21 +254,18 @@ impl<'py> Batch<'py> {
         Ok(())
     }
 
-    /// Makes tensors of all arrays.
+    /// Makes tensors of all arrays. If one fails, the batch has arrays still, which is lost as such.
     fn convert(&mut self, wrapper: &Bound<'py, PyAny>, tensor: &Bound<'py, PyAny>) -> PyResult<()> {
         self.reward_array()?;
-        for array in [
-            &mut self.observations,
-            &mut self.rewards,
-            &mut self.terminations,
-            &mut self.truncations,
-        ] {
-            *array = tensor.call1((&*array,))?;
-        }
+        let made = |array: &Bound<'py, PyAny>| tensor.call1((array,));
+        let (observations, rewards) = (made(&self.observations)?, made(&self.rewards)?);
+        let (terminations, truncations) = (made(&self.terminations)?, made(&self.truncations)?);
         if self.has_infos()? {
             let shown = intern!(self.py, "_shown_infos");
             self.infos = wrapper.call_method1(shown, (&self.infos,))?;
         }
+        (self.observations, self.rewards) = (observations, rewards);
+        (self.terminations, self.truncations) = (terminations, truncations);
         self.has_changed = true;
         Ok(())
     }
