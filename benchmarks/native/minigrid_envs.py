@@ -4,7 +4,7 @@ Gymnasium's have 64 environments, ``AsyncVectorEnv`` without shared memory, whic
 missions; the plugin, EnvPool and NAVIX have 1,024. The plugin is built here in its release profile.
 
 EnvPool's port has other random numbers. NAVIX is another environment after MiniGrid, in JAX on the
-CPU, so its rate is not one of MiniGrid: ``benchmarks/native/navix_envs.py`` says how it is stepped.
+CPU, so its rate is not one of MiniGrid; ``benchmarks/harness/navix_envs.py`` says how it steps.
 It only takes part in DoorKey-8x8, and has no BabyAI.
 """
 
@@ -25,7 +25,7 @@ from gymnasium.vector.async_vector_env import AsyncVectorEnv
 from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
 import cartwheel
-from benchmarks.native.navix_envs import LEVEL, NavixRunner
+from benchmarks.harness.navix_envs import LEVEL, NavixRunner
 from cartwheel.bench.command import positive
 from cartwheel.bench.contenders import cartwheel_native, cartwheel_with, envpool
 from cartwheel.bench.envpool import why_not_envpool

@@ -11,15 +11,16 @@ from __future__ import annotations
 from benchmarks.harness.claim import Claim
 from benchmarks.harness.peers import PeerClaim, PeerRace, measure, version_of
 from benchmarks.native.envpool_interface import HALVES, WHOLE
-from benchmarks.trainers import jax_scan
 from cartwheel.bench.contenders import cartwheel_native, envpool
-from cartwheel.bench.envpool import why_not_envpool
+from cartwheel.bench.envpool import why_not_envpool, why_not_loaded
 
 CARTPOLE, CHEETAH = "CartPole-v1", "HalfCheetah-v5"
 
 
 def races() -> list[PeerRace]:
     """One for each number of rows and interface."""
+    from benchmarks.trainers import jax_scan  # only here: it imports JAX
+
     rival = version_of("envpool")
     native = Claim(cartwheel_native(CARTPOLE), envpool(CARTPOLE), 15)
     cheetah = Claim(cartwheel_native(CHEETAH), envpool(CHEETAH), 1.3)
@@ -43,7 +44,7 @@ def races() -> list[PeerRace]:
 
 
 if __name__ == "__main__":
-    reason = why_not_envpool(CARTPOLE)
+    reason = why_not_envpool(CARTPOLE) or why_not_loaded("jax", ": make bench-envpool")
     if reason is None:
         measure(__doc__, races())
     else:
