@@ -59,11 +59,15 @@ class MjbatchEnvs(ABC):
     Attributes:
         num_envs: Number of rows.
         fields: Arrays of all rows, as mjbatch shows them.
+        actions: Those of the present step.
+        past: What :meth:`before` returned in it.
     """
 
     model: Any
     frame_skip: int
     limit: int
+    actions: Actions
+    past: Any
     #: Names of the arrays that rewards and observations are computed from.
     observed: ClassVar[tuple[str, ...]] = ("qpos", "qvel")
 
@@ -79,7 +83,7 @@ class MjbatchEnvs(ABC):
 
     def step(self, actions: Actions) -> Any:
         """Steps all rows; those that are over begin again."""
-        before = self.before()
+        self.actions, self.past = actions, self.before()
         resets = self._over
         self._ctrl[:] = actions
         if not resets.any():
@@ -92,7 +96,7 @@ class MjbatchEnvs(ABC):
             self.reset(rows, OneGenerator(self._generator, len(rows)))
         self._elapsed += 1
         self._elapsed[resets] = 0
-        rewards, terminations, infos = self.rewarded(before, actions)
+        rewards, terminations, infos = self.rewarded()
         rewards[resets] = 0.0
         terminations &= ~resets
         truncations = self._elapsed >= self.limit
@@ -112,7 +116,7 @@ class MjbatchEnvs(ABC):
         """Resets rows."""
 
     @abstractmethod
-    def rewarded(self, before: Any, actions: Actions) -> Any:
+    def rewarded(self) -> Any:
         """Rewards, terminations and infos of all rows."""
 
     @abstractmethod
@@ -158,10 +162,10 @@ class Arms(MjbatchEnvs):
         self.batch.set_const(rows)
         self.batch.reset(rows)
 
-    def rewarded(self, before: Arrays, actions: Actions) -> Any:
+    def rewarded(self) -> Any:
         """As ``examples/arm.py``, whose episodes do not terminate."""
-        rewards = arm.reward(before, actions, self.fields)
-        infos = arm.infos(before, actions, self.fields)
+        rewards = arm.reward(self.past, self.actions, self.fields)
+        infos = arm.infos(self.past, self.actions, self.fields)
         return rewards, np.zeros(self.num_envs, np.bool_), infos
 
     def observations(self) -> NDArray[np.float64]:
@@ -234,10 +238,10 @@ class Runners(GymnasiumEnvs):
         """Rows that go on."""
         return ~self.never()
 
-    def rewarded(self, before: Any, actions: Actions) -> Any:
+    def rewarded(self) -> Any:
         """Speed and health, less the square of the action."""
-        speed = (self.place() - before) / self.dt
-        cost = self.ctrl_weight * np.square(actions).sum(axis=1)
+        speed = (self.place() - self.past) / self.dt
+        cost = self.ctrl_weight * np.square(self.actions).sum(axis=1)
         is_healthy = self.healthy()
         forward = self.forward_weight * speed
         infos = {"x_position": self.qpos[:, 0].copy(), "x_velocity": speed, "reward_ctrl": -cost}
@@ -307,10 +311,7 @@ class Humanoids(Runners):
 
     env_id, noise, hidden = "Humanoid-v5", 1e-2, 2
     forward_weight, ctrl_weight, healthy_reward = 1.25, 0.1, 5.0
-    observed: ClassVar[tuple[str, ...]] = (
-        *("qpos", "qvel", "cinert", "cvel", "qfrc_actuator"),
-        "xipos",
-    )
+    observed: ClassVar = ("qpos", "qvel", "cinert", "cvel", "qfrc_actuator", "xipos")
 
     def place(self) -> NDArray[np.float64]:
         """Of the center of mass."""
@@ -340,10 +341,10 @@ class Standups(Humanoids):
     def before(self) -> Any:
         """Nothing."""
 
-    def rewarded(self, before: Any, actions: Actions) -> Any:  # noqa: ARG002 - of the base class
+    def rewarded(self) -> Any:
         """Height, less the square of the action."""
         height = self.qpos[:, 2] / self.model.opt.timestep
-        cost = 0.1 * np.square(actions).sum(axis=1)
+        cost = 0.1 * np.square(self.actions).sum(axis=1)
         infos = {"reward_linup": height, "reward_quadctrl": -cost}
         return height - cost + 1, self.never(), infos
 
@@ -353,7 +354,7 @@ class Pendulums(GymnasiumEnvs):
 
     env_id, noise = "InvertedPendulum-v5", 0.01
 
-    def rewarded(self, before: None, actions: Actions) -> Any:  # noqa: ARG002 - of the base class
+    def rewarded(self) -> Any:
         """1 until it falls."""
         is_finite = np.isfinite(self.qpos).all(axis=1) & np.isfinite(self.qvel).all(axis=1)
         is_over = ~is_finite | (np.abs(self.qpos[:, 1]) > 0.2)
@@ -367,7 +368,7 @@ class DoublePendulums(GymnasiumEnvs):
     env_id, noise, has_normal_velocities = "InvertedDoublePendulum-v5", 0.1, True
     observed = ("qpos", "qvel", "site_xpos", "qfrc_constraint")
 
-    def rewarded(self, before: None, actions: Actions) -> Any:  # noqa: ARG002 - of the base class
+    def rewarded(self) -> Any:
         """Above the cart, and slow."""
         x, y = self.fields["site_xpos"][:, 0, 0], self.fields["site_xpos"][:, 0, 2]
         is_over = y <= 1
@@ -407,10 +408,10 @@ class Reachers(GymnasiumEnvs):
         xpos = self.fields["xpos"]
         return xpos[:, self._tip] - xpos[:, self._target]
 
-    def rewarded(self, before: None, actions: Actions) -> Any:  # noqa: ARG002 - of the base class
+    def rewarded(self) -> Any:
         """Near the target, by small actions."""
         distance = np.linalg.norm(self._apart(), axis=1)
-        cost = np.square(actions).sum(axis=1)
+        cost = np.square(self.actions).sum(axis=1)
         infos = {"reward_dist": -distance, "reward_ctrl": -cost}
         return -distance - cost, self.never(), infos
 
@@ -442,11 +443,11 @@ class Pushers(GymnasiumEnvs):
         qvel[:, -4:] = 0.0
         return qpos, qvel
 
-    def rewarded(self, before: None, actions: Actions) -> Any:  # noqa: ARG002 - of the base class
+    def rewarded(self) -> Any:
         """The hand near the object, the object near the goal, by small actions."""
         tip, thing, goal = (self.fields["xpos"][:, body] for body in self._bodies)
         near, far = (np.linalg.norm(thing - other, axis=1) for other in (tip, goal))
-        cost = 0.1 * np.square(actions).sum(axis=1)
+        cost = 0.1 * np.square(self.actions).sum(axis=1)
         infos = {"reward_dist": -far, "reward_ctrl": -cost, "reward_near": -0.5 * near}
         return -far - cost - 0.5 * near, self.never(), infos
 

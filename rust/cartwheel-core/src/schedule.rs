@@ -91,12 +91,15 @@ pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize
     let block = block.max(1);
     let dealt = dealt(rows, threads, block);
     let max_segment = if block > 1 { MAX_SEGMENT } else { MAX_SEGMENT_ONE_BY_ONE };
-    let parts = dealt.iter().map(Range::len).max().unwrap_or(0).div_ceil(max_segment);
-    if parts <= 1 {
+    if dealt.iter().all(|shard| shard.len() <= max_segment) {
         return dealt;
     }
-    // All in as many parts: a thread pool gives each thread the same number of shards.
-    let in_parts = |shard: Range<usize>| {
+    // A thread pool gives each thread the same number of shards, so the shards of all threads at the same
+    // place are cut into as many parts.
+    let of_thread = (dealt.len() / threads.max(1)).max(1);
+    let in_parts = |(at, shard): (usize, &Range<usize>)| {
+        let alike = dealt.iter().skip(at % of_thread).step_by(of_thread);
+        let parts = alike.map(|shard| shard.len().div_ceil(max_segment)).max().unwrap_or(1);
         let blocks = shards(shard.len() / block, parts).into_iter();
         let mut rows: Vec<_> = blocks
             .map(|part| shard.start + block * part.start..shard.start + block * part.end)
@@ -106,7 +109,7 @@ pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize
         }
         rows
     };
-    dealt.into_iter().flat_map(in_parts).collect()
+    dealt.iter().enumerate().flat_map(in_parts).collect()
 }
 
 /// [`fine_shards`] of any length.
@@ -165,8 +168,7 @@ mod tests {
             assert!(shards.len() >= threads.min(rows), "{shards:?} for {threads} threads");
             let max_segment = if block > 1 { MAX_SEGMENT } else { MAX_SEGMENT_ONE_BY_ONE };
             assert!(shards.iter().all(|shard| shard.len() <= max_segment + block), "{shards:?}");
-            // As many parts of each as the first one, a quarter of a thread's share, needs.
-            let max = ENDS.len() * (threads + rows.div_ceil(4 * max_segment));
+            let max = (threads * ENDS.len()).max(2 * rows.div_ceil(max_segment));
             assert!(shards.len() <= max, "{} shards for {threads} threads", shards.len());
         }
     }

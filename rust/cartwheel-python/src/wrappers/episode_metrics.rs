@@ -109,15 +109,11 @@ impl PyEpisodeMetrics {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let count = columns.len();
         let seeds = given_seeds(seeds, count)?;
-        let flags_of = |reported: Option<Bound<'py, PyAny>>| {
-            let column = reported.map(|found| Column::flags("reported", &found, count));
-            column.transpose().map(|column| {
-                column.map(|column| {
-                    let mut flags = Vec::new();
-                    column.copy_to(&mut flags);
-                    flags
-                })
-            })
+        let flags_of = |reported: Option<Bound<'py, PyAny>>| -> PyResult<_> {
+            let Some(reported) = reported else { return Ok(None) };
+            let mut flags = Vec::new();
+            Column::flags("reported", &reported, count)?.copy_to(&mut flags);
+            Ok(Some(flags))
         };
         let (success, fail) = (flags_of(reported.0)?, flags_of(reported.1)?);
         let mut received = std::mem::take(&mut self.counted.lock(py).received);
