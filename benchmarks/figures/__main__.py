@@ -13,7 +13,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from benchmarks.figures.pages import PEERS, ROOT, SOURCE, fill, load, pages, peer_of, save
+from benchmarks.figures.pages import (
+    AGENTS,
+    HERE,
+    PEERS,
+    ROOT,
+    SOURCE,
+    fill,
+    load,
+    pages,
+    peer_of,
+    save,
+)
 from cartwheel.bench.command import positive
 
 if TYPE_CHECKING:
@@ -36,8 +47,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=["here", "agents", "peers", *PEERS],
-        default=["here", "agents"],
+        choices=[HERE, AGENTS, "peers", *PEERS],
+        default=[HERE, AGENTS],
         help="measure these (here agents), and keep the other figures",
     )
     parser.add_argument("--rounds", type=positive(int), default=5, help="slices of these seconds")
@@ -62,7 +73,7 @@ def main(arguments: list[str]) -> None:
 def measure_into(source: Path, seconds: float, rounds: int, part: str) -> None:
     """Measures a part, and writes the file with it and all others."""
     # Only here: to fill pages needs neither environments nor EnvPool.
-    from benchmarks.figures.measures import HERE, measure
+    from benchmarks.figures.measures import measure
     from cartwheel.bench.envpool import load_package
     from cartwheel.bench.machine import machine
 
@@ -83,7 +94,7 @@ def measure_into(source: Path, seconds: float, rounds: int, part: str) -> None:
 def merged(others: Mapping[str, Figure], found: Mapping[str, Figure], part: str) -> Figures:
     """All figures, with those of the part replaced: ratios, then peers, then lifetimes."""
     kept = {name: each for name, each in others.items() if part_of(name) != part}
-    both = {**found, **kept} if part == "here" else {**kept, **found}
+    both = {**found, **kept} if part == HERE else {**kept, **found}
 
     def place(name: str) -> int:
         if both[name].unit != "×":
@@ -96,7 +107,7 @@ def merged(others: Mapping[str, Figure], found: Mapping[str, Figure], part: str)
 
 def part_of(name: str) -> str:
     """The part that a figure is measured with."""
-    return peer_of(name) or ("agents" if name.startswith("agents_") else "here")
+    return peer_of(name) or (AGENTS if name.startswith(f"{AGENTS}_") else HERE)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import gymnasium as gym
 
 from benchmarks.figures.lifetime import CLASSES, Lifetime, lifetime
-from benchmarks.figures.pages import PEERS, ROOT, Figure
+from benchmarks.figures.pages import AGENTS, HERE, PEERS, ROOT, Figure
 from benchmarks.harness.claim import no_env
 from benchmarks.harness.workloads import rounds_of
 from benchmarks.native import cartpole as native
@@ -40,10 +40,8 @@ if TYPE_CHECKING:
     from cartwheel._internal.arguments import EnvFn
     from cartwheel.bench.contenders import Contender
 
-HERE = "here"
-"""The name of the figures that need no other packages."""
 ELSEWHERE = {
-    "agents": (".venv-agents", "benchmarks.trainers.several_agents"),
+    AGENTS: (".venv-agents", "benchmarks.trainers.several_agents"),
     "mjbatch": (".venv-mjbatch", "benchmarks.native.mjbatch_models"),
     "rlox": (".venv-rlox", "benchmarks.native.rlox_envs"),
     "operant": (".venv", "benchmarks.native.operant_envs"),
@@ -57,7 +55,7 @@ ELSEWHERE = {
 mjbatch asks for one version of MuJoCo, EnvPool and LeRobot for a newer Python, and the others for
 versions of their own, or torch.
 """
-assert {*ELSEWHERE} == {"agents", *PEERS}
+assert {*ELSEWHERE} == {AGENTS, *PEERS}
 LIFETIME_ENVS, LIFETIMES = 512, 3
 """Environments of a lifetime, and how many lifetimes of each class are measured."""
 

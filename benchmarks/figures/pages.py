@@ -22,6 +22,8 @@ SOURCE = ROOT / "docs/figures.json"
 MARKED = re.compile(r"(?P<text>\d[\d.,]*)<!--(?P<name>[a-z]\w*)-->")
 TABLE = re.compile(r"(?<=<!-- figures: all ratios -->\n).*?(?=<!-- figures: end -->)", re.DOTALL)
 PEERS_TABLE = re.compile(r"(?<=<!-- figures: peers -->\n).*?(?=<!-- figures: end -->)", re.DOTALL)
+HERE, AGENTS = "here", "agents"
+"""The figures of this environment, and those of environments of several agents."""
 PEERS = ("mjbatch", "rlox", "operant", "envpool", "torchrl", "pufferlib", "lerobot")
 """By the first part of their names, figures that ``make bench-mjbatch`` and so on measure."""
 

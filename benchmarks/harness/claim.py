@@ -56,26 +56,6 @@ class OverheadClaim:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class MultipleClaim:
-    """A step of ``contender`` takes at most ``bound`` times as long as one of ``against``."""
-
-    contender: Contender
-    against: Contender
-    bound: float
-
-    def result_line(self, measurement: Measurement) -> str:
-        """A line below ``HEADER``, with the ratio of the times."""
-        multiple = measurement.ratio(self.against.name, self.contender.name)
-        return (
-            f"{_pair(measurement, self.contender, self.against)}  {multiple:6.2f}×  "
-            f"≤ {self.bound:<6g}  {_holds(multiple <= self.bound)}"
-        )
-
-
-AnyClaim = Claim | OverheadClaim | MultipleClaim
-
-
 def _pair(measurement: Measurement, contender: Contender, against: Contender) -> str:
     first, second = (
         f"{measurement.rate(name):11,.0f}  ±{measurement.spread(name):<4.0%}"
@@ -111,7 +91,7 @@ def ratios_of(measurement: Measurement, contender: Contender, against: Contender
     return [rate / other for rate, other in pairs]
 
 
-def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[AnyClaim]]) -> None:
+def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim | OverheadClaim]]) -> None:
     """Measures claims and prints a line for each, whether it holds or not.
 
     Reads ``--seconds`` and ``--rounds`` from the command line.

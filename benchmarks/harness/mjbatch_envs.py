@@ -6,7 +6,7 @@ resets of the rows that ended. Here this loop has the functions of ``examples/ar
 rewards, ends, observations and noise of Gymnasium's environments in version 5. A row is reset in
 the step after its last one. The random numbers of resets come from one generator for all rows.
 
-mjbatch does not call ``mj_rnePostConstraint``, so there are no contact forces: Ant, Humanoid and
+mjbatch does not call ``mj_rnePostConstraint``, so contact forces are missing: Ant, Humanoid and
 HumanoidStandup are those that Gymnasium makes without them, by the keywords of ``WITHOUT_FORCES``.
 """
 
@@ -311,7 +311,14 @@ class Humanoids(Runners):
 
     env_id, noise, hidden = "Humanoid-v5", 1e-2, 2
     forward_weight, ctrl_weight, healthy_reward = 1.25, 0.1, 5.0
-    observed: ClassVar = ("qpos", "qvel", "cinert", "cvel", "qfrc_actuator", "xipos")
+    observed: ClassVar[tuple[str, ...]] = (
+        "qpos",
+        "qvel",
+        "cinert",
+        "cvel",
+        "qfrc_actuator",
+        "xipos",
+    )
 
     def place(self) -> NDArray[np.float64]:
         """Of the center of mass."""

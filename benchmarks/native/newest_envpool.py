@@ -24,7 +24,7 @@ def races() -> list[PeerRace]:
     rival = version_of("envpool")
     native = Claim(cartwheel_native(CARTPOLE), envpool(CARTPOLE), 15)
     cheetah = Claim(cartwheel_native(CHEETAH), envpool(CHEETAH), 1.3)
-    whole, halves = Claim(*WHOLE, 15), Claim(*HALVES, 10)
+    whole, halves = Claim(*WHOLE, 15), Claim(*HALVES, 15)
     scan = Claim(jax_scan.SCAN, jax_scan.ENVPOOL, 20)
     interface = f"{CARTPOLE}, native, `cartwheel.envpool`"
     compiled = f"{CARTPOLE}, native, `jax.lax.scan` of 2,048 steps against `xla()`"

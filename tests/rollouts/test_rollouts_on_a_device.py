@@ -128,25 +128,24 @@ WAYS = {
 @pytest.mark.parametrize("environment", ["nested", "pole"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", WAYS)
-def test_rollouts_have_the_bits_of_those_on_the_host(way, mode, environment):
+def test_rollouts_have_the_bits_of_those_on_the_host(way, mode, environment, monkeypatch):
+    # "auto" then tries another order after two rollouts, however long a step took.
+    monkeypatch.setattr("cartwheel.rollouts.collecting.auto.SHORTEST_STEP", 0.0)
+    monkeypatch.setattr("cartwheel.rollouts.collecting.auto.LEAST_SHARE", 0.0)
     keywords = {"on_done": "freeze"} if mode == D and way in ("all_done", "num_episodes") else {}
     found = []
     for where in ({}, {"device": "cuda"}):
         envs, policy = build(environment, mode, **keywords)
         collector = cartwheel.Collector(envs, policy, seed=3, **WAYS[way], **where)
-        found.append([(collector.collect(), collector.stats().order) for _ in range(4)])
+        found.append([collector.collect() for _ in range(4)])
+        assert way != "auto" or collector.stats().order == "groups"
         collector.close()
         envs.close()
-    compared = 0
-    for (arrays, order), (tensors, other) in zip(*found, strict=True):
-        if order != other:  # the order "auto" chooses by time, and another order rests other rows
-            break
-        compared += 1
+    for arrays, tensors in zip(*found, strict=True):
         assert is_tensors(*(getattr(tensors, name) for name in PARTS))
         assert tensors.device == torch.device("cpu")
         assert arrays.device is None
         assert_same(tensors, arrays)
-    assert compared == 4 or (way == "auto" and compared > 0)
 
 
 @pytest.mark.usefixtures("device")

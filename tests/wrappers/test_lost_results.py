@@ -116,6 +116,6 @@ def test_ctrl_c_at_any_line_makes_no_wrapper_wrong(mode, call):
         caller.make(caller.recover)
         for _ in range(3):
             caller.run_once()
-    assert 5 < line < 400
+    assert (9 if call == "step" else 40) < line < 400  # most of a step is one native pass
     caller.check(leaves_out=True)
     envs.close()
