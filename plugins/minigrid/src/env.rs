@@ -9,7 +9,7 @@ use cartwheel::{
 
 use crate::observation::{Observation, Scene, Shown, Tiles};
 use crate::picture;
-use crate::view::{MOST_SEEN, View};
+use crate::view::{MAX_VIEW_SIZE, View};
 use crate::world::{Action, Outcome, World};
 
 /// Keywords that every level has.
@@ -32,7 +32,7 @@ pub trait LevelOptions: EnvOptions {
     ///
     /// # Errors
     ///
-    /// There is no such observation.
+    /// [`Error::BadOptions`] for a wrapper that does not exist.
     fn shown(&self) -> Result<Shown, Error>;
 }
 
@@ -219,7 +219,7 @@ impl<L: Level> Env for MiniGrid<L> {
     fn new(options: &L::Options, tiles: &Arc<Tiles>) -> Result<Self, Error> {
         let common = options.common();
         let (seen, tile) = (common.agent_view_size, common.tile_size);
-        let can_see = (3..=MOST_SEEN).contains(&seen) && seen % 2 == 1;
+        let can_see = (3..=MAX_VIEW_SIZE).contains(&seen) && seen % 2 == 1;
         require(can_see, "agent_view_size", "an odd number from 3 to 63", seen)?;
         require((1..=1024).contains(&tile), "tile_size", "from 1 to 1,024", tile)?;
         let (level, setup) = L::new(options)?;

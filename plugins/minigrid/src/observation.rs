@@ -110,7 +110,7 @@ impl Shown {
     ///
     /// # Errors
     ///
-    /// There are no such wrappers, or not in this order.
+    /// [`Error::BadOptions`] for wrappers that do not exist or cannot be in this order.
     pub fn new(wrappers: Option<&Wrappers>, tile: usize, letters: usize) -> Result<Self, Error> {
         let names = match wrappers {
             None => &[],

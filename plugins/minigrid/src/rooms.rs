@@ -4,7 +4,7 @@ use cartwheel::{Failure, Rng};
 
 use crate::cell::{Cell, Color, Door, Kind};
 use crate::world::{
-    AHEAD, Area, Direction, MOST_TRIES, Place, Unmade, World, color, element, integer,
+    AHEAD, Area, Direction, MAX_TRIES, Place, Unmade, World, color, element, integer,
 };
 
 /// Tries to place something in a room.
@@ -232,7 +232,7 @@ impl Rooms {
             None => [integer(rng, 0, self.columns)?, integer(rng, 0, self.rows)?],
         };
         let area = self.area(room)?;
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             world.place_agent(area, TRIES, rng)?;
             if matches!(world.get(world.front()).kind, Kind::Empty | Kind::Wall) {
                 return Ok(());
@@ -281,7 +281,7 @@ impl Rooms {
     ) -> Result<Vec<(Cell, Place)>, Unmade> {
         let known = self.rooms.iter().flat_map(|room| room.objects.iter().copied());
         let (mut known, mut added): (Vec<_>, _) = (known.collect(), Vec::new());
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             if added.len() == count {
                 return Ok(added);
             }
@@ -325,7 +325,7 @@ impl Rooms {
 
 /// A random side that fits.
 fn drawn(rng: &mut Rng, fits: impl Fn(usize) -> bool) -> Result<usize, Unmade> {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let side = usize::try_from(integer(rng, 0, 4)?)?;
         if fits(side) {
             return Ok(side);

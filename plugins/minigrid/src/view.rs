@@ -4,7 +4,7 @@ use crate::cell::Cell;
 use crate::world::{Place, World};
 
 /// The largest `agent_view_size`: a row of the view is a word of bits.
-pub const MOST_SEEN: usize = 63;
+pub const MAX_VIEW_SIZE: usize = 63;
 
 /// Kinds of objects, colors and states of the package (`core/constants.py`).
 pub const KINDS: usize = 11;
@@ -71,11 +71,11 @@ impl View {
     }
 
     /// Which cells are visible: a bit for each column, a word for each row.
-    pub fn visible(&self, world: &World, through_walls: bool) -> [u64; MOST_SEEN] {
+    pub fn visible(&self, world: &World, through_walls: bool) -> [u64; MAX_VIEW_SIZE] {
         if through_walls {
-            return [u64::MAX; MOST_SEEN];
+            return [u64::MAX; MAX_VIEW_SIZE];
         }
-        let mut seen = [0; MOST_SEEN];
+        let mut seen = [0; MAX_VIEW_SIZE];
         seen[self.size - 1] = 1 << (self.size / 2);
         for row in (0..self.size).rev() {
             let mut above = 0;

@@ -72,7 +72,7 @@ impl Parameter for Direction {
 }
 
 /// Tries of what the original repeats forever.
-pub const MOST_TRIES: u32 = 1_000_000;
+pub const MAX_TRIES: u32 = 1_000_000;
 
 /// An action of the agent (`core/actions.py`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -289,7 +289,7 @@ impl World {
     ) -> Result<Place, Unmade> {
         let [left, up] = top.map(|at| at.max(0));
         let ends = [(left + size[0]).min(self.width), (up + size[1]).min(self.height)];
-        for _ in 0..=tries.unwrap_or(MOST_TRIES) {
+        for _ in 0..=tries.unwrap_or(MAX_TRIES) {
             let place = [integer(rng, left, ends[0])?, integer(rng, up, ends[1])?];
             if self.get(place).is_empty() && place != self.agent && !reject(self, place) {
                 self.set(place, object);

@@ -211,9 +211,7 @@ class AgentArrays:
     def observations(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Returns the observations of a batch by name."""
         groups = self.batches.groups_of(batch)
-        return {
-            name: self.batches.observations(groups, place) for place, name in enumerate(self.names)
-        }
+        return dict(zip(self.names, self.batches.all_observations(groups), strict=True))
 
     def actions(self, actions: Any) -> dict[str, Any]:
         """Returns the actions of a batch of the pool by name."""

@@ -154,8 +154,7 @@ class _AgentsPlayer(_Player):
             groups = columns.finals.observations
             present = np.where(over, columns.finals.present, present)
             infos = {"state": infos["final_state"]} if "final_state" in infos else infos
-        places = range(len(names))
-        observations = [self.envs._batches.observations(groups, place) for place in places]
+        observations = [*self.envs._batches.all_observations(groups)]
         results: dict[str, Any] = {
             "rewards": np.ascontiguousarray(columns.rewards.T).sum(axis=1),
             "terminated": over & (columns.terminated.any(axis=0) | ~columns.truncated.any(axis=0)),

@@ -124,7 +124,7 @@ class Source:
         return FusedStep(*kept, operations)
 
     def note_change(self) -> None:
-        """A wrapper has another attribute or method: passes are made anew."""
+        """Notes that an attribute of a wrapper was set: the next step makes its plan again."""
         self._kinds.note_change()
 
     # Each method makes one call.

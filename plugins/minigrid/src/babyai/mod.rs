@@ -18,11 +18,11 @@ use crate::cell::{Cell, Color, Door, Kind};
 use crate::env::{Level, LevelOptions, Setup, Step, require};
 use crate::rooms::{AddedDoor, Rooms, Side};
 use crate::world::{
-    AHEAD, Action, MOST_TRIES, Outcome, Place, Unmade, World, element, integer, subset,
+    AHEAD, Action, MAX_TRIES, Outcome, Place, Unmade, World, element, integer, subset,
 };
 
 /// Levels that are made before a task is given up: the original would go on forever.
-const MOST_LEVELS: u32 = 100_000;
+const MAX_LEVELS: u32 = 100_000;
 
 /// The rooms of a task.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +94,7 @@ impl Maker<'_> {
 
     /// The agent in a random room, but not in this one.
     pub fn place_agent_outside(&mut self, room: Option<Place>) -> Result<(), Unmade> {
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             self.place_agent(None)?;
             if Some(self.rooms.of(self.world.agent)) != room {
                 return Ok(());
@@ -282,7 +282,7 @@ impl<T: Task> Level for BabyAi<T> {
     fn generate(&self, world: &mut World, rng: &mut Rng) -> Result<Option<Watch>, Failure> {
         let Layout { size, columns, rows, .. } = self.layout;
         let mut reason = String::new();
-        for _ in 0..MOST_LEVELS {
+        for _ in 0..MAX_LEVELS {
             world.clear();
             let rooms = Rooms::new(world, size, [columns, rows], rng)?;
             let mut maker = Maker { world, rooms, rng, keeps_keys: false, carried: None };
@@ -312,7 +312,7 @@ impl<T: Task> Level for BabyAi<T> {
             }
             return Ok(Some(watch));
         }
-        let last = format!("no level was found in {MOST_LEVELS} tries: {reason}");
+        let last = format!("no level was found in {MAX_LEVELS} tries: {reason}");
         Err(Failure::new(last))
     }
 

@@ -6,7 +6,7 @@ use super::go_to::RoomsDistractorOptions;
 use super::{Described, Instruction, Layout, Location, Maker, Task};
 use crate::cell::{Color, Kind};
 use crate::env::level_options;
-use crate::world::{MOST_TRIES, Place, Unmade};
+use crate::world::{MAX_TRIES, Place, Unmade};
 
 /// The most letters of a mission of four actions.
 pub(super) const MISSION: usize = 340;
@@ -149,7 +149,7 @@ impl Generated {
 fn add_locked_room(maker: &mut Maker<'_>) -> Result<Place, Unmade> {
     let never = || Unmade::from(Failure::new("a locked room needs a second one"));
     let (mut locked, mut door) = (None, None);
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let room = maker.room()?;
         let side = usize::try_from(maker.integer(4)?)?;
         if maker.rooms.rooms[maker.rooms.number(room)?].has_neighbor(side) {
@@ -159,7 +159,7 @@ fn add_locked_room(maker: &mut Maker<'_>) -> Result<Place, Unmade> {
         }
     }
     let (locked, door) = (locked.ok_or_else(never)?, door.ok_or_else(never)?);
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let room = maker.room()?;
         if room != locked {
             maker.add_object(room, Some(Kind::Key), Some(door.color))?;

@@ -7,7 +7,7 @@ use super::{other_number, other_object, require, require_size};
 use crate::cell::{Cell, Color, Door, Kind};
 use crate::env::{Level, Setup, Step, level_options};
 use crate::rooms::OBJECTS;
-use crate::world::{Action, Area, MOST_TRIES, Outcome, Place, World, element, integer};
+use crate::world::{Action, Area, MAX_TRIES, Outcome, Place, World, element, integer};
 
 /// Whether the agent is next to a place, not diagonally.
 fn is_next_to(world: &World, place: Place) -> bool {
@@ -114,7 +114,7 @@ impl Level for GoToDoor {
             [width - 1, integer(rng, 2, height - 2)?],
         ];
         let mut colors = Vec::new();
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             if colors.len() == doors.len() {
                 break;
             }

@@ -6,7 +6,7 @@ use cartwheel::{Error, Failure, Rng};
 use super::{TO_THE_GOAL, other_number, require, require_size, require_start, start};
 use crate::cell::{Cell, Color, Door, Kind};
 use crate::env::{Level, Setup, level_options};
-use crate::world::{Area, MOST_TRIES, Place, World, element, integer, subset};
+use crate::world::{Area, MAX_TRIES, Place, World, element, integer, subset};
 
 level_options! {
     /// Keywords of `EmptyEnv`.
@@ -272,7 +272,7 @@ impl Level for MultiRoom {
         let count = integer(rng, self.fewest, self.most + 1)?;
         let wanted = usize::try_from(count)?;
         let mut rooms = Vec::new();
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             let mut tried = Vec::new();
             let entry = [integer(rng, 0, sizes[0] - 2)?, integer(rng, 0, sizes[0] - 2)?];
             self.add(sizes, count, &mut tried, 2, entry, rng)?;

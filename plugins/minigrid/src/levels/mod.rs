@@ -11,7 +11,7 @@ use cartwheel::{Error, Failure, Rng};
 
 use crate::cell::{Color, Kind};
 use crate::env::require;
-use crate::world::{Direction, MOST_TRIES, World, element, integer};
+use crate::world::{Direction, MAX_TRIES, World, element, integer};
 
 const TO_THE_GOAL: &str = "get to the green goal square";
 
@@ -54,7 +54,7 @@ fn other_object(
     kinds: &[Kind],
     taken: &[(Kind, Color)],
 ) -> Result<(Kind, Color), Failure> {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let object = (element(rng, kinds)?, element(rng, &Color::SORTED)?);
         if !taken.contains(&object) {
             return Ok(object);
@@ -65,7 +65,7 @@ fn other_object(
 
 /// A random number of `0 .. count` other than `one`.
 fn other_number(rng: &mut Rng, count: usize, one: usize) -> Result<usize, Failure> {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let number = usize::try_from(integer(rng, 0, i32::try_from(count)?)?)?;
         if number != one {
             return Ok(number);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 const TEXT_LENGTH_BYTES: usize = 4;
 
 /// Most bytes that a row may reserve: more are a mistake, since each batch has them for each row.
-const MOST_BYTES: usize = 1 << 16;
+const MAX_BYTES: usize = 1 << 16;
 
 /// `Text(max_length, min_length=min_length, charset=charset)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,10 +70,10 @@ impl TextSpace {
     /// Checks that Gymnasium accepts the space.
     pub(super) fn check(&self) -> Result<(), String> {
         let Self { min_length, max_length, charset } = self;
-        if *max_length == 0 || min_length > max_length || self.row_bytes() > MOST_BYTES {
+        if *max_length == 0 || min_length > max_length || self.row_bytes() > MAX_BYTES {
             return Err(format!(
                 "has texts of {min_length} to {max_length} characters, expected at least 1 and at \
-                 most {MOST_BYTES} bytes"
+                 most {MAX_BYTES} bytes"
             ));
         }
         let characters: BTreeSet<char> = charset.chars().collect();

@@ -112,9 +112,9 @@ impl PyPool {
         let max_views =
             (memory.plan().max_slabs + 1).saturating_sub(2 * memory.plan().open_batches());
         let objects = objects_by_row(py, objects, rows)?;
-        let crew = ThreadPoolSettings { threads: num_threads, spin, affinity_offset };
+        let settings = ThreadPoolSettings { threads: num_threads, spin, affinity_offset };
         let BuiltWorkers { workers, native, refuse_over } =
-            BuiltWorkers::new(made, shard, &pids, inline, crew)?;
+            BuiltWorkers::new(made, shard, &pids, inline, settings)?;
         let on_death = match (restart, deferred) {
             (false, _) => OnDeath::Break,
             (true, false) => OnDeath::Resume,

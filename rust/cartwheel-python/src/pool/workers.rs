@@ -24,14 +24,15 @@ pub(crate) struct BuiltWorkers {
 }
 
 impl BuiltWorkers {
-    /// A crew steps native environments, or the caller where they are one shard. Python environments are stepped by the caller (`inline`),
-    /// by the processes with these ids, or, if there are none, by threads.
+    /// A thread pool with these settings steps native environments, or the caller, where they are one
+    /// shard. Python environments are stepped by the caller (`inline`), by the processes with these ids,
+    /// or, if there are none, by threads.
     pub(crate) fn new(
         memory: &PyMemory,
         shard: &Bound<'_, PyAny>,
         pids: &[u32],
         inline: bool,
-        crew: ThreadPoolSettings,
+        settings: ThreadPoolSettings,
     ) -> PyResult<Self> {
         if let Ok(envs) = shard.cast::<PyNativeEnvs>() {
             let refuse_over = envs.get().refuses_over();
@@ -39,8 +40,8 @@ impl BuiltWorkers {
             let workers = if let ([_], [_]) = (&tokens[..], &shards[..]) {
                 Workers::Inline(tokens.remove(0), shards.remove(0)) // no other thread has work
             } else {
-                let crew = ThreadPool::new(tokens, shards, crew);
-                Workers::ThreadPool(crew.map_err(to_py_err)?)
+                let thread_pool = ThreadPool::new(tokens, shards, settings);
+                Workers::ThreadPool(thread_pool.map_err(to_py_err)?)
             };
             return Ok(Self { workers, native: Some(envs.clone().unbind()), refuse_over });
         }

@@ -422,7 +422,7 @@ impl PyFusedStep {
         if self.is_same_step && (is_over(terminations) || is_over(truncations)) {
             return through_python();
         }
-        self.kinds.get().tell(py, [terminations, truncations], kinds);
+        self.kinds.get().classify(py, [terminations, truncations], kinds);
         for (number, Operation { wrapper: of, kernel }) in self.operations.iter().enumerate() {
             let of = of.as_ref().map_or(wrapper, |of| of.bind(py));
             if let Err(error) = batch.run(kernel, of) {

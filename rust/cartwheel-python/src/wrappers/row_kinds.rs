@@ -32,7 +32,7 @@ pub(crate) struct PyRowKinds {
 
 impl PyRowKinds {
     /// A step of all rows returned, in which none failed: replaces `kinds`.
-    pub(super) fn tell(&self, py: Python<'_>, ends: [&[u8]; 2], kinds: &mut Vec<u8>) {
+    pub(super) fn classify(&self, py: Python<'_>, ends: [&[u8]; 2], kinds: &mut Vec<u8>) {
         kinds.resize(self.num_envs, 0);
         let [terminations, truncations] = ends;
         let rows = &mut self.state.lock(py).rows;

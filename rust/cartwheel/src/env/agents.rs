@@ -55,7 +55,7 @@ impl<const N: usize> AgentFlags<N> {
     ///
     /// # Panics
     ///
-    /// When there is no such agent.
+    /// When `agent` is `N` or more.
     pub fn terminate(&mut self, agent: usize) {
         self.end(agent, TERMINATED);
     }
@@ -64,7 +64,7 @@ impl<const N: usize> AgentFlags<N> {
     ///
     /// # Panics
     ///
-    /// When there is no such agent.
+    /// When `agent` is `N` or more.
     pub fn truncate(&mut self, agent: usize) {
         self.end(agent, TRUNCATED);
     }
@@ -78,7 +78,7 @@ impl<const N: usize> AgentFlags<N> {
     ///
     /// # Panics
     ///
-    /// When there is no such agent.
+    /// When `agent` is `N` or more.
     pub fn join(&mut self, agent: usize) {
         self.0[PRESENT][agent] = 1;
         self.0[LIVES][agent] = 1;
@@ -88,7 +88,7 @@ impl<const N: usize> AgentFlags<N> {
     ///
     /// # Panics
     ///
-    /// When there is no such agent, as the functions below.
+    /// When `agent` is `N` or more, as the functions below.
     pub fn acted(&self, agent: usize) -> bool {
         self.0[ACTED][agent] == 1
     }
