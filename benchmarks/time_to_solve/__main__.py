@@ -96,31 +96,31 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, default=Path("target/time_to_solve.json"))
     parser.add_argument("--chart", type=Path, help="a picture of all results, such as a PNG")
-    told = parser.parse_args()
+    options = parser.parse_args()
 
-    results = json.loads(told.json.read_text()) if told.json.exists() else []
+    results = json.loads(options.json.read_text()) if options.json.exists() else []
     have = {tuple(result[name] for name in KEYS) for result in results}
     # Seeds are outermost, so that a run that is cut short has every kind of training.
     wanted = [
         (task, trainer, vector, seed)
         for seed, task, trainer, vector in itertools.product(
-            told.seeds, told.tasks, told.trainers, told.vectors
+            options.seeds, options.tasks, options.trainers, options.vectors
         )
     ]
     missing = [cell for cell in wanted if cell not in have]
     print(machine_line())
     for number, cell in enumerate(missing, 1):
         print(f"{number} of {len(missing)}", file=sys.stderr)
-        result = run(cell, told.max_seconds)
+        result = run(cell, options.max_seconds)
         if result is not None:
             results.append(result)
-            written = told.json.with_suffix(".part")
+            written = options.json.with_suffix(".part")
             written.parent.mkdir(parents=True, exist_ok=True)
             written.write_text(json.dumps(results, indent=1))
-            written.replace(told.json)
+            written.replace(options.json)
     table(results)
-    if told.chart and results:
-        draw(results, told.chart)
+    if options.chart and results:
+        draw(results, options.chart)
 
 
 if __name__ == "__main__":

@@ -25,18 +25,18 @@ def main() -> None:
     parser.add_argument("seed", type=int)
     parser.add_argument("max_seconds", type=float)
     parser.add_argument("result", type=Path)
-    told = parser.parse_args()
-    task = TASKS[told.task]
+    options = parser.parse_args()
+    task = TASKS[options.task]
     import_all(task)
-    label = f"{told.task}, {told.trainer}, {told.vector}, seed {told.seed}"
-    score = Score(task.threshold, task.max_steps, told.max_seconds, label)
-    train(told.trainer, task, told.vector, told.seed, score)
+    label = f"{options.task}, {options.trainer}, {options.vector}, seed {options.seed}"
+    score = Score(task.threshold, task.max_steps, options.max_seconds, label)
+    train(options.trainer, task, options.vector, options.seed, score)
     result = {
-        "task": told.task,
-        "trainer": told.trainer,
-        "vector": told.vector,
-        "seed": told.seed,
-        "rows": task.rows[told.trainer],
+        "task": options.task,
+        "trainer": options.trainer,
+        "vector": options.vector,
+        "seed": options.seed,
+        "rows": task.rows[options.trainer],
         "threshold": task.threshold,
         "solved": score.is_solved,
         "steps": score.steps,
@@ -46,7 +46,7 @@ def main() -> None:
         "machine": platform.processor() or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
     }
-    told.result.write_text(json.dumps(result))
+    options.result.write_text(json.dumps(result))
     sys.stderr.flush()
     os._exit(0)  # without what torch and TensorBoard say when a training is left in its middle
 

@@ -88,7 +88,7 @@ def cleanrl(task: Task, name: str, seed: int, score: Score) -> None:
     else:
         given = _OfGym(envs, seed)
     old.vector.SyncVectorEnv = lambda _: given
-    told = {
+    flags = {
         "env-id": task.env_id,
         "seed": seed,
         "cuda": False,
@@ -96,7 +96,7 @@ def cleanrl(task: Task, name: str, seed: int, score: Score) -> None:
         "total-timesteps": task.max_steps,
         **words,
     }
-    command = [str(path), *(word for key, value in told.items() for word in (f"--{key}", value))]
+    command = [str(path), *(word for key, value in flags.items() for word in (f"--{key}", value))]
     with (
         mock.patch.dict(sys.modules, {"gym": old}),
         mock.patch.object(gym.vector, "SyncVectorEnv", return_value=given),
@@ -123,9 +123,9 @@ def example(task: Task, name: str, seed: int, score: Score) -> None:
     rows = task.rows["examples"]
     with score.environments():
         envs = Scored(vector(name, task, rows, seed, ("direction", "image")), score)
-    told = module.Settings(num_envs=rows, total_steps=task.max_steps, seed=seed, **settings)
+    chosen = module.Settings(num_envs=rows, total_steps=task.max_steps, seed=seed, **settings)
     with mock.patch.object(cartwheel, "make_vec", return_value=envs), contextlib.closing(envs):
-        module.train(*(("same_step",) if script == "ppo" else ()), told)
+        module.train(*(("same_step",) if script == "ppo" else ()), chosen)
 
 
 _BY_NAME: dict[str, Callable[[Task, str, int, Score], None]] = {

@@ -56,13 +56,13 @@ class _Subproc(VectorEnv[Any, Any, Any]):
         return self.envs.reset(), {}
 
     def step(self, actions: Any) -> Any:
-        observations, rewards, ended, told = self.envs.step(actions)
-        truncated = np.array([row["TimeLimit.truncated"] for row in told])
+        observations, rewards, ended, row_infos = self.envs.step(actions)
+        truncated = np.array([row["TimeLimit.truncated"] for row in row_infos])
         infos: dict[str, Any] = {}
         if ended.any():
             finals = np.full(self.num_envs, None, object)
             for row in np.flatnonzero(ended):
-                finals[row] = told[row]["terminal_observation"]
+                finals[row] = row_infos[row]["terminal_observation"]
             infos = {"final_obs": finals, "_final_obs": ended}
         return observations, rewards, ended & ~truncated, truncated, infos
 
@@ -120,13 +120,13 @@ class _AsVecEnv(VecEnv):
 
     def step_wait(self) -> Any:
         observations, rewards, terminated, truncated, infos = self._envs.step(self._actions)
-        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        row_infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         ended = terminated | truncated
         for row in np.flatnonzero(ended):
             finals = infos["final_obs"] if self._same_step else observations
-            told[row]["terminal_observation"] = finals[row]
-            told[row]["TimeLimit.truncated"] = bool(truncated[row] and not terminated[row])
-        return observations, rewards, ended, told
+            row_infos[row]["terminal_observation"] = finals[row]
+            row_infos[row]["TimeLimit.truncated"] = bool(truncated[row] and not terminated[row])
+        return observations, rewards, ended, row_infos
 
     def close(self) -> None:
         self._envs.close()
