@@ -153,7 +153,7 @@ def test_the_classes_that_users_start_with_have_an_example():
 @pytest.mark.usefixtures("_level_of_its_own")
 def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    namespace = {}
+    namespace = {"__name__": "__main__"}
     text = page.read_text(encoding="utf-8")
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))

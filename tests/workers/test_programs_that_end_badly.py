@@ -276,6 +276,32 @@ def test_a_script_without_a_main_guard_is_asked_for_it_once(tmp_path, context):
     assert result.stderr.count("__main__") == 1
 
 
+def test_awaited_rows_ask_a_script_for_its_main_guard_and_for_nothing_else(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import asyncio
+            import gymnasium as gym
+            import cartwheel
+
+            async def main():
+                async with cartwheel.AwaitableEnvs([lambda: gym.make("CartPole-v1")]) as envs:
+                    await envs.reset(0)
+
+            asyncio.run(main())
+            """
+        )
+    )
+    result = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert 'WorkerDiedError: is `if __name__ == "__main__":` missing?' in last
+    assert "fork" not in last  # which awaited rows refuse
+
+
 @pytest.mark.parametrize("executor", ["auto", "process"])
 def test_a_daemonic_process_steps_inline_or_says_why_it_cannot(executor):
     facts, code, err = run("step_in_a_daemonic_process", executor)

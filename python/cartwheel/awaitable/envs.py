@@ -84,7 +84,9 @@ class AwaitableEnvs:
             that is not an environment will do, if it has a method ``reset``: its methods are called
             by :meth:`call`. They are pickled by ``cloudpickle``.
         context: The start method of the processes, ``"forkserver"`` or ``"spawn"``, or a
-            ``multiprocessing`` context. ``"fork"`` is refused, because a thread always runs.
+            ``multiprocessing`` context. Both import the main module of the program, so that a
+            script needs ``if __name__ == "__main__":``. ``"fork"`` is refused, because a thread
+            always runs.
         daemon: Whether processes are daemonic. Daemonic ones cannot have children.
         spaces: Observation and action space of every row. Rows of these spaces go through shared
             memory. By default the first row makes its environment before the others start, to

@@ -127,9 +127,10 @@ class WorkerGroup:
         for worker, message in messages.items():
             self._check(worker, message)
         if late:
+            seconds = round(deadline.seconds or 0.0, 3)
             raise WorkerTimeoutError(
-                f"the construction has timed out after {deadline.seconds} second(s): the workers "
-                f"of rows {late} have not answered",
+                f"the construction has timed out after {seconds:g} second(s): the workers of "
+                f"rows {late} have not answered",
                 env_index=late,
                 workers=self.workers_of(late),
             )

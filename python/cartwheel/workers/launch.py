@@ -129,7 +129,7 @@ def start_processes(
         TypeError: Some of ``env_fns`` cannot be pickled; no process was started.
         OSError: Too few file descriptors are left; no process was started.
     """
-    check_can_start()
+    check_can_start("make the vector environment with executor='inline' or 'thread', or ")
     require_descriptors(len(shards), retires=restart_policy.retires)
     forks = context.get_start_method() == "fork"
     parts: list[bytes | Sequence[EnvFn]] = [

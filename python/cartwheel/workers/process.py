@@ -42,12 +42,15 @@ def lifeline() -> Descriptor:
     return _lifelines[0][0]
 
 
-def check_can_start() -> None:
+def check_can_start(remedy: str = "") -> None:
     """Raises if this process cannot start worker processes.
 
     With ``spawn`` and ``forkserver`` a worker imports the main module of the program first. If the
     module makes a vector environment when it is imported, the worker would start workers of its
     own. Such a worker exits here silently; its parent explains the exit code.
+
+    Args:
+        remedy: What a daemonic process may do instead, for the error.
 
     Raises:
         RuntimeError: This process is daemonic, or is importing the main module of its parent.
@@ -58,13 +61,12 @@ def check_can_start() -> None:
             os._exit(NO_MAIN_GUARD)
         raise RuntimeError(
             "this process imports the main module of the program that started it, and the module "
-            'makes a vector environment: put that code under `if __name__ == "__main__":`'
+            'makes environments: put that code under `if __name__ == "__main__":`'
         )
     if process.daemon:
         raise RuntimeError(
-            f"this process ({process.name}) is daemonic and may have no child processes: make the "
-            "vector environment with executor='inline' or 'thread', or start this process with "
-            "daemon=False"
+            f"this process ({process.name}) is daemonic and may have no child processes: {remedy}"
+            "start this process with daemon=False"
         )
 
 
@@ -139,8 +141,8 @@ class StartProcess:
 EXPECTED_EXITS = (0, -signal.SIGKILL, NO_MAIN_GUARD, None)
 WITHOUT_MAIN_GUARD = (
     'is `if __name__ == "__main__":` missing? A worker process imported the main module of the '
-    "program, and the module made the vector environment once more. Put the code that makes and "
-    "steps environments under that line, or use context='fork'"
+    "program, and the module made environments once more. Put the code that makes and steps "
+    "environments under that line"
 )
 
 
