@@ -17,6 +17,7 @@ from cartwheel.multiagent.action_masks import check_mask_key
 from cartwheel.multiagent.batches import AgentBatches
 from cartwheel.multiagent.names import check_names
 from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.vector.action_masks import as_mask_key
 from cartwheel.workers.agents_layout import FLAGS, Layout
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class NativeAgentsPool(NativeVectorEnv[Any, Any]):
         for name, why in _REFUSED.items():
             if name in keywords:
                 raise TypeError(f"`{name}` is not a keyword of ParallelVectorEnv.native: {why}.")
-        self.mask_key: str | None = keywords.pop("action_mask", "action_mask")
+        self.mask_key = as_mask_key(keywords.pop("action_mask", "action_mask"))
         mode = as_autoreset_mode(keywords.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         if mode == AutoresetMode.SAME_STEP:
             keywords["final_obs"] = "dense"

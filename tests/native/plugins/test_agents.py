@@ -227,6 +227,7 @@ def test_the_rows_pass_the_checks_for_authors():
         (RELAY, {"action_repeat": 2}, TypeError, "`action_repeat` is not a keyword of"),
         (RELAY, {"final_obs": "dense"}, TypeError, "dictionaries by agent"),
         (RELAY, {"action_mask": "place"}, ValueError, "a mask of its actions is an array of 3"),
+        (RELAY, {"action_mask": 3}, TypeError, "`action_mask` must be the key of masks"),
         (RELAY, {"fail": True}, TypeError, "did you mean `fails`"),
         (RELAY, {"executor": "process"}, ValueError, "`executor`"),
     ],
