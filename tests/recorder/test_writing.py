@@ -348,6 +348,9 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
         ({"trajectory_name": "a/b"}, ValueError, "name of a file in `output_dir`, got 'a/b'"),
         ({"output_dir": None}, TypeError, "`output_dir` must be the path of a folder, got None"),
         ({"max_steps_per_video": 0}, ValueError, "positive integer, got 0"),
+        ({"save_trajectory": "demo"}, TypeError, "`save_trajectory` must be True or False"),
+        ({"save_video": 3}, TypeError, "`save_video` must be True or False, got 3"),
+        ({"record_env_state": "no"}, TypeError, "`record_env_state` must be True or False"),
         ({"episode_filter": 3}, TypeError, "`episode_filter` must be a function, got 3"),
         ({"save_video_trigger": 3}, TypeError, "`save_video_trigger` must be a function"),
         ({"save_trajectory": False}, ValueError, "nothing would be recorded"),
@@ -458,6 +461,46 @@ def test_a_program_ends_the_thread_before_the_libraries_that_it_uses(tmp_path):
         check=True,
     )
     assert ended.stdout.splitlines() == ["threads 0"]
+
+
+STEPS_TO_THE_END = """
+import sys, threading
+import gymnasium
+import cartwheel
+from cartwheel.wrappers import RecordEpisode
+
+# A step ends 64 episodes, which takes the caller less time than the thread that writes them.
+envs = cartwheel.NativeVectorEnv("CartPole-v1", 64, max_episode_steps=1)
+recorder = RecordEpisode(envs, sys.argv[1], trajectory_name="demo", save_video=False)
+recorder.reset(seed=1)
+have_begun = threading.Event()
+
+def step():
+    while not ends.is_set():
+        try:
+            recorder.step([0] * 64)
+        except gymnasium.error.ClosedEnvironmentError:
+            break
+        have_begun.set()
+
+ends = threading.Event()
+thread = threading.Thread(target=step, daemon=True)
+thread.start()
+have_begun.wait()
+if sys.argv[2] == "close":
+    recorder.close()
+    ends.set()
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize("end", ["close", "the program's end"])
+def test_the_steps_of_another_thread_do_not_keep_a_recording_open(tmp_path, end):
+    program = [sys.executable, "-c", STEPS_TO_THE_END, str(tmp_path), end]
+    subprocess.run(program, capture_output=True, check=True, timeout=60)
+    with h5py.File(tmp_path / "demo.h5") as file:
+        assert file
+        assert {whole(episode) for episode in file.values()} == {1}
 
 
 @pytest.mark.skipif(not Path("/proc/thread-self").exists(), reason="only Linux shows names here")

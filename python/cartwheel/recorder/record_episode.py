@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import threading
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -118,7 +119,8 @@ class RecordEpisode(VectorWrapper):
 
     Raises:
         TypeError: ``env`` is not a vector environment, or has several agents
-            (:class:`RecordParallelEpisode` records these), or a space has no fixed shape.
+            (:class:`RecordParallelEpisode` records these), a space has no fixed shape, or a flag is
+            not a ``bool``.
         ValueError: An argument is wrong; nothing can be drawn although ``save_video=True``; or
             rewards are arrays (``reward_space``).
         OSError: Files cannot be written, or exist.
@@ -162,6 +164,17 @@ class RecordEpisode(VectorWrapper):
         self._check_rewards(env)
         super().__init__(env)
         del clean_on_close, avoid_overwriting_video  # there is nothing to clean or to overwrite
+        flags = {
+            "save_trajectory": save_trajectory,
+            "save_video": save_video,
+            "info_on_video": info_on_video,
+            "save_on_reset": save_on_reset,
+            "record_reward": record_reward,
+            "record_env_state": record_env_state,
+        }
+        for name, flag in flags.items():
+            if flag is not None or name not in ("save_video", "record_env_state"):
+                as_bool(name, flag)
         check_choice("format", format, Format)
         _check_functions(save_video_trigger=save_video_trigger, episode_filter=episode_filter)
         video_fps, queue_mb = as_positive("video_fps", video_fps), as_positive("queue_mb", queue_mb)
@@ -226,6 +239,8 @@ class RecordEpisode(VectorWrapper):
         #: Whether a reset keeps the episodes that it cuts short.
         self._saves = True
         self._is_closed = False
+        #: Held by the thread that records a batch or closes; a filter may close, too.
+        self._recording_lock = threading.RLock()
 
     def _check_rewards(self, env: Any) -> None:
         """Raises ``ValueError`` for rewards that cannot be recorded."""
@@ -290,17 +305,21 @@ class RecordEpisode(VectorWrapper):
     def close(self, **kwargs: Any) -> None:
         """Writes the rest, and closes the files and the environments.
 
+        Another thread may step meanwhile: its steps are recorded up to here. A forked child writes
+        nothing.
+
         Raises:
             Exception: The error of the writing thread, after all is closed.
         """
-        if self._is_closed:
+        if self._is_closed or not self._finish.alive:
             super().close(**kwargs)
             return
-        self._is_closed = True
         try:
-            self._cut_short(self._rows[self._open])
-            if self._videos is not None:
-                self._videos.close(keep=self._save_on_reset)
+            with self._recording_lock:
+                self._is_closed = True
+                self._cut_short(self._rows[self._open])
+                if self._videos is not None:
+                    self._videos.close(keep=self._save_on_reset)
             atexit.unregister(self._finish)
             self._finish()
         finally:
@@ -324,6 +343,11 @@ class RecordEpisode(VectorWrapper):
 
     def transform(self, batch: Batch) -> None:
         """Records a batch, which stays as it is."""
+        with self._recording_lock:
+            if not self._is_closed:
+                self._record_batch(batch)
+
+    def _record_batch(self, batch: Batch) -> None:
         rows = self._rows if batch.env_index is None else np.asarray(batch.env_index, np.int64)
         kinds = batch.kinds
         steps, begins = kinds == TRANSITION, kinds == RESET

@@ -30,7 +30,8 @@ class Writer:
     """Runs tasks in their order in a thread of its own, and flushes from time to time.
 
     The queue is bounded by the bytes that its tasks hold: :meth:`put` waits and drops nothing. An
-    error of a task ends the work: the tasks after it are dropped, and :meth:`check` raises it.
+    error of a task ends the work: the tasks after it are dropped, and :meth:`check` raises it. So
+    are tasks of another thread after :meth:`close`, which would never end otherwise.
 
     Args:
         limit: The bytes that may wait; a single task may be larger.
@@ -56,8 +57,8 @@ class Writer:
     def put(self, task: Task, nbytes: int) -> None:
         """Adds a task, then waits while the queue is too long."""
         with self._changed:
-            if self._fault is not None:
-                return  # `check` raises it
+            if self._fault is not None or self._is_closed:
+                return  # `check` raises the error
             self._tasks.append((task, nbytes))
             self._bytes += nbytes
             self._changed.notify_all()
