@@ -226,6 +226,26 @@ def test_a_change_of_a_wrapper_is_seen_by_the_wrappers_around_it():
     envs.close()
 
 
+def test_a_wrapper_that_counts_steps_leaves_the_pass_as_it_is(monkeypatch):
+    class Counting(W.VectorWrapper):
+        steps = 0
+
+        def transform(self, batch):
+            self.steps += batch.rewards is not None
+            self.last_kinds = batch.kinds
+
+    plans = []
+    planned = W.ClipReward._planned
+    monkeypatch.setattr(W.ClipReward, "_planned", lambda envs: plans.append(0) or planned(envs))
+    envs = W.ClipReward(Counting(build("native", "pole", N, ROWS)), -1, 1)
+    envs.reset(seed=1)
+    for _ in range(20):
+        envs.step(np.zeros(ROWS, np.int64))
+    assert envs.steps == 20
+    assert len(plans) == 1
+    envs.close()
+
+
 def test_a_stack_ends_with_its_last_reference():
     for stack in STACKS.values():
         envs = stack(build("native", "pole", N, ROWS), Failing())

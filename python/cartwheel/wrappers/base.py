@@ -576,7 +576,9 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
                     setattr(envs, name, value)
                     return
         object.__setattr__(self, name, value)  # as `super()` does, which takes twice as long
-        if name[:1] != "_" and _has(self, "_source"):
+        # A wrapper of one's own may count steps: its attributes are no parts of an operation.
+        has_parts = type(self)._operation is not VectorWrapper._operation or name == "transform"
+        if name[:1] != "_" and has_parts and _has(self, "_source"):
             self._source.note_change()
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
