@@ -576,7 +576,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
                     setattr(envs, name, value)
                     return
         object.__setattr__(self, name, value)  # as `super()` does, which takes twice as long
-        # A wrapper of one's own may count steps: its attributes are no parts of an operation.
+        # A wrapper of one's own may count steps: its attributes do not belong to an operation.
         has_parts = type(self)._operation is not VectorWrapper._operation or name == "transform"
         if name[:1] != "_" and has_parts and _has(self, "_source"):
             self._source.note_change()
