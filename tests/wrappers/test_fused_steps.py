@@ -223,6 +223,13 @@ def test_a_change_of_a_wrapper_is_seen_by_the_wrappers_around_it():
     assert envs.step(actions)[1].tolist() == [3.0] * ROWS
     envs.transform = lambda batch: setattr(batch, "rewards", batch.rewards + 1)
     assert envs.step(actions)[1].tolist() == [4.0] * ROWS
+    inner.transform = lambda batch: setattr(batch, "rewards", batch.rewards * 0)
+    for env_index in (None, None, [1, 2]):
+        rewards = envs.step(actions[env_index] if env_index else actions, env_index)[1]
+        assert set(rewards.tolist()) == {1.0}
+    envs.transform = lambda batch: setattr(batch, "observations", None)
+    with pytest.raises(TypeError, match="of VectorWrapper set `batch"):
+        envs.step(actions)
     envs.close()
 
 

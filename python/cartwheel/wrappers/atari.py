@@ -128,7 +128,7 @@ class SkippedFrames(KeepsState, WholeBatches):
             batch = _Step(self, frames, ends).joined()
         except BaseException:
             for _, frame in frames:  # the wrappers inside have seen these
-                self._source.lose(frame, len(self._inner_transforms))
+                self._source.lose(frame, len(self._inner_wrappers))
             raise
         self._show(batch.env_index, batch.kinds, batch.observations)
         step = batch.as_step()

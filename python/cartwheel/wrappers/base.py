@@ -108,15 +108,15 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         super().__init__(env)
         # Of the wrappers inside alone: one that kept a method of its own would keep itself, and the
         # environments, until a garbage collection.
-        #: From the innermost to the outermost.
-        self._inner_transforms: tuple[Callable[[Batch], None], ...] = ()
+        #: Those that change results, from the innermost to the outermost.
+        self._inner_wrappers: tuple[VectorWrapper, ...] = ()
         #: From the outermost to the innermost.
         self._inner_acts: tuple[Callable[[Any, ActionBatch], Any], ...] = ()
         if inner is not None:
             kind = type(inner)
-            transforms = () if kind.transform is VectorWrapper.transform else (inner.transform,)
+            wrappers = () if kind.transform is VectorWrapper.transform else (inner,)
             acts = () if kind.act is VectorWrapper.act else (inner.act,)
-            self._inner_transforms = (*inner._inner_transforms, *transforms)
+            self._inner_wrappers = (*inner._inner_wrappers, *wrappers)
             self._inner_acts = (*acts, *inner._inner_acts)
         #: Whether any wrapper changes actions, or looks at them.
         self._acts = bool(self._inner_acts) or type(self).act is not VectorWrapper.act
@@ -291,7 +291,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         source = self._source
         try:  # not by `_called`, since subclasses prepare for other calls there
             batch = source.step(actions, env_index)
-            source.pass_on(batch, self._inner_transforms, self.transform)
+            source.pass_on(batch, self._inner_wrappers, self)
         except BaseException as error:
             source.lose_batch(error)
             raise
@@ -346,7 +346,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         """Passes the result of a step on that is not plain."""
         source = self._source
         batch = source.stepped(result)
-        source.pass_on(batch, self._inner_transforms, self.transform)
+        source.pass_on(batch, self._inner_wrappers, self)
         return batch.as_step()
 
     def _new_batch(self, kinds: Any, *results: Any) -> Batch:
@@ -358,12 +358,12 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         self.transform(batch)
         batch.put_finals_back()
         if batch.observations is None or batch.rewards is None:
-            refuse_none(self.transform, batch)
+            refuse_none(self, batch)
 
     def _refuse_none(self) -> None:
         """A function of observations returned ``None``."""
         kinds = np.zeros(0, np.uint8)
-        refuse_none(self.transform, Batch(None, kinds, None, None, None, None, {}))
+        refuse_none(self, Batch(None, kinds, None, None, None, None, {}))
 
     def _lose_at(self, seen_by: int, kinds: Any, *results: Any) -> None:
         """A wrapper raises for a plain batch that so many wrappers have seen."""
@@ -521,7 +521,7 @@ class VectorWrapper(Freezes, ClosesAfterWith, AnyVectorWrapper):
         source = self._source
         try:
             batch = call(*arguments)
-            source.pass_on(batch, self._inner_transforms, self.transform)
+            source.pass_on(batch, self._inner_wrappers, self)
         except BaseException as error:
             source.lose_batch(error)
             raise

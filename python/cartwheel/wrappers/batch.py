@@ -256,7 +256,7 @@ def check_acted(act: Any, given: Any, actions: Any) -> None:
         )
 
 
-def refuse_none(transform: Any, batch: Batch) -> None:
+def refuse_none(wrapper: Any, batch: Batch) -> None:
     """Raises for a batch in which the method ``transform`` of a wrapper left ``None``.
 
     Raises:
@@ -264,7 +264,7 @@ def refuse_none(transform: Any, batch: Batch) -> None:
     """
     name = "observations" if batch.observations is None else "rewards"
     raise TypeError(
-        f"`transform` of {type(transform.__self__).__name__} set `batch.{name}` to None: it must "
+        f"`transform` of {type(wrapper).__name__} set `batch.{name}` to None: it must "
         f"replace the {name} by others, or leave them as they are."
     )
 

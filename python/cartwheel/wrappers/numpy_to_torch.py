@@ -124,7 +124,7 @@ class NumpyToTorch(ConvertsArrays):
         #: Whether all arrays of a step are a pool's: writable, and of dtypes that PyTorch has.
         self._has_plain_arrays = (
             place is None
-            and not self._inner_transforms
+            and not self._inner_wrappers
             and self._source.is_bare
             and isinstance(space, nested.ARRAY_SPACES)
             and np.dtype(space.dtype).isnative
@@ -142,7 +142,7 @@ class NumpyToTorch(ConvertsArrays):
                 rows_of_batch(env),
                 static=static,
                 depth=depth,
-                has_pool_rewards=self._source.is_bare and not self._inner_transforms,
+                has_pool_rewards=self._source.is_bare and not self._inner_wrappers,
             )
 
     if TYPE_CHECKING:

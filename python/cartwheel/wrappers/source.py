@@ -35,7 +35,7 @@ from cartwheel.wrappers.beginnings import Beginnings, options_of, seeds_of
 from cartwheel.wrappers.unseen import Unseen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from gymnasium.spaces import Box, Space
     from numpy.typing import NDArray
@@ -310,23 +310,18 @@ class Source:
         """``next_reset`` of the environments gave these rows a seed or ``None``, and options."""
         self._beginnings.keep_next(rows, seeds, options)
 
-    def pass_on(
-        self,
-        batch: Batch,
-        inner: tuple[Callable[[Batch], None], ...],
-        last: Callable[[Batch], None],
-    ) -> None:
+    def pass_on(self, batch: Batch, inner: Iterable[Any], last: Any) -> None:
         """Passes the batch on its way through the wrappers, from the innermost to the last one."""
-        for transform in inner:
+        for wrapper in inner:
             if batch.late is not None:
                 batch.catch_up(self.seen_by)
-            transform(batch)
+            wrapper.transform(batch)
             if batch.observations is None:
-                refuse_none(transform, batch)
+                refuse_none(wrapper, batch)
             self.seen_by += 1
         if batch.late is not None:
             batch.catch_up(self.seen_by)
-        last(batch)
+        last.transform(batch)
         if batch.observations is None or (batch.rewards is None and batch.truncations is not None):
             refuse_none(last, batch)
         self.on_its_way = None
