@@ -7,7 +7,7 @@ from gymnasium.spaces import Dict, Discrete, Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel import testing
+from cartwheel import testing, wrappers
 
 TELLER = "test_plugin/Teller-v0"
 ROWS = 5
@@ -81,16 +81,29 @@ def test_batches_equal_those_of_the_environment_in_python(mode, keywords):
     oracle.close()
 
 
-def test_dense_final_observations_have_texts():
-    envs = cartwheel.NativeVectorEnv(
-        TELLER, ROWS, autoreset_mode="same_step", final_obs="dense", executor="inline"
-    )
-    other = cartwheel.NativeVectorEnv(TELLER, ROWS, autoreset_mode="same_step", executor="inline")
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda envs: envs,
+        lambda envs: wrappers.FilterObservation(envs, ["count", "letters"]),
+        lambda envs: wrappers.DtypeObservation(envs, np.float32, keys=["count"]),
+    ],
+    ids=["bare", "filtered", "cast"],
+)
+def test_dense_final_observations_have_texts(wrap):
+    settings = {"autoreset_mode": "same_step", "executor": "inline"}
+    envs = wrap(cartwheel.NativeVectorEnv(TELLER, ROWS, final_obs="dense", **settings))
+    other = wrap(cartwheel.NativeVectorEnv(TELLER, ROWS, **settings))
     envs.reset(seed=1)
     other.reset(seed=1)
     seen = 0
     for _ in range(20):
-        finals, objects = (one.step(np.ones(ROWS, int))[4] for one in (envs, other))
+        (shown, *_, finals), (*_, objects) = (one.step(np.ones(ROWS, int)) for one in (envs, other))
+        if "final_obs" in finals:
+            assert all(isinstance(text, str) for text in finals["final_obs"]["letters"])
+            running = np.flatnonzero(~finals["_final_obs"])
+            texts = [finals["final_obs"]["letters"][row] for row in running]
+            assert texts == [shown["letters"][row] for row in running]
         for row in np.flatnonzero(finals["_final_obs"]):
             seen += 1
             expected = objects["final_obs"][row]
