@@ -70,9 +70,9 @@ class RecordEpisode(VectorWrapper):
     are compressed. Texts of observations are UTF-8, in as many bytes as the longest of the episode
     has; :class:`TrajectoryDataset` and Minari read them as ``str``. ``"/"`` in a key makes groups:
     ``walker/joints`` is ``joints`` in the group ``walker``, also in the space that Minari reads.
-    Keys of infos that are not text are written as ``str(key)``. Numbers that cannot be written are left out with a warning that names the key and
-    the reason: a key that no file can have or that another one has already, shapes that change, and
-    more than 512 keys in the present episodes.
+    Keys of infos that are not text are written as ``str(key)``. Numbers that cannot be written are
+    left out with a warning that names the key and the reason: a key that no file can have or that
+    another one has already, shapes that change, and more than 512 keys in the present episodes.
 
     In addition to ManiSkill's, the metadata of an episode have ``env_index``, ``row_seed`` and
     ``episode_in_row``: the row played its episodes one after the other from ``row_seed``, and this
