@@ -1,5 +1,7 @@
 """Observations of native environments may have texts: tuples of strings in Python."""
 
+import copy
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -165,3 +167,23 @@ def test_the_test_kit_accepts_texts():
     report = testing.check_vector_env(envs)
     assert report.passed
     envs.close()
+
+
+def test_what_needs_arrays_names_the_text_and_the_wrappers_that_help():
+    envs = cartwheel.NativeVectorEnv(TELLER, 2, executor="inline")
+    with pytest.raises(
+        TypeError, match=r"`observations/letters` has no .* FilterObservation leaves"
+    ):
+        cartwheel.Collector(envs, lambda _: np.ones(2, int), 3)
+    for wrapped in (
+        wrappers.FlattenObservation(envs),
+        wrappers.FilterObservation(envs, ["count"]),
+    ):
+        rollout = cartwheel.Collector(wrapped, lambda _: np.ones(2, int), 3, seed=1).collect()
+        assert rollout.actions.shape == (3, 2)
+    envs.close()
+
+
+def test_a_copy_is_refused_without_the_advice_to_use_an_environment_of_gymnasium():
+    with gym.make(TELLER) as env, pytest.raises(TypeError, match=r"repeat the actions$"):
+        copy.copy(env.unwrapped)
