@@ -83,6 +83,8 @@ class TrajectoryRecorder:
         self.groups: list[Path] = []
         #: Those of observations and actions.
         self.spaces = observation_space, action_space
+        #: That of observations, if it has texts.
+        self._text_space: Space[Any] | None = None
         if observation_space is None:
             return
         self.groups += map(as_groups, empty_groups(observation_space, ("obs",)))
@@ -92,7 +94,8 @@ class TrajectoryRecorder:
             self._buffer.add_track(
                 path, space.shape or (), object if is_text else space.dtype or float
             )
-        self._has_text = nested.has_text(observation_space)
+        if nested.has_text(observation_space):
+            self._text_space = observation_space
         for path, space in leaves(action_space, ("actions",)):
             self._buffer.add_track(path, space.shape or (), space.dtype or float, first=1)
             self._actions[path] = np.zeros((num_envs, *(space.shape or ())), space.dtype)
@@ -192,8 +195,8 @@ class TrajectoryRecorder:
 
     def _arrays(self, observations: Any) -> Iterable[tuple[Path, NDArray[Any]]]:
         """Returns what is recorded of the observations of a batch, with the paths of the tracks."""
-        if self._has_text:
-            observations = nested.with_text_arrays(self.spaces[0], observations)
+        if self._text_space is not None:
+            observations = nested.with_text_arrays(self._text_space, observations)
         return nested.paths(observations, ("obs",))
 
     def _results(self, observations: Any, batch: Batch) -> Iterable[tuple[Path, NDArray[Any]]]:
