@@ -115,6 +115,11 @@ def test_the_probability_that_a_move_fails_is_a_parameter():
     envs = cartwheel.make_vec(ID, 4)
     envs.set_attr("slip", [0.0, 1.0, 0.0, 1.0])
     assert envs.get_attr("slip") == (0.0, 1.0, 0.0, 1.0)
+    with pytest.raises(
+        ValueError, match="`slip` of row 2 must be a probability from 0 to 1, got 2"
+    ):
+        envs.set_attr("slip", [0.0, 1.0, 2.0, 1.0])
+    assert envs.get_attr("slip") == (0.0, 1.0, 0.0, 1.0)
     before, _ = envs.reset(seed=[5, 5, 5, 5], options={"start": [1, 1]})
     for action in ([2, 1], [1, 2]):  # one of the two ways is open
         after, *_ = envs.step(np.tile(action, (4, 1)))

@@ -9,7 +9,7 @@ import h5py
 import minari
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Text, Tuple
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
@@ -179,11 +179,49 @@ def test_spaces_are_those_that_minari_reads():
         MultiDiscrete([2, 3], start=[1, 0]),
         MultiBinary(3),
         Dict({"a": Tuple([Discrete(2), Box(0, 255, (2,), np.uint8)])}),
+        Text(5, min_length=0, charset="ab é"),
     ]
     for space in spaces:
         assert minari.serialization.deserialize_space(json.dumps(space_form(space))) == space
-    with pytest.raises(TypeError, match=r"Minari does not support the space Text"):
-        space_form(Text(3))
+    with pytest.raises(TypeError, match=r"Minari does not support the space Sequence"):
+        space_form(Sequence(Discrete(3)))
+
+
+class Speaker(gym.Env):
+    """Says a longer word at each step; an episode has three."""
+
+    observation_space = Dict({"said": Text(6, min_length=0, charset="aé"), "step": Discrete(4)})
+    action_space = Discrete(2)
+
+    def reset(self, **keywords):
+        super().reset(**keywords)
+        self.steps = 0
+        return {"said": "", "step": 0}, {}
+
+    def step(self, action):  # noqa: ARG002
+        self.steps += 1
+        return {"said": "aé" * self.steps, "step": self.steps}, 1.0, self.steps == 3, False, {}
+
+
+@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("form", ["maniskill", "minari"])
+def test_texts_of_observations_are_read_as_strings(tmp_path, mode, form):
+    said = ["", "aé", "aéaé", "aéaéaé"]
+    envs = cartwheel.VectorEnv([Speaker] * 2, executor="inline", autoreset_mode=mode)
+    record(envs, tmp_path, 9, options=None, format=form)
+    dataset = TrajectoryDataset(tmp_path / ("demo.h5" if form == "maniskill" else "demo-v0"))
+    whole = dataset.episode(0)["obs"]
+    assert (whole["said"].tolist(), whole["step"].tolist()) == (said, [0, 1, 2, 3])
+    assert dataset[1]["obs"]["said"] == "aé"
+    assert len(dataset.episodes) >= 4
+    if form == "minari":
+        theirs = minari.MinariDataset(tmp_path / "demo-v0" / "data")
+        assert theirs.observation_space == Speaker.observation_space
+        assert theirs[0].observations["said"] == said
+    else:
+        with h5py.File(tmp_path / "demo.h5") as file:
+            stored = file["traj_0/obs/said"][()]
+        assert [text.decode() for text in stored] == said
 
 
 def test_states_that_cannot_be_had_are_an_error_only_on_demand(tmp_path):

@@ -8,7 +8,7 @@ import h5py
 import minari
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, Text, Tuple
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
@@ -155,10 +155,14 @@ def test_native_episodes_are_played_again(tmp_path, mode):
 
 
 class Nested(gym.Env):
-    """Nested observations and actions, with a slash in a key."""
+    """Nested observations and actions, with a slash in a key, and a text."""
 
     observation_space = Dict(
-        {"arm/joints": Box(-9, 9, (2,)), "pair": Tuple([Box(-9, 9, (1,), np.float64)])}
+        {
+            "arm/joints": Box(-9, 9, (2,)),
+            "pair": Tuple([Box(-9, 9, (1,), np.float64)]),
+            "word": Text(9, min_length=0, charset="abé"),
+        }
     )
     action_space = Dict({"arm/grip": Discrete(3), "turn": Tuple([Box(-1, 1, (2,))])})
 
@@ -174,7 +178,9 @@ class Nested(gym.Env):
         return self.shown(), float(self.turned.sum()), self.steps >= 4, False, {}
 
     def shown(self):
-        return {"arm/joints": self.turned.astype(np.float32), "pair": (self.turned[:1],)}
+        word = "éab"[int(self.turned[0] > 0) :] * self.steps
+        joints = self.turned.astype(np.float32)
+        return {"arm/joints": joints, "pair": (self.turned[:1],), "word": word[:9]}
 
 
 @pytest.mark.parametrize("form", FORMATS)

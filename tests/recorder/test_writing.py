@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError
-from gymnasium.spaces import Text
+from gymnasium.spaces import Discrete, Sequence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
@@ -333,7 +333,7 @@ def test_recordings_have_names_of_their_own_and_none_is_overwritten(tmp_path):
 def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
     envs = painters()
     (tmp_path / "file").touch()
-    text = SyncVectorEnv([partial(SamplingEnv, Text(3))], observation_mode="same")
+    text = SyncVectorEnv([partial(SamplingEnv, Sequence(Discrete(3)))], observation_mode="same")
     cases = [
         ({"format": "npz"}, ValueError, "must be one of 'maniskill', 'minari', got 'npz'"),
         ({"video_envs": [2]}, ValueError, "`video_envs` names row 2; there are rows 0 to 1"),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cartwheel::{Env, Error, Failure, Flat, Frame, RenderMode, Rng, Space, Spaces, Transition};
+use cartwheel::{
+    Env, Error, Failure, Flat, Frame, Parameter, RenderMode, Rng, Space, Spaces, Transition, wrong,
+};
 
 cartwheel::options! {
     /// Keywords of `make_vec`.
@@ -136,6 +138,13 @@ impl Env for Maze {
 
     cartwheel::parameters! { slip: slip }
     cartwheel::state! { slip, walls, player }
+
+    fn check_parameter(&self, name: &str) -> Result<(), Error> {
+        if name == "slip" && !(0.0..=1.0).contains(&self.slip) {
+            return Err(wrong("a probability from 0 to 1", &Parameter::get(&self.slip)));
+        }
+        Ok(())
+    }
 }
 
 cartwheel::plugin! { _my_game {

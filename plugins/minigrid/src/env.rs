@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, EnvOptions, Error, Failure, Frame, NoOptions, ObservationOf, RenderMode, Rng, Space,
-    Spaces, State, Transition,
+    Env, EnvOptions, Error, Failure, Frame, NoOptions, ObservationOf, Parameter, ParameterValue,
+    RenderMode, Rng, Space, Spaces, State, Transition, wrong,
 };
 
-use crate::observation::{Observation, Scene, Shown, Tiles};
+use crate::observation::{Observation, Scene, Shown, Tiles, is_letter};
 use crate::picture;
 use crate::view::{MAX_VIEW_SIZE, View};
 use crate::world::{Action, Outcome, World};
@@ -284,5 +284,24 @@ impl<L: Level> Env for MiniGrid<L> {
         see_through_walls: through_walls,
         step_count: world.steps
     }
+    fn check_parameter(&self, name: &str) -> Result<(), Error> {
+        let World { agent, width, height, max_steps, mission, .. } = &self.world;
+        let most = self.shown.most_letters().unwrap_or(L::MISSION);
+        let wanted = match name {
+            "agent_pos"
+                if !(0..*width).contains(&agent[0]) || !(0..*height).contains(&agent[1]) =>
+            {
+                format!("a column from 0 to {} and a row from 0 to {}", width - 1, height - 1)
+            }
+            "max_steps" if *max_steps <= 0 => "positive".to_owned(),
+            "mission" if mission.len() > most || !mission.chars().all(is_letter) => {
+                format!("at most {most} small letters, spaces and commas")
+            }
+            _ => return Ok(()),
+        };
+        let got = self.parameter(name).map_or(ParameterValue::None, Parameter::get);
+        Err(wrong(&wanted, &got))
+    }
+
     cartwheel::state! { progress, world }
 }

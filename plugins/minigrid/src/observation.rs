@@ -222,6 +222,11 @@ impl Shown {
     }
 }
 
+/// Whether a mission may have this character.
+pub fn is_letter(character: char) -> bool {
+    LETTERS.contains(character)
+}
+
 fn usize_of(cells: i32) -> usize {
     cells.unsigned_abs() as usize
 }

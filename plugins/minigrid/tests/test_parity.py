@@ -155,8 +155,31 @@ def test_parameters_are_attributes_as_those_of_the_original():
         assert mine_rest == other_rest
         assert mine_rest[0] == 1 - 0.9 * 21 / 40
         assert unlike(mine, other)[0] == 0
-        with pytest.raises(ValueError, match="integer from 0 to 3: right, down, left, up, got 4"):
-            ours.unwrapped.agent_dir = 4
+
+
+@pytest.mark.parametrize("observation", [[], ["flat"]], ids=str)
+def test_values_that_do_not_go_with_the_level_are_refused_and_change_nothing(observation):
+    env_id = "cartwheel_minigrid/MiniGrid-DoorKey-8x8-v0"
+    envs, untouched = (cartwheel.make_vec(env_id, 3, observation=observation) for _ in range(2))
+    with envs, untouched:
+        for env in (envs, untouched):
+            env.reset(seed=3)
+        letters = "at most 96 small letters" if observation else "at most 60 small letters"
+        for name, value, wanted in [
+            ("agent_dir", 4, "an integer from 0 to 3: right, down, left, up, got 4"),
+            ("agent_pos", (8, 1), r"a column from 0 to 7 and a row from 0 to 7, got \[8, 1\]"),
+            ("agent_pos", (1, -1), r"a row from 0 to 7, got \[1, -1\]"),
+            ("max_steps", 0, "positive, got 0"),
+            ("mission", "a" * 97, letters),
+            ("mission", "Go!", f"{letters}, spaces and commas, got 'Go!'"),
+        ]:
+            with pytest.raises(ValueError, match=f"`{name}` of row 1 must be .*{wanted}"):
+                envs.set_attr(name, [envs.get_attr(name)[0], value, envs.get_attr(name)[2]])
+        for _ in range(8):
+            assert unlike(envs.step([2, 1, 2]), untouched.step([2, 1, 2]))[0] == 0
+        envs.set_attr("mission", "go, now")
+        if not observation:
+            assert envs.step([0, 0, 0])[0]["mission"] == ("go, now",) * 3
 
 
 @pytest.mark.parametrize("env_id", IDS[::57])

@@ -13,7 +13,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
 from gymnasium.vector.utils import concatenate, create_empty_array
 from numpy.typing import ArrayLike, NDArray
 
@@ -193,6 +193,20 @@ def paths(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], N
         yield path, tree
 
 
+def has_text(space: Space[Any]) -> bool:
+    """Whether a part of the space is a ``Text``."""
+    return any(isinstance(leaf, Text) for leaf in leaves(space))
+
+
+def with_text_arrays(space: Space[Any], batch: Any) -> Any:
+    """Returns a batch whose texts, tuples of strings, are arrays of objects."""
+    if isinstance(space, Dict):
+        return {key: with_text_arrays(part, batch[key]) for key, part in space.spaces.items()}
+    if isinstance(space, Tuple):
+        return tuple(with_text_arrays(*pair) for pair in zip(space.spaces, batch, strict=True))
+    return np.array(batch, object) if isinstance(space, Text) else batch
+
+
 def named(tree: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yields every array with its path, ``name/key/…``; the path of a single array is ``name``."""
     return (("/".join(map(str, path)), array) for path, array in paths(tree, (name,)))
@@ -207,8 +221,12 @@ def empty(space: Space[Any], steps: int, name: str) -> Any:
     arrays = create_empty_array(space, steps, fn=np.empty)
     for path, array in named(arrays, name):
         if not isinstance(array, np.ndarray) or array.dtype == object:
+            if isinstance(array, str):  # row and step
+                path = path.rsplit("/", 2)[0]
             raise TypeError(
-                f"a rollout needs arrays, but the space of `{path}` has no fixed shape: {space}"
+                f"a rollout needs arrays, but the space of `{path}` has no fixed shape: {space}. "
+                "FilterObservation leaves parts of observations out, and FlattenObservation makes "
+                "texts numbers (`cartwheel.wrappers`)."
             )
     return arrays
 

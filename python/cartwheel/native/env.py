@@ -15,6 +15,7 @@ from cartwheel.errors import EpisodeOverError
 from cartwheel.native.ids import as_env_id
 from cartwheel.native.keywords import check_keywords, options_of_reset
 from cartwheel.native.mujoco.env import is_mujoco
+from cartwheel.native.registration import registered_id
 from cartwheel.native.renderer import as_attribute
 from cartwheel.native.vector_env import NativeVectorEnv, as_generator
 from cartwheel.vector.vector_env import VectorEnv
@@ -162,10 +163,12 @@ class NativeEnv(gym.Env[Any, Any]):
             TypeError: Always: Python cannot read the whole state of the environment.
         """
         name = self._envs.env_id
+        # Environments of plugins are not Gymnasium's under the same name.
+        other = f"; or use gymnasium.make({name!r}), which gives the same results"
         raise TypeError(
             f"a native {name} can be neither copied nor pickled: its state is not Python's. Make "
             "another one by gymnasium.make(env.spec), seed both alike by reset(seed=…) and repeat "
-            f"the actions; or use gymnasium.make({name!r}), which gives the same results"
+            f"the actions{'' if registered_id(name) == name else other}"
         )
 
     # Random numbers

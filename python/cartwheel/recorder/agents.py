@@ -228,6 +228,8 @@ class AgentArrays:
 class AgentTrajectories(TrajectoryRecorder):
     """Records the observations, actions, rewards, flags and presence of each agent."""
 
+    _takes_texts = False  # agents that are not there have no text
+
     def __init__(
         self, num_envs: int, agents: AgentArrays, *, saves: bool, keeps_infos: bool, **keywords: Any
     ) -> None:

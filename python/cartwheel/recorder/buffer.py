@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from gymnasium.spaces import Dict, Tuple
+from gymnasium.spaces import Dict, Text, Tuple
 
 from cartwheel._internal import nested
 
@@ -184,11 +184,13 @@ class Episode:
         return sum(array.nbytes for array in self.arrays.values())
 
 
-def leaves(space: Space[Any], path: Path) -> Iterator[tuple[Path, Space[Any]]]:
-    """Yields the parts of a space that are arrays, each with its path.
+def leaves(
+    space: Space[Any], path: Path, *, texts: bool = False
+) -> Iterator[tuple[Path, Space[Any]]]:
+    """Yields the parts of a space that are arrays, or perhaps texts, each with its path.
 
     Raises:
-        TypeError: A part has no fixed shape and dtype.
+        TypeError: A part is neither.
         ValueError: A key cannot be a name in a file.
     """
     if isinstance(space, Dict):
@@ -199,14 +201,17 @@ def leaves(space: Space[Any], path: Path) -> Iterator[tuple[Path, Space[Any]]]:
                     "are text, not empty, not '.', and without zeros; '/' stands between the names "
                     "of groups. Rename it in a wrapper of the environment."
                 )
-            yield from leaves(part, (*path, key))
+            yield from leaves(part, (*path, key), texts=texts)
     elif isinstance(space, Tuple):
         for number, part in enumerate(space.spaces):
-            yield from leaves(part, (*path, number))
+            yield from leaves(part, (*path, number), texts=texts)
+    elif texts and isinstance(space, Text):
+        yield path, space
     elif space.shape is None or space.dtype is None or np.dtype(space.dtype).kind not in "biufc":
         raise TypeError(
             f"episodes are recorded as arrays, but {space} at `{'/'.join(map(str, path))}` has no "
-            "fixed shape and dtype."
+            "fixed shape and dtype. `cartwheel.wrappers.FilterObservation` leaves parts of "
+            "observations out."
         )
     else:
         yield path, space

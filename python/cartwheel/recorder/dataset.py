@@ -42,7 +42,8 @@ class TrajectoryDataset:
         path: ManiSkill's ``.h5`` file; or Minari's folder, its ``data`` folder or its file.
         load_count: The number of episodes to read, from the first on; -1 for all.
         success_only: Whether episodes that did not succeed at their end are left out.
-        device: A device of PyTorch, for tensors; ``None`` for NumPy arrays.
+        device: A device of PyTorch, for tensors; ``None`` for NumPy arrays. Texts are always arrays
+            of strings.
 
     Attributes:
         obs: Observations before the actions, ``[transitions, ...]``, nested as recorded.
@@ -148,6 +149,8 @@ class TrajectoryDataset:
         torch = load_library("torch")
 
         def tensor(array: Any) -> Any:
+            if array.dtype.kind == "U":
+                return array
             wide = array.astype(np.int32) if array.dtype == np.uint16 else array
             return torch.as_tensor(wide, device=device)
 
@@ -331,7 +334,8 @@ def _by_agent(arrays: dict[str, Any]) -> dict[str, Any]:
 def _tree(node: Any, kind: Any, form: dict[str, Any] | None) -> Any:
     """The contents of a group; ``form`` is that of a Minari space, if there is one."""
     if not isinstance(node, kind):
-        return node[()]
+        array = node[()]
+        return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
     if form is not None and form["type"] == "Tuple":
         parts = enumerate(form["subspaces"])
         return tuple(_tree(node[f"_index_{number}"], kind, part) for number, part in parts)

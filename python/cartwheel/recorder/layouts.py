@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
 
 from cartwheel._cartwheel import VERSION
 from cartwheel.recorder.buffer import grouped
@@ -180,6 +180,13 @@ def space_form(space: Space[Any]) -> dict[str, Any]:
         return {"type": "Dict", "subspaces": parts}
     if isinstance(space, Tuple):
         return {"type": "Tuple", "subspaces": [space_form(part) for part in space.spaces]}
+    if isinstance(space, Text):
+        return {
+            "type": "Text",
+            "max_length": space.max_length,
+            "min_length": space.min_length,
+            "charset": "".join(sorted(space.character_set)),
+        }
     raise TypeError(f"Minari does not support the space {space}: use format='maniskill'.")
 
 

@@ -68,11 +68,12 @@ class RecordEpisode(VectorWrapper):
     ``fail`` from the infos, ``rewards`` (``float32``) and ``env_states``. ``format="minari"``
     writes the folder ``<trajectory_name>`` for Minari, with the numbers in the infos (NaN, 0 or
     false where they are missing), rewards as ``float64``, and only the first of the states. Images
-    are compressed. ``"/"`` in a key makes groups: ``walker/joints`` is ``joints`` in the group
-    ``walker``, also in the space that Minari reads. Keys of infos that are not text are written as
-    ``str(key)``. Numbers that cannot be written are left out with a warning that names the key and
-    the reason: a key that no file can have or that another one has already, shapes that change, and
-    more than 512 keys in the present episodes.
+    are compressed. Texts of observations are UTF-8, in as many bytes as the longest of the episode
+    has; :class:`TrajectoryDataset` and Minari read them as ``str``. ``"/"`` in a key makes groups:
+    ``walker/joints`` is ``joints`` in the group ``walker``, also in the space that Minari reads.
+    Keys of infos that are not text are written as ``str(key)``. Numbers that cannot be written are
+    left out with a warning that names the key and the reason: a key that no file can have or that
+    another one has already, shapes that change, and more than 512 keys in the present episodes.
 
     In addition to ManiSkill's, the metadata of an episode have ``env_index``, ``row_seed`` and
     ``episode_in_row``: the row played its episodes one after the other from ``row_seed``, and this
@@ -119,8 +120,8 @@ class RecordEpisode(VectorWrapper):
 
     Raises:
         TypeError: ``env`` is not a vector environment, or has several agents
-            (:class:`RecordParallelEpisode` records these), a space has no fixed shape, or a flag is
-            not a ``bool``.
+            (:class:`RecordParallelEpisode` records these), a space has parts that are neither
+            arrays of fixed shape nor, in observations, texts, or a flag is not a ``bool``.
         ValueError: An argument is wrong; nothing can be drawn although ``save_video=True``; or
             rewards are arrays (``reward_space``).
         OSError: Files cannot be written, or exist.

@@ -119,7 +119,7 @@ class _Player:
 
     def begin(self, rows: list[int], states: list[bytes]) -> dict[str, Any]:
         """Continues rows from states; returns what they show."""
-        return {"obs": self.envs.set_state(rows, states)[0]}
+        return {"obs": self._with_text_arrays(self.envs.set_state(rows, states)[0])}
 
     def step(self, actions: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Steps; returns what the rows truly show next, and rewards and flags."""
@@ -128,7 +128,10 @@ class _Player:
             finals, infos = Finals.from_infos(self.envs.single_observation_space, infos)
             observations = finals.among(observations)
         results = {"rewards": rewards, "terminated": terminated, "truncated": truncated}
-        return {"obs": observations}, results
+        return {"obs": self._with_text_arrays(observations)}, results
+
+    def _with_text_arrays(self, observations: Any) -> Any:
+        return nested.with_text_arrays(self.envs.single_observation_space, observations)
 
 
 class _AgentsPlayer(_Player):
@@ -229,7 +232,10 @@ class _Row:
             return {key: self._like(part, (*path, key)) for key, part in tree.items()}
         if isinstance(tree, tuple):
             return tuple(self._like(part, (*path, str(n))) for n, part in enumerate(tree))
-        return np.stack(self._shown[path])
+        played = np.stack(self._shown[path])
+        # The dtype of texts is as wide as the longest.
+        is_text = played.dtype.kind == "U"
+        return played.astype(np.promote_types(played.dtype, tree.dtype)) if is_text else played
 
 
 def _names(path: tuple[Any, ...]) -> tuple[str, ...]:

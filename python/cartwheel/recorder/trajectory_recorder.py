@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.spaces import Text
 
 from cartwheel._internal import nested
 from cartwheel._internal.nested import as_array
@@ -51,9 +52,12 @@ class TrajectoryRecorder:
         get_state: Returns a state for each row of a list, or ``None`` while it cannot.
 
     Raises:
-        TypeError: A space has parts without a fixed shape.
+        TypeError: A space has parts that are neither arrays nor texts of observations.
         ValueError: A key of a space cannot be a name in a file.
     """
+
+    #: Whether observations may have texts.
+    _takes_texts = True
 
     def __init__(
         self,
@@ -79,12 +83,19 @@ class TrajectoryRecorder:
         self.groups: list[Path] = []
         #: Those of observations and actions.
         self.spaces = observation_space, action_space
+        #: That of observations, if it has texts.
+        self._text_space: Space[Any] | None = None
         if observation_space is None:
             return
         self.groups += map(as_groups, empty_groups(observation_space, ("obs",)))
         self.groups += map(as_groups, empty_groups(action_space, ("actions",)))
-        for path, space in leaves(observation_space, ("obs",)):
-            self._buffer.add_track(path, space.shape or (), space.dtype or float)
+        for path, space in leaves(observation_space, ("obs",), texts=self._takes_texts):
+            is_text = isinstance(space, Text)
+            self._buffer.add_track(
+                path, space.shape or (), object if is_text else space.dtype or float
+            )
+        if nested.has_text(observation_space):
+            self._text_space = observation_space
         for path, space in leaves(action_space, ("actions",)):
             self._buffer.add_track(path, space.shape or (), space.dtype or float, first=1)
             self._actions[path] = np.zeros((num_envs, *(space.shape or ())), space.dtype)
@@ -184,6 +195,8 @@ class TrajectoryRecorder:
 
     def _arrays(self, observations: Any) -> Iterable[tuple[Path, NDArray[Any]]]:
         """Returns what is recorded of the observations of a batch, with the paths of the tracks."""
+        if self._text_space is not None:
+            observations = nested.with_text_arrays(self._text_space, observations)
         return nested.paths(observations, ("obs",))
 
     def _results(self, observations: Any, batch: Batch) -> Iterable[tuple[Path, NDArray[Any]]]:
@@ -211,7 +224,7 @@ class TrajectoryRecorder:
             if path == ("env_states",):
                 episode |= _as_bytes(array) if any(array) else {}
             elif path not in self._present or self._present[path][row]:
-                episode[as_groups(path)] = array
+                episode[as_groups(path)] = _encoded(array) if array.dtype == object else array
         return episode
 
     def shrink(self) -> None:
@@ -319,6 +332,11 @@ class TrajectoryRecorder:
         if answers is not None:
             states[~gone] = answers
         entries[("env_states",)] = states
+
+
+def _encoded(texts: NDArray[Any]) -> NDArray[Any]:
+    """Texts as UTF-8 in as many bytes as the longest has: those of a file have a known size."""
+    return np.char.encode(texts.astype(np.str_), "utf-8")
 
 
 def _is_wider(given: NDArray[Any], kept: NDArray[Any]) -> bool:

@@ -338,11 +338,18 @@ class Finals:
         """Returns a copy of the observations of a batch, with these at their places."""
 
         def replaced(shown: Any, finals: Any) -> Any:
+            if isinstance(shown, tuple):  # of texts
+                texts = dict(zip(self.places.tolist(), finals, strict=True))
+                return tuple(texts.get(place, text) for place, text in enumerate(shown))
             dense = shown.copy()
             dense[self.places] = finals
             return dense
 
-        return nested.apply(replaced, observations, self.observations)
+        if self.space is None:
+            return nested.apply(replaced, observations, self.observations)
+        return nested.each(
+            lambda _, *parts: replaced(*parts), self.space, observations, self.observations
+        )
 
     def into(self, infos: dict[str, Any], observations: Any, size: int) -> dict[str, Any]:
         """Returns infos with these final observations.
@@ -355,7 +362,7 @@ class Finals:
         mask = np.zeros(size, np.bool_)
         mask[self.places] = True
         if self._is_dense and not len(self.places):  # wrappers may leave none as they were
-            values: Any = nested.apply(np.copy, observations)
+            values: Any = nested.apply(_copied, observations)
         elif self._is_dense:
             values = self.among(observations)
         else:
@@ -367,6 +374,10 @@ class Finals:
         for name in self._names:
             filled[name], filled[f"_{name}"] = values, mask
         return filled
+
+
+def _copied(part: Any) -> Any:
+    return part if isinstance(part, str) else np.copy(part)
 
 
 def check_stats_key(envs: Any, key: Any) -> None:

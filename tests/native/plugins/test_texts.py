@@ -1,5 +1,7 @@
 """Observations of native environments may have texts: tuples of strings in Python."""
 
+import copy
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from gymnasium.spaces import Dict, Discrete, Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel import testing
+from cartwheel import testing, wrappers
 
 TELLER = "test_plugin/Teller-v0"
 ROWS = 5
@@ -81,16 +83,29 @@ def test_batches_equal_those_of_the_environment_in_python(mode, keywords):
     oracle.close()
 
 
-def test_dense_final_observations_have_texts():
-    envs = cartwheel.NativeVectorEnv(
-        TELLER, ROWS, autoreset_mode="same_step", final_obs="dense", executor="inline"
-    )
-    other = cartwheel.NativeVectorEnv(TELLER, ROWS, autoreset_mode="same_step", executor="inline")
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda envs: envs,
+        lambda envs: wrappers.FilterObservation(envs, ["count", "letters"]),
+        lambda envs: wrappers.DtypeObservation(envs, np.float32, keys=["count"]),
+    ],
+    ids=["bare", "filtered", "cast"],
+)
+def test_dense_final_observations_have_texts(wrap):
+    settings = {"autoreset_mode": "same_step", "executor": "inline"}
+    envs = wrap(cartwheel.NativeVectorEnv(TELLER, ROWS, final_obs="dense", **settings))
+    other = wrap(cartwheel.NativeVectorEnv(TELLER, ROWS, **settings))
     envs.reset(seed=1)
     other.reset(seed=1)
     seen = 0
     for _ in range(20):
-        finals, objects = (one.step(np.ones(ROWS, int))[4] for one in (envs, other))
+        (shown, *_, finals), (*_, objects) = (one.step(np.ones(ROWS, int)) for one in (envs, other))
+        if "final_obs" in finals:
+            assert all(isinstance(text, str) for text in finals["final_obs"]["letters"])
+            running = np.flatnonzero(~finals["_final_obs"])
+            texts = [finals["final_obs"]["letters"][row] for row in running]
+            assert texts == [shown["letters"][row] for row in running]
         for row in np.flatnonzero(finals["_final_obs"]):
             seen += 1
             expected = objects["final_obs"][row]
@@ -152,3 +167,23 @@ def test_the_test_kit_accepts_texts():
     report = testing.check_vector_env(envs)
     assert report.passed
     envs.close()
+
+
+def test_what_needs_arrays_names_the_text_and_the_wrappers_that_help():
+    envs = cartwheel.NativeVectorEnv(TELLER, 2, executor="inline")
+    with pytest.raises(
+        TypeError, match=r"`observations/letters` has no .* FilterObservation leaves"
+    ):
+        cartwheel.Collector(envs, lambda _: np.ones(2, int), 3)
+    for wrapped in (
+        wrappers.FlattenObservation(envs),
+        wrappers.FilterObservation(envs, ["count"]),
+    ):
+        rollout = cartwheel.Collector(wrapped, lambda _: np.ones(2, int), 3, seed=1).collect()
+        assert rollout.actions.shape == (3, 2)
+    envs.close()
+
+
+def test_a_copy_is_refused_without_the_advice_to_use_an_environment_of_gymnasium():
+    with gym.make(TELLER) as env, pytest.raises(TypeError, match=r"repeat the actions$"):
+        copy.copy(env.unwrapped)

@@ -230,6 +230,35 @@ pub trait Env: Sized + Send + 'static {
         None
     }
 
+    /// Whether the present value of this parameter goes with the rest of the state. Called after the
+    /// parameter took a value; its type has checked what does not depend on others.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadParameter`], best made by [`wrong`](crate::wrong), for a value that does not; then
+    /// the parameter gets its old one back.
+    ///
+    /// ```
+    /// # use cartwheel::{Error, Parameter};
+    /// # struct Walk { size: i64, place: i64 }
+    /// # impl Walk {
+    /// fn check_parameter(&self, name: &str) -> Result<(), Error> {
+    ///     if name == "place" && !(0..self.size).contains(&self.place) {
+    ///         let wanted = format!("from 0 to {}", self.size - 1);
+    ///         return Err(cartwheel::wrong(&wanted, &self.place.get()));
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # }
+    /// # assert!(Walk { size: 3, place: 2 }.check_parameter("place").is_ok());
+    /// # let refused = Walk { size: 3, place: 3 }.check_parameter("place");
+    /// # assert_eq!(refused.unwrap_err().to_string(), "must be from 0 to 2, got 3");
+    /// ```
+    fn check_parameter(&self, name: &str) -> Result<(), Error> {
+        let _ = name;
+        Ok(())
+    }
+
     /// Called after a parameter was set or refused a value, to update what was computed from it and
     /// to [settle](Tuned::settle) constants that rows share.
     fn parameters_changed(&mut self) {}

@@ -338,7 +338,15 @@ pub(super) unsafe extern "C" fn parameter_set<E: Env>(
     let call = |env: &mut E| {
         let name = name_of::<E>(parameter)?;
         let value = ParameterValue::read(&mut InfoReader::new(value, 0))?;
-        let set = env.parameter_mut(name).ok_or_else(|| missing(name))?.set(value);
+        let parameter = env.parameter_mut(name).ok_or_else(|| missing(name))?;
+        let before = parameter.get();
+        let mut set = parameter.set(value);
+        if set.is_ok() {
+            set = env.check_parameter(name);
+            if set.is_err() {
+                env.parameter_mut(name).ok_or_else(|| missing(name))?.set(before)?;
+            }
+        }
         env.parameters_changed();
         Ok(set?)
     };

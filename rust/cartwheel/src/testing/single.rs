@@ -198,7 +198,8 @@ pub(super) fn states<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
 pub(super) fn parameters<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
     const REMEDY: &str = "A parameter must read back as it was set, and setting it to its own value \
          must change nothing: write `parameter`, `parameter_mut` and `parameters` by `parameters!`, \
-         and compute what depends on them in `parameters_changed`.";
+         compute what depends on them in `parameters_changed`, and accept in `check_parameter` what \
+         episodes lead to.";
     let expected = subject.life(5)?;
     let (actions, mut single) = (subject.actions(5), Single::new(subject, 5)?);
     let mut life = Vec::new();
@@ -216,6 +217,10 @@ pub(super) fn parameters<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
                 return fail(format!("parameter {name:?} cannot be set"), REMEDY);
             };
             let _ = own.set(value.clone()); // a parameter may be read-only, if it stays as it is
+            if let Err(error) = single.env.check_parameter(name) {
+                let refusal = format!("`check_parameter` refuses {name:?} as it is: it {error}");
+                return fail(refusal, REMEDY);
+            }
             single.env.parameters_changed();
             let back = get(&single.env).unwrap_or(crate::ParameterValue::None);
             // As texts: a value that is NaN equals itself there.

@@ -34,6 +34,11 @@ const FOUND: &[(Defect, &str, &str)] = &[
     (Defect::SavesLess, "states", "`load` shows another observation"),
     (Defect::RefusesState, "states", "`load` refuses what `save` wrote: bad state"),
     (Defect::ParameterDrifts, "parameters", "parameter \"speed\" was set to"),
+    (
+        Defect::ParameterRefused,
+        "parameters",
+        "`check_parameter` refuses \"speed\" as it is: it must not be set now",
+    ),
     (Defect::PanicSticks, "recovers", "differs after a step with an action outside of its space"),
     (Defect::RowsShare, "rows", "with 7 rows and 2 threads, observation.position of row 0 differs"),
     (

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cartwheel::{
     Bounds, DType, Env, Error, Failure, Flat, InfoWriter, NoOptions, Parameter, ParameterArray,
-    ParameterValue, Rng, Space, Spaces, Transition,
+    ParameterValue, Rng, Space, Spaces, Transition, wrong,
 };
 use cartwheel_abi as abi;
 use serde::Deserialize;
@@ -147,6 +147,13 @@ impl Env for Values {
         double: all.double, text: all.text, maybe: all.maybe, numbers: all.numbers, matrix: all.matrix,
         words: all.words, flags: all.flags, nested: all.nested,
     }
+
+    fn check_parameter(&self, name: &str) -> Result<(), Error> {
+        if name == "numbers" && self.all.numbers.len() > 3 {
+            return Err(wrong("at most 3 numbers", &self.all.numbers.get()));
+        }
+        Ok(())
+    }
 }
 
 cartwheel::table! {
@@ -220,6 +227,7 @@ fn parameters_of_every_type_are_read_and_set() {
         ("double", text("1"), "must be a number, got '1'"),
         ("text", V::None, "must be text, got None"),
         ("numbers", ints(&[1, -1]), "element 1 must be an integer from 0 to 65535, got -1"),
+        ("numbers", ints(&[1, 2, 3, 4]), "must be at most 3 numbers, got [1, 2, 3, 4]"),
         ("matrix", ints(&[1, 2, 3]), "must be 2 values, got [1, 2, 3]"),
         ("words", V::Int(1), "must be a list or an array, got 1"),
     ];

@@ -35,6 +35,7 @@ pub(crate) enum Defect {
     SavesLess,
     RefusesState,
     ParameterDrifts,
+    ParameterRefused,
     PanicSticks,
     RowsShare,
     SixRows,
@@ -288,6 +289,11 @@ impl Env for Broken {
     }
 
     cartwheel::parameters! { speed: speed }
+
+    fn check_parameter(&self, _: &str) -> Result<(), Error> {
+        let refuses = self.defect == Defect::ParameterRefused && self.steps == 3;
+        if refuses { Err(Error::BadParameter("must not be set now".to_owned())) } else { Ok(()) }
+    }
 
     const SAVES: bool = true;
 
