@@ -332,8 +332,9 @@ def test_the_rows_stay_what_they_are():
 
 
 @pytest.mark.slow
-def test_the_rows_pass_the_checks_for_authors():
-    with cartwheel.ParallelVectorEnv.native(RELAY, 3) as envs:
+@pytest.mark.parametrize("env_id", [RELAY, "test_plugin/Chase-v0"])
+def test_the_rows_pass_the_checks_for_authors(env_id):
+    with cartwheel.ParallelVectorEnv.native(env_id, 3) as envs:
         cartwheel.testing.check_vector_env(envs)
 
 
