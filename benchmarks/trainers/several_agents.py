@@ -4,6 +4,9 @@ Runs where all of them are, in ``.venv-agents``: ``make bench-agents``. The loop
 each environment by its own methods, on all cores at once. ``VectorEnv`` over the same environments,
 of which it gets no observations, shows what lockstep costs: the rest is that of the agents.
 
+Loops count a reset as a step, as in ``NEXT_STEP``. In ``SAME_STEP`` each counted step is one of an
+environment, and resets come on top, so loops that reset at once do the same work for it.
+
 The other packages are AgileRL's ``AsyncPettingZooVecEnv``, SuperSuit's ``concat_vec_envs_v1`` in
 this process and in processes, and TorchRL's ``ParallelEnv``. Each gets its own form of the actions
 before the clock starts. They are imported where they are built: worker processes import this file.
@@ -110,6 +113,17 @@ class Bare(gym.Env[Any, Any]):
         return 0, 0.0, not self.env.agents, False, {}
 
 
+class BareAtOnce(Bare):
+    """The same, reset in the step in which its episode ends, as in autoreset mode ``SAME_STEP``."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Steps the agents that live, and resets the environment if none is left."""
+        super().step(action)
+        if not self.env.agents:
+            self.env.reset()
+        return 0, 0.0, False, False, {}
+
+
 def make_env(module: str, keywords: dict[str, Any]) -> Any:
     """Makes an environment; its module may warn that names of it are old."""
     with warnings.catch_warnings():
@@ -203,6 +217,10 @@ BARE = Contender(
     "bare loops",
     lambda env_fns: Ceiling([functools.partial(Bare, env_fn) for env_fn in env_fns]),
 )
+BARE_AT_ONCE = Contender(
+    "bare loops that reset at once",
+    lambda env_fns: Ceiling([functools.partial(BareAtOnce, env_fn) for env_fn in env_fns]),
+)
 LOCKSTEP = Contender("lockstep", lockstep)
 AGILERL = Contender("AgileRL", agilerl)
 PEERS = [
@@ -225,6 +243,7 @@ RACES: list[tuple[str, str, Callable[[], Any], int, list[Claim]]] = [
         [
             Claim(NEXT_STEP, BARE, 0.9),
             Claim(SAME_STEP, BARE, 0.9),
+            Claim(SAME_STEP, BARE_AT_ONCE, 0.9),
             Claim(NEXT_STEP, LOCKSTEP, 0.95),
             *(Claim(NEXT_STEP, peer, 1.35) for peer in PEERS),
         ],
@@ -237,6 +256,7 @@ RACES: list[tuple[str, str, Callable[[], Any], int, list[Claim]]] = [
         [
             Claim(NEXT_STEP, BARE, 0.95),
             Claim(SAME_STEP, BARE, 0.92),
+            Claim(SAME_STEP, BARE_AT_ONCE, 0.92),
             Claim(NEXT_STEP, LOCKSTEP, 0.95),
         ],
     ),
@@ -248,6 +268,8 @@ def called(rival: Contender) -> str:
     """Returns what pages call a contender."""
     if rival is BARE:
         return "the ceiling: bare loops on all cores"
+    if rival is BARE_AT_ONCE:
+        return "the same loops, which reset in the step that ends an episode"
     if rival is LOCKSTEP:
         return "`VectorEnv` of environments that show nothing"
     package, _, how = rival.name.partition(" ")

@@ -1396,6 +1396,35 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
 
+def keep_masks(
+    known: _Flags,
+    rows: NDArray[np.int64] | None,
+    shown: tuple[_Flags, int, _Flags] | None,
+    ignored: _Flags,
+    /,
+    *,
+    replaces: bool,
+) -> None:
+    """Keeps the masks of actions of one agent that a batch of ``n`` rows shows.
+
+    An agent may take every action where its next one is ignored, and where its mask has none. All
+    arrays are C-contiguous.
+
+    Args:
+        known: The masks of all environments, ``(environments, actions)``, which are changed.
+        rows: The environment of each row; ``None`` for all in their order.
+        shown: Masks ``(n, agents, actions)``, the place of the agent among them, and which rows
+            have a mask of it, ``(n,)``; ``None``: none has.
+        ignored: In which rows the next action of the agent has no effect, ``(n,)``.
+        replaces: Whether rows without a mask allow every action from now on; otherwise they keep
+            theirs.
+
+    Raises:
+        TypeError: An array is not one of flags, or has other dimensions.
+        ValueError: Shapes do not agree, or an array is not C-contiguous.
+        IndexError: An environment does not exist.
+    """
+
 def store(
     leaves: Sequence[tuple[NDArray[Any], NDArray[Any], int]],
     steps: NDArray[np.int64],

@@ -10,6 +10,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 import cartwheel
+from cartwheel._cartwheel import keep_masks
 from tests.support.masked import expected, mask_of
 
 MODES = ["next_step", "same_step", "disabled"]
@@ -168,6 +169,56 @@ def test_a_loaded_state_has_the_masks_of_infos():
         assert not all(masks.all() for masks in envs.action_masks().values())
         with pytest.raises(ValueError, match="bytes of the lengths"):
             others.load_state_dict(state | {"agent_masks": [b""]})
+
+
+@pytest.mark.parametrize("replaces", [True, False])
+@pytest.mark.parametrize("has_rows", [True, False])
+def test_kept_masks_are_those_of_a_loop(has_rows, replaces):
+    rng = np.random.default_rng(has_rows)
+    for _ in range(20):
+        known = rng.random((9, 4)) < 0.5
+        rows = rng.permutation(9)[:5] if has_rows else None
+        numbers = range(9) if rows is None else rows.tolist()
+        masks = rng.random((len(numbers), 3, 4)) < 0.3
+        shown, ignored = (rng.random((2, len(numbers))) < 0.5).copy()
+        wanted = known.copy()
+        for at, row in enumerate(numbers):
+            if ignored[at] or (shown[at] and not masks[at, 1].any()):
+                wanted[row] = True
+            elif shown[at]:
+                wanted[row] = masks[at, 1]
+            elif replaces:
+                wanted[row] = True
+        keep_masks(known, rows, (masks, 1, shown), ignored, replaces=replaces)
+        np.testing.assert_array_equal(known, wanted)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"rows": np.array([0, 2])}, IndexError, "2"),
+        ({"ignored": np.zeros(3, np.bool_)}, ValueError, "`ignored` must have 2 elements"),
+        ({"masks": np.zeros((2, 1, 5), np.bool_)}, ValueError, "`masks` must have the shape"),
+        ({"masks": np.zeros((2, 1, 4), np.int64)}, TypeError, "`masks`"),
+        ({"place": 1}, ValueError, "more than 1"),
+        ({"shown": np.zeros(1, np.bool_)}, ValueError, "`is_shown` must have 2 elements"),
+        ({"known": np.zeros((2, 8), np.bool_)[:, ::2]}, ValueError, "C-contiguous"),
+    ],
+)
+def test_masks_of_other_shapes_change_nothing(changed, error, message):
+    of_rows = np.ones(2, np.bool_)
+    found = {
+        "known": np.zeros((2, 4), np.bool_),
+        "rows": None,
+        "masks": np.ones((2, 1, 4), np.bool_),
+        "place": 0,
+        "shown": of_rows,
+        "ignored": ~of_rows,
+    } | changed
+    shown = (found["masks"], found["place"], found["shown"])
+    with pytest.raises(error, match=message):
+        keep_masks(found["known"], found["rows"], shown, found["ignored"], replaces=True)
+    assert not found["known"].any()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -220,6 +220,52 @@ def test_the_file_has_a_group_for_each_agent(tmp_path):
     }
 
 
+NAMES = ["host", "guest_10", "guest_2", "7"]
+REPORTS = {"success", "fail"}
+
+
+class Achievers(Guests):
+    """Guests whose infos say whether they succeeded: of the last one now and then."""
+
+    def step(self, actions):
+        before = set(self.agents)
+        results = super().step(actions)
+        infos = results[4]
+        for name in before:
+            if name != 7 or self.rng.random() < 0.2:
+                succeeded = results[1][name] > 2
+                infos[name] = infos.get(name, {}) | {"success": succeeded, "fail": not succeeded}
+        return results
+
+
+@EVERY_MODE
+def test_success_is_that_of_each_agent(tmp_path, mode):
+    envs = cartwheel.ParallelVectorEnv([Achievers] * 3, autoreset_mode=mode, executor="inline")
+    with record(envs, tmp_path) as envs:
+        walk(envs, 40)
+    with h5py.File(tmp_path / "demo-v0.h5") as file:
+        said = {(name, "success" in file[f"{one}/agents/{name}"]) for one in file for name in NAMES}
+    assert said >= {("host", True), ("7", True), ("7", False)}
+    dataset = read(tmp_path)
+    assert dataset.success is None
+    for name, agent in dataset.agents.items():
+        assert agent["success"].dtype == agent["fail"].dtype == np.bool_
+        succeeded = agent["acted"] & (agent["rewards"] > 2)
+        if name == "7":
+            assert not (agent["success"] & ~succeeded).any()
+            assert not (agent["fail"] & (succeeded | ~agent["acted"])).any()
+        else:
+            np.testing.assert_array_equal(agent["success"], succeeded)
+            np.testing.assert_array_equal(agent["fail"], agent["acted"] & ~succeeded)
+        assert (agent["success"] | agent["fail"]).any()
+    with cartwheel.ParallelVectorEnv([Achievers] * 2, executor="inline") as envs:
+        for number, episode in enumerate(replay(dataset, envs)):
+            recorded = dataset.episode(number)["agents"]
+            for name, agent in episode["agents"].items():  # infos are not played again
+                own = {part: recorded[name][part] for part in recorded[name].keys() - REPORTS}
+                assert_identical(agent, own)
+
+
 def walkers(mode=N, **keywords):
     return cartwheel.ParallelVectorEnv(
         [Walkers] * 2, autoreset_mode=mode, executor="inline", **keywords

@@ -32,7 +32,7 @@ BINDING = """
     ffi
     first_uses pool
     worker
-    image memory native returns store wrappers
+    image masks memory native returns store wrappers
     value
     array channel
     error
@@ -73,7 +73,7 @@ CORE = """
 """
 KERNELS = """
     lib
-    image returns wrappers
+    image masks returns wrappers
     simd threads
 """
 ENVS = """

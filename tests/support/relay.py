@@ -15,14 +15,15 @@ class Relay(ParallelEnv):
     possible_agents = ["left", "right", "late"]  # noqa: RUF012
     state_space = Box(0, 99, (2,), np.float64)
 
-    def __init__(self):
+    def __init__(self, uneven=False):
+        self.uneven = uneven
         self.rng, _ = seeding.np_random(0)
 
     def observation_space(self, agent):
         return Dict({"action_mask": MultiBinary(3), "place": Box(0, 99, (2,), np.float32)})
 
     def action_space(self, agent):
-        return Discrete(3)
+        return Discrete(2 if self.uneven and agent == "late" else 3)
 
     def reset(self, seed=None, options=None):
         if seed is not None:

@@ -8,15 +8,14 @@ import numpy as np
 from gymnasium.spaces import Dict
 from gymnasium.vector import AutoresetMode
 
+from cartwheel._cartwheel import keep_masks
 from cartwheel.vector.action_masks import DEFAULT, num_actions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
-    from cartwheel.workers.agents_layout import Layout
+    from cartwheel.workers.agents_layout import Group, Layout
 
 
 class AgentMasks:
@@ -32,13 +31,13 @@ class AgentMasks:
         self,
         key: str | None,
         layout: Layout,
-        observations: Callable[[dict[str, Any], int], Any],
+        places: list[tuple[Group, int]],
         num_envs: int,
         mode: AutoresetMode,
     ) -> None:
-        """No row has a mask yet; ``observations`` returns those of the agent in a place."""
+        """No row has a mask yet; ``places`` are those of agents in their groups."""
         self.key = key
-        self._agents, self._observations, self._mode = layout.agents, observations, mode
+        self._agents, self._places, self._mode = layout.agents, places, mode
         self._lengths = [
             None if key is None else num_actions(space) for space in layout.action_spaces
         ]
@@ -51,7 +50,8 @@ class AgentMasks:
             None if length is None else np.ones((num_envs, length), np.bool_)
             for length in self._lengths
         ]
-        self._rows: NDArray[np.intp] = np.arange(num_envs)
+        #: The rows of the last batch; ``None``: all of them.
+        self._rows: NDArray[np.int64] | None = None
 
     def clear(self) -> None:
         """All rows begin anew."""
@@ -89,37 +89,36 @@ class AgentMasks:
         """Keeps the masks of a batch of columns, which may be of some rows."""
         if not self.is_shown and not columns.agent_infos:
             return
-        count, rows = columns.present.shape[1], columns.infos.get("env_index")
-        self._rows = np.arange(count) if rows is None else np.asarray(rows, np.intp)
+        self._rows = columns.infos.get("env_index")
+        over, ignored = columns.episode_over, ~columns.lives
+        if over is not None:
+            same_step = self._mode is AutoresetMode.SAME_STEP
+            ignored = np.where(over, ~columns.present if same_step else True, ignored)
         for place, known in enumerate(self._known):
             if known is None:
                 continue
-            mask, has_mask = self._mask(columns, place)
-            if mask is None and not self.is_shown:
+            shown = self._shown(columns, place)
+            if shown is None and not self.is_shown:
                 continue
             self.is_shown = True
-            is_ignored, over = ~columns.lives[place], columns.episode_over
-            if over is not None:
-                same_step = self._mode is AutoresetMode.SAME_STEP
-                is_ignored = np.where(over, same_step & ~columns.present[place], is_ignored)
-                is_ignored |= over & (not same_step)
-                # A step replaces the masks of all of its rows; a reset of some shows others again.
-                known[self._rows] = True
-            if mask is not None:
-                found = mask | ~mask.any(axis=1, keepdims=True)
-                known[self._rows[has_mask]] = found[has_mask]
-            known[self._rows[is_ignored]] = True
+            # A step replaces the masks of all of its rows; a reset of some shows others again.
+            replaces = over is not None
+            keep_masks(known, self._rows, shown, ignored[place], replaces=replaces)
 
-    def _mask(self, columns: Any, place: int) -> tuple[Any, Any]:
-        """Returns the masks of an agent, ``(n, actions)``, and which rows show one."""
+    def _shown(self, columns: Any, place: int) -> tuple[NDArray[np.bool_], int, Any] | None:
+        """Returns the masks of an agent, as :func:`cartwheel._cartwheel.keep_masks` takes them."""
         length = self._lengths[place]
         assert length is not None, "agents whose actions are not discrete have no masks"
         if self.in_observations[place]:
-            part = self._observations(columns.observations, place)[self.key]
-            return part.reshape(len(part), length) != 0, columns.present[place]
+            group, at = self._places[place]
+            values = columns.observations[group.key]
+            if not group.is_fixed:
+                values, at = values[at], 0
+            masks = _as_flags(values[self.key])
+            return masks.reshape(len(masks), -1, length), at, columns.present[place]
         infos = columns.agent_infos.get(place, {})
         if self.key not in infos:
-            return None, None
+            return None
         values = np.asarray(infos[self.key])
         if values.dtype == object or values[0].size != length:
             raise ValueError(
@@ -127,7 +126,8 @@ class AgentMasks:
                 f"have {length} numbers, one for each action, got {values.dtype} of the shape "
                 f"{values.shape[1:]}."
             )
-        return values.reshape(len(values), length) != 0, np.asarray(infos[f"_{self.key}"])
+        masks = _as_flags(values).reshape(len(values), 1, length)
+        return masks, 0, _as_flags(infos[f"_{self.key}"])
 
     def by_agent(self, envs: Any, env_index: Any) -> dict[Any, NDArray[np.bool_]]:
         """Returns copies of the masks of agents whose actions are discrete.
@@ -149,7 +149,11 @@ class AgentMasks:
             raise ValueError(f"{envs!r} has no masks of actions: {why}.")
         rows = self._rows if env_index is None else env_index
         known = zip(self._agents, self._known, strict=True)
-        return {agent: masks[rows] for agent, masks in known if masks is not None}
+        return {
+            agent: masks.copy() if rows is None else masks[rows]
+            for agent, masks in known
+            if masks is not None
+        }
 
 
 def check_mask_key(key: str | None, layout: Layout) -> None:
@@ -175,6 +179,13 @@ def check_mask_key(key: str | None, layout: Layout) -> None:
                 f"`action_mask={key!r}` names {space[key]} in the observations of {agent!r}, and a "
                 f"mask of its actions is an array of {length} numbers."
             )
+
+
+def _as_flags(values: Any) -> NDArray[np.bool_]:
+    """Returns which values are not zero; values of one byte are not copied."""
+    array = np.ascontiguousarray(values)
+    is_integer = array.dtype.kind in "biu" and array.itemsize == 1
+    return array.view(np.bool_) if is_integer else array != 0
 
 
 def _has_masks(space: Space[Any], key: str | None, length: int | None) -> bool:

@@ -14,7 +14,7 @@ from cartwheel.vector.infos import failed_rows, is_dense
 from cartwheel.workers.agents_layout import FLAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gymnasium.spaces import Space
     from gymnasium.vector import AutoresetMode
@@ -95,7 +95,7 @@ class AgentBatches:
         self.places: list[tuple[Group, int]] = _places(self.groups, len(layout.agents))
         self._action_places = _places(self.action_groups, len(layout.agents))
         self.lives = np.zeros((len(layout.agents), num_envs), np.bool_)
-        self.masks = AgentMasks(action_mask, layout, self.observations, num_envs, mode)
+        self.masks = AgentMasks(action_mask, layout, self.places, num_envs, mode)
         self._names = frozenset(layout.agents)
         #: The key of the only group, which has all agents in their order.
         self._only = self.groups[0].key if len(self.groups) == 1 else None
@@ -267,12 +267,7 @@ class AgentBatches:
         They are a view where the agents are at equal distances in their group.
         """
         found = [self.places[place] for place in places]
-        index = [at for _, at in found]
-        values = groups[found[0][0].key]
-        steps = {after - before for before, after in itertools.pairwise(index)} or {1}
-        if len(steps) == 1 and min(steps) > 0:
-            return nested.at(values, (slice(None), slice(index[0], index[-1] + 1, min(steps))))
-        return nested.apply(lambda array: np.take(array, index, axis=1), values)
+        return of_places(groups[found[0][0].key], [at for _, at in found])
 
     def actions(self, actions: Any, count: int) -> dict[str, Any]:
         """Returns the batch of actions of a pool.
@@ -322,6 +317,14 @@ def check_agents(what: str, by_agent: Any, names: tuple[Any, ...], kind: str = "
         f"`{what}` must have an entry for each of the {kind} {list(names)}, also for absent ones: "
         f"{' and '.join(found)}."
     )
+
+
+def of_places(values: Any, places: Sequence[int]) -> Any:
+    """Returns values ``(n, agents, ...)`` of some places: a view of those at equal distances."""
+    steps = {after - before for before, after in itertools.pairwise(places)} or {1}
+    if len(steps) == 1 and min(steps) > 0:
+        return nested.at(values, (slice(None), slice(places[0], places[-1] + 1, min(steps))))
+    return nested.apply(lambda array: np.take(array, places, axis=1), values)
 
 
 def _places(groups: list[Group], count: int) -> list[tuple[Group, int]]:

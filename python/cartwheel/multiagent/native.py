@@ -1,7 +1,8 @@
 """Native environments that name their agents, as rows of a :class:`~cartwheel.ParallelVectorEnv`.
 
-A row of theirs has the agents as the first dimension of every leaf. ``cartwheel::Env::agents``, in
-Rust, and ``cartwheel_description``, in C, describe the parts of the observations.
+A row of theirs has the agents as the first dimension of every leaf, or the parts of a ``Dict`` are
+called as they are. ``cartwheel::Env::agents``, in Rust, and ``cartwheel_description``, in C,
+describe the parts of the observations.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from gymnasium.vector import AutoresetMode
 
+from cartwheel._internal import nested
 from cartwheel._internal.arguments import as_autoreset_mode
 from cartwheel.multiagent.action_masks import check_mask_key
-from cartwheel.multiagent.batches import AgentBatches
+from cartwheel.multiagent.batches import AgentBatches, of_places
 from cartwheel.multiagent.names import check_names
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.vector.action_masks import as_mask_key
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 #: Keywords of native vector environments that rows with several agents do not have, and why.
 _REFUSED = {
-    "action_repeat": "rewards of agents are those of the last repetition",
+    "action_repeat": "an agent that ends before the last repetition would lose its observation and "
+    "its reward, so repeat actions in the environment",
     "final_names": "final observations are dictionaries by agent",
     "final_obs": "final observations are dictionaries by agent",
     "ignore_terminations": "an environment cannot be stepped when its agents are gone",
@@ -42,11 +45,14 @@ class NativeAgentsPool(NativeVectorEnv[Any, Any]):
 
     Attributes:
         layout: The agents and their spaces.
+        named: Whether observations, and whether actions, are dictionaries by agent. Otherwise
+            agents are a dimension.
         mask_key: The key of masks of actions by agent.
         absent: The value of absent agents in observations: environments write it themselves.
     """
 
     layout: Layout
+    named: tuple[bool, bool]
     absent = 0.0
 
     def __init__(self, env_id: str | EnvSpec, num_envs: int, **keywords: Any) -> None:
@@ -95,27 +101,33 @@ class NativeAgentsPool(NativeVectorEnv[Any, Any]):
                 f"be a Dict with `agents`, `flags` of {flags} and `rewards`, a Box of float64 and "
                 f"shape ({count},), got {whole}."
             )
+        observations, actions = parts["agents"], self.single_action_space
+        self.named = (_is_named(observations, agents), _is_named(actions, agents))
         return Layout(
             agents,
-            self._of_agents("observation", parts["agents"], count),
-            self._of_agents("action", self.single_action_space, count),
+            self._of_agents("observation", observations, agents),
+            self._of_agents("action", actions, agents),
             parts.get("state"),
         )
 
-    def _of_agents(self, what: str, space: Space[Any], count: int) -> tuple[Space[Any], ...]:
+    def _of_agents(
+        self, what: str, space: Space[Any], agents: tuple[str, ...]
+    ) -> tuple[Space[Any], ...]:
+        if _is_named(space, agents):
+            named: Any = space
+            return tuple(named[name] for name in agents)
+        count = len(agents)
         try:
-            spaces = [_of_agent(space, place, count) for place in range(count)]
+            return tuple(_of_agent(space, place, count) for place in range(count))
         except ValueError as error:
-            raise ValueError(f"the {what}s of agents of {self._shown_id} need {error}") from None
-        if any(one != spaces[0] for one in spaces):
             raise ValueError(
-                f"the {what} spaces of the agents of {self._shown_id} must be equal, got {spaces}."
-            )
-        return (spaces[0],) * count
+                f"the {what}s of agents of {self._shown_id} need a Dict with the keys "
+                f"{list(agents)}, or {error}"
+            ) from None
 
     def batches(self) -> AgentBatches:
         """Returns what converts the batches."""
-        return NativeBatches(self.layout, self.num_envs, self.autoreset_mode, self.mask_key)
+        return NativeBatches(self)
 
 
 # The name in errors.
@@ -123,7 +135,12 @@ NativeAgentsPool.__name__ = "ParallelVectorEnv"
 
 
 class NativeBatches(AgentBatches):
-    """Converts batches of native rows: every agent is in one group."""
+    """Converts batches of native rows."""
+
+    def __init__(self, pool: NativeAgentsPool) -> None:
+        """Takes the agents and their spaces."""
+        super().__init__(pool.layout, pool.num_envs, pool.autoreset_mode, pool.mask_key)
+        self._named = pool.named
 
     def step(
         self,
@@ -135,8 +152,15 @@ class NativeBatches(AgentBatches):
         return columns._replace(rewards=np.where(columns.acted, columns.rewards, 0.0))
 
     def groups_of(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Returns the observations as the only group."""
-        return {"0": batch["agents"]}
+        """Returns the observations of each group: views, unless agents must be put together."""
+        shown, names = batch["agents"], self.layout.agents
+        if not self._named[0]:
+            return {group.key: of_places(shown, group.members) for group in self.groups}
+        groups = {}
+        for group in self.groups:
+            values = [shown[names[place]] for place in group.members]
+            groups[group.key] = _stacked(values) if group.is_fixed else tuple(values)
+        return groups
 
     def rewards_of(self, batch: dict[str, Any], rewards: Any) -> NDArray[np.float64]:
         """Returns the rewards that the environments show."""
@@ -145,12 +169,31 @@ class NativeBatches(AgentBatches):
         return shown
 
     def actions(self, actions: Any, count: int) -> Any:
-        """Returns the actions of the only group."""
-        return super().actions(actions, count)["0"]
+        """Returns the actions of the rows."""
+        groups = super().actions(actions, count)
+        if not self._named[1] and len(groups) == 1:
+            return groups["0"]
+        names = self.layout.agents
+        values = [super(NativeBatches, self).actions_of(groups, at) for at in range(len(names))]
+        return dict(zip(names, values, strict=True)) if self._named[1] else _stacked(values)
 
     def actions_of(self, batch: Any, place: int) -> Any:
         """Returns the actions of an agent."""
-        return super().actions_of({"0": batch}, place)
+        if self._named[1]:
+            return batch[self.layout.agents[place]]
+        return nested.at(batch, (slice(None), place))
+
+
+def _is_named(space: Space[Any], agents: tuple[str, ...]) -> bool:
+    """Whether a space has a part for each agent, with its name."""
+    return isinstance(space, Dict) and space.spaces.keys() == set(agents)
+
+
+def _stacked(values: list[Any]) -> Any:
+    """Returns the values ``(n, members, ...)`` of agents; of one alone, a view."""
+    if len(values) == 1:
+        return nested.at(values[0], (slice(None), None))
+    return nested.apply(lambda *arrays: np.stack(arrays, axis=1), *values)
 
 
 def _of_agent(space: Space[Any], place: int, count: int) -> Space[Any]:

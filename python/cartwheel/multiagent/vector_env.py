@@ -186,10 +186,10 @@ class ParallelVectorEnv(AgentsBase):
     def native(env_id: str | EnvSpec, num_envs: int, **keywords: Any) -> ParallelVectorEnv:
         """Makes native environments that name their agents, with dictionaries by agent.
 
-        Observations by agent are views of the rows' own. Rewards, flags, ``present``, ``acted`` and
-        ``infos["state"]`` are those that the environments show; infos are of rows.
-        :class:`~cartwheel.NativeVectorEnv` makes the same environments, with the agents as a
-        dimension.
+        Observations by agent are views of the rows' own, unless agents with equal spaces are apart
+        in memory. Rewards, flags, ``present``, ``acted`` and ``infos["state"]`` are those that the
+        environments show; infos are of rows. :class:`~cartwheel.NativeVectorEnv` makes the same
+        environments, with the spaces of the author.
 
         Args:
             env_id: The id, as for :class:`~cartwheel.NativeVectorEnv`.

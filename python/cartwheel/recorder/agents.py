@@ -14,8 +14,8 @@ from cartwheel.multiagent import ParallelVectorEnv
 from cartwheel.multiagent.base import AgentsBase
 from cartwheel.recorder.buffer import leaves
 from cartwheel.recorder.record_episode import RecordEpisode
-from cartwheel.recorder.trajectory_recorder import TrajectoryRecorder
-from cartwheel.workers.agents_layout import FLAGS
+from cartwheel.recorder.trajectory_recorder import FLAGS, TrajectoryRecorder
+from cartwheel.workers.agents_layout import FLAGS as AGENT_FLAGS
 
 if TYPE_CHECKING:
     import os
@@ -43,7 +43,8 @@ class RecordParallelEpisode(ParallelVectorEnv):
 
     Files are those of :class:`RecordEpisode`. With ``format="maniskill"``, ``traj_i`` has a group
     ``agents/<agent>`` for each agent, with ``obs`` and ``present``, of ``T + 1`` entries, and
-    ``actions``, ``rewards``, ``terminated``, ``truncated`` and ``acted``, of ``T``. With
+    ``actions``, ``rewards``, ``terminated``, ``truncated`` and ``acted``, of ``T``; and perhaps
+    ``success`` and ``fail`` from the agent's infos. With
     ``format="minari"``, Minari reads the observations and actions as dictionaries by agent, and
     ``infos["agents"][agent]`` has the other arrays; ``infos[agent]`` has the numbers in the
     agent's infos. In both, ``rewards`` of the episode are the sums over all agents, and its last
@@ -257,7 +258,7 @@ class AgentTrajectories(TrajectoryRecorder):
 
     def _arrays(self, observations: Any) -> Iterator[tuple[Path, NDArray[Any]]]:
         yield from nested.paths(self._agents.observations(observations), ("obs",))
-        present = observations["flags"][:, FLAGS.index("present")]
+        present = observations["flags"][:, AGENT_FLAGS.index("present")]
         yield from self._agents.columns("present", present)
         if self._state_space is not None:
             yield from nested.paths(observations["state"], ("state",))
@@ -272,6 +273,12 @@ class AgentTrajectories(TrajectoryRecorder):
         columns = {"terminated": terminated, "truncated": truncated, "acted": acted}
         for name, column in columns.items():
             yield from self._agents.columns(name, column)
+
+    def _path(self, name: Path) -> Path | None:
+        is_agents = len(name) == 2 and name[0] in self._agents.names and name[1] in FLAGS
+        if is_agents and not self._keeps_infos:
+            return ("agents", *name)
+        return super()._path(name)
 
     def totals(self, observations: Any, rewards: Any) -> NDArray[Any]:
         """Returns the sums of the rewards of all agents."""

@@ -52,7 +52,8 @@ class TrajectoryDataset:
         truncated: ``bool`` ``[transitions]``.
         rewards: ``[transitions]``; ``None`` if an episode has none. So are ``success``, ``fail``.
         agents: Of several agents: for each a dictionary with ``rewards``, ``terminated``,
-            ``truncated`` and ``acted``, ``[transitions]``; otherwise ``None``, as what follows.
+            ``truncated`` and ``acted``, ``[transitions]``, and perhaps ``success`` and ``fail``,
+            false in episodes without them; otherwise ``None``, as what follows.
             Observations and actions are dictionaries by agent then. An agent's transitions are
             those where ``acted``.
         present: For each agent whether ``obs`` have an observation of it, ``bool``
@@ -119,6 +120,7 @@ class TrajectoryDataset:
 
     def _join(self, trajectories: list[dict[str, Any]], lengths: list[int]) -> None:
         pairs = [*zip(trajectories, lengths, strict=True)]
+        _fill_reports([pair for pair in pairs if isinstance(pair[0].get("agents"), dict)])
         tracks = {
             name: nested.concat([one[name] for one in trajectories])
             for name in STEPS
@@ -318,6 +320,19 @@ def _read(group: Any, kind: Any, forms: dict[str, Any] | None) -> dict[str, Any]
     if is_minari and "infos/agents" in group:
         arrays["agents"] = _tree(group["infos/agents"], kind, None)
     return _by_agent(arrays) if isinstance(arrays.get("agents"), dict) else arrays
+
+
+def _fill_reports(episodes: list[tuple[dict[str, Any], int]]) -> None:
+    """Adds reports of success that an episode has not: its agent may not have been there.
+
+    Args:
+        episodes: Of several agents, each with its length.
+    """
+    agents = [(episode["agents"], length) for episode, length in episodes]
+    parts = {(name, part) for one, _ in agents for name, own in one.items() for part in own}
+    for one, length in agents:
+        for name, part in parts:
+            one[name].setdefault(part, np.zeros(length, np.bool_))
 
 
 def _by_agent(arrays: dict[str, Any]) -> dict[str, Any]:

@@ -229,7 +229,11 @@ class _Row:
 
     def _like(self, tree: Any, path: tuple[str, ...]) -> Any:
         if isinstance(tree, dict):
-            return {key: self._like(part, (*path, key)) for key, part in tree.items()}
+            return {
+                key: self._like(part, (*path, key))
+                for key, part in tree.items()
+                if isinstance(part, dict | tuple) or (*path, key) in self._shown
+            }
         if isinstance(tree, tuple):
             return tuple(self._like(part, (*path, str(n))) for n, part in enumerate(tree))
         played = np.stack(self._shown[path])

@@ -177,7 +177,8 @@ struct cartwheel_description {
     // environment is a `DICT` with `agents`, the agents' observations, whose leaves have the agents
     // as their first dimension; `flags`, a `MULTI_BINARY` of the shape `(5, num_agents)`; and
     // `rewards`, a `BOX` of `FLOAT64` and the shape `(num_agents,)`. It may have other keys. The
-    // leaves of the action space have the agents as their first dimension.
+    // leaves of the action space have the agents as their first dimension. The action space, and
+    // `agents`, may be a `DICT` with their names as keys instead.
     //
     // The rows of `flags` are, for each agent: terminated by the step; truncated by it; observed, so
     // that `agents` has an observation of it; stepped; alive after the step. After a reset no agent

@@ -11,6 +11,7 @@ mod first_uses;
 mod image;
 mod interpreter;
 mod known;
+mod masks;
 mod memory;
 mod native;
 mod pool;
@@ -40,6 +41,8 @@ mod _cartwheel {
     use crate::first_uses::make_first_uses;
     #[pymodule_export]
     use crate::image::PyImagePlan;
+    #[pymodule_export]
+    use crate::masks::keep_masks;
     #[pymodule_export]
     use crate::memory::{
         PyMemory, fork_begins, fork_ended, fork_ended_in_child, require_memory, watch_parent,

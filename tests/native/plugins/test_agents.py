@@ -1,11 +1,15 @@
 """Native environments that name their agents are those of their twin in Python, by agent."""
 
+import functools
+
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
 import cartwheel
+from cartwheel._internal import nested
 from cartwheel.recorder import RecordParallelEpisode, TrajectoryDataset, replay
+from tests.support.chase import Chase
 from tests.support.comparison import assert_identical
 from tests.support.relay import Relay
 
@@ -26,9 +30,27 @@ def twins(num_envs, mode, **keywords):
     return native, twin
 
 
+def unequal_twins(case, num_envs, mode, **keywords):
+    """The same with agents of unequal spaces: parts with their names, or a dimension."""
+    own = {"autoreset_mode": mode, **keywords}
+    env_id, options, make = {
+        "named": ("test_plugin/Chase-v0", {}, Chase),
+        "dimension": (RELAY, {"uneven": True}, functools.partial(Relay, uneven=True)),
+    }[case]
+    native = cartwheel.ParallelVectorEnv.native(env_id, num_envs, **own, **options)
+    twin = cartwheel.ParallelVectorEnv(
+        [make] * num_envs,
+        executor="inline",
+        state=case == "dimension",
+        max_episode_steps=9,
+        **own,
+    )
+    return native, twin
+
+
 def without_infos(infos):
     """Infos that both have: those of an agent, or of a row, differ."""
-    left_out = {"final_info", "_final_info", "steps", "_steps", *AGENTS}
+    left_out = {"final_info", "_final_info", "steps", "_steps", *AGENTS, *Chase.possible_agents}
     return {key: value for key, value in infos.items() if key not in left_out}
 
 
@@ -40,27 +62,26 @@ def check(results, others, context):
     other_finals = without_infos(other_infos)
     assert finals.keys() == other_finals.keys(), context
     if "final_obs" in finals:  # outside of the masks values are unspecified
-        for name in AGENTS:
-            mask = finals["_final_obs"][name]
-            for part, array in finals["final_obs"][name].items():
-                other = other_finals["final_obs"][name][part]
-                np.testing.assert_array_equal(array[mask], other[mask])
-        over = finals["_final_state"]
-        np.testing.assert_array_equal(
-            finals["final_state"][over], other_finals["final_state"][over]
-        )
+        for name, mask in finals["_final_obs"].items():
+            shown, other = finals["final_obs"][name], other_finals["final_obs"][name]
+            assert_identical(nested.at(shown, mask), nested.at(other, mask))
+        if "final_state" in finals:
+            over = finals["_final_state"]
+            np.testing.assert_array_equal(
+                finals["final_state"][over], other_finals["final_state"][over]
+            )
         for key in ("final_obs", "final_state"):
-            del finals[key], other_finals[key]
+            finals.pop(key, None), other_finals.pop(key, None)
     assert_identical(finals, other_finals)
 
 
 def play(native, twin, steps=60, seed=4):
-    rng = np.random.default_rng(7)
+    native.action_space.seed(7)
     check(native.reset(seed=seed), twin.reset(seed=seed), "reset")
     ended = 0
     for step in range(steps):
         assert_identical(native.action_masks(), twin.action_masks())
-        actions = {name: rng.integers(0, 3, native.num_envs) for name in AGENTS}
+        actions = native.action_space.sample()
         results = native.step(actions)
         check(results, twin.step(actions), step)
         over = results[4]["episode_over"]
@@ -85,6 +106,102 @@ def test_results_are_those_of_the_twin(mode, num_envs, num_workers):
         assert native.single_action_space == twin.single_action_space
         assert native.state_space == twin.state_space
         assert play(native, twin) > 4 * num_envs
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("case", ["named", "dimension"])
+@pytest.mark.parametrize("num_envs", [1, 7])
+def test_agents_may_have_unequal_spaces(case, mode, num_envs):
+    native, twin = unequal_twins(case, num_envs, mode)
+    with native, twin:
+        assert native.possible_agents == twin.possible_agents
+        for spaces in ("single_observation_space", "single_action_space", "observation_space"):
+            assert getattr(native, spaces) == getattr(twin, spaces)
+        assert len(set(map(str, native.single_action_space.values()))) == 2
+        assert play(native, twin) > 4 * num_envs
+
+
+@pytest.mark.parametrize("case", ["named", "dimension"])
+def test_agents_of_unequal_spaces_have_every_other_form(case, tmp_path):
+    native, twin = unequal_twins(case, 3, AutoresetMode.SAME_STEP)
+    agents, spaces = native.possible_agents, native.single_action_space
+    groups = {}
+    for name in agents:
+        groups.setdefault(str(spaces[name]), []).append(name)
+    with native, twin:
+        pair = [envs.by_group(groups) for envs in (native, twin)]
+        check(*(one.reset(seed=3) for one in pair), "reset")
+        for _ in range(12):
+            actions = {name: space.sample() for name, space in pair[0].action_spaces.items()}
+            (*arrays, infos), (*others, other_infos) = (one.step(actions) for one in pair)
+            assert_identical(arrays, others)
+            assert_identical(infos["present"], other_infos["present"])
+            assert arrays[0].keys() == groups.keys()
+            assert_identical(*(one.action_masks() for one in pair))
+        with pytest.raises(ValueError, match=r"with the same .* space"):
+            native.as_rows()
+        with pytest.raises(ValueError, match=r"with the same .* space"):
+            native.by_group({"all": agents})
+
+        def policy(observations):
+            return {
+                name: np.zeros((len(lead(one)), *spaces[name].shape), spaces[name].dtype)
+                for name, one in observations.items()
+            }
+
+        evaluations = []
+        for envs, folder in ((native, "native"), (twin, "twin")):
+            keywords = {"trajectory_name": "demo", "save_video": False}
+            with RecordParallelEpisode(envs, tmp_path / folder, **keywords) as recorded:
+                evaluations.append(cartwheel.evaluate(recorded, policy, episodes_per_env=2, seed=2))
+    for name in agents:
+        found, expected = (evaluation.agents[name].returns for evaluation in evaluations)
+        np.testing.assert_array_equal(found, expected)
+    ours, theirs = (
+        TrajectoryDataset(tmp_path / folder / "demo.h5") for folder in ("native", "twin")
+    )
+    for number in range(len(theirs.episodes)):
+        assert_identical(ours.episode(number), theirs.episode(number))
+    envs, twin = unequal_twins(case, 2, AutoresetMode.NEXT_STEP)
+    with envs, twin:
+        for number, episode in enumerate(replay(ours, envs)):
+            assert_identical(episode, ours.episode(number))
+
+
+def lead(observation):
+    """One of the arrays of an observation, for its number of rows."""
+    return next(iter(observation.values())) if isinstance(observation, dict) else observation
+
+
+@pytest.mark.parametrize("case", ["named", "dimension"])
+def test_rows_of_unequal_spaces_are_sent_frozen_and_continued(case):
+    mode = AutoresetMode.DISABLED
+    native, twin = unequal_twins(case, 4, mode, on_done="freeze")
+    with native, twin:
+        check(native.reset(seed=1), twin.reset(seed=1), "reset")
+        native.action_space.seed(2)
+        taken = [native.action_space.sample() for _ in range(12)]
+        for step, actions in enumerate(taken):
+            if step == 2:
+                state = native.state_dict()
+                kept = native.step(actions), native.action_masks()
+                native.load_state_dict(state)
+                assert_identical((native.step(actions), native.action_masks()), kept)
+                check(kept[0], twin.step(actions), step)
+                continue
+            check(native.step(actions), twin.step(actions), step)
+        rows = np.array([2, 0])
+        native.reset(seed=5), twin.reset(seed=5)
+        actions = {name: part[:2] for name, part in native.action_space.sample().items()}
+        results = []
+        for envs in (native, twin):
+            envs.send(actions, rows)
+            results.append((envs.recv(min_rows=2), envs.action_masks()))
+        (found, masks), (expected, other_masks) = results
+        check(found, expected, "recv")
+        assert_identical(masks, other_masks)
+        with pytest.raises((TypeError, ValueError), match="action"):
+            native.step({name: np.full(4, 99) for name in native.possible_agents})
 
 
 def test_observations_by_agent_and_by_group_are_views_of_the_rows():
@@ -215,8 +332,9 @@ def test_the_rows_stay_what_they_are():
 
 
 @pytest.mark.slow
-def test_the_rows_pass_the_checks_for_authors():
-    with cartwheel.ParallelVectorEnv.native(RELAY, 3) as envs:
+@pytest.mark.parametrize("env_id", [RELAY, "test_plugin/Chase-v0"])
+def test_the_rows_pass_the_checks_for_authors(env_id):
+    with cartwheel.ParallelVectorEnv.native(env_id, 3) as envs:
         cartwheel.testing.check_vector_env(envs)
 
 
@@ -224,7 +342,12 @@ def test_the_rows_pass_the_checks_for_authors():
     ("env_id", "keywords", "error", "text"),
     [
         ("CartPole-v1", {}, ValueError, "CartPole-v1 does not name its agents"),
-        (RELAY, {"action_repeat": 2}, TypeError, "`action_repeat` is not a keyword of"),
+        (
+            RELAY,
+            {"action_repeat": 2},
+            TypeError,
+            "`action_repeat`.*repeat actions in the environment",
+        ),
         (RELAY, {"final_obs": "dense"}, TypeError, "dictionaries by agent"),
         (RELAY, {"action_mask": "place"}, ValueError, "a mask of its actions is an array of 3"),
         (RELAY, {"action_mask": 3}, TypeError, "`action_mask` must be the key of masks"),

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 IDS = [
     "test_plugin/Corridor-v0",
     "test_plugin/LongCorridor-v0",
+    "test_plugin/Chase-v0",
     "test_plugin/Effort-v0",
     "test_plugin/Faulty-v0",
     "test_plugin/Misfit-v0",

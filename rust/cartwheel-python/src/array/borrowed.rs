@@ -49,6 +49,11 @@ impl<'py, T: Number> BorrowedMut<'py, T> {
         Ok(Self(of_numbers(what, array, ndim)?.try_readwrite()?))
     }
 
+    /// Its shape.
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+
     /// Its elements, row-major.
     pub(crate) fn cells(&mut self) -> PyResult<&mut [T]> {
         Ok(self.0.as_slice_mut()?)

@@ -1,5 +1,6 @@
 //! Environments for tests of plugins: a sound one, and faulty ones.
 
+mod chase;
 mod corridor;
 mod effort;
 mod faulty;
@@ -16,6 +17,7 @@ cartwheel::plugin! { _test_plugin {
     "test_plugin/LongCorridor-v0" => corridor::Corridor {
         default_options: r#"{"length": 100}"#,
     },
+    "test_plugin/Chase-v0" => chase::Chase { max_episode_steps: 9 },
     "test_plugin/Effort-v0" => effort::Effort { max_episode_steps: 3 },
     "test_plugin/Faulty-v0" => faulty::Faulty,
     "test_plugin/Misfit-v0" => misfit::Misfit,

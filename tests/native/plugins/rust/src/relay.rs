@@ -26,6 +26,8 @@ cartwheel::options! {
     pub(crate) struct Options {
         /// Whether a masked action fails.
         fails: bool = false,
+        /// Whether the last agent has one action less.
+        uneven: bool = false,
     }
 }
 
@@ -61,7 +63,7 @@ impl Env for Relay {
 
     cartwheel::state! { flags, joined, place, rewards, steps }
 
-    fn spaces(_: &Options, (): &()) -> Spaces {
+    fn spaces(options: &Options, (): &()) -> Spaces {
         let floats = |dtype, shape: &[usize], low, high| Space::Box {
             dtype,
             shape: shape.to_vec(),
@@ -80,7 +82,8 @@ impl Env for Relay {
             ("rewards", floats(DType::F64, &[AGENTS], -9.0, 9.0)),
             ("state", floats(DType::F64, &[2], 0.0, 99.0)),
         ]);
-        Spaces { observation, action: Space::multi_discrete(&[3; AGENTS]) }
+        let action = Space::multi_discrete(&[3, 3, if options.uneven { 2 } else { 3 }]);
+        Spaces { observation, action }
     }
 
     fn agents(_: &Options, (): &()) -> Vec<String> {

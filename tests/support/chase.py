@@ -1,0 +1,68 @@
+"""The twin in Python of ``tests/native/plugins/rust/src/chase.rs``."""
+# ruff: noqa: ARG002 (signatures are PettingZoo's, whether an environment needs them or not)
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
+from gymnasium.utils import seeding
+from pettingzoo import ParallelEnv
+
+
+class Chase(ParallelEnv):
+    """Scouts run to the cell 6; the hunter catches them."""
+
+    metadata = {"name": "chase"}  # noqa: RUF012
+    render_mode = None
+    possible_agents = ["scout_0", "hunter", "scout_1"]  # noqa: RUF012
+
+    def __init__(self):
+        self.rng, _ = seeding.np_random(0)
+
+    def observation_space(self, agent):
+        if agent == "hunter":
+            return Dict({"action_mask": MultiBinary([4]), "cells": Box(-99, 99, (3,), np.int64)})
+        return Box(-99, 99, (2,), np.float32)
+
+    def action_space(self, agent):
+        return Discrete(4) if agent == "hunter" else Box(-1, 1, (1,), np.float32)
+
+    def reset(self, seed=None, options=None):
+        if seed is not None:
+            self.rng, _ = seeding.np_random(seed)
+        self.agents = list(self.possible_agents)
+        first, last = self.rng.integers(2, 4), self.rng.integers(2, 4)
+        self.cells = {"scout_0": int(first), "hunter": 0, "scout_1": int(last)}
+        return self.observe(self.agents), {name: {} for name in self.agents}
+
+    def step(self, actions):
+        acting = list(self.agents)
+        rewards = dict.fromkeys(acting, 0.0)
+        terminated, truncated = dict.fromkeys(acting, False), dict.fromkeys(acting, False)
+        self.cells["hunter"] += int(actions["hunter"])
+        for name in ("scout_0", "scout_1"):
+            if name not in acting:
+                continue
+            self.cells[name] += int(self.rng.integers(0, 2)) + int(actions[name][0] > 0)
+            if self.cells[name] >= 6:
+                terminated[name], rewards[name] = True, 1.0
+            elif self.cells[name] <= self.cells["hunter"]:
+                truncated[name] = True
+                rewards["hunter"] += 2.0
+        self.agents = [name for name in acting if not (terminated[name] or truncated[name])]
+        if self.agents == ["hunter"]:
+            terminated["hunter"], self.agents = True, []
+        observed = self.observe(acting)
+        return observed, rewards, terminated, truncated, {name: {} for name in acting}
+
+    def observe(self, names):
+        hunter = self.cells["hunter"]
+        observed = {
+            name: np.array([self.cells[name], hunter - self.cells[name]], np.float32)
+            for name in names
+        }
+        if "hunter" in observed:
+            mask = np.array([1, 1, 1, hunter % 2 == 0], np.int8)
+            observed["hunter"] = {"action_mask": mask, "cells": np.array([*self.cells.values()])}
+        return observed
+
+    def close(self):
+        pass
