@@ -140,8 +140,9 @@ EXPECTED_EXITS = (0, -signal.SIGKILL, NO_MAIN_GUARD, None)
 WITHOUT_MAIN_GUARD = (
     'is `if __name__ == "__main__":` missing? A worker process imported the main module of the '
     "program, and the module made the vector environment once more. Put the code that makes and "
-    "steps environments under that line, or use context='fork'"
+    "steps environments under that line"
 )
+OR_FORK = ", or use context='fork'"
 
 
 def quoted(stderr: str) -> str:
