@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import multiprocessing
 import os
 import pickle
 import signal
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from functools import partial
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -19,6 +21,9 @@ from gymnasium.spaces import Box, Discrete
 import cartwheel
 from cartwheel import EpisodeOverError, WorkerDiedError, WorkerTimeoutError
 from cartwheel.awaitable import service
+from cartwheel.workers import launch
+from cartwheel.workers.process import NO_MAIN_GUARD
+from cartwheel.workers.restart_policy import RestartPolicy
 from tests.support.sessions import Nested, Notebook, Numbered, Session, opened, outcome, turns
 
 #: Short, but enough for a step on a busy machine.
@@ -487,6 +492,24 @@ def test_wrong_rows_and_copies_are_refused():
 def test_wrong_arguments_are_refused_before_anything_starts(keywords, error, text):
     with pytest.raises(error, match=text):
         cartwheel.AwaitableEnvs([Numbered], **keywords)
+
+
+def test_advice_names_what_awaited_rows_have(monkeypatch):
+    started = launch.prepare_processes(
+        [b""],
+        name="AwaitableEnvs",
+        context=multiprocessing.get_context("forkserver"),
+        daemon=True,
+        restart_policy=RestartPolicy(),
+    )
+    started.processes[0] = SimpleNamespace(pid=1, exitcode=NO_MAIN_GUARD)
+    monkeypatch.setattr(type(started), "_last_lines", lambda *_: "")
+    died = str(started.died(0, "construct"))
+    assert "__main__" in died
+    assert "fork" not in died
+    monkeypatch.setattr(launch.resource, "getrlimit", lambda _: (100, 100))
+    with pytest.raises(OSError, match="or use fewer rows"):
+        cartwheel.AwaitableEnvs([Numbered] * 64)
 
 
 def test_a_lease_ends_with_its_loop():

@@ -85,7 +85,6 @@ class Service:
             daemon=settings.daemon,
             restart_policy=self._policy,
         )
-        self._group.may_fork = False
         self._rows = [ServedRow() for _ in env_fns]
         self._counts = Counts(len(env_fns))
         #: From other threads: requests, and functions that the thread calls.
