@@ -524,7 +524,7 @@ def test_a_lease_ends_with_its_loop():
             with pytest.raises(RuntimeError, match="a task of another event loop"):
                 await kept[1].reset()
             await kept[0].__aexit__()
-            with pytest.raises(asyncio.TimeoutError):  # nobody else gets the row meanwhile
+            with pytest.raises(asyncio.TimeoutError):  # the row is still lent
                 await asyncio.wait_for(envs.acquire().__aenter__(), 0.01)
             assert await row.reset() == ("about nothing", {})
 

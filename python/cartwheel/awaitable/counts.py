@@ -1,4 +1,4 @@
-"""Counts of awaited rows, beside those of the pool, which takes every message for a reset."""
+"""Counts of awaited rows. The pool takes every message for a reset, so they correct its own."""
 
 from __future__ import annotations
 
