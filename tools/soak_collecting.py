@@ -259,6 +259,8 @@ def soak(seconds, *, seed=1, session=5.0, sessions=0, show=None):
     level = logger.level
     logger.setLevel(logging.CRITICAL)  # every kill logs a warning
     before = None
+    # The first worker process opens a pipe that stays, by which workers notice the program's end.
+    cartwheel.VectorEnv([partial(CountingEnv, 0)], executor="process").close()
     try:
         while time.monotonic() - start < seconds or number < sessions:
             rows, how, where = drawn(draw)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import multiprocessing
 import os
 import pickle
 import signal
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from functools import partial
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +20,10 @@ from gymnasium.spaces import Box, Discrete
 
 import cartwheel
 from cartwheel import EpisodeOverError, WorkerDiedError, WorkerTimeoutError
+from cartwheel.awaitable import service
+from cartwheel.workers import launch
+from cartwheel.workers.process import NO_MAIN_GUARD
+from cartwheel.workers.restart_policy import RestartPolicy
 from tests.support.sessions import Nested, Notebook, Numbered, Session, opened, outcome, turns
 
 #: Short, but enough for a step on a busy machine.
@@ -173,6 +179,62 @@ def test_a_restart_does_not_wait_for_what_the_row_does():
                 _, second = await envs.reset(0)
                 assert second["pid"] != first["pid"]
                 first = second
+
+    asyncio.run(main())
+
+
+def test_a_request_does_not_wait_forever_for_a_row_that_is_late():
+    async def main():
+        async with opened([Session], timeout=LIMIT / 4) as envs:
+            await envs.reset(0)
+            early = asyncio.ensure_future(outcome(envs.step(0, "hang")))
+            await turns()
+            early.cancel()
+            # It waits for the row until that is late, and then for its own time.
+            kinds = [await outcome(envs.step(0, "step")), await outcome(envs.reset(0))]
+            for kind, late in zip(("step", "reset"), kinds, strict=True):
+                assert isinstance(late, WorkerTimeoutError)
+                assert f"`{kind}` of row 0 has waited" in str(late)
+                assert (late.env_index, late.workers) == ([0], [0])
+            await envs.restart(0)
+            assert (await envs.reset(0))[0].tolist() == [0, 0]
+
+    asyncio.run(main())
+
+
+def test_a_row_that_was_late_may_still_answer(gates):
+    async def main():
+        async with opened([partial(Session, gates)], timeout=LIMIT / 2) as envs:
+            await envs.reset(0)
+            assert isinstance(await outcome(envs.step(0, "wait 1")), WorkerTimeoutError)
+            second = asyncio.ensure_future(envs.step(0, "step"))
+            await turns()
+            gates.open(1)
+            assert (await second)[4] == {"steps": 2}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_counters_are_those_of_requests_however_they_travel(lazy):
+    async def main():
+        async with opened([Numbered] * 2, lazy=lazy) as envs:
+            await envs.reset(0)
+            for action in (0, 5, 0):  # one takes 20 ms
+                await envs.step(0, action)
+            await envs.call(0, "double", 2)
+            await envs.restart(0)
+            await envs.reset(0)
+            stats = envs.stats()
+            assert stats.steps.tolist() == [3, 0]
+            assert stats.resets.tolist() == [2, 0]
+            assert stats.restarts.tolist() == [1, 0]
+            assert stats.step_times.sum(1).tolist() == [3, 0]
+            assert 0.02 <= stats.slowest_step[0] <= stats.step_seconds[0]
+            ((bucket,),) = np.nonzero(stats.step_times[0, 24:])
+            low, high = stats.bucket_edges[24 + bucket :][:2]
+            assert low <= stats.slowest_step[0] < high
+            assert 'cartwheel_steps_total{rows="0-0"} 3' in stats.prometheus()
 
     asyncio.run(main())
 
@@ -406,8 +468,98 @@ def test_wrong_rows_and_copies_are_refused():
             with pytest.raises(ValueError, match="made wrong"):
                 await envs.reset(0, options={"do": "raise made wrong"})
             await envs.reset(np.int64(0))
+            assert (await envs.reset(0, seed=np.int64(3)))[1]["seed"] == 3
+            for seed in (-1, "7", 1.5):
+                with pytest.raises(gym.error.Error, match="Seed must be"):
+                    await envs.reset(0, seed=seed)
+            assert (await envs.step(0, 0))[4] == {"steps": 1}  # nothing was changed
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "text"),
+    [
+        ({"timeout": 0}, ValueError, "`timeout` must be positive, or None"),
+        ({"timeout": -1}, ValueError, "must not be negative"),
+        ({"timeout": True}, TypeError, "must be a number of seconds or None, got True"),
+        ({"on_timeout": "restart"}, ValueError, "needs a positive `timeout`"),
+        ({"max_worker_memory": "lots"}, ValueError, "'4GiB' or '512MB', got 'lots'"),
+        ({"context": "fork"}, ValueError, "use 'forkserver' or 'spawn'"),
+        ({"num_workers": 2}, TypeError, "`num_workers` is not a keyword"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_starts(keywords, error, text):
+    with pytest.raises(error, match=text):
+        cartwheel.AwaitableEnvs([Numbered], **keywords)
+
+
+def test_advice_names_what_awaited_rows_have(monkeypatch):
+    started = launch.prepare_processes(
+        [b""],
+        name="AwaitableEnvs",
+        context=multiprocessing.get_context("forkserver"),
+        daemon=True,
+        restart_policy=RestartPolicy(),
+    )
+    started.processes[0] = SimpleNamespace(pid=1, exitcode=NO_MAIN_GUARD)
+    monkeypatch.setattr(type(started), "_last_lines", lambda *_: "")
+    died = str(started.died(0, "construct"))
+    assert "__main__" in died
+    assert "fork" not in died
+    monkeypatch.setattr(launch.resource, "getrlimit", lambda _: (100, 100))
+    with pytest.raises(OSError, match="or use fewer rows"):
+        cartwheel.AwaitableEnvs([Numbered] * 64)
+
+
+def test_a_lease_ends_with_its_loop():
+    envs, kept = cartwheel.AwaitableEnvs([Notebook], lazy=True, worker_nice=0), []
+
+    async def borrows():
+        kept.append(envs.acquire())
+        kept.append(await kept[0].__aenter__())
+
+    async def borrows_again():
+        async with envs.acquire() as row:
+            with pytest.raises(RuntimeError, match="a task of another event loop"):
+                await kept[1].reset()
+            await kept[0].__aexit__()
+            with pytest.raises(asyncio.TimeoutError):  # the row is still lent
+                await asyncio.wait_for(envs.acquire().__aenter__(), 0.01)
+            assert await row.reset() == ("about nothing", {})
+
+    asyncio.run(borrows())
+    asyncio.run(borrows_again())
+    envs.close()
+
+
+class SlowToClose(Notebook):
+    def close(self):
+        time.sleep(3600)
+
+
+def test_an_environment_that_is_closed_too_slowly_is_named(caplog, monkeypatch):
+    monkeypatch.setattr(service, "_GRACE", 0.1)
+
+    async def main():
+        async with opened([SlowToClose]) as envs:
+            await envs.reset(0)
+
+    asyncio.run(main())
+    (record,) = caplog.records
+    assert "worker 0 (rows 0 to 0) was killed: its environments had not closed" in record.message
+    assert "close(timeout" not in record.message  # which has no such argument here
+
+
+def made_at_a_gate(gates):
+    gates.stand_at(1)
+
+
+def test_the_end_of_the_first_process_by_a_close_is_no_death(caplog, gates):
+    envs = cartwheel.AwaitableEnvs([partial(made_at_a_gate, gates)], worker_nice=0)
+    gates.await_arrival(1)
+    envs.close()
+    assert not caplog.records
 
 
 def broken():

@@ -95,8 +95,8 @@ def choice_of(measured, *, cores=2, num_envs=16, limit=None, is_remote=True):
     return chosen.num_workers
 
 
-def measured(cpu_share, memory=2**20):
-    return Measured(0.1, 10, 1.0, cpu_share, memory)
+def measured(cpu_share, memory=2**20, own_share=None):
+    return Measured(0.1, 10, 1.0, cpu_share, cpu_share if own_share is None else own_share, memory)
 
 
 @pytest.mark.parametrize("executor", ["process", "thread"])
@@ -110,9 +110,16 @@ def test_environments_that_wait_get_more_workers_than_processors(executor):
         assert (choice.memory > 2**20) == (executor == "process")
 
 
-def test_a_child_process_that_computes_is_counted():
-    with opened([WaitingForChild] * 3, executor="thread") as envs:
-        assert envs.stats().worker_choice.cpu_share > 0.3
+@pytest.mark.parametrize("executor", ["process", "thread"])
+def test_a_child_process_that_computes_is_counted_and_its_worker_waits(executor, monkeypatch):
+    found = []
+    measure = worker_choice._measure
+    monkeypatch.setattr(worker_choice, "_measure", lambda *a: found.append(measure(*a)) or found[0])
+    with opened([WaitingForChild] * 5, executor=executor) as envs:
+        choice = envs.stats().worker_choice
+        assert choice.cpu_share > 0.3
+        assert found[0].own_share < 0.3
+        assert envs.num_workers > 2  # another one asks its child meanwhile
 
 
 @pytest.mark.parametrize(
@@ -124,6 +131,20 @@ def test_a_child_process_that_computes_is_counted():
 )
 def test_the_number_follows_from_the_share_of_processor_time(cpu_share, cores, num_envs, expected):
     assert choice_of(measured(cpu_share), cores=cores, num_envs=num_envs) == expected
+
+
+@pytest.mark.parametrize(
+    ("cpu_share", "own_share", "cores", "num_envs", "expected"),
+    [
+        *((1.0, 0.02, 2, 16, 4), (1.0, 0.02, 4, 64, 8), (0.95, 0.5, 2, 3, 3)),
+        *((1.0, 0.95, 2, 16, 2), (0.5, 0.02, 2, 16, 8)),
+    ],
+)
+def test_workers_whose_children_compute_wait_for_them(
+    cpu_share, own_share, cores, num_envs, expected
+):
+    waits = measured(cpu_share, own_share=own_share)
+    assert choice_of(waits, cores=cores, num_envs=num_envs) == expected
 
 
 def test_the_number_is_bounded_by_the_caller_memory_and_descriptors(monkeypatch):

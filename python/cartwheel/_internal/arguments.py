@@ -328,7 +328,8 @@ def as_timeout(timeout: Any, name: str = "timeout") -> float | None:
     if timeout is None:
         return None
     wanted = f"`{name}` must be a number of seconds or None, got {timeout!r}."
-    if not isinstance(timeout, int | float | np.integer | np.floating):
+    is_number = isinstance(timeout, int | float | np.integer | np.floating)
+    if not is_number or isinstance(timeout, bool):
         raise TypeError(wanted)
     if timeout < 0:
         raise ValueError(f"`{name}` must not be negative, got {timeout!r}.")
@@ -371,11 +372,15 @@ def as_seeds(seed: Any, rows: Sequence[int], num_envs: int) -> list[int | None]:
             "If seeds are passed as a list the length must match "
             f"num_envs={len(rows)} but got length={length}."
         )
-    return [_as_seed(row_seed, row) for row_seed, row in zip(seeds, rows, strict=True)]
+    return [as_seed(row_seed, row) for row_seed, row in zip(seeds, rows, strict=True)]
 
 
-def _as_seed(seed: Any, row: int) -> int | None:
-    """Raises, before anything is reset, if an environment's ``reset`` would refuse the seed."""
+def as_seed(seed: Any, row: int) -> int | None:
+    """Returns the seed of a row, a Python integer.
+
+    Raises:
+        gymnasium.error.Error: An environment's ``reset`` would refuse it; before anything is reset.
+    """
     if seed is None:
         return None
     is_integer = isinstance(seed, int | np.integer)

@@ -14,6 +14,7 @@ from cartwheel._internal.arguments import (
     as_context,
     as_env_fns,
     as_integer,
+    as_seed,
     as_timeout,
     check_dictionary,
 )
@@ -105,7 +106,8 @@ class AwaitableEnvs:
         on_worker_death: The effect of the death of a process: ``"raise"`` or ``"restart"``.
         on_timeout: The effect of a request that takes longer than ``timeout``. ``"raise"``:
             :class:`~cartwheel.WorkerTimeoutError`, and the row finishes what it does, as after a
-            cancellation. ``"restart"``: its process is killed, as after a death.
+            cancellation; the next request waits for that, ``timeout`` seconds at most.
+            ``"restart"``: its process is killed, as after a death.
         max_restarts: How often a failure of each row is not raised; ``None`` for no limit.
             :meth:`restart` does not count.
         max_episodes_per_worker: Episodes after which the next ``reset`` of a row is that of a new
@@ -155,6 +157,11 @@ class AwaitableEnvs:
             raise ValueError(
                 "`on_timeout='restart'` needs a positive `timeout`: the seconds after which a row "
                 f"is killed, got timeout={timeout!r}."
+            )
+        if seconds == 0.0:
+            raise ValueError(
+                "`timeout` must be positive, or None for no limit: in 0 seconds no request "
+                f"succeeds, got {timeout!r}."
             )
         if max_restarts is not None:
             as_integer("max_restarts", max_restarts, 0)
@@ -252,15 +259,17 @@ class AwaitableEnvs:
             TypeError: ``env_index`` is not an integer.
             gymnasium.error.AlreadyPendingCallError: Another task awaits the row.
             gymnasium.error.ClosedEnvironmentError: After :meth:`close`.
+            gymnasium.error.Error: ``seed`` is negative or not an integer.
             WorkerDiedError: Its process died.
-            WorkerTimeoutError: It took longer than ``timeout``.
+            WorkerTimeoutError: It took longer than ``timeout``, or waited so long for the end of a
+                request that was late before.
             Exception: The environment or its function raised it.
         """
         index = self._row(env_index)
         if options is not None:
             check_dictionary("options", options)
         result: tuple[Any, dict[str, Any]]
-        result = await self._rows.ask(index, Asked("reset", (seed, options)))
+        result = await self._rows.ask(index, Asked("reset", (as_seed(seed, index), options)))
         return result
 
     async def step(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, NoReturn
 
 
 class RowLease:
     """A row that :meth:`AwaitableEnvs.acquire` lends: its methods, without the row number.
 
-    After the ``async with`` block the row belongs to others, and the methods raise
-    ``RuntimeError``.
+    After the ``async with`` block, or in another event loop, the row belongs to others, and the
+    methods raise ``RuntimeError``.
     """
 
     def __init__(self, envs: Any, index: int) -> None:
         """Holds a row of an :class:`AwaitableEnvs`."""
         self._envs: Any = envs
         self._index = index
+        self._loop = asyncio.get_running_loop()
 
     @property
     def index(self) -> int:
@@ -31,6 +33,8 @@ class RowLease:
             raise RuntimeError(
                 f"row {self._index} was returned at the end of `async with envs.acquire()`"
             )
+        if self._loop is not asyncio.get_running_loop():
+            raise RuntimeError(f"row {self._index} was lent to a task of another event loop")
         return self._envs
 
     async def reset(
@@ -76,7 +80,8 @@ class Acquiring:
         lease, self._lease = self._lease, None
         if lease is not None:
             lease._envs = None
-            self._envs._rows.give_back(lease.index)
+            if self._envs._rows.loop is lease._loop:  # in the next loop all rows are free again
+                self._envs._rows.give_back(lease.index)
 
     def __await__(self) -> NoReturn:
         """Raises ``TypeError``: the end of a block returns the row."""

@@ -6,6 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import asyncio
+
     from cartwheel.workers.awaited_env import Asked
     from cartwheel.workers.restart_policy import RestartPolicy
 
@@ -22,6 +24,8 @@ class Request:
         attempts: How often it was repeated after a failure.
         makes: Whether it makes the environment of its process.
         deadline: When it takes too long, by the monotonic clock.
+        is_late: Whether it has taken too long, and its row is still busy with it.
+        limit: Ends its wait for a row that is late.
     """
 
     row: int
@@ -31,6 +35,8 @@ class Request:
     attempts: int = 0
     makes: bool = False
     deadline: float = 0.0
+    is_late: bool = False
+    limit: asyncio.TimerHandle | None = None
 
     def awaits(self) -> bool:
         """Whether a task awaits it."""

@@ -108,6 +108,7 @@ class Rows:
         self._name = settings.name
         self._policy = policy
         self._shows_again = policy.shows_again
+        self._timeout = settings.timeout
         self._rows = [_Row() for _ in env_fns]
         self.loop: asyncio.AbstractEventLoop | None = None
         self._is_waking = False
@@ -222,6 +223,8 @@ class Rows:
             self._send(row, request)
         elif not row.current.awaits() and not (row.waiting and row.waiting.awaits()):
             row.waiting = request
+            if row.current.is_late:
+                self._limit(row, request)
         else:
             busy = row.current if row.current.awaits() else row.waiting
             assert busy is not None, "one of the two is awaited"
@@ -238,7 +241,30 @@ class Rows:
             request.is_abandoned = True
             raise
         finally:
+            if request.limit is not None:
+                request.limit.cancel()
             del request  # its future has the exception, whose frames have this one
+
+    def _limit(self, row: _Row, request: Request) -> None:
+        """Lets a request wait for a row that is late as long as any request may take."""
+        assert self.loop is not None, "a loop has entered"
+        assert self._timeout is not None, "without a limit no row is late"
+        request.limit = self.loop.call_later(self._timeout, self._give_up, row, request)
+
+    def _give_up(self, row: _Row, request: Request) -> None:
+        """Ends the wait of a request for a row that is late."""
+        if row.waiting is not request or row.current is None:
+            return
+        row.waiting = None
+        index, kind, busy = request.row, request.asked.kind, row.current.asked.kind
+        error = WorkerTimeoutError(
+            f"`{kind}` of row {index} has waited {self._timeout:g} second(s) for the end of a "
+            f"`{busy}` that was late before: `await restart({index})` does not wait",
+            env_index=[index],
+            workers=[index],
+        )
+        request.is_abandoned = True
+        _fail(request, error)
 
     def _check(self, index: int, asked: Asked) -> None:
         """Raises if the row cannot be stepped."""
@@ -273,8 +299,10 @@ class Rows:
         if row.current is not request:
             return  # of a loop that ended, or only to make the environment
         if outcome.is_late:
-            request.is_abandoned = True
+            request.is_abandoned = request.is_late = True
             _fail(request, outcome.error)
+            if row.waiting is not None and row.waiting.awaits():
+                self._limit(row, row.waiting)
             return
         row.current = None
         if outcome.error is not None:
@@ -362,8 +390,7 @@ class Rows:
             if not future.done():
                 future.set_result(index)
                 return
-        if index not in self._free:  # as after a loop that ended with the lease
-            self._free.append(index)
+        self._free.append(index)
 
     # The end
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from cartwheel._internal.logging import LOGGER, log_event
 from cartwheel._internal.process import name_this_thread
+from cartwheel.awaitable.counts import Counts
 from cartwheel.awaitable.opening import OpenPool, described_spaces
 from cartwheel.awaitable.requests import Outcome, Request, ServedRow
 from cartwheel.errors import WorkerTimeoutError
@@ -85,6 +86,7 @@ class Service:
             restart_policy=self._policy,
         )
         self._rows = [ServedRow() for _ in env_fns]
+        self._counts = Counts(len(env_fns))
         #: From other threads: requests, and functions that the thread calls.
         self._inbox: collections.deque[Request | Callable[[], None]] = collections.deque()
         self._deadlines: list[tuple[float, int, Request]] = []
@@ -128,12 +130,13 @@ class Service:
         if self._pool is None:
             first = self._group.processes[0]
             if first is not None:  # it is making an environment to describe
+                self._group.reported.add(0)  # it does not die by itself
                 first.kill()
         self.wake()
 
     def stats(self) -> dict[str, Any] | None:
-        """Returns the counters of the pool; ``None`` before there is one."""
-        return None if self._pool is None else self._pool.stats()
+        """Returns the counters; ``None`` before there is a pool."""
+        return None if self._pool is None else self._counts.added_to(self._pool.stats())
 
     # The thread
 
@@ -299,6 +302,7 @@ class Service:
             else:
                 shown = remade(row.form, observations, place)
                 is_step = request.asked.kind == "step"
+                self._counts.resets[index] += not is_step
                 self._end(
                     request, Outcome(request, (shown, *step, info) if is_step else (shown, info))
                 )
@@ -321,6 +325,9 @@ class Service:
         kind = request.asked.kind
         if kind == "reset":
             row.form = reply.form
+            self._counts.resets[request.row] += 1
+        elif reply.seconds is not None:
+            self._counts.count_step(request.row, reply.seconds)
         elif kind == "step" and len(value) == 2:
             observation, info = value
             value = (observation, *step, info)
@@ -511,7 +518,9 @@ class Service:
                 while self._inbox:
                     with contextlib.suppress(Exception):
                         self._read()
-            pool.close(_GRACE_IN_FLIGHT if is_busy else _GRACE, None)
+            late = pool.close(_GRACE_IN_FLIGHT if is_busy else _GRACE, None)
+            if late and not is_busy:
+                group.log_late(late, _GRACE, advice="")
             group.join(grace=1.0)
         finally:
             self.closed.set()

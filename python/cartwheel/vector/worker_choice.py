@@ -3,7 +3,9 @@
 Environments that compute need a worker for each processor. Those that wait, for a server, a GPU or
 a sleep, leave processors idle unless there are more workers. ``cores / cpu_share`` workers keep the
 processors busy if another worker computes whenever one waits. Often none does, so twice as many are
-started: a worker that waits costs memory and start-up, but no processor time.
+started: a worker that waits costs memory and start-up, but no processor time. A worker also waits
+where processes that its environment has started compute: with one for each processor, that one
+would be idle whenever such a process has answered and the next one has not been asked yet.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Seconds for which the environment is stepped.
 _TRIAL_S = 0.5
-#: From this share of processor time on, environments count as computing.
+#: From this share of its own processor time on, a worker counts as computing.
 _COMPUTES = 0.9
 #: Workers for each one that would be enough if another one always computed while one waits.
 _SPARE = 2
@@ -141,7 +143,7 @@ def _measure(envs: Any, left: float | None) -> Measured:
             failure = str(error)
         else:  # Ctrl-C
             raise
-        return Measured(0.0, 0, 0.0, 1.0, 0, failure)
+        return Measured(0.0, 0, 0.0, 1.0, 1.0, 0, failure)
     envs.close()
     return measured
 
@@ -157,10 +159,14 @@ def _choose(
         )
     share = max(measured.cpu_share, 1e-6)
     wanted = cores
-    if share < _COMPUTES:  # as many rows for each worker, because a step waits for the last one
+    if (
+        measured.own_share < _COMPUTES
+    ):  # as many rows for each worker, because a step waits for the last one
         rows = max(1, round(num_envs * share / (_SPARE * cores)))
         wanted = max(cores, math.ceil(num_envs / rows))
     reason = f"steps compute for {share:.0%} of their time, and there are {processors}"
+    if measured.own_share < _COMPUTES <= share:
+        reason += "; processes that the environment started compute, and the worker waits for them"
     allowed = limit
     if is_remote:
         left = memory_left()

@@ -14,6 +14,7 @@ import operator
 import os
 import pickle
 import sys
+import time
 from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
@@ -80,12 +81,14 @@ class Reply:
         spaces: Observation and action space, in the reply to the request that made the environment;
             ``None`` for an object without spaces.
         is_made: Whether there is an environment now.
+        seconds: The time of a step that reached the worker as a message.
     """
 
     value: Any
     form: Any = None
     spaces: tuple[Any, Any] | None = None
     is_made: bool = True
+    seconds: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,8 +241,11 @@ class AwaitedEnv:
         return Reply((observation, info), form)
 
     def _step(self, action: Any) -> Reply:
+        began = time.perf_counter()
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return Reply((observation, float(reward), bool(terminated), bool(truncated), info))
+        seconds = time.perf_counter() - began
+        result = observation, float(reward), bool(terminated), bool(truncated), info
+        return Reply(result, seconds=seconds)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reply:
         if isinstance(self.env, gym.Env):

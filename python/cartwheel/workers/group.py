@@ -26,6 +26,7 @@ from cartwheel.workers.inheritance import free_in_workers
 from cartwheel.workers.process import (
     EXPECTED_EXITS,
     NO_MAIN_GUARD,
+    OR_FORK,
     WITHOUT_MAIN_GUARD,
     described_exit,
     quoted,
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from cartwheel.workers.process import StartProcess
     from cartwheel.workers.row_state import ResetCache
     from cartwheel.workers.worker import Worker
+
+#: The end of the record of environments that close too slowly.
+_MORE_TIME = ". Call `close(timeout=...)` with as many seconds as they need"
 
 
 @dataclasses.dataclass
@@ -67,6 +71,7 @@ class WorkerGroup:
         deaths: The last death of each worker that was restarted.
         cache: The states that resets load; ``None`` if environments reset themselves.
         drawn: The rows whose terminal states are drawn.
+        may_fork: Whether an error may advise the start method ``fork``.
         hung_up: Whether the channels were closed while a call waits for a message.
     """
 
@@ -87,6 +92,7 @@ class WorkerGroup:
     deaths: dict[int, WorkerDiedError] = dataclasses.field(default_factory=dict)
     cache: ResetCache | None = None
     drawn: list[int] = dataclasses.field(default_factory=list)
+    may_fork: bool = True
     hung_up: bool = False
 
     def __post_init__(self) -> None:
@@ -217,7 +223,7 @@ class WorkerGroup:
         who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
         message = f"{who} died during {phase}: {described_exit(process.exitcode)}"
         if process.exitcode == NO_MAIN_GUARD:
-            message = WITHOUT_MAIN_GUARD
+            message = WITHOUT_MAIN_GUARD + (OR_FORK if self.may_fork else "")
         stderr = self._last_lines(worker)
         return WorkerDiedError(
             message + quoted(stderr),
@@ -462,16 +468,17 @@ class WorkerGroup:
             self.local.close()
         self.join(grace=1.0)
 
-    def log_late(self, late: list[int], grace: float) -> None:
+    def log_late(self, late: list[int], grace: float, advice: str = _MORE_TIME) -> None:
         """Logs the workers that took too long to close their environments, and did nothing else."""
         for worker in late:
             what = "was killed" if self.processes else "continues until the program ends"
             LOGGER.warning(
                 "%s %s: its environments had not closed after %.3g second(s), and what they write "
-                "then may be missing. Call `close(timeout=...)` with as many seconds as they need",
+                "then may be missing%s",
                 self._name(worker),
                 what,
                 grace,
+                advice,
             )
 
     def join(self, *, grace: float) -> None:

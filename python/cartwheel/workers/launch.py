@@ -169,7 +169,7 @@ def prepare_processes(
         OSError: As for :func:`start_processes`.
     """
     check_can_start()
-    require_descriptors(len(parts))
+    require_descriptors(len(parts), fewer="rows")
     ranges = [(row, row + 1) for row in range(len(parts))]
     start = StartProcess(ranges, list(parts), name, context, daemon, False, restart_policy)
     return WorkerGroup(
@@ -179,6 +179,7 @@ def prepare_processes(
         objects=[None] * len(parts),
         restart_policy=restart_policy,
         start_process=start,
+        may_fork=False,
     )
 
 
@@ -263,7 +264,9 @@ _SHARED = 16
 _limit_lock = threading.Lock()
 
 
-def require_descriptors(num_workers: int, *, retires: bool = False) -> None:
+def require_descriptors(
+    num_workers: int, *, retires: bool = False, fewer: str = "workers (`num_workers`)"
+) -> None:
     """Raises the limit of open descriptors to the number that the workers need.
 
     If the soft limit is too low, it is raised to what is needed, where the hard limit allows that.
@@ -285,8 +288,8 @@ def require_descriptors(num_workers: int, *, retires: bool = False) -> None:
             raise OSError(
                 errno.EMFILE,
                 f"{num_workers} worker processes need {needed} file descriptors and {hard - taken} "
-                f"are left of {hard}: allow more (`ulimit -n`), or use fewer workers "
-                "(`num_workers`)",
+                f"are left of {hard}: allow more (`ulimit -n`), or use fewer "
+                f"{fewer}",
             )
         resource.setrlimit(resource.RLIMIT_NOFILE, (taken + needed, hard))
 

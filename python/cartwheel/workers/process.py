@@ -144,6 +144,7 @@ WITHOUT_MAIN_GUARD = (
     "program, and the module made environments once more. Put the code that makes and steps "
     "environments under that line"
 )
+OR_FORK = ", or use context='fork'"
 
 
 def quoted(stderr: str) -> str:

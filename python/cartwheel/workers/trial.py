@@ -43,6 +43,7 @@ class Measured:
         steps: Steps that were measured.
         seconds: Seconds of these steps, and of the resets between them.
         cpu_share: The part of these seconds for which a processor was used, from 0 to 1.
+        own_share: The part for which its own thread or process used one.
         memory: Bytes of its process, and of those that it started; what processes share counts
             once. 0 in a thread.
         failure: The exception that ended the measurement early, as a text.
@@ -52,6 +53,7 @@ class Measured:
     steps: int
     seconds: float
     cpu_share: float
+    own_share: float
     memory: int
     failure: str | None = None
 
@@ -87,7 +89,7 @@ class Trial(gym.Env[Any, Any]):
 
         The environment is reset with the seed 0, and actions come from a copy of its space.
         """
-        steps, share, start_up, elapsed, failure = 0, 1.0, 0.0, 0.0, None
+        steps, shares, start_up, elapsed, failure = 0, (1.0, 1.0), 0.0, 0.0, None
         try:
             self._env.reset(seed=0)
             actions = copy.deepcopy(self._env.action_space)
@@ -101,11 +103,16 @@ class Trial(gym.Env[Any, Any]):
                 steps += 1
                 elapsed = time.perf_counter() - began
             own = self._usage.own()  # first, because it takes a processor to look for children
-            cpu, delay = np.subtract((self._usage.of_children(), own), before).sum(0)
-            share = min(1.0, cpu / (elapsed - delay)) if elapsed - delay > cpu else 1.0
+            spent = np.subtract((self._usage.of_children(), own), before)
+            cpu, delay = spent.sum(0).tolist()
+            could_run = max(
+                elapsed - delay, cpu
+            )  # a clock of the system ticks a hundred times a second
+            if could_run > 0:
+                shares = cpu / could_run, float(spent[1, 0]) / could_run
         except BaseException as error:  # an environment's own code may raise anything
             failure = f"{type(error).__name__}: {error}"
-        return Measured(start_up, steps, elapsed, float(share), self._usage.memory(), failure)
+        return Measured(start_up, steps, elapsed, *shares, self._usage.memory(), failure)
 
     def _step(self, action: Any) -> None:
         _, _, terminated, truncated, _ = self._env.step(action)
