@@ -51,6 +51,11 @@ pub struct LeafColumns<'a> {
 
 impl SlabRows<'_> {
     /// The leaves of the rows, and their outcomes.
+    #[expect(
+        clippy::inline_always,
+        reason = "a move of all addresses waits for the stores before it"
+    )]
+    #[inline(always)]
     pub fn columns<'a>(&'a mut self, room: &'a mut Addresses) -> (LeafColumns<'a>, Outcomes<'a>) {
         let (start, layout) = (self.start, self.layout());
         let first = self.mapping().at(start..start + layout.bytes());
@@ -66,7 +71,8 @@ impl SlabRows<'_> {
 ///
 /// The memory has as many bytes as the layout. For `'a`, the ranges of these rows are accessed
 /// through the result alone (invariants 1 and 2).
-#[inline]
+#[expect(clippy::inline_always, reason = "see `SlabRows::columns`")]
+#[inline(always)]
 pub(super) unsafe fn columns<'a>(
     first: NonNull<u8>,
     layout: BatchLayout<'a>,

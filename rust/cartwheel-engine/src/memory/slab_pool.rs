@@ -132,7 +132,11 @@ impl SlabPool {
         let slab = slab.ok_or_else(|| Error::SlabsHeld { slabs: self.reserved() })?;
         let taken = backing.descriptor().map(|_| Moment::now());
         self.leases[slab as usize].begin();
-        Ok(Lease { pool: Arc::clone(self), slab, places: None, rollout: None, taken, reads: true })
+        let pool = Arc::clone(self);
+        let (start, bytes) = (self.memory.start(slab), self.layout().bytes());
+        let hold =
+            Hold { pool, slab, start, bytes, places: None, rollout: None, taken, reads: true };
+        Ok(Lease(Box::new(hold)))
     }
 
     fn take_scratch(&self) -> Option<u32> {
@@ -201,8 +205,10 @@ impl SlabPool {
     ) -> Lease {
         let slab = rollout::number(rollout.index(), batch);
         rollout.begin_reading(batch);
-        let rollout = Some((Arc::clone(rollout), batch));
-        Lease { pool: Arc::clone(self), slab, places: None, rollout, taken: None, reads: true }
+        let (start, bytes) = (0, rollout.layout(batch).bytes());
+        let (pool, rollout) = (Arc::clone(self), Some((Arc::clone(rollout), batch)));
+        let (places, taken, reads) = (None, None, true);
+        Lease(Box::new(Hold { pool, slab, start, bytes, places, rollout, taken, reads }))
     }
 
     /// Reserves one more slab, unless the limit is reached or no memory is left. Both mean that the
@@ -223,11 +229,21 @@ impl SlabPool {
 
 /// A hold on one slab, or on a part of it; the slab is free again when its last lease is dropped, on
 /// any thread, without blocking.
+///
+/// Its fields are behind a pointer: a lease goes through the results of many functions, and a move of
+/// all of them waits for the stores before it.
 #[derive(Debug)]
-pub struct Lease {
+pub struct Lease(Box<Hold>);
+
+/// The fields of a [`Lease`].
+#[derive(Debug)]
+struct Hold {
     pool: Arc<SlabPool>,
     slab: u32,
-    /// The places that this lease is for, if not all.
+    /// Offset of the slab in its mapping, and its bytes.
+    start: usize,
+    bytes: usize,
+    /// The places that the lease is for, if not all.
     places: Option<Range<usize>>,
     /// The rollout and the number of the batch, if the slab is a batch of a rollout.
     rollout: Option<(Arc<RolloutLease>, usize)>,
@@ -263,7 +279,7 @@ impl AddressLease {
     /// for a batch of a rollout, whose arrays lie apart, and for a part of a batch, around which other
     /// places are still being written.
     pub fn results(&self) -> Option<(NonNull<u8>, usize)> {
-        let Lease { places: None, rollout: None, .. } = &self.0 else { return None };
+        let Hold { places: None, rollout: None, .. } = &*self.0.0 else { return None };
         let results = self.layout().results();
         Some((self.0.at(results.clone()), results.len()))
     }
@@ -283,41 +299,41 @@ impl Lease {
     pub(crate) fn park(self, pool: &Arc<SlabPool>) -> Option<Self> {
         // A lease on all places is the only one. Shared memory that is leased while the process forks is
         // retired, and a scratch slab is for when no other slab is left.
-        let Self { places: None, rollout: None, taken: None, .. } = &self else { return None };
-        if self.must_copy() || !Arc::ptr_eq(&self.pool, pool) {
+        let Hold { places: None, rollout: None, taken: None, .. } = &*self.0 else { return None };
+        if self.must_copy() || !Arc::ptr_eq(&self.0.pool, pool) {
             return None;
         }
-        self.pool.leases[self.slab as usize].park();
+        self.0.pool.leases[self.0.slab as usize].park();
         Some(self)
     }
 
     /// A lease on the slab that was [parked](Self::park).
     pub(crate) fn unpark(self) -> Self {
-        self.pool.leases[self.slab as usize].begin();
+        self.0.pool.leases[self.0.slab as usize].begin();
         self
     }
 
     /// Safe code no longer reads the slab.
     fn end_reading(&mut self) {
-        if let Some((rollout, batch)) = self.rollout.as_ref().filter(|_| self.reads) {
+        if let Some((rollout, batch)) = self.0.rollout.as_ref().filter(|_| self.0.reads) {
             rollout.end_reading(*batch);
         }
-        self.reads = false;
+        self.0.reads = false;
     }
 
     /// Whether there are as many slabs as there may be; if not, memory was short.
     pub fn is_at_limit(&self) -> bool {
-        self.pool.reserved() >= self.pool.memory.limit as usize
+        self.0.pool.reserved() >= self.0.pool.memory.limit as usize
     }
 
     /// The first place of the batch that this lease is for: not 0 for a batch in parts.
     pub fn first(&self) -> usize {
-        self.places.as_ref().map_or(0, |places| places.start)
+        self.0.places.as_ref().map_or(0, |places| places.start)
     }
 
     /// The same lease, for places from `first` on.
     pub(crate) fn starting_at(mut self, first: usize) -> Self {
-        self.places = (first > 0).then(|| first..self.layout().rows());
+        self.0.places = (first > 0).then(|| first..self.layout().rows());
         self
     }
 
@@ -327,20 +343,22 @@ impl Lease {
     ///
     /// When the slab is a batch of a rollout.
     pub(crate) fn part(&self, places: Range<usize>) -> Self {
-        assert!(self.rollout.is_none(), "a batch of a rollout has all rows");
-        self.pool.leases[self.slab as usize].add();
-        Self { pool: Arc::clone(&self.pool), rollout: None, places: Some(places), ..*self }
+        assert!(self.0.rollout.is_none(), "a batch of a rollout has all rows");
+        self.0.pool.leases[self.0.slab as usize].add();
+        let Hold { slab, start, bytes, taken, reads, .. } = *self.0;
+        let (pool, places, rollout) = (Arc::clone(&self.0.pool), Some(places), None);
+        Self(Box::new(Hold { pool, slab, start, bytes, places, rollout, taken, reads }))
     }
 
     /// The slab's number.
     pub(crate) fn slab(&self) -> u32 {
-        self.slab
+        self.0.slab
     }
 
     /// Layout of the slab.
     pub fn layout(&self) -> BatchLayout<'_> {
-        match &self.rollout {
-            None => self.pool.layout(),
+        match &self.0.rollout {
+            None => self.0.pool.layout(),
             Some((rollout, batch)) => rollout.layout(*batch),
         }
     }
@@ -348,30 +366,28 @@ impl Lease {
     /// The mapping, and the offset of the slab in it and its bytes.
     #[inline]
     fn place(&self) -> (&Mapping, usize, usize) {
-        match &self.rollout {
-            None => {
-                let memory = &self.pool.memory;
-                (&memory.mapping, memory.start(self.slab), memory.layout().bytes())
-            }
-            Some((rollout, batch)) => (rollout.mapping(), 0, rollout.layout(*batch).bytes()),
-        }
+        let mapping = match &self.0.rollout {
+            None => &self.0.pool.memory.mapping,
+            Some((rollout, _)) => rollout.mapping(),
+        };
+        (mapping, self.0.start, self.0.bytes)
     }
 
     /// Whether this is a scratch slab: copy what is needed, and drop the lease before the next
     /// batch.
     pub fn must_copy(&self) -> bool {
-        (self.slab as usize) < self.pool.scratch_busy.len()
+        (self.0.slab as usize) < self.0.pool.scratch_busy.len()
     }
 
     /// Whether this is a batch of a rollout: its final observations are overwritten by the next step.
     pub fn is_recorded(&self) -> bool {
-        self.rollout.is_some()
+        self.0.rollout.is_some()
     }
 
     /// Whether this is the first batch of a rollout, which another reset before the first step
     /// fills once more: copy what must not change.
     pub fn may_be_filled_again(&self) -> bool {
-        matches!(self.rollout, Some((_, 0)))
+        matches!(self.0.rollout, Some((_, 0)))
     }
 
     /// Address of `range` of the slab, counted from its start.
@@ -396,7 +412,7 @@ impl Lease {
     /// aligned to [`LEAF_ALIGN`](crate::space::LEAF_ALIGN) if that is 0, except in a rollout.
     pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
         let (start, bytes) = (self.layout().leaf_offset(leaf), self.layout().row_bytes(leaf));
-        let places = self.places.clone().unwrap_or(0..self.layout().rows());
+        let places = self.0.places.clone().unwrap_or(0..self.layout().rows());
         self.at(start + places.start * bytes..start + places.end * bytes)
     }
 
@@ -447,7 +463,7 @@ impl Lease {
             offset.checked_add(wanted).is_some_and(|end| end <= bytes),
             "{wanted} bytes from {offset} on are not in a slab of {bytes} bytes"
         );
-        if let Some(places) = &self.places {
+        if let Some(places) = &self.0.places {
             let own = self.layout().are_of(&(offset..offset + wanted), places);
             assert!(own, "{wanted} bytes from {offset} on are not of places {places:?}");
         }
@@ -458,22 +474,22 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.end_reading();
-        if self.rollout.is_some() {
+        if self.0.rollout.is_some() {
             return; // the rollout has its own lease, whose drop waits at most for the lock of a list
         }
-        if !self.pool.leases[self.slab as usize].end() {
+        if !self.0.pool.leases[self.0.slab as usize].end() {
             return;
         }
-        match self.pool.scratch_busy.get(self.slab as usize) {
+        match self.0.pool.scratch_busy.get(self.0.slab as usize) {
             // `Release` pairs with the `Acquire` in `SlabPool::take_scratch`: the copy was read.
             Some(busy) => busy.store(false, Ordering::Release),
-            None if self.taken.is_some_and(Moment::forked_since) => {} // a forked child may read it
+            None if self.0.taken.is_some_and(Moment::forked_since) => {} // a forked child may read it
             // Shared memory is private by now, which gives nothing back. `Acquire` pairs with the
             // `Release` in `SlabPool::close`.
-            None if self.taken.is_none() && self.pool.closed.load(Ordering::Acquire) => {
-                self.pool.give_back(self.slab);
+            None if self.0.taken.is_none() && self.0.pool.closed.load(Ordering::Acquire) => {
+                self.0.pool.give_back(self.0.slab);
             }
-            None => self.pool.free.push(self.slab),
+            None => self.0.pool.free.push(self.0.slab),
         }
     }
 }

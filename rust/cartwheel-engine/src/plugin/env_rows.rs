@@ -137,6 +137,8 @@ impl EnvRows {
     /// # Errors
     ///
     /// [`Error::Plugin`] when the plugin broke the contract.
+    #[expect(clippy::inline_always, reason = "the call is in registers then, and not in memory")]
+    #[inline(always)]
     pub(crate) fn run(
         &mut self,
         call: &mut BatchCall<'_, '_, '_>,
@@ -176,23 +178,27 @@ impl EnvRows {
             action_dtypes: call.actions.dtypes(),
         };
         let (batch_ref, layout) = (&mut batch, call.observations.layout());
-        let status = infos.lend(|infos| {
+        // Kept here and not returned: a result in a result is moved each time.
+        let mut ran = Ok(abi::OK);
+        let lent = infos.lend(|infos| {
             error.lend(|error| {
                 (batch_ref.infos, batch_ref.error) = (infos, error);
                 // SAFETY: a function of the table with its own rows, which are borrowed mutably;
                 // every array has an entry for each row and is borrowed until the call returns
                 // (invariants 2, 3 and 5).
                 let run = |batch: &mut Batch| unsafe { run(made, batch) };
-                match guards {
+                ran = match guards {
                     None => Ok(run(batch_ref)),
                     // SAFETY: the arrays are as long as the batch says.
                     Some(guards) => unsafe { guards.run(batch_ref, layout, run) },
-                }
+                };
             })
         });
-        let status = status.and_then(|status| status).and_then(|status| status);
-        let status = status.map_err(|what| self.kind.broken(what))?;
-        self.ended(status, batch.next, rows, call.info_row, infos, from)
+        if let (Ok(Ok(())), &Ok(status)) = (&lent, &ran) {
+            return self.ended(status, batch.next, rows, call.info_row, infos, from);
+        }
+        let what = lent.and_then(|lent| lent).and(ran.map(drop));
+        Err(self.kind.broken(what.expect_err("one of them was refused")))
     }
 
     /// Checks what a call returned.

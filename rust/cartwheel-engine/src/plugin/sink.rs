@@ -36,7 +36,11 @@ impl Bytes {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.len = 0;
+        // Bytes that are empty are left alone: `lend` reads the length together with its neighbor, and
+        // would wait for the store.
+        if self.len > 0 {
+            self.len = 0;
+        }
     }
 
     /// Replaces all bytes.

@@ -27,36 +27,34 @@ pub(crate) unsafe fn perform(
     let slab = slot.slab.load(Ordering::Relaxed); // ordered by the task word
     // A control call has no slab, and a batch may have fewer places than there are rows.
     let places = if task_word.op == Op::Call { 0..0 } else { rows.clone() };
-    // SAFETY: the task word says that the slab is filling, the plan says that the rows belong to this
-    // worker, and the claim ends with `task`, before the acknowledgement (invariant 1).
-    let mut slab = unsafe { memory.slabs.claim(slab, places) };
-    if task_word.op == Op::Step && memory.plan().shards.len() > 1 {
-        slab.clear(); // its cache lines are in the caller's processor
-    }
-    // SAFETY: the actions are at rest for the same time (invariant 1).
-    let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), task_word.op) };
-    let counters = memory.control.counters(worker);
-    let started = is_timed(task_word.op, shard, &counters).then(Instant::now);
+    // Each field is made in its place: a move of one waits for the stores before it.
     let mut task = Task {
         op: task_word.op,
         first: rows.start,
         sent: false,
         flags: slot.flags.load(Ordering::Relaxed), // likewise
-        slab,
-        actions,
+        // SAFETY: the task word says that the slab is filling, the plan says that the rows belong to
+        // this worker, and the claim ends with `task`, before the acknowledgement (invariant 1).
+        slab: unsafe { memory.slabs.claim(slab, places) },
+        // SAFETY: the actions are at rest for the same time (invariant 1).
+        actions: unsafe { ActionRows::new(&memory.actions, rows.clone(), task_word.op) },
         rows,
-        counters,
+        counters: memory.control.counters(worker),
         infos: &memory.infos,
         shard: worker,
         cells: None,
         info_bytes: 0,
     };
+    if task_word.op == Op::Step && memory.plan().shards.len() > 1 {
+        task.slab.clear(); // its cache lines are in the caller's processor
+    }
+    let started = is_timed(task_word.op, shard, &task.counters).then(Instant::now);
     let report = guard::run(shard, &mut task, Ok(()));
     if let Some(started) = started {
-        note_time(&counters, task_word.op, task.rows.len(), started.elapsed());
+        note_time(&task.counters, task_word.op, task.rows.len(), started.elapsed());
     }
     if task_word.op == Op::Step {
-        counters.count_batch();
+        task.counters.count_batch();
     }
     let info_bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
     slot.info_bytes.store(info_bytes, Ordering::Relaxed); // published by `done`

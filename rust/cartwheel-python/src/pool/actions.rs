@@ -165,33 +165,34 @@ fn cannot_cast(array: &Bound<'_, PyUntypedArray>, to: DType) -> PyErr {
 }
 
 impl<'py> Checked<'py> {
-    /// Checks `actions` against the space: number, shape and dtype of every leaf, and casts them.
-    pub(crate) fn new(
+    /// Checks `actions` against the space: number, shape and dtype of every leaf; casts them, and takes
+    /// them up. A result would be moved, which waits for the stores before it.
+    pub(crate) fn check(
+        &mut self,
         tree: &Tree,
         actions: &Bound<'py, PyAny>,
         rows: ExpectedRows,
         cast: Cast<'_>,
-    ) -> PyResult<Self> {
-        let mut checked = Self::default();
+    ) -> PyResult<()> {
         let add = |end: End<'_>, actions: &Bound<'py, PyAny>| {
             let End::Leaf(leaf) = end else { unreachable!("opaque actions go over the socket") };
             let part = check(&tree.leaves[leaf], actions, rows)?;
-            match checked.first {
-                None => checked.first = Some(part),
-                Some(_) => checked.rest.push(part),
+            match self.first {
+                None => self.first = Some(part),
+                Some(_) => self.rest.push(part),
             }
             Ok(())
         };
         tree.root.take_apart(actions, &mut { add }).map_err(|misfit| misfit.error)?;
         if let Cast::Except(floats) = cast {
-            let parts = checked.first.iter_mut().chain(&mut checked.rest);
+            let parts = self.first.iter_mut().chain(&mut self.rest);
             for (at, (part, leaf)) in parts.zip(&tree.leaves).enumerate() {
                 if !(floats.get(at) == Some(&true) && part.is_float()) {
                     part.cast(leaf.dtype, actions.py())?;
                 }
             }
         }
-        Ok(checked)
+        Ok(())
     }
 
     /// The batch, reassembled in the structure of the space.

@@ -8,7 +8,7 @@ use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::info::{InfoWriter, RecordKind};
 use cartwheel_engine::memory::{InfosAt, Lease};
 use cartwheel_engine::pool::{Pool, Received};
-use cartwheel_engine::space::DType;
+use cartwheel_engine::space::{DType, Leaf};
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -76,6 +76,8 @@ impl From<Option<usize>> for RewardForm {
 #[derive(Debug)]
 pub(crate) struct Batches {
     pub(crate) observations: Tree,
+    /// Bytes of the observation of a row.
+    row_bytes: usize,
     /// For each text of the observations, its strings; then those of final observations.
     texts: Vec<Texts>,
     pub(crate) rewards: RewardForm,
@@ -96,7 +98,8 @@ impl Batches {
     ) -> Self {
         let warned = AtomicBool::new(false);
         let texts = (0..2 * observations.texts.len()).map(|_| Texts::default()).collect();
-        Self { observations, texts, rewards, form, max_views, warned }
+        let row_bytes = observations.leaves.iter().map(Leaf::row_bytes).sum();
+        Self { observations, row_bytes, texts, rewards, form, max_views, warned }
     }
 
     /// Whether every step has final observations of all rows, in arrays.
@@ -162,8 +165,7 @@ impl Batches {
 
     /// Whether the observations of so many rows are copied in any case.
     fn is_small(&self, rows: usize) -> bool {
-        let leaves = &self.observations.leaves;
-        leaves.iter().map(|leaf| leaf.row_bytes() * rows).sum::<usize>() <= COPIED_BYTES
+        self.row_bytes * rows <= COPIED_BYTES
     }
 
     /// The space of copied observations of so many rows, and of the final ones where there are some.
@@ -207,8 +209,9 @@ impl Batches {
         };
         let copy = |block: &Block<'py>, number: usize, first: usize| {
             let leaf = &leaves[number];
-            let offset =
-                lease.layout().leaf_offset(first + number) + lease.first() * leaf.row_bytes();
+            let layout = lease.layout();
+            let row_bytes = layout.row_bytes(first + number);
+            let offset = layout.leaf_offset(first + number) + lease.first() * row_bytes;
             block.copied(leaf.dtype, rows, &leaf.shape, |buffer| lease.read_new(offset, buffer))
         };
         let copy_finals = |block: &Block<'py>| {

@@ -135,10 +135,15 @@ impl Exclusive {
         // State that a panic leaves half changed is behind the lock, which is poisoned before the
         // panic is caught.
         let returned = catch_unwind(AssertUnwindSafe(|| self.with_lock(py, call, calling, run)));
-        let outcome = returned.unwrap_or_else(|panic| {
-            self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
-            Err(self.broken(py))
-        });
+        let outcome = match returned {
+            // At once: a move of what an error takes waits for the stores before it.
+            Ok(Ok(result)) if !self.closing.has_begun() => return Ok(result),
+            Ok(outcome) => outcome,
+            Err(panic) => {
+                self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
+                Err(self.broken(py))
+            }
+        };
         if self.closing.has_begun() && self.closing.is_left() {
             self.end_left(py);
             // Its channels were closed before it.

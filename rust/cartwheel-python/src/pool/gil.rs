@@ -41,6 +41,8 @@ impl GilPolicy {
     }
 
     /// Calls `wait`, attached or not.
+    #[expect(clippy::inline_always, reason = "a move of the result waits for the stores before it")]
+    #[inline(always)]
     pub(super) fn during<T: Send>(&mut self, py: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
         match self {
             Self::Release => py.detach(wait),

@@ -178,6 +178,8 @@ impl State {
 
     /// Makes them as [`State::collect`] does. If that raises, no caller sees the results of the call;
     /// `None`: rows were sent.
+    #[expect(clippy::inline_always, reason = "see `finish_some`")]
+    #[inline(always)]
     fn collect_or_drop<'py>(
         &mut self,
         py: Python<'py>,

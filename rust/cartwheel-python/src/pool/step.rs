@@ -57,10 +57,14 @@ impl State {
         };
         let expected =
             if rows.is_some() { ExpectedRows::Named(count) } else { ExpectedRows::All(count) };
-        let checked = (self.actions.opaque == 0)
-            .then(|| Checked::new(&self.actions, actions, expected, cast_for(native)))
-            .transpose()?;
-        let messages = match &checked {
+        let mut parts = Checked::default();
+        let checked = if self.actions.opaque == 0 {
+            parts.check(&self.actions, actions, expected, cast_for(native))?;
+            Some(&parts)
+        } else {
+            None
+        };
+        let messages = match checked {
             None => Some(pack(actions)?),
             Some(checked) if store_actions(&mut sending, checked, native).map_err(explain)? => None,
             // Their dtype differs from that of the actions in flight, which is rare.
@@ -69,7 +73,7 @@ impl State {
         let by_channel = if messages.is_some() { ACTIONS_BY_CHANNEL } else { 0 };
         sending.send(flags_of(next.as_ref()) | by_channel).map_err(explain)?;
         self.callbacks.all_sent = calling == "send";
-        if let Some(checked) = &checked {
+        if let Some(checked) = checked {
             self.keep_actions(checked, py)?;
         }
         if let Some(messages) = &messages {
@@ -150,6 +154,8 @@ impl State {
     }
 
     /// Makes Python's results of a batch. If that raises, the results of its rows are lost.
+    #[expect(clippy::inline_always, reason = "see `finish_some`")]
+    #[inline(always)]
     pub(super) fn collect_or_lose<'py>(
         &mut self,
         py: Python<'py>,

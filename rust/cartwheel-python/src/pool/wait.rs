@@ -60,6 +60,8 @@ impl State {
     }
 
     /// Waits with `wait`. A worker that died in the meantime is replaced, if that is the policy.
+    #[expect(clippy::inline_always, reason = "see `finish_some`")]
+    #[inline(always)]
     pub(super) fn wait<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -68,7 +70,6 @@ impl State {
         timeout: Option<f64>,
         wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
-        let timeout = as_duration(timeout);
         // A thread that steps all rows waits for nothing, unless its time is limited. An error is found
         // again below.
         if timeout.is_none() && self.gil.is_alone() {
@@ -78,6 +79,19 @@ impl State {
                 return Ok(waited);
             }
         }
+        self.wait_for_workers(py, call, calling, timeout, wait)
+    }
+
+    /// The same, where other threads or processes step rows.
+    fn wait_for_workers<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        call: Call,
+        calling: &str,
+        timeout: Option<f64>,
+        wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
+    ) -> PyResult<T> {
+        let timeout = as_duration(timeout);
         let mut raised = None;
         let mut before = Duration::ZERO; // time of earlier waits
         let outcome = loop {

@@ -76,9 +76,11 @@ impl NativeRows {
     ) -> Result<(), Error> {
         let mut next = rows.start;
         while next < rows.end {
-            match self.call(place, actions, next..rows.end, options)? {
-                Ended::Done => break,
-                Ended::Failed { row: at, panicked, message } => {
+            // Without `?`, which moves all of a result before it is looked at.
+            match self.call(place, actions, next..rows.end, options) {
+                Ok(Ended::Done) => break,
+                Err(error) => return Err(error),
+                Ok(Ended::Failed { row: at, panicked, message }) => {
                     if !self.replace(place, actions, at, &message, options)? {
                         self.fail(place, actions, at, panicked, message)?;
                     }
