@@ -1,5 +1,5 @@
 //! Tensors of other packages over the memory of NumPy's arrays, and arrays over that of tensors, by the
-//! functions of DLPack's exchange interface. A call of them takes a fraction of `torch.from_numpy` or
+//! functions of `DLPack`'s exchange interface. A call of them takes a fraction of `torch.from_numpy` or
 //! `Tensor.numpy`. The structures are those of `dlpack.h`, version 1.3.
 //!
 //! # Invariants
@@ -86,7 +86,8 @@ struct Owned {
     view: View,
 }
 
-/// The context of an [`Owned`], which it belongs to.
+/// A tensor, and what it needs: an address of the one is an address of the other.
+#[repr(C)]
 struct Kept {
     owned: Owned,
     /// Whose memory it is.
@@ -95,7 +96,7 @@ struct Kept {
     strides: [i64; MAX_DIMENSIONS],
 }
 
-/// DLPack's code and number of bits; `None` for a dtype that is left to Python.
+/// `DLPack`'s code and number of bits; `None` for a dtype that is left to Python.
 fn code_of(dtype: DType) -> Option<(u8, u8)> {
     Some(match dtype {
         DType::I8 => (0, 8),
@@ -157,9 +158,10 @@ impl PyTensorExchange {
         if !(1..=MAX_DIMENSIONS).contains(&ndim) || view.shape.is_null() || view.strides.is_null() {
             return Ok(None);
         }
-        // SAFETY: the tensor has as many entries of the shape, and of the strides (invariant 2).
-        let (sizes, strides) =
-            unsafe { (from_raw_parts(view.shape, ndim), from_raw_parts(view.strides, ndim)) };
+        // SAFETY: the tensor has as many entries of the shape (invariant 2).
+        let sizes = unsafe { from_raw_parts(view.shape, ndim) };
+        // SAFETY: and of the strides.
+        let strides = unsafe { from_raw_parts(view.strides, ndim) };
         let mut shape = [0; MAX_DIMENSIONS];
         for (size, given) in shape.iter_mut().zip(sizes) {
             *size = usize::try_from(*given)?;
@@ -226,15 +228,12 @@ impl PyTensorExchange {
         let kept = Kept { owned, _array: array.clone().unbind(), shape: sizes, strides };
         let kept = Box::into_raw(Box::new(kept));
         // SAFETY: just allocated, and no one else has its address.
-        let owned = unsafe {
-            (*kept).owned.context = kept.cast();
-            (*kept).owned.view.shape = (&raw mut (*kept).shape).cast();
-            (*kept).owned.view.strides = (&raw mut (*kept).strides).cast();
-            &raw mut (*kept).owned
-        };
+        let fields = unsafe { &mut *kept };
+        fields.owned.view.shape = fields.shape.as_mut_ptr();
+        fields.owned.view.strides = fields.strides.as_mut_ptr();
         let mut tensor = null_mut();
         // SAFETY: attached, with a structure that stays until the deleter is called (invariants 1 and 3).
-        if unsafe { (self.make)(owned, &raw mut tensor) } != 0 {
+        if unsafe { (self.make)(kept.cast(), &raw mut tensor) } != 0 {
             return Err(PyErr::fetch(py)); // the structure stays (invariant 3)
         }
         // SAFETY: a new reference, since the call did not fail (invariant 1).
@@ -254,7 +253,7 @@ fn contiguous(shape: &[usize]) -> impl Iterator<Item = i64> {
 unsafe extern "C" fn delete(owned: *mut Owned) {
     enter();
     Python::try_attach(|_| {
-        // SAFETY: the context is the structure, which is freed once, by this call (invariant 3).
-        drop(unsafe { Box::from_raw((*owned).context.cast::<Kept>()) });
+        // SAFETY: the first field of the structure, which is freed once, by this call (invariant 3).
+        drop(unsafe { Box::from_raw(owned.cast::<Kept>()) });
     });
 }

@@ -267,8 +267,10 @@ pub(crate) fn from_iter<T: Number>(
     let (array, first) = unsafe { make(py, T::DTYPE, Some(count), &[], None) }?;
     let (first, mut written) = (first.as_ptr().cast::<T>(), 0);
     for (at, number) in (0..count).zip(numbers) {
-        // SAFETY: the new array has space for `count` numbers, and no other code knows it yet.
-        unsafe { first.add(at).write_unaligned(number) }
+        // SAFETY: the new array has space for `count` numbers.
+        let room = unsafe { first.add(at) };
+        // SAFETY: as above, and no other code knows the array yet.
+        unsafe { room.write_unaligned(number) }
         written += 1;
     }
     assert_eq!(written, count, "numbers"); // otherwise the array is never read
