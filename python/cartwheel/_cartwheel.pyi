@@ -1510,6 +1510,32 @@ _Flag: TypeAlias = NDArray[np.bool_] | None
 _StepArrays: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any, Any]
 
 @final
+class TensorExchange:
+    """Makes tensors over the memory of arrays, and arrays over that of tensors, by DLPack."""
+
+    @staticmethod
+    def of(kind: type, /) -> TensorExchange | None:
+        """Returns the functions of a type of tensors.
+
+        ``None`` if it has none, as in older versions of PyTorch, or those of another version.
+        """
+
+    def array(self, tensor: Any, /) -> NDArray[Any] | None:
+        """Returns an array over the memory of a tensor, which it keeps.
+
+        ``None`` if the tensor is of another class, on a device, not in one piece, empty, without
+        dimensions or with more than 8, or of a dtype that is not converted here; or if it cannot be
+        exported.
+        """
+
+    def tensor(self, array: Any, /) -> Any:
+        """Returns a tensor over the memory of an array, which it keeps.
+
+        ``None`` if it is not an array of NumPy's own class, or is not in one piece, read-only,
+        empty, without dimensions or with more than 8, or of a dtype that is not converted here.
+        """
+
+@final
 class FusedStep:
     """One pass over the batch of a step for all wrappers around a pool.
 
@@ -1533,11 +1559,13 @@ class FusedStep:
             beginnings: Its ``are_known`` says that seeds or options belong to a batch.
             unseen: Its ``are_there`` says that results before a batch were lost.
             operations: Of each wrapper, from the innermost to the outermost: the wrapper, ``None``
-                for the outermost; a name and its arguments. ``transform``, ``observe`` and
-                ``reward`` call ``transform``, ``_observe`` and ``_apply`` of the wrapper; ``clip``
-                has two limits; ``normalize_rewards`` a normalizer and a limit or ``None``;
+                for the outermost; a name and its arguments. ``transform`` and ``observe`` call
+                ``transform`` and ``_observe`` of the wrapper; ``reward`` has a function, whose
+                result ``_checked`` of the wrapper looks at; ``clip`` has two limits;
+                ``normalize_rewards`` a normalizer and a limit or ``None``;
                 ``normalize_observations`` and ``stack`` what they use; ``episodes`` and ``metrics``
-                that, and the keys of values and mask; ``tensors`` a function of an array.
+                that, and the keys of values and mask; ``tensors`` a function of an array and a
+                :class:`TensorExchange` or ``None``.
 
         Raises:
             ValueError: A name is unknown.

@@ -33,16 +33,22 @@ class Ends(W.VectorWrapper):
             batch.infos = {**batch.infos, "cost": np.ones(len(batch.kinds))}
 
 
+def usual(rewards):
+    """Returns the rewards of most tests."""
+    return rewards * 2 - 1
+
+
 class Failing:
     """A function that fails when it is told to."""
 
     def __init__(self):
         self.fails = False
+        self.returns = usual
 
     def __call__(self, rewards):
         if self.fails:
             raise ValueError("chosen to fail")
-        return rewards * 2 - 1
+        return self.returns(rewards)
 
 
 STACKS = {
@@ -82,7 +88,7 @@ def outcome(call, *arguments, **keywords):
     """Returns what a call returns, or the text of its error."""
     try:
         return without_times(call(*arguments, **keywords))
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         return str(error)
 
 
@@ -98,10 +104,10 @@ def states(envs):
 class Pair:
     """A stack in one pass, and one whose wrappers transform one after the other."""
 
-    def __init__(self, kind, mode, stack):
+    def __init__(self, kind, mode, stack, rows=ROWS):
         self.funcs = Failing(), Failing()
         keywords = {} if kind == "native" else {"states": "pickle"}
-        envs = [build(kind, "pole", mode, ROWS, **keywords) for _ in self.funcs]
+        envs = [build(kind, "pole", mode, rows, **keywords) for _ in self.funcs]
         self.envs = [stack(*each) for each in zip(envs, self.funcs, strict=True)]
         self.envs[1]._source.fused = lambda _: None  # the pass that is compared
 
@@ -173,6 +179,55 @@ def test_whatever_happens_the_bits_are_those_of_wrappers_one_after_the_other(kin
                 pair.call("reset")
         else:
             over = step[2] | step[3]
+    assert_identical(*map(states, pair.envs))
+    pair.close()
+
+
+@pytest.mark.parametrize("rows", [63, 64, 130])
+@pytest.mark.parametrize("stack", STACKS)
+def test_many_rows_have_the_bits_of_wrappers_one_after_the_other(stack, rows):
+    pair, random = Pair("native", N, STACKS[stack], rows), np.random.default_rng(rows)
+    pair.call("reset", seed=3)
+    for _ in range(40):
+        pair.call("step", random.integers(0, 2, rows))
+    assert_identical(*map(states, pair.envs))
+    pair.close()
+
+
+#: What a function may return, and what it may not.
+RESULTS = {
+    "its argument": lambda rewards: rewards,
+    "numbers of 32 bits": lambda rewards: rewards.astype(np.float32) / 3,
+    "integers": lambda rewards: (rewards * 3).astype(np.int64),
+    "flags": lambda rewards: rewards > 0,
+    "every second number": lambda rewards: np.repeat(rewards, 2)[::2] * 0.3,
+    "the other byte order": lambda rewards: (rewards * 0.7).astype(">f8"),
+    "a list": lambda rewards: (rewards * 2).tolist(),
+    "another class of arrays": lambda rewards: np.ma.masked_less(rewards * 5, -1),
+    "one number": lambda rewards: rewards.sum(),
+    "too many numbers": lambda rewards: np.concatenate([rewards, [1.0]]),
+    "a column": lambda rewards: rewards[:, None],
+    "texts": lambda rewards: rewards.astype(str),
+    "nothing": lambda _: None,
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_function_of_rewards_may_return_something_else_at_any_time(result, mode):
+    """Converts it if it fits, and otherwise raises the error of a wrapper's ``transform``."""
+    pair = Pair("native", mode, lambda envs, func: W.RecordMetrics(W.TransformReward(envs, func)))
+    random = np.random.default_rng(1)
+    pair.call("reset", seed=1)
+    refused = set()
+    for number in range(40):
+        for func in pair.funcs:
+            func.returns = RESULTS[result] if number % 5 == 3 else usual
+        step = pair.call("step", random.integers(0, 2, ROWS))
+        refused.add(isinstance(step, str))
+        if mode == D:
+            pair.call("reset", options={"reset_mask": np.ones(ROWS, np.bool_)})
+    assert refused == ({False} if list(RESULTS).index(result) < 8 else {False, True})
     assert_identical(*map(states, pair.envs))
     pair.close()
 

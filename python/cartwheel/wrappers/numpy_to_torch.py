@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
+from cartwheel._cartwheel import TensorExchange
 from cartwheel._device.batches import DeviceBatches, Results, collected
 from cartwheel._device.cuda import Cuda
 from cartwheel._device.mirror import Mirror
@@ -133,6 +134,8 @@ class NumpyToTorch(ConvertsArrays):
         self._from_numpy: Callable[[Any], Any] = torch.from_numpy
         self._torch: Any = torch
         self._tensor_type: type = torch.Tensor
+        #: A faster way on the CPU; ``None`` where PyTorch does not have it.
+        self._exchange = TensorExchange.of(torch.Tensor)
         self._transfers: Transfers | None = None
         if on_cuda:
             self._transfers = _transfers_to(Cuda(place), env)
@@ -193,7 +196,9 @@ class NumpyToTorch(ConvertsArrays):
 
     def _act_of_all(self) -> Callable[[Any, Any], Any]:
         is_plain = self._acts_alone and self._transfers is None
-        return _as_plain_arrays if is_plain else super()._act_of_all()
+        if not is_plain:
+            return super()._act_of_all()
+        return _conversion(self._tensor_type, self._exchange)
 
     def _prepared(self, actions: Any) -> Any:
         """Makes room for the results of a step, and returns its actions as arrays."""
@@ -207,7 +212,9 @@ class NumpyToTorch(ConvertsArrays):
         return super()._called(call, *arguments)
 
     def _operation(self) -> Operation:
-        return ("tensors", (self._from_numpy,)) if self._has_plain_arrays else ("transform", ())
+        if self._has_plain_arrays:
+            return "tensors", (self._from_numpy, self._exchange)
+        return "transform", ()
 
     def transform(self, batch: Batch) -> None:
         """Returns results as tensors."""
@@ -379,13 +386,21 @@ class NumpyToTorch(ConvertsArrays):
         return value
 
 
-def _as_plain_arrays(wrapper: NumpyToTorch, actions: Any) -> Any:
-    """Returns actions as arrays, for a wrapper on the CPU that alone changes them."""
-    if type(actions) is np.ndarray:
-        return actions
-    if type(actions) is wrapper._tensor_type:
-        return _as_array(actions)
-    return wrapper._as_arrays(actions)
+def _conversion(tensors: type, exchange: TensorExchange | None) -> Callable[[Any, Any], Any]:
+    """Returns a function of actions for wrappers on the CPU that alone change them."""
+    arrays = np.ndarray
+
+    def as_arrays(wrapper: NumpyToTorch, actions: Any) -> Any:
+        """Returns actions as arrays."""
+        kind = type(actions)
+        if kind is arrays:
+            return actions
+        if kind is not tensors:
+            return wrapper._as_arrays(actions)
+        array = None if exchange is None else exchange.array(actions)
+        return _as_array(actions) if array is None else array
+
+    return as_arrays
 
 
 def _as_array(tensor: Any) -> Any:

@@ -265,8 +265,14 @@ class FlattenObservation(ObservationWrapper):
         self._filled = without_empty(self._space_before)
         self._set_observation_space(flatten_space(self._filled))
         self._is_regular = is_regular(self._space_before)
+        space = self._space_before
+        #: The dtype of observations that get another shape, and that alone; and their new length.
+        self._dtype_of_plain = space.dtype if isinstance(space, Box) else None
+        self._length_of_plain = math.prod(space.shape) if isinstance(space, Box) else 0
 
     def _observe(self, observations: Any) -> Any:
+        if type(observations) is np.ndarray and observations.dtype is self._dtype_of_plain:
+            return observations.reshape(len(observations), self._length_of_plain)
         if self._is_regular:
             return flatten_batch(self._space_before, observations)
         space, flat = self._space_before, self.single_observation_space

@@ -87,28 +87,31 @@ class TransformReward(VectorWrapper):
             self._apply(np.zeros((2, *(() if inner is None else inner.shape))))
 
     def _apply(self, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-        result = np.asarray(self.func(rewards))
-        shape = (len(rewards), *self._shape)
+        return self._checked(self.func(rewards), len(rewards))
+
+    def _checked(self, returned: Any, count: int) -> NDArray[np.float64]:
+        """Returns what the function returned for so many rewards, as rewards."""
+        result = np.asarray(returned)
+        shape = (count, *self._shape)
         if result.dtype is _FLOAT64 and result.shape == shape:
             return result
         if result.dtype.kind not in "fiub":
             raise TypeError(
-                f"`func` must return rewards as numbers, got {result.dtype} for {len(rewards)} "
-                "rewards."
+                f"`func` must return rewards as numbers, got {result.dtype} for {count} rewards."
             )
         if result.shape != shape:
             advice = ""
             if self.reward_space is None and result.ndim == 2:
                 advice = " Give `reward_space` if the new rewards are arrays."
             raise ValueError(
-                f"`func` must return one reward for each of the {len(rewards)} transitions, as an "
+                f"`func` must return one reward for each of the {count} transitions, as an "
                 f"array {shape}; got {result.shape}.{advice}"
             )
         return result.astype(np.float64, copy=False)
 
     def _operation(self) -> Operation:
         has_numbers = self._shape == () and reward_space_of(self.env) is None
-        return "reward" if has_numbers else "transform", ()
+        return ("reward", (self.func,)) if has_numbers else ("transform", ())
 
     def transform(self, batch: Batch) -> None:
         """Applies the function to the rewards of transitions."""

@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-const NAMES: [&str; 100] = [
+const NAMES: [&str; 101] = [
     "C",
     "TimeLimit.truncated",
     "__round__",
-    "_apply",
+    "_checked",
     "_final_frame",
     "_final_info",
     "_final_obs",
@@ -58,6 +58,7 @@ const NAMES: [&str; 100] = [
     "get_nowait",
     "hang_up",
     "infos",
+    "is_neg",
     "item",
     "items",
     "kinds",

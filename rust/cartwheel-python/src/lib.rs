@@ -28,7 +28,7 @@ mod _cartwheel {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::array::{PyRolloutSlab, SlabLease};
+    use crate::array::{PyRolloutSlab, PyTensorExchange, SlabLease};
     #[pymodule_export]
     use crate::channel::PyChannel;
     #[pymodule_export]

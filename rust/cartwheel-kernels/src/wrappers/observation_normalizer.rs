@@ -7,8 +7,9 @@ use super::moments::Moments;
 use super::places::{EndedPlaces, Places, is_stepped};
 use crate::simd::{self, Loops};
 
-/// Numbers that are normalized together, a multiple of the usual numbers of columns.
-const LANES: usize = 8;
+/// Numbers that are normalized together, a multiple of the usual numbers of columns: so many that the
+/// compiler makes a loop of vectors, and not a list of single conversions.
+const TILE: usize = 32;
 
 /// Normalizes the observations of a vector environment by their running moments, and remembers
 /// what each row last showed.
@@ -154,33 +155,29 @@ struct Normalized<'a, T> {
 
 impl<T: Copy + Into<f64>> Loops for Normalized<'_, T> {
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "observations are emitted as float32")]
     fn run(self) {
         let Self { rows, mean, scale, out } = self;
         let columns = mean.len();
-        if LANES.is_multiple_of(columns) {
-            let mean: [f64; LANES] = std::array::from_fn(|lane| mean[lane % columns]);
-            let scale: [f64; LANES] = std::array::from_fn(|lane| scale[lane % columns]);
-            let (tiles, rest) = rows.as_chunks::<LANES>();
-            let (rooms, rooms_of_rest) = out.as_chunks_mut::<LANES>();
-            for (tile, room) in tiles.iter().zip(rooms) {
-                // Written at once: the compiler does not know that the room is not among the numbers.
-                let mut normalized = [0.0; LANES];
-                for lane in 0..LANES {
-                    normalized[lane] = ((tile[lane].into() - mean[lane]) * scale[lane]) as f32;
-                }
-                *room = normalized;
-            }
-            for (lane, (&number, room)) in rest.iter().zip(rooms_of_rest).enumerate() {
-                *room = ((number.into() - mean[lane]) * scale[lane]) as f32;
+        if TILE.is_multiple_of(columns) && rows.len() > columns {
+            let mean: [f64; TILE] = std::array::from_fn(|lane| mean[lane % columns]);
+            let scale: [f64; TILE] = std::array::from_fn(|lane| scale[lane % columns]);
+            for (tile, room) in rows.chunks(TILE).zip(out.chunks_mut(TILE)) {
+                write(tile, &mean, &scale, room);
             }
             return;
         }
         for (row, out) in rows.chunks(columns).zip(out.chunks_mut(columns)) {
-            for (((&number, mean), scale), room) in row.iter().zip(mean).zip(scale).zip(out) {
-                *room = ((number.into() - mean) * scale) as f32;
-            }
+            write(row, mean, scale, out);
         }
+    }
+}
+
+/// Normalizes numbers that have a mean and a scale each.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "observations are emitted as float32")]
+fn write<T: Copy + Into<f64>>(numbers: &[T], mean: &[f64], scale: &[f64], out: &mut [f32]) {
+    for (((&number, mean), scale), room) in numbers.iter().zip(mean).zip(scale).zip(out) {
+        *room = ((number.into() - mean) * scale) as f32;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::kind::{RESET, SHOWN, TRANSITION};
 use super::moments::Moments;
-use super::places::{Places, StepResults, is_stepped};
+use super::places::{Places, StepResults, gather, is_stepped};
 use super::running::each_set;
 use crate::simd::{self, Loops};
 
@@ -57,7 +57,7 @@ impl RewardNormalizer {
             if self.updates && places.all_are(|kind| kind == TRANSITION) {
                 self.moments.merge(&self.returns);
             } else if self.updates {
-                self.gather_transitions(kinds);
+                gather(&self.returns, kinds, |kind| kind == TRANSITION, &mut self.gathered);
                 self.moments.merge(&self.gathered);
             }
         } else {
@@ -77,24 +77,6 @@ impl RewardNormalizer {
         let scale = 1.0 / (self.moments.variance[0] + self.epsilon).sqrt();
         simd::run(Scaled { scale, kinds, rewards, normalized });
         each_set(terminations, truncations, |place| self.returns[places.row(place)] = 0.0);
-    }
-
-    /// Gathers the returns of transitions, of a batch of all rows, of which most places are some.
-    fn gather_transitions(&mut self, kinds: &[u8]) {
-        self.gathered.clear();
-        self.gathered.reserve(kinds.len());
-        let (eights, rest) = self.returns.as_chunks::<8>();
-        let (kinds, kinds_of_rest) = kinds.as_chunks::<8>();
-        for (eight, kinds) in eights.iter().zip(kinds) {
-            if *kinds == [TRANSITION; 8] {
-                self.gathered.extend_from_slice(eight);
-            } else {
-                let pairs = eight.iter().zip(kinds);
-                self.gathered.extend(pairs.filter(|(_, kind)| **kind == TRANSITION).map(|it| it.0));
-            }
-        }
-        let pairs = rest.iter().zip(kinds_of_rest);
-        self.gathered.extend(pairs.filter(|(_, kind)| **kind == TRANSITION).map(|it| it.0));
     }
 }
 

@@ -4,6 +4,7 @@ use cartwheel_core::AutoresetMode;
 
 use super::kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 use super::places::{NoSuchRow, check_rows, index};
+use crate::simd::{self, Loops};
 
 /// The last step of the row ended its episode, and the row has not begun another one.
 const OVER: u8 = 1;
@@ -201,16 +202,33 @@ fn tell<const MODE: u8>(
     assert_eq!(terminations.len(), count, "terminations");
     assert_eq!(truncations.len(), count, "truncations");
     assert_eq!(kinds.len(), count, "kinds");
-    let places = notes.iter_mut().zip(terminations).zip(truncations).zip(kinds);
-    let Some(failed) = failed else {
-        for (((note, &term), &trunc), kind) in places {
-            (*note, *kind) = one::<MODE>(*note, term, trunc, 0);
+    assert!(failed.is_none_or(|failed| failed.len() == count), "failed rows");
+    simd::run(Tell::<MODE> { notes, terminations, truncations, failed, kinds });
+}
+
+/// The arguments of [`tell`].
+struct Tell<'a, const MODE: u8> {
+    notes: &'a mut [u8],
+    terminations: &'a [u8],
+    truncations: &'a [u8],
+    failed: Option<&'a [u8]>,
+    kinds: &'a mut [u8],
+}
+
+impl<const MODE: u8> Loops for Tell<'_, MODE> {
+    #[inline(always)]
+    fn run(self) {
+        let places =
+            self.notes.iter_mut().zip(self.terminations).zip(self.truncations).zip(self.kinds);
+        let Some(failed) = self.failed else {
+            for (((note, &term), &trunc), kind) in places {
+                (*note, *kind) = one::<MODE>(*note, term, trunc, 0);
+            }
+            return;
+        };
+        for ((((note, &term), &trunc), kind), &failed) in places.zip(failed) {
+            (*note, *kind) = one::<MODE>(*note, term, trunc, failed);
         }
-        return;
-    };
-    assert_eq!(failed.len(), count, "failed rows");
-    for ((((note, &term), &trunc), kind), &failed) in places.zip(failed) {
-        (*note, *kind) = one::<MODE>(*note, term, trunc, failed);
     }
 }
 
@@ -219,7 +237,7 @@ const SAME_STEP: u8 = 1;
 const DISABLED: u8 = 2;
 
 /// The notes of a row after a step, and the kind of its place.
-#[inline]
+#[inline(always)]
 fn one<const MODE: u8>(note: u8, term: u8, trunc: u8, failed: u8) -> (u8, u8) {
     let (terminated, truncated, failed) = (term != 0, trunc != 0, failed != 0);
     let (was_over, resetting, lost) = (note & OVER != 0, note & RESETTING != 0, note & LOST != 0);

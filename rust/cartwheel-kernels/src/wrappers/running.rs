@@ -2,6 +2,7 @@
 
 use super::kind::{FAILED, INCOMPLETE, RESET, TRANSITION};
 use super::places::{At, Places, StepResults};
+use crate::simd::{self, Loops};
 
 /// The effect of a step on episodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,8 +165,7 @@ impl Running {
         let ends = self.find_ends(results);
         match places.rows() {
             None => {
-                let rows = self.returns.iter_mut().zip(rewards);
-                rows.for_each(|(total, reward)| *total += reward);
+                simd::run(Added { returns: &mut self.returns, rewards });
                 self.steps += 1;
             }
             Some(rows) => {
@@ -251,23 +251,56 @@ fn to_f64(steps: i64) -> f64 {
     steps as f64
 }
 
-/// Calls `then` with each position at which one of the two is not 0, eight at a time.
+/// Adds rewards to returns.
+struct Added<'a> {
+    returns: &'a mut [f64],
+    rewards: &'a [f64],
+}
+
+impl Loops for Added<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let rows = self.returns.iter_mut().zip(self.rewards);
+        rows.for_each(|(total, reward)| *total += reward);
+    }
+}
+
+/// Calls `then` with each position at which one of the two is not 0.
+///
+/// It looks at 64 positions at a time: which of them are set is random, so that a processor guesses
+/// wrong about once in a loop, however many there are.
 pub(super) fn each_set(first: &[u8], second: &[u8], mut then: impl FnMut(usize)) {
     assert_eq!(first.len(), second.len(), "bytes");
-    let ((eights, rest), (others, _)) = (first.as_chunks::<8>(), second.as_chunks::<8>());
-    for (at, (first, second)) in eights.iter().zip(others).enumerate() {
-        let mut word = u64::from_le_bytes(*first) | u64::from_le_bytes(*second);
-        while word != 0 {
-            let byte = word.trailing_zeros() / 8;
-            then(8 * at + byte as usize);
-            word &= !(0xff << (8 * byte));
+    let ((tiles, rest), (others, other_rest)) = (first.as_chunks(), second.as_chunks());
+    let mut visit = |tile: usize, mut set: u64| {
+        while set != 0 {
+            then(64 * tile + set.trailing_zeros() as usize);
+            set &= set - 1;
         }
+    };
+    for (tile, (first, second)) in tiles.iter().zip(others).enumerate() {
+        visit(tile, set_bits(first, second));
     }
-    for place in first.len() - rest.len()..first.len() {
-        if first[place] | second[place] != 0 {
-            then(place);
-        }
+    if !rest.is_empty() {
+        let [mut first, mut second] = [[0; 64]; 2];
+        first[..rest.len()].copy_from_slice(rest);
+        second[..rest.len()].copy_from_slice(other_rest);
+        visit(tiles.len(), set_bits(&first, &second));
     }
+}
+
+/// A bit for each position at which one of the two is not 0.
+fn set_bits(first: &[u8; 64], second: &[u8; 64]) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let (eights, others) = (first.as_chunks::<8>().0, second.as_chunks::<8>().0);
+    let mut bits = 0;
+    for (at, (eight, other)) in eights.iter().zip(others).enumerate() {
+        let word = u64::from_le_bytes(*eight) | u64::from_le_bytes(*other);
+        // The highest bit of each byte that is not 0; then the product moves them side by side.
+        let highest = (((word & LOW) + LOW) | word) & !LOW;
+        bits |= ((highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * at);
+    }
+    bits
 }
 
 #[cfg(test)]
@@ -282,6 +315,27 @@ mod tests {
         let places = Places::new(rows, kinds, running.num_envs());
         let truncations = &truncations;
         running.step(&StepResults { places, rewards, terminations: over, truncations })
+    }
+
+    #[test]
+    fn all_set_positions_are_found_in_order() {
+        let mut state = 1_u64;
+        let mut byte = |odds: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let high = state >> 33;
+            if high.is_multiple_of(odds) { high.to_le_bytes()[1] } else { 0 }
+        };
+        for count in [0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 300] {
+            for odds in [1, 2, 9, 100] {
+                let first: Vec<u8> = (0..count).map(|_| byte(odds)).collect();
+                let second: Vec<u8> = (0..count).map(|_| byte(odds)).collect();
+                let expected: Vec<_> =
+                    (0..count).filter(|&at| first[at] != 0 || second[at] != 0).collect();
+                let mut found = Vec::new();
+                each_set(&first, &second, |at| found.push(at));
+                assert_eq!(found, expected);
+            }
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@
 
 mod block;
 mod borrowed;
+mod dlpack;
 pub(crate) mod dtype;
 mod owner;
 
@@ -45,6 +46,7 @@ use pyo3::prelude::*;
 
 pub(crate) use crate::array::block::Block;
 pub(crate) use crate::array::borrowed::{Borrowed, BorrowedMut};
+pub(crate) use crate::array::dlpack::PyTensorExchange;
 use crate::array::dtype::{descr, from_scalar};
 pub(crate) use crate::array::owner::{PyRolloutSlab, SlabLease};
 use crate::known::imported;
@@ -248,6 +250,30 @@ pub(crate) fn from_numbers<'py, T: Number>(
     unsafe {
         first.as_ptr().copy_from_nonoverlapping(numbers.as_ptr().cast(), size_of_val(numbers));
     }
+    Ok(array)
+}
+
+/// A new array with its own memory of these numbers.
+///
+/// # Panics
+///
+/// When the iterator has fewer than it says.
+pub(crate) fn from_iter<T: Number>(
+    py: Python<'_>,
+    numbers: impl ExactSizeIterator<Item = T>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let count = numbers.len();
+    // SAFETY: no memory is passed, so NumPy allocates as much as the shape needs (invariant 3).
+    let (array, first) = unsafe { make(py, T::DTYPE, Some(count), &[], None) }?;
+    let (first, mut written) = (first.as_ptr().cast::<T>(), 0);
+    for (at, number) in (0..count).zip(numbers) {
+        // SAFETY: the new array has space for `count` numbers.
+        let room = unsafe { first.add(at) };
+        // SAFETY: as above, and no other code knows the array yet.
+        unsafe { room.write_unaligned(number) }
+        written += 1;
+    }
+    assert_eq!(written, count, "numbers"); // otherwise the array is never read
     Ok(array)
 }
 

@@ -6,7 +6,7 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::array::{Number, as_contiguous, copy_bytes, copy_numbers};
+use crate::array::{Number, as_contiguous, copy_bytes, copy_numbers, dtype};
 
 /// A column that is ready to be copied.
 pub(super) struct Column<'py>(Bound<'py, PyUntypedArray>);
@@ -78,6 +78,13 @@ impl<'py> RowValues<'py> {
         into.resize(bytes, 0);
         copy_bytes(&self.0, 0, into);
     }
+}
+
+/// Whether a value is an array of `count` numbers of 64 bits, of NumPy's own class.
+pub(super) fn are_plain_numbers(value: &Bound<'_, PyAny>, count: usize) -> bool {
+    value
+        .cast_exact::<PyUntypedArray>()
+        .is_ok_and(|array| array.shape() == [count] && dtype::is(&array.dtype(), DType::F64))
 }
 
 fn check_shape(

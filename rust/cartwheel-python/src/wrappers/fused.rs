@@ -5,19 +5,21 @@
 //! observations, lost results, seeds that are not shown yet) goes through the methods `transform` in
 //! Python, which use the same state.
 
-use cartwheel_kernels::wrappers::{INCOMPLETE, Places, StepResults, TRANSITION};
+use cartwheel_kernels::wrappers::{
+    Places, StepResults, TRANSITION, clip, gather, is_stepped, scatter,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyString, PyTuple};
 
-use super::column::{Column, RowValues};
+use super::column::{Column, RowValues, are_plain_numbers};
 use super::locked::Locked;
 use super::{
     PyEpisodeMetrics, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer, PyRowKinds,
     PyTimedEpisodes,
 };
-use crate::array::{Number, from_bytes, from_numbers};
+use crate::array::{Number, PyTensorExchange, from_bytes, from_numbers};
 use crate::known::intern;
 
 use cartwheel_engine::space::DType;
@@ -37,8 +39,8 @@ enum Kernel {
     Transform,
     /// The wrapper's `_observe`, a function of observations.
     Observe,
-    /// The wrapper's `_apply`, a function of the rewards of transitions.
-    Reward,
+    /// A function of the rewards of transitions, whose result the wrapper's `_checked` looks at.
+    Reward(Py<PyAny>),
     /// Rewards within limits.
     Clip(f64, f64),
     NormalizeRewards(Py<PyRewardNormalizer>, Option<f64>),
@@ -48,8 +50,8 @@ enum Kernel {
     Episodes(Py<PyTimedEpisodes>, [Py<PyString>; 2]),
     /// Infos of all episodes, likewise.
     Metrics(Py<PyEpisodeMetrics>, [Py<PyString>; 2]),
-    /// Tensors of all arrays, by this function.
-    Tensors(Py<PyAny>),
+    /// Tensors of all arrays, by the functions of their type, or else by this function.
+    Tensors(Py<PyAny>, Option<Py<PyTensorExchange>>),
 }
 
 impl Kernel {
@@ -60,14 +62,14 @@ impl Kernel {
         Ok(match name {
             "transform" => Self::Transform,
             "observe" => Self::Observe,
-            "reward" => Self::Reward,
+            "reward" => Self::Reward(at(0)?.unbind()),
             "clip" => Self::Clip(at(0)?.extract()?, at(1)?.extract()?),
             "normalize_rewards" => Self::NormalizeRewards(at(0)?.extract()?, at(1)?.extract()?),
             "normalize_observations" => Self::NormalizeObservations(at(0)?.extract()?),
             "stack" => Self::Stack(at(0)?.extract()?),
             "episodes" => Self::Episodes(at(0)?.extract()?, keys()?),
             "metrics" => Self::Metrics(at(0)?.extract()?, keys()?),
-            "tensors" => Self::Tensors(at(0)?.unbind()),
+            "tensors" => Self::Tensors(at(0)?.unbind(), at(1)?.extract()?),
             _ => return Err(PyValueError::new_err(format!("no operation has the name {name:?}"))),
         })
     }
@@ -224,40 +226,51 @@ impl<'py> Batch<'py> {
         Ok(())
     }
 
-    /// Calls the wrapper's function with the rewards of transitions; those of other places become 0.
-    fn apply_to_rewards(&mut self, wrapper: &Bound<'py, PyAny>) -> PyResult<()> {
-        let apply = intern!(self.py, "_apply");
-        let is_step = |kind: &u8| matches!(*kind, TRANSITION | INCOMPLETE);
-        if self.columns.kinds.iter().all(|&kind| kind == TRANSITION) {
-            let rewards = wrapper.call_method1(apply, (self.reward_array()?,))?;
+    /// Calls a function with the rewards of transitions; those of other places become 0.
+    fn apply_to_rewards(
+        &mut self,
+        wrapper: &Bound<'py, PyAny>,
+        func: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let apply = |rewards: &Bound<'py, PyAny>, count: usize| -> PyResult<Bound<'py, PyAny>> {
+            let applied = func.call1((rewards,))?;
+            if are_plain_numbers(&applied, count) {
+                return Ok(applied);
+            }
+            wrapper.call_method1(intern!(rewards.py(), "_checked"), (applied, count))
+        };
+        if self.places().all_are(|kind| kind == TRANSITION) {
+            let count = self.num_envs;
+            let rewards = apply(self.reward_array()?, count)?;
             self.set_reward_array(rewards);
             return Ok(());
         }
         self.read_rewards()?;
-        let Columns { kinds, rewards, spare, .. } = &mut self.columns;
-        spare.clear();
-        spare.extend(rewards.iter().zip(&*kinds).filter(|(_, kind)| is_step(kind)).map(|it| it.0));
-        let mut applied = std::mem::take(spare);
+        let mut applied = std::mem::take(&mut self.columns.spare);
+        gather(&self.columns.rewards, &self.columns.kinds, is_stepped, &mut applied);
         if !applied.is_empty() {
             let count = applied.len();
-            let given = from_numbers(self.py, count, &[], &applied)?;
-            let new = wrapper.call_method1(apply, (given,))?;
+            let new = apply(&from_numbers(self.py, count, &[], &applied)?, count)?;
             RowValues::new("rewards", &new, f64::DTYPE, count, &[])?.copy_numbers_to(&mut applied);
         }
-        let Columns { kinds, rewards, spare, .. } = &mut self.columns;
-        let mut next = applied.iter();
-        for (reward, kind) in rewards.iter_mut().zip(&*kinds) {
-            *reward = if is_step(kind) { *next.next().expect("one each") } else { 0.0 };
-        }
-        *spare = applied;
+        scatter(&applied, &self.columns.kinds, is_stepped, &mut self.columns.rewards);
+        self.columns.spare = applied;
         self.note_new_rewards();
         Ok(())
     }
 
     /// Makes tensors of all arrays. If one fails, the batch has arrays still, which is lost as such.
-    fn convert(&mut self, wrapper: &Bound<'py, PyAny>, tensor: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn convert(
+        &mut self,
+        wrapper: &Bound<'py, PyAny>,
+        tensor: &Bound<'py, PyAny>,
+        exchange: Option<&PyTensorExchange>,
+    ) -> PyResult<()> {
         self.reward_array()?;
-        let made = |array: &Bound<'py, PyAny>| tensor.call1((array,));
+        let made = |array: &Bound<'py, PyAny>| {
+            let made = exchange.map_or(Ok(None), |exchange| exchange.tensor_of(array))?;
+            made.map_or_else(|| tensor.call1((array,)), Ok)
+        };
         let (observations, rewards) = (made(&self.observations)?, made(&self.rewards)?);
         let (terminations, truncations) = (made(&self.terminations)?, made(&self.truncations)?);
         if self.has_infos()? {
@@ -282,7 +295,7 @@ impl<'py> Batch<'py> {
                     wrapper.call_method0(intern!(py, "_refuse_none"))?;
                 }
             }
-            Kernel::Reward => self.apply_to_rewards(wrapper)?,
+            Kernel::Reward(func) => self.apply_to_rewards(wrapper, func.bind(py))?,
             Kernel::Clip(low, high) => {
                 self.read_rewards()?;
                 clip(&mut self.columns.rewards, *low, *high);
@@ -322,7 +335,9 @@ impl<'py> Batch<'py> {
                 let (values, mask, _) = metrics.count(py, &self.results()?, [None, None], None)?;
                 self.set_infos(keys, values, mask)?;
             }
-            Kernel::Tensors(tensor) => self.convert(wrapper, tensor.bind(py))?,
+            Kernel::Tensors(tensor, exchange) => {
+                self.convert(wrapper, tensor.bind(py), exchange.as_ref().map(Py::get))?;
+            }
         }
         Ok(())
     }
@@ -336,14 +351,6 @@ impl<'py> Batch<'py> {
         let parts =
             [&self.observations, &self.rewards, &self.terminations, &self.truncations, &self.infos];
         Ok(PyTuple::new(self.py, parts)?.into_any())
-    }
-}
-
-/// Clips as NumPy does: NaN stays, and of equal numbers the limit is taken.
-fn clip(numbers: &mut [f64], low: f64, high: f64) {
-    for number in numbers {
-        let above = if *number > low || number.is_nan() { *number } else { low };
-        *number = if above < high || above.is_nan() { above } else { high };
     }
 }
 
@@ -449,8 +456,8 @@ impl PyFusedStep {
         visit.call(&self.unseen)?;
         for operation in &self.operations {
             visit.call(&operation.wrapper)?;
-            if let Kernel::Tensors(tensor) = &operation.kernel {
-                visit.call(tensor)?;
+            if let Kernel::Tensors(function, _) | Kernel::Reward(function) = &operation.kernel {
+                visit.call(function)?;
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use cartwheel_kernels::wrappers::{At, EndedPlaces, Places, StepResults, existing
 use pyo3::prelude::*;
 
 use super::column::{Column, RowValues, no_such_row, numbers};
-use crate::array::{Number, filled, from_numbers};
+use crate::array::{Number, filled, from_iter, from_numbers};
 
 /// Buffers for the parts of a batch, reused by every batch.
 #[derive(Debug, Default)]
@@ -157,10 +157,7 @@ pub(super) fn column<T: EightBytes>(
     py: Python<'_>,
     numbers: impl ExactSizeIterator<Item = T>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    filled(py, T::DTYPE, Some(numbers.len()), &[], |buffer| {
-        let buffer = buffer.as_chunks_mut().0.iter_mut();
-        buffer.zip(numbers).for_each(|(place, number)| *place = number.bytes());
-    })
+    from_iter(py, numbers)
 }
 
 /// A new array with the number of each place, from one of each row.
