@@ -34,6 +34,7 @@ __all__ = [
     "RowStreams",
     "Shard",
     "SlabLease",
+    "TensorExchange",
     "TimedEpisodes",
     "block_rows",
     "cache_draws",
@@ -48,6 +49,7 @@ __all__ = [
     "fork_ended_in_child",
     "gae",
     "is_first",
+    "keep_masks",
     "lambda_returns",
     "load_plugin",
     "make_first_uses",
@@ -1514,7 +1516,7 @@ class TensorExchange:
     """Makes tensors over the memory of arrays, and arrays over that of tensors, by DLPack."""
 
     @staticmethod
-    def of(kind: type, /) -> TensorExchange | None:
+    def of(kind: type) -> TensorExchange | None:
         """Returns the functions of a type of tensors.
 
         ``None`` if it has none, as in older versions of PyTorch, or those of another version.

@@ -159,9 +159,8 @@ def _choose(
         )
     share = max(measured.cpu_share, 1e-6)
     wanted = cores
-    if (
-        measured.own_share < _COMPUTES
-    ):  # as many rows for each worker, because a step waits for the last one
+    if measured.own_share < _COMPUTES:
+        # As many rows for each worker, because a step waits for the last one.
         rows = max(1, round(num_envs * share / (_SPARE * cores)))
         wanted = max(cores, math.ceil(num_envs / rows))
     reason = f"steps compute for {share:.0%} of their time, and there are {processors}"

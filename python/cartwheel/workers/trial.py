@@ -105,9 +105,8 @@ class Trial(gym.Env[Any, Any]):
             own = self._usage.own()  # first, because it takes a processor to look for children
             spent = np.subtract((self._usage.of_children(), own), before)
             cpu, delay = spent.sum(0).tolist()
-            could_run = max(
-                elapsed - delay, cpu
-            )  # a clock of the system ticks a hundred times a second
+            # Clocks of the system tick a hundred times a second.
+            could_run = max(elapsed - delay, cpu)
             if could_run > 0:
                 shares = cpu / could_run, float(spent[1, 0]) / could_run
         except BaseException as error:  # an environment's own code may raise anything
