@@ -198,7 +198,7 @@ class Speaker(gym.Env):
         self.steps = 0
         return {"said": "", "step": 0}, {}
 
-    def step(self, action):  # noqa: ARG002
+    def step(self, _):
         self.steps += 1
         return {"said": "aé" * self.steps, "step": self.steps}, 1.0, self.steps == 3, False, {}
 

@@ -1,6 +1,8 @@
 """The twin in Python of ``tests/native/plugins/rust/src/chase.rs``."""
 # ruff: noqa: ARG002 (signatures are PettingZoo's, whether an environment needs them or not)
 
+from typing import ClassVar
+
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 from gymnasium.utils import seeding
@@ -10,9 +12,9 @@ from pettingzoo import ParallelEnv
 class Chase(ParallelEnv):
     """Scouts run to the cell 6; the hunter catches them."""
 
-    metadata = {"name": "chase"}  # noqa: RUF012
+    metadata: ClassVar = {"name": "chase"}
     render_mode = None
-    possible_agents = ["scout_0", "hunter", "scout_1"]  # noqa: RUF012
+    possible_agents: ClassVar = ["scout_0", "hunter", "scout_1"]
 
     def __init__(self):
         self.rng, _ = seeding.np_random(0)

@@ -240,7 +240,7 @@ pub struct Lease(Box<Hold>);
 struct Hold {
     pool: Arc<SlabPool>,
     slab: u32,
-    /// Offset of the slab in its mapping, and its bytes.
+    /// Offset of the slab in its mapping, and its bytes: every read needs them.
     start: usize,
     bytes: usize,
     /// The places that the lease is for, if not all.

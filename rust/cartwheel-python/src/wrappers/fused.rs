@@ -427,6 +427,7 @@ impl PyFusedStep {
         let Columns { kinds, terminations, truncations, .. } = &mut batch.columns;
         let is_over = |flags: &[u8]| flags.iter().any(|&flag| flag != 0);
         if self.is_same_step && (is_over(terminations) || is_over(truncations)) {
+            *self.columns.lock(py) = batch.columns;
             return through_python();
         }
         self.kinds.get().classify(py, [terminations, truncations], kinds);
