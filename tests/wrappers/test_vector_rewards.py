@@ -205,7 +205,7 @@ USERS = {
     "RecordEpisode": lambda envs, folder: wrappers.RecordEpisode(
         envs, folder, save_video=False, record_env_state=False
     ),
-    "`evaluate`": lambda envs, _: cartwheel.evaluate(envs, policy),
+    "`evaluate`": lambda envs, _: cartwheel.evaluate(envs, policy, seed=1),
 }
 
 

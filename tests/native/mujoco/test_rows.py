@@ -100,5 +100,6 @@ def test_the_memory_of_a_step_has_the_arrays_that_it_uses(env, model_per_row):
         assert is_covered(getattr(constants, name).ctypes.data) == model_per_row, name
     assert is_covered(model) == model_per_row
     texture = constants.tex_data if hasattr(constants, "tex_data") else constants.tex_rgb
-    assert not is_covered(texture.ctypes.data + 4096)
+    if texture.size:  # an empty array may be anywhere
+        assert not is_covered(texture.ctypes.data + 4096)
     assert sum(size for _, size in memory) < 64 << 10
