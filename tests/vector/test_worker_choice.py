@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -120,6 +121,19 @@ def test_a_child_process_that_computes_is_counted_and_its_worker_waits(executor,
         assert choice.cpu_share > 0.3
         assert found[0].own_share < 0.3
         assert envs.num_workers > 2  # another one asks its child meanwhile
+
+
+@pytest.mark.parametrize(
+    ("waits", "cpu_share"), [([0, 0], 1.0), ([0, 1], 0.5), ([None, None], 0.5)]
+)
+def test_a_processor_that_a_host_takes_away_is_not_waited_for(monkeypatch, waits, cpu_share):
+    env = trial.MakesTrial(functools.partial(gym.make, "CartPole-v1"), is_remote=False)()
+    # For half of this second, the thread did not run, and the system does not know why.
+    own, clock = iter([(0.0, 0.0), (0.5, 0.0)]), iter([0.0, 1.0])
+    monkeypatch.setattr(trial._Usage, "own", lambda _: next(own))
+    monkeypatch.setattr(trial, "time", SimpleNamespace(perf_counter=clock.__next__))
+    monkeypatch.setattr(trial, "_waits", iter(waits).__next__)
+    assert env.measure(1.0).cpu_share == cpu_share
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 Waiting and computing are told apart by processor time: of the thread or process that steps the
 environment and, on Linux, of the processes that it has started. Time for which they wait for a
-processor, because other programs compute, counts as neither.
+processor, because other programs compute, counts as neither. The host of a virtual machine takes
+processors away without a word, but a thread that waits gives its processor up, which is counted.
 """
 
 from __future__ import annotations
@@ -96,18 +97,20 @@ class Trial(gym.Env[Any, Any]):
             actions.seed(0)
             self._step(actions.sample())
             before = self._usage.of_children(), self._usage.own()
+            waits = _waits()
             began = time.perf_counter()
             start_up = began - self._began
             while elapsed < seconds or not steps:
                 self._step(actions.sample())
                 steps += 1
                 elapsed = time.perf_counter() - began
+            never_waited = waits is not None and _waits() == waits
             own = self._usage.own()  # first, because it takes a processor to look for children
             spent = np.subtract((self._usage.of_children(), own), before)
             cpu, delay = spent.sum(0).tolist()
             # Clocks of the system tick a hundred times a second.
             could_run = max(elapsed - delay, cpu)
-            if could_run > 0:
+            if could_run > 0 and not never_waited:
                 shares = cpu / could_run, float(spent[1, 0]) / could_run
         except BaseException as error:  # an environment's own code may raise anything
             failure = f"{type(error).__name__}: {error}"
@@ -155,6 +158,12 @@ class _Usage:
 
     def _started(self) -> list[tuple[int, list[str]]]:
         return [found for found in _descendants() if found[0] not in self._before]
+
+
+def _waits() -> int | None:
+    """Returns how often this thread has given up its processor to wait; ``None`` if unknown."""
+    usage_of = getattr(resource, "RUSAGE_THREAD", None)
+    return None if usage_of is None else resource.getrusage(usage_of).ru_nvcsw
 
 
 def _delay(process: str) -> float:
