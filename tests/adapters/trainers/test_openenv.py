@@ -88,12 +88,15 @@ def test_the_rollouts_of_trl_call_tools_of_rows(example, tmp_path, monkeypatch):
     """A tiny model of random weights, whose first answers are given: it cannot call a tool yet."""
     import torch
     from datasets import Dataset
+    from huggingface_hub import constants
     from tqdm import tqdm
     from transformers import Qwen3Config, Qwen3ForCausalLM
     from trl import GRPOConfig, GRPOTrainer
     from trl.trainer.utils import shutdown_event_loop_in_daemon
 
-    monkeypatch.setattr(tqdm, "monitor_interval", 0)  # no thread that stays
+    # No threads that stay; a test has nothing to report.
+    monkeypatch.setattr(tqdm, "monitor_interval", 0)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
     trl_rows = example("trl_rows")
     tokens = tokenizer()
     config = Qwen3Config(
