@@ -6,9 +6,11 @@
 //!    it points to, is valid until the handler returns. Its arrays have as many entries as it says, and
 //!    their types say what the entries point to.
 //! 2. **Buffers.** The memory of a buffer has the bytes of its dtype and dimensions, aligned to an
-//!    element; it may be null only where these are none. Until the handler returns, arguments are
-//!    initialized and not written, and results are accessed by the handler alone. A result shares no
-//!    memory with another buffer: JAX lets it do so only where a call declares aliases, and ours do not.
+//!    element; it may be null only where these are none. Until the handler returns, it is accessed by the
+//!    handler alone, or by others that read an argument. Arguments are initialized. A result shares no
+//!    memory with another result, and shares that of an argument only where a call declares so: such an
+//!    argument has the result's bytes once these are written. A [`Frame`] is borrowed by the arguments
+//!    that are in use, and mutably by the one result that is.
 //! 3. **Errors.** `create_error` is a function of XLA, which copies the message.
 #![expect(unsafe_code, reason = "reads what XLA passes, see the invariants")]
 
@@ -170,7 +172,8 @@ impl<'a> Frame<'a> {
         let bytes = if bytes == 0 {
             &[]
         } else {
-            // SAFETY: the memory has these bytes, initialized and not written (invariant 2).
+            // SAFETY: the memory has these bytes, initialized, and nothing writes them meanwhile: `self` is
+            // borrowed, so no result of this frame is in use (invariant 2).
             unsafe { from_raw_parts(data, bytes) }
         };
         Argument { dtype, dims, bytes }
@@ -186,8 +189,8 @@ impl<'a> Frame<'a> {
         let bytes = if bytes == 0 {
             &mut []
         } else {
-            // SAFETY: the memory has these bytes, which nothing else accesses (invariant 2): `self` is
-            // borrowed, so no other result of this frame is.
+            // SAFETY: the memory has these bytes, which nothing else accesses: `self` is borrowed mutably, so
+            // no other result and no argument of this frame is in use (invariant 2).
             unsafe { from_raw_parts_mut(data.cast::<MaybeUninit<u8>>(), bytes) }
         };
         ResultBuffer { dtype, dims, bytes }
