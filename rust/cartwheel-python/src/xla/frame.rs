@@ -122,7 +122,7 @@ impl<'a> Frame<'a> {
     pub(crate) fn read_arrays(&mut self) -> Result<(), String> {
         let CallFrame { arguments, results, .. } = self.call;
         let sizes = [arguments, results].map(|buffers| usize::try_from(buffers.size).unwrap_or(0));
-        self.arrays.reserve_exact(sizes.iter().sum());
+        self.arrays = Vec::with_capacity(sizes.iter().sum());
         append(&mut self.arrays, arguments, "argument")?;
         self.num_arguments = self.arrays.len();
         append(&mut self.arrays, results, "result")
