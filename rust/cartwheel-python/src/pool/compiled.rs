@@ -167,7 +167,7 @@ impl State {
         for (number, leaf) in leaves.iter().enumerate() {
             let argument = frame.argument(first + number);
             let tag = tag_of(envs, number, leaf, argument.dtype).expect("the dtype was checked");
-            // What was stored of other leaves has no effect, since no row has it before it is sent.
+            // If another leaf has stored its actions before, they have no effect: nothing is sent.
             if !sending.fits(number, tag) {
                 let text = "the dtype of the actions differs from that of the actions in flight";
                 return Err(Refused::new(ErrorCode::FailedPrecondition, text));
