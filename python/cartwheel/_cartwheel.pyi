@@ -1516,10 +1516,12 @@ class TensorExchange:
     """Makes tensors over the memory of arrays, and arrays over that of tensors, by DLPack."""
 
     @staticmethod
-    def of(kind: type) -> TensorExchange | None:
+    def of(kind: type, modes: dict[str, Any], name: str, /) -> TensorExchange | None:
         """Returns the functions of a type of tensors.
 
         ``None`` if it has none, as in older versions of PyTorch, or those of another version.
+        ``modes[name]`` says, whenever a tensor is made, whether a mode is active that must see it,
+        such as ``FakeTensorMode``.
         """
 
     def array(self, tensor: Any, /) -> NDArray[Any] | None:
@@ -1534,7 +1536,8 @@ class TensorExchange:
         """Returns a tensor over the memory of an array, which it keeps.
 
         ``None`` if it is not an array of NumPy's own class, or is not in one piece, read-only,
-        empty, without dimensions or with more than 8, or of a dtype that is not converted here.
+        empty, without dimensions or with more than 8, or of a dtype that is not converted here; or
+        if a mode is active or ``modes`` does not have the name.
         """
 
 @final

@@ -123,15 +123,22 @@ class Calls:
     ) -> Callable[..., tuple[Any, ...]]:
         """Returns a function of arrays that calls the pool.
 
+        The first argument and the first result of each call but ``init`` are the state or the
+        handle. The next one takes the memory of the last, which a loop would have to copy; XLA
+        keeps the last one where it is used again.
+
         Args:
             name: The call.
             results: The forms of the results; asked when the function is traced, since dtypes
                 depend on JAX's configuration.
         """
         number = np.int64(self._number)
+        shared = None if name == "init" else {0: 0}
 
         def foreign(*arguments: Any) -> tuple[Any, ...]:
-            call = jax.ffi.ffi_call(_target(name), results(), has_side_effect=True)
+            call = jax.ffi.ffi_call(
+                _target(name), results(), has_side_effect=True, input_output_aliases=shared
+            )
             return tuple(call(*arguments, pool=number))
 
         batched = jax.custom_batching.custom_vmap(foreign)

@@ -1,6 +1,7 @@
 """Tensors over arrays, and arrays over tensors, are those that PyTorch itself makes."""
 
 import gc
+import importlib
 import threading
 import weakref
 
@@ -12,9 +13,12 @@ from cartwheel._cartwheel import TensorExchange
 from cartwheel.wrappers import NumpyToTorch, TransformAction
 
 torch = pytest.importorskip("torch")
+fake_tensor = importlib.import_module("torch._subclasses.fake_tensor")
+TorchDispatchMode = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
 pytestmark = pytest.mark.torch
 
-EXCHANGE = TensorExchange.of(torch.Tensor)
+MODES = vars(torch.utils._python_dispatch)
+EXCHANGE = TensorExchange.of(torch.Tensor, MODES, "_is_in_torch_dispatch_mode")
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64"]
 SHAPES = [(1,), (3,), (2, 3), (1, 1), (2, 1, 3), (2,) * 8]
 
@@ -108,12 +112,46 @@ def test_a_negated_view_has_its_own_sign():
 
 
 def test_other_types_have_no_table():
-    assert TensorExchange.of(int) is None
+    assert TensorExchange.of(int, {"mode": False}, "mode") is None
 
     class Own:
         __dlpack_c_exchange_api__ = "no capsule"
 
-    assert TensorExchange.of(Own) is None
+    assert TensorExchange.of(Own, {"mode": False}, "mode") is None
+
+
+def test_modes_see_the_tensors_of_steps_and_of_resets():
+    """Fake tensors have no memory, and a mode is told of each tensor that is made."""
+    envs = NumpyToTorch(cartwheel.NativeVectorEnv("CartPole-v1", 3, num_workers=1))
+    bare = cartwheel.NativeVectorEnv("CartPole-v1", 3, num_workers=1)
+    actions, seen = np.ones(3, np.int64), []
+
+    class Watching(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with fake_tensor.FakeTensorMode():
+        assert EXCHANGE.tensor(np.zeros(3)) is None
+        results = [envs.reset(seed=1)[0], *envs.step(actions)[:4]]
+    assert [type(tensor) for tensor in results] == [fake_tensor.FakeTensor] * 5
+    assert [tuple(tensor.shape) for tensor in results] == [(3, 4), (3, 4), (3,), (3,), (3,)]
+    with Watching():
+        watched = envs.step(actions)
+    assert len(seen) == 4
+    bare.reset(seed=1)
+    bare.step(actions)
+    for found in (watched, envs.step(actions)):
+        for tensor, array in zip(found[:4], bare.step(actions)[:4], strict=True):
+            assert type(tensor) is torch.Tensor
+            assert tensor.numpy().tobytes() == array.tobytes()
+    envs.close()
+    bare.close()
+
+
+def test_tensors_are_left_to_python_where_modes_cannot_be_seen():
+    exchange = TensorExchange.of(torch.Tensor, {}, "mode")
+    assert exchange.tensor(np.zeros(3)) is None
 
 
 def test_memory_stays_as_long_as_either_does_and_no_longer():

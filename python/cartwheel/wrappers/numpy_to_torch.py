@@ -44,7 +44,7 @@ class NumpyToTorch(ConvertsArrays):
     observations of ``SAME_STEP`` become tensors. On the CPU nothing is copied: a tensor has the
     memory of the array, which is the caller's. Values without a PyTorch dtype, such as strings and
     other objects, stay as they are; so does ``infos["env_index"]``, which is passed back to
-    ``send``.
+    ``send``. Modes of PyTorch see each tensor: in ``FakeTensorMode`` they are fake.
 
     On CUDA, observations, dense final observations, rewards and flags of a batch travel in one
     copy from pinned memory; infos and other final observations, if there are any, in a second one.
@@ -135,7 +135,7 @@ class NumpyToTorch(ConvertsArrays):
         self._torch: Any = torch
         self._tensor_type: type = torch.Tensor
         #: A faster way on the CPU; ``None`` where PyTorch does not have it.
-        self._exchange = TensorExchange.of(torch.Tensor)
+        self._exchange = _exchange_of(torch)
         self._transfers: Transfers | None = None
         if on_cuda:
             self._transfers = _transfers_to(Cuda(place), env)
@@ -384,6 +384,15 @@ class NumpyToTorch(ConvertsArrays):
         if type(value) is tuple:
             return tuple(self._replaced(part, convert) for part in value)
         return value
+
+
+def _exchange_of(torch: Any) -> TensorExchange | None:
+    """Returns PyTorch's functions that pass Python by; ``None`` if it does not have them.
+
+    Modes such as ``FakeTensorMode`` see tensors that Python makes, and so make none by these.
+    """
+    modes = vars(torch.utils._python_dispatch)
+    return TensorExchange.of(torch.Tensor, modes, "_is_in_torch_dispatch_mode")
 
 
 def _conversion(tensors: type, exchange: TensorExchange | None) -> Callable[[Any, Any], Any]:

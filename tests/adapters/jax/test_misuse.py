@@ -203,6 +203,29 @@ def test_an_old_state_names_init(functions):
     done(step(init()[0], ONES))
 
 
+def test_a_state_keeps_its_number_although_the_next_takes_its_memory(functions):
+    envs, _, step, reset, state = functions
+    first = envs._pool.begun()
+
+    @jax.jit
+    def twice(state):
+        newer, _ = step(state, ONES)
+        newest, _ = reset(newer, np.zeros(3, bool))
+        return state, newer, newest
+
+    states = twice(state)
+    assert [int(each) for each in states] == [first, first + 1, first + 2]
+    assert int(state) == first
+    again = jax.jit(lambda state: (step(state, ONES)[0], step(state, ONES)[0], state))
+    with pytest.raises(RuntimeErrors, match=f"it is number {first + 2}, .* at {first + 3}"):
+        done(again(states[-1]))
+    assert int(states[-1]) == first + 2
+    donated = jax.jit(step, donate_argnums=0)
+    newest, _ = donated(jax.numpy.uint32(first + 3), ONES)
+    newest, _ = done(donated(newest, ONES))
+    assert int(newest) == envs._pool.begun() == first + 5
+
+
 def test_an_action_out_of_range_is_refused_before_anything_is_stepped(functions):
     envs, _, step, _, state = functions
     begun = envs._pool.begun()

@@ -25,7 +25,7 @@ use cartwheel_engine::space::DType;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyCapsuleMethods, PyType};
+use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict, PyString, PyType};
 
 use super::{dtype, first_byte, is_writable, make_over};
 use crate::interpreter::enter;
@@ -118,12 +118,19 @@ pub(crate) struct PyTensorExchange {
     kind: Py<PyType>,
     make: MakeTensor,
     read: ReadTensor,
+    /// Where a name says whether a mode is active that the functions pass by.
+    modes: (Py<PyDict>, Py<PyString>),
 }
 
 #[pymethods]
 impl PyTensorExchange {
     #[staticmethod]
-    fn of(kind: &Bound<'_, PyType>) -> Option<Self> {
+    #[pyo3(signature = (kind, modes, name, /))]
+    fn of(
+        kind: &Bound<'_, PyType>,
+        modes: &Bound<'_, PyDict>,
+        name: &Bound<'_, PyString>,
+    ) -> Option<Self> {
         let capsule = kind.getattr("__dlpack_c_exchange_api__").ok()?;
         let table = capsule.cast::<PyCapsule>().ok()?.pointer_checked(Some(NAME)).ok()?;
         let table = table.cast::<Table>();
@@ -134,7 +141,8 @@ impl PyTensorExchange {
         }
         // SAFETY: a table of such a version begins with these fields (invariant 1).
         let Table { make, read, .. } = unsafe { table.read() };
-        Some(Self { kind: kind.clone().unbind(), make: make?, read: read? })
+        let modes = (modes.clone().unbind(), name.clone().unbind());
+        Some(Self { kind: kind.clone().unbind(), make: make?, read: read?, modes })
     }
 
     #[pyo3(signature = (tensor, /))]
@@ -189,11 +197,19 @@ impl PyTensorExchange {
 
     #[pyo3(signature = (array, /))]
     fn tensor<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.tensor_of(array)
+        if self.is_passed_by(array.py())? { Ok(None) } else { self.tensor_of(array) }
     }
 }
 
 impl PyTensorExchange {
+    /// Whether a mode is active, to which Python's way shows each new tensor, and this one does not; true
+    /// where that cannot be told.
+    pub(crate) fn is_passed_by(&self, py: Python<'_>) -> PyResult<bool> {
+        let (modes, name) = &self.modes;
+        let flag = modes.bind(py).get_item(name)?;
+        flag.map_or(Ok(true), |flag| flag.is_truthy())
+    }
+
     /// A tensor over the memory of an array; `None` where Python has to make it.
     pub(crate) fn tensor_of<'py>(
         &self,

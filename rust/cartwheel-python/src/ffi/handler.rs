@@ -15,7 +15,7 @@ use cartwheel_engine::Call;
 use pyo3::prelude::*;
 
 use super::registry;
-use crate::pool::{Refused, State};
+use crate::pool::{Refused, State, other_pool};
 use crate::xla::{CallFrame, ErrorCode, Frame, NO_ERROR, XlaError};
 
 /// A function that XLA calls.
@@ -77,6 +77,7 @@ fn handle(frame: *mut CallFrame, call: Call, calling: &str, run: Run) -> *mut Xl
                         compiled by another process";
             Refused::new(ErrorCode::FailedPrecondition, text)
         })?;
+        frame.read_arrays().map_err(|error| other_pool(&error))?;
         pool.with_pool_detached(call, calling, |state| run(state, frame))
     })
 }

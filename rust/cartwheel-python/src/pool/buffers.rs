@@ -65,19 +65,19 @@ pub(super) fn check_dims(
 }
 
 /// The error for code that was compiled for another pool.
-pub(super) fn other_pool(what: &str) -> Refused {
+pub(crate) fn other_pool(what: &str) -> Refused {
     let text = format!("{what}: the function was compiled for other environments");
     Refused::new(ErrorCode::InvalidArgument, text)
 }
 
 /// An argument of a dtype and dimensions that the interface fixes.
-pub(super) fn fixed<'a>(
-    frame: &Frame<'a>,
+pub(super) fn fixed<'f>(
+    frame: &'f Frame<'_>,
     at: usize,
     dtype: DType,
     dims: &[Option<i64>],
-) -> Result<Argument<'a>, Refused> {
-    let argument = frame.argument(at).map_err(|error| other_pool(&error))?;
+) -> Result<Argument<'f>, Refused> {
+    let argument = frame.argument(at);
     let fits = |(dim, wanted): (&i64, &Option<i64>)| wanted.is_none_or(|wanted| wanted == *dim);
     if argument.dtype == dtype
         && argument.dims.len() == dims.len()
@@ -108,11 +108,6 @@ pub(super) fn tag_of(
 pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let (words, _) = bytes.as_chunks();
     words.iter().map(|word| u32::from_ne_bytes(*word))
-}
-
-/// A result, which was checked before.
-pub(super) fn result<'f>(frame: &'f mut Frame<'_>, at: usize) -> Result<ResultBuffer<'f>, Refused> {
-    frame.result(at).map_err(|error| other_pool(&error))
 }
 
 /// Writes bytes to a result of as many.

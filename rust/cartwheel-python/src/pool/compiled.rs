@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use cartwheel_engine::memory::Lease;
 use cartwheel_engine::pool::Received;
-use cartwheel_engine::space::{ActionTag, DType, Leaf};
+use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::{Call, Error};
 
 use crate::channel::as_duration;
 use crate::native::PyNativeEnvs;
-use crate::pool::buffers::{Refused, check_dims, fixed, other_pool, put, result, tag_of, words};
+use crate::pool::buffers::{Refused, check_dims, fixed, other_pool, put, tag_of, words};
 use crate::pool::elements::{can_write, read, write};
 use crate::pool::external_rewards::RewardFunction;
 use crate::pool::{State, check_values, reset_flags};
@@ -24,7 +24,28 @@ const SEED_WORDS: i64 = 2;
 /// The bit of the high word that only negative seeds have.
 const SIGN: u32 = 1 << 31;
 /// Bytes of the token that orders sends and receipts.
-const TOKEN: i64 = 8;
+const TOKEN: usize = 8;
+
+/// Seeds: argument 0 of a reset of all rows; none if the random numbers continue.
+fn seeds(frame: &Frame<'_>) -> Result<Vec<u128>, Refused> {
+    let given = fixed(frame, 0, DType::U32, &[None, Some(SEED_WORDS)])?;
+    let mut halves = words(given.bytes);
+    let mut seeds = Vec::new();
+    while let (Some(low), Some(high)) = (halves.next(), halves.next()) {
+        if high & SIGN != 0 {
+            let text = "a seed is negative: seeds are from 0 to 2**63 - 1";
+            return Err(Refused::new(ErrorCode::InvalidArgument, text));
+        }
+        seeds.push(u128::from(u64::from(high) << 32 | u64::from(low)));
+    }
+    Ok(seeds)
+}
+
+/// The token: argument 0 of sends and receipts.
+fn token(frame: &Frame<'_>) -> Result<[u8; TOKEN], Refused> {
+    let token = fixed(frame, 0, DType::U8, &[i64::try_from(TOKEN).ok()])?;
+    Ok(token.bytes.try_into().expect("as many bytes as elements"))
+}
 
 impl State {
     /// The number of the pool's last call: the state that the next one needs.
@@ -86,7 +107,7 @@ impl State {
         let leaves = &self.batches.observations.leaves;
         let mut at = first;
         let mut check = |dtype: DType, shape: &[usize]| {
-            let result = result(frame, at)?;
+            let result = frame.result(at);
             if !can_write(dtype, result.dtype) {
                 let (got, wanted) = (result.dtype.name(), dtype.name());
                 return Err(other_pool(&format!("result {at} is {got}, expected {wanted}")));
@@ -115,7 +136,7 @@ impl State {
         }
         for (number, leaf) in leaves.iter().enumerate() {
             let at = first + number;
-            let argument = frame.argument(at).map_err(|error| other_pool(&error))?;
+            let argument = frame.argument(at);
             if tag_of(self.native(), number, leaf, argument.dtype).is_none() {
                 let (got, wanted) = (argument.dtype.name(), leaf.dtype.name());
                 return Err(other_pool(&format!("argument {at} is {got}, expected {wanted}")));
@@ -143,19 +164,14 @@ impl State {
         let (native, leaves) = (native.as_ref(), &actions.leaves);
         let envs = native.expect("only pools of native rows are registered").get();
         let mut sending = pool.sending(Call::Step, rows)?;
-        let given = |number: usize, leaf: &Leaf| {
-            let argument = frame.argument(first + number).map_err(|error| other_pool(&error))?;
-            let tag = tag_of(envs, number, leaf, argument.dtype);
-            Ok::<_, Refused>((argument, tag.expect("the dtype was checked")))
-        };
         for (number, leaf) in leaves.iter().enumerate() {
-            if !sending.fits(number, given(number, leaf)?.1) {
+            let argument = frame.argument(first + number);
+            let tag = tag_of(envs, number, leaf, argument.dtype).expect("the dtype was checked");
+            // If another leaf has stored its actions before, they have no effect: nothing is sent.
+            if !sending.fits(number, tag) {
                 let text = "the dtype of the actions differs from that of the actions in flight";
                 return Err(Refused::new(ErrorCode::FailedPrecondition, text));
             }
-        }
-        for (number, leaf) in leaves.iter().enumerate() {
-            let (argument, tag) = given(number, leaf)?;
             let ActionTag::Array(to) = tag else { unreachable!("buffers are arrays") };
             let row_bytes = argument.bytes.len() / count;
             sending.fill_actions(number, tag, |sent, room| {
@@ -213,6 +229,10 @@ impl State {
 
     /// Drops infos that are not shown, and refuses the batch if rows failed.
     fn check_faults(&mut self, call: Option<Call>, received: &Received) -> Result<(), Refused> {
+        if received.infos.is_empty() && received.failed.is_empty() {
+            self.message_counts.forget(received.rows.sent().unwrap_or_default());
+            return Ok(());
+        }
         let messages = self.message_counts.announced(&self.pool, received);
         let native = self.native.as_ref().expect("only pools of native rows are registered").get();
         for &(shard, row, _) in &messages.rests {
@@ -249,7 +269,7 @@ impl State {
         let (layout, leaves) = (lease.layout(), &self.batches.observations.leaves);
         let mut at = first;
         let mut copy = |offset: usize, dtype: DType, row_bytes: usize| {
-            write(lease, offset + lease.first() * row_bytes, dtype, result(frame, at)?);
+            write(lease, offset + lease.first() * row_bytes, dtype, frame.result(at));
             at += 1;
             Ok::<(), Refused>(())
         };
@@ -265,13 +285,13 @@ impl State {
         if is_step {
             copy(ended, DType::Bool, 1)?;
         } else {
-            put(result(frame, at)?, std::iter::repeat_n(0, rows));
+            put(frame.result(at), std::iter::repeat_n(0, rows));
             at += 1;
         }
         for (number, leaf) in leaves.iter().enumerate() {
             let from = if is_step { leaves.len() + number } else { number };
             let offset = layout.leaf_offset(from) + lease.first() * layout.row_bytes(from);
-            write(lease, offset, leaf.dtype, result(frame, at)?);
+            write(lease, offset, leaf.dtype, frame.result(at));
             at += 1;
         }
         Ok(())
@@ -285,7 +305,7 @@ impl State {
         is_step: bool,
     ) -> Result<(), Refused> {
         let lease = received.lease.as_ref().expect("steps and resets have a batch");
-        put(result(frame, 0)?, self.number().to_ne_bytes());
+        put(frame.result(0), self.number().to_ne_bytes());
         self.write_outputs(frame, 1, lease, self.rows, is_step)?;
         self.end_copied(&mut received);
         Ok(())
@@ -317,16 +337,7 @@ impl State {
     pub(crate) fn init_compiled(&mut self, frame: &mut Frame<'_>) -> Result<(), Refused> {
         self.check_compiled()?;
         self.check_state_and_outputs(frame)?;
-        let given = fixed(frame, 0, DType::U32, &[None, Some(SEED_WORDS)])?;
-        let mut halves = words(given.bytes);
-        let mut seeds = Vec::new();
-        while let (Some(low), Some(high)) = (halves.next(), halves.next()) {
-            if high & SIGN != 0 {
-                let text = "a seed is negative: seeds are from 0 to 2**63 - 1";
-                return Err(Refused::new(ErrorCode::InvalidArgument, text));
-            }
-            seeds.push(u128::from(u64::from(high) << 32 | u64::from(low)));
-        }
+        let seeds = seeds(frame)?;
         if !seeds.is_empty() && seeds.len() != self.rows {
             return Err(other_pool(&format!("{} seeds for {} rows", seeds.len(), self.rows)));
         }
@@ -339,7 +350,7 @@ impl State {
     /// Refuses results that are not a state and a batch of all rows.
     fn check_state_and_outputs(&self, frame: &mut Frame<'_>) -> Result<(), Refused> {
         self.check_outputs(frame, 1, self.rows, 0)?;
-        let state = result(frame, 0)?;
+        let state = frame.result(0);
         if state.dtype == DType::U32 && state.dims.is_empty() {
             return Ok(());
         }
@@ -376,11 +387,11 @@ impl State {
     /// leaf. Result: the token.
     pub(crate) fn sends_compiled(&mut self, frame: &mut Frame<'_>) -> Result<(), Refused> {
         self.check_compiled()?;
-        let token = fixed(frame, 0, DType::U8, &[Some(TOKEN)])?;
-        let ids = fixed(frame, 1, DType::I32, &[None])?;
-        if frame.num_results() != 1 || result(frame, 0)?.bytes.len() != token.bytes.len() {
+        let token = token(frame)?;
+        if frame.num_results() != 1 || frame.result(0).bytes.len() != token.len() {
             return Err(other_pool("the results are not a token"));
         }
+        let ids = fixed(frame, 1, DType::I32, &[None])?;
         let rows: Result<Vec<_>, _> =
             words(ids.bytes).map(|id| usize::try_from(id.cast_signed())).collect();
         let rows = rows.map_err(|_| {
@@ -395,7 +406,7 @@ impl State {
             return Err(Refused::new(ErrorCode::InvalidArgument, text));
         }
         self.send_compiled(frame, 2, (!rows.is_empty()).then_some(&rows))?;
-        put(result(frame, 0)?, token.bytes.iter().copied());
+        put(frame.result(0), token);
         Ok(())
     }
 
@@ -404,17 +415,17 @@ impl State {
     pub(crate) fn receives_compiled(&mut self, frame: &mut Frame<'_>) -> Result<(), Refused> {
         let size = self.pool.batch_size();
         self.check_compiled()?;
-        let token = fixed(frame, 0, DType::U8, &[Some(TOKEN)])?;
+        let token = token(frame)?;
         self.check_outputs(frame, 1, size, 2)?;
         let ids = 1 + self.num_outputs();
         for at in [ids, ids + 1] {
-            let numbers = result(frame, at)?;
+            let numbers = frame.result(at);
             check_dims(format_args!("result {at}"), numbers.dims, size, &[])?;
             if numbers.dtype != DType::I32 {
                 return Err(other_pool(&format!("result {at} is not int32")));
             }
         }
-        if result(frame, 0)?.bytes.len() != token.bytes.len() {
+        if frame.result(0).bytes.len() != token.len() {
             return Err(other_pool("result 0 is not a token"));
         }
         let call = self.pool.pending().filter(|call| *call == Call::Step);
@@ -436,15 +447,15 @@ impl State {
             return Err(Refused::new(ErrorCode::FailedPrecondition, text));
         }
         let lease = received.lease.as_ref().expect("a receipt has a batch");
-        put(result(frame, 0)?, token.bytes.iter().copied());
+        put(frame.result(0), token);
         self.write_outputs(frame, 1, lease, size, true)?;
         self.end_copied(&mut received);
         #[expect(clippy::cast_possible_truncation, reason = "a pool has fewer than 2^32 rows")]
-        put(result(frame, ids)?, rows.iter().flat_map(|&row| (row as u32).to_ne_bytes()));
+        put(frame.result(ids), rows.iter().flat_map(|&row| (row as u32).to_ne_bytes()));
         let elapsed = |&row: &usize| {
             self.episodes.as_ref().map_or(0, |episodes| episodes.elapsed()[row]).to_ne_bytes()
         };
-        put(result(frame, ids + 1)?, rows.iter().flat_map(elapsed));
+        put(frame.result(ids + 1), rows.iter().flat_map(elapsed));
         Ok(())
     }
 }

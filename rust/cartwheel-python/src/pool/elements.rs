@@ -64,10 +64,9 @@ fn narrow(
     into: &mut [MaybeUninit<u8>],
     narrow: impl Fn([u8; 8]) -> [u8; 4],
 ) {
-    let mut wide = [0_u8; AT_ONCE * 8];
+    let mut room = [MaybeUninit::uninit(); AT_ONCE * 8];
     for into in into.chunks_mut(AT_ONCE * 4) {
-        let wide = &mut wide[..into.len() * 2];
-        lease.read(offset, wide);
+        let wide = lease.read_new(offset, &mut room[..into.len() * 2]);
         offset += wide.len();
         let (places, _) = into.as_chunks_mut::<4>();
         let (elements, _) = wide.as_chunks::<8>();

@@ -58,7 +58,7 @@ use crate::space::Tree;
 use crate::worker::shard::PyShard;
 
 pub(crate) use crate::pool::batch::COPIED_BYTES;
-pub(crate) use crate::pool::buffers::Refused;
+pub(crate) use crate::pool::buffers::{Refused, other_pool};
 pub(crate) use crate::pool::class::PyPool;
 pub(crate) use crate::pool::exclusive::Exclusive;
 

@@ -6,14 +6,15 @@
 //!    it points to, is valid until the handler returns. Its arrays have as many entries as it says, and
 //!    their types say what the entries point to.
 //! 2. **Buffers.** The memory of a buffer has the bytes of its dtype and dimensions, aligned to an
-//!    element; it may be null only where these are none. Until the handler returns, arguments are
-//!    initialized and not written, and results are accessed by the handler alone. A result shares no
-//!    memory with another buffer: JAX lets it do so only where a call declares aliases, and ours do not.
+//!    element; it may be null only where these are none. Until the handler returns, it is accessed by the
+//!    handler alone, or by others that read an argument. Arguments are initialized. A result shares no
+//!    memory with another result, and shares that of an argument only where a call declares so: such an
+//!    argument has the result's bytes once these are written. A [`Frame`] is borrowed by the arguments
+//!    that are in use, and mutably by the one result that is.
 //! 3. **Errors.** `create_error` is a function of XLA, which copies the message.
 #![expect(unsafe_code, reason = "reads what XLA passes, see the invariants")]
 
 use std::ffi::{CString, c_void};
-use std::marker::PhantomData;
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::null_mut;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -37,8 +38,10 @@ struct Api {
 
 /// A call of a handler that is to be executed.
 pub(crate) struct Frame<'a> {
-    frame: *const CallFrame,
-    call: PhantomData<&'a CallFrame>,
+    call: &'a CallFrame,
+    /// The arguments, and then the results: read once for all checks and uses.
+    arrays: Vec<Array<'a>>,
+    num_arguments: usize,
 }
 
 /// An array that a handler gets.
@@ -79,6 +82,7 @@ fn to_dtype(number: i32) -> Option<DType> {
 }
 
 /// A buffer's dtype, dimensions, memory and number of bytes.
+#[derive(Clone, Copy)]
 struct Array<'a> {
     dtype: DType,
     dims: &'a [i64],
@@ -95,8 +99,9 @@ impl<'a> Frame<'a> {
     /// `frame` is the argument with which XLA has called a handler that has not returned (invariants 1
     /// to 3), and no other `Frame` is made of it.
     pub(crate) unsafe fn new(frame: *mut CallFrame) -> Option<Self> {
-        // SAFETY: the frame is valid (invariant 1).
-        let call = unsafe { &*frame };
+        // SAFETY: the frame is valid until the handler returns (invariant 1), which the value does not
+        // outlive.
+        let call: &'a CallFrame = unsafe { &*frame };
         // SAFETY: extensions are valid or null (invariant 1).
         let first = unsafe { call.extensions.as_ref() };
         if first.is_some_and(|first| first.kind == METADATA) {
@@ -109,17 +114,23 @@ impl<'a> Frame<'a> {
             unsafe { (*metadata).traits = 0 };
             return None;
         }
-        (call.stage == EXECUTE).then_some(Self { frame, call: PhantomData })
+        (call.stage == EXECUTE).then_some(Self { call, arrays: Vec::new(), num_arguments: 0 })
     }
 
-    fn frame(&self) -> &'a CallFrame {
-        // SAFETY: valid until the handler returns (invariant 1), which this value does not outlive.
-        unsafe { &*self.frame }
+    /// Reads what the arguments and results are, before any is used; an error for one of a dtype that
+    /// NumPy does not have.
+    pub(crate) fn read_arrays(&mut self) -> Result<(), String> {
+        let CallFrame { arguments, results, .. } = self.call;
+        let sizes = [arguments, results].map(|buffers| usize::try_from(buffers.size).unwrap_or(0));
+        self.arrays = Vec::with_capacity(sizes.iter().sum());
+        append(&mut self.arrays, arguments, "argument")?;
+        self.num_arguments = self.arrays.len();
+        append(&mut self.arrays, results, "result")
     }
 
     /// The attribute `pool`, a number.
     pub(crate) fn pool(&self) -> Option<i64> {
-        let Attributes { size, types, names, values, .. } = self.frame().attributes;
+        let Attributes { size, types, names, values, .. } = self.call.attributes;
         // SAFETY: there are `size` types (invariant 1).
         let types = unsafe { slice(types, size) };
         // SAFETY: there are `size` names (invariant 1).
@@ -143,45 +154,46 @@ impl<'a> Frame<'a> {
 
     /// Number of arguments.
     pub(crate) fn num_arguments(&self) -> usize {
-        usize::try_from(self.frame().arguments.size).unwrap_or(0)
+        self.num_arguments
     }
 
     /// Number of results.
     pub(crate) fn num_results(&self) -> usize {
-        usize::try_from(self.frame().results.size).unwrap_or(0)
+        self.arrays.len() - self.num_arguments
     }
 
-    /// An argument; an error for one of a dtype that NumPy does not have.
+    /// An argument.
     ///
     /// # Panics
     ///
     /// When there are fewer arguments.
-    pub(crate) fn argument(&self, at: usize) -> Result<Argument<'a>, String> {
-        let Array { dtype, dims, data, bytes } = array(&self.frame().arguments, at, "argument")?;
+    pub(crate) fn argument(&self, at: usize) -> Argument<'_> {
+        let Array { dtype, dims, data, bytes } = self.arrays[..self.num_arguments][at];
         let bytes = if bytes == 0 {
             &[]
         } else {
-            // SAFETY: the memory has these bytes, initialized and not written (invariant 2).
+            // SAFETY: the memory has these bytes, initialized, and nothing writes them meanwhile: `self` is
+            // borrowed, so no result of this frame is in use (invariant 2).
             unsafe { from_raw_parts(data, bytes) }
         };
-        Ok(Argument { dtype, dims, bytes })
+        Argument { dtype, dims, bytes }
     }
 
-    /// A result; an error for one of a dtype that NumPy does not have.
+    /// A result.
     ///
     /// # Panics
     ///
     /// When there are fewer results.
-    pub(crate) fn result(&mut self, at: usize) -> Result<ResultBuffer<'_>, String> {
-        let Array { dtype, dims, data, bytes } = array(&self.frame().results, at, "result")?;
+    pub(crate) fn result(&mut self, at: usize) -> ResultBuffer<'_> {
+        let Array { dtype, dims, data, bytes } = self.arrays[self.num_arguments + at];
         let bytes = if bytes == 0 {
             &mut []
         } else {
-            // SAFETY: the memory has these bytes, which nothing else accesses (invariant 2): `self` is
-            // borrowed, so no other result of this frame is.
+            // SAFETY: the memory has these bytes, which nothing else accesses: `self` is borrowed mutably, so
+            // no other result and no argument of this frame is in use (invariant 2).
             unsafe { from_raw_parts_mut(data.cast::<MaybeUninit<u8>>(), bytes) }
         };
-        Ok(ResultBuffer { dtype, dims, bytes })
+        ResultBuffer { dtype, dims, bytes }
     }
 
     /// XLA's error with this text, for the handler to return.
@@ -194,7 +206,7 @@ impl<'a> Frame<'a> {
             code: code as i32,
         };
         // SAFETY: the functions of XLA are valid (invariant 1).
-        let create = unsafe { (*self.frame().api.cast::<Api>()).create_error };
+        let create = unsafe { (*self.call.api.cast::<Api>()).create_error };
         let create = create.expect("XLA makes errors");
         // SAFETY: a function of XLA, which copies the message (invariant 3).
         unsafe { create(&raw mut arguments) }
@@ -214,28 +226,31 @@ unsafe fn slice<'a, T>(first: *const T, size: i64) -> &'a [T] {
     }
 }
 
-/// One of the arguments or results.
-fn array<'a>(buffers: &'a Buffers, at: usize, what: &str) -> Result<Array<'a>, String> {
+/// Appends what the arguments or the results are.
+fn append<'a>(arrays: &mut Vec<Array<'a>>, buffers: &'a Buffers, what: &str) -> Result<(), String> {
     // SAFETY: there are `size` types (invariant 1).
     let types = unsafe { slice(buffers.types, buffers.size) };
     // SAFETY: there are `size` entries (invariant 1).
     let entries = unsafe { slice(buffers.entries, buffers.size) };
-    if types[at] != BUFFER {
-        return Err(format!("{what} {at} is not an array"));
+    for (at, (&kind, &entry)) in types.iter().zip(entries).enumerate() {
+        if kind != BUFFER {
+            return Err(format!("{what} {at} is not an array"));
+        }
+        // SAFETY: an entry of this type is a buffer (invariant 1).
+        let buffer = unsafe { &*entry.cast::<Buffer>() };
+        let dtype = to_dtype(buffer.dtype)
+            .ok_or_else(|| format!("{what} {at} has XLA's dtype {}", buffer.dtype))?;
+        // SAFETY: there are `rank` dimensions (invariant 1).
+        let dims = unsafe { slice(buffer.dims, buffer.rank) };
+        let elements: i64 = dims.iter().product();
+        let elements = usize::try_from(elements).expect("XLA's dimensions are not negative");
+        let bytes = elements * dtype.size();
+        if bytes > 0 && buffer.data.is_null() {
+            return Err(format!("{what} {at} has no memory"));
+        }
+        arrays.push(Array { dtype, dims, data: buffer.data.cast(), bytes });
     }
-    // SAFETY: an entry of this type is a buffer (invariant 1).
-    let buffer = unsafe { &*entries[at].cast::<Buffer>() };
-    let dtype = to_dtype(buffer.dtype)
-        .ok_or_else(|| format!("{what} {at} has XLA's dtype {}", buffer.dtype))?;
-    // SAFETY: there are `rank` dimensions (invariant 1).
-    let dims = unsafe { slice(buffer.dims, buffer.rank) };
-    let elements: i64 = dims.iter().product();
-    let elements = usize::try_from(elements).expect("XLA's dimensions are not negative");
-    let bytes = elements * dtype.size();
-    if bytes > 0 && buffer.data.is_null() {
-        return Err(format!("{what} {at} has no memory"));
-    }
-    Ok(Array { dtype, dims, data: buffer.data.cast(), bytes })
+    Ok(())
 }
 
 /// No error.
