@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cartwheel_engine::wake::{
     AtomicU32, Latch, ModelEventCount, ModelWord, Op, Parked, Sleeper, TaskWord, WakeRequest, Word,
-    acknowledge, dies_after, doorbell_disarm, every_death, every_interleaving, park, publish,
-    publish_all, take,
+    acknowledge, acknowledge_uncounted, count, dies_after, doorbell_disarm, every_death,
+    every_interleaving, park, publish, publish_all, take,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
@@ -190,6 +190,30 @@ fn a_late_count_does_not_count_for_the_next_task() {
         tasks.perform(0, 2); // now the caller has this shard
         tasks.finish(2);
         [late, other].into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn workers_that_are_counted_at_once_wake_the_pool_and_count_for_their_task_only() {
+    every_interleaving(|| {
+        let tasks = Arc::new(Tasks::default());
+        tasks.begin(1);
+        let both = thread::spawn({
+            let tasks = Arc::clone(&tasks);
+            move || {
+                for (row, done) in tasks.rows.iter().zip(&tasks.done) {
+                    row.store(1, Ordering::Relaxed);
+                    acknowledge_uncounted(done, 1);
+                }
+                count(&tasks.remaining, &tasks.doorbell, 1, 2);
+            }
+        });
+        tasks.finish(1);
+        tasks.begin(2);
+        let other = performing(&tasks, 1, 2);
+        tasks.perform(0, 2);
+        tasks.finish(2);
+        [both, other].into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 

@@ -9,7 +9,7 @@ use super::mapping::{Backing, Mapping};
 use super::rollout::{self, RolloutMemory};
 use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
-use crate::space::{BatchLayout, LEAF_ALIGN, Layout};
+use crate::space::{BatchLayout, Layout};
 use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
 
@@ -241,31 +241,6 @@ impl SlabRows<'_> {
         let flag = [u8::from(value.is_some())];
         // SAFETY: the row's own flag; only this shard accesses it while the slab is filling (invariant 4).
         unsafe { self.mapping().write(self.start + ended + row, &flag) }
-    }
-
-    /// Clears rewards, flags and phases of the rows, and observations up to a cache line a row. All are
-    /// written again later.
-    ///
-    /// The caller has read them since these rows were written last, so their cache lines are in its
-    /// processor. A worker that asks for them one by one, while it steps `CartPole-v1`, needs a fifth
-    /// more time for a row than the caller; a worker that asks for all of them at once, a tenth.
-    pub(crate) fn clear(&mut self) {
-        let (start, layout) = (self.start, self.layout());
-        let leaves =
-            (0..layout.num_leaves()).map(|leaf| (layout.leaf_offset(leaf), layout.row_bytes(leaf)));
-        let columns = [
-            (layout.rewards_offset(), layout.reward_bytes()),
-            (layout.terminations_offset(), 1),
-            (layout.truncations_offset(), 1),
-            (layout.phases_offset(), 1),
-        ];
-        for (offset, bytes) in leaves.chain(columns).filter(|(_, bytes)| *bytes <= LEAF_ALIGN) {
-            let first = start + offset;
-            let places = first + self.rows.start * bytes..first + self.rows.end * bytes;
-            // SAFETY: rows of this shard, which accesses them alone while the slab is filling
-            // (invariant 4).
-            unsafe { self.mapping().fill(places, 0) }
-        }
     }
 
     /// Writes all numbers of the reward of row `row`, of which [`SlabRows::write_transition`] writes

@@ -65,8 +65,14 @@ impl Pool {
         let shards = self.shards().len();
         for worker in 0..shards {
             let slot = self.memory.control.slot(worker);
-            slot.slab.store(slab, Ordering::Relaxed); // published by the task word
-            slot.flags.store(flags, Ordering::Relaxed); // likewise
+            // A store takes the cache line from the worker, which then waits for it: mostly, nothing
+            // has changed. `Relaxed`: only the pool writes these, published by the task word.
+            if slot.slab.load(Ordering::Relaxed) != slab {
+                slot.slab.store(slab, Ordering::Relaxed);
+            }
+            if slot.flags.load(Ordering::Relaxed) != flags {
+                slot.flags.store(flags, Ordering::Relaxed);
+            }
         }
         if matches!(self.workers, Workers::Inline(..)) {
             return Ok(());

@@ -21,23 +21,23 @@ impl Latch {
         self.0.swap(pack(task, workers), Ordering::Relaxed);
     }
 
-    /// Counts a worker that has acknowledged `task`; returns whether it was the last one.
-    fn count(&self, task: u32) -> bool {
+    /// Counts so many workers that have acknowledged `task`; returns whether these were the last ones.
+    fn count(&self, task: u32, acknowledged: u32) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed); // the exchange checks it
         loop {
             let (number, workers) = unpack(seen);
-            if number != task || workers == 0 {
+            if number != task || acknowledged == 0 || workers < acknowledged {
                 return false;
             }
             // `AcqRel`: the last count comes after every other acknowledgement, and so does its
             // ring.
             match self.0.compare_exchange_weak(
                 seen,
-                pack(task, workers - 1),
+                pack(task, workers - acknowledged),
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return workers == 1,
+                Ok(_) => return workers == acknowledged,
                 Err(now) => seen = now,
             }
         }
@@ -45,18 +45,33 @@ impl Latch {
 }
 
 /// Announces to the pool that a worker has carried out `task`, and wakes the pool if the worker was
-/// the last.
-///
-/// `done` is that worker's word. The worker must have written its results before the call, and must
-/// have released all that it holds for the task: as soon as `done` is seen the next task may begin.
+/// the last: [`acknowledge_uncounted`] and [`count`].
 pub fn acknowledge(done: &AtomicU32, remaining: &Latch, doorbell: &impl Word, task: u32) {
-    // `Release` publishes rows, infos and the words of the slot; it pairs with the `Acquire` loads of
-    // `done` in `Pool::waiting`.
-    done.store(task, Ordering::Release);
+    acknowledge_uncounted(done, task);
     if Failpoint::DieBeforeCount.hit() {
         die();
     }
-    if remaining.count(task) {
+    count(remaining, doorbell, task, 1);
+}
+
+/// Announces to the pool that a worker has carried out `task`; a pool that sleeps is not woken before
+/// the worker is [counted](count).
+///
+/// `done` is that worker's word. The worker must have written its results before the call, and must
+/// have released all that it holds for the task: as soon as `done` is seen the next task may begin.
+pub fn acknowledge_uncounted(done: &AtomicU32, task: u32) {
+    // `Release` publishes rows, infos and the words of the slot; it pairs with the `Acquire` loads of
+    // `done` in `Pool::waiting`.
+    done.store(task, Ordering::Release);
+}
+
+/// Counts so many workers that have acknowledged `task` since the calling thread counted last, and wakes
+/// the pool if they were the last.
+///
+/// A thread that carries out several workers' tasks counts them at its end: each count takes the latch's
+/// cache line from the thread that counted before.
+pub fn count(remaining: &Latch, doorbell: &impl Word, task: u32, acknowledged: u32) {
+    if remaining.count(task, acknowledged) {
         ring(doorbell);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use backoff::Backoff;
 pub use caller::Caller;
 pub use event_count::{SLEEPERS, Sleeper, publish_all};
 pub use futex::Futex;
-pub use latch::{Latch, acknowledge};
+pub use latch::{Latch, acknowledge, acknowledge_uncounted, count};
 #[cfg(loom)]
 pub use model::{ModelEventCount, ModelWord, every_death, every_interleaving};
 pub(crate) use parker::IDLE;

@@ -45,9 +45,6 @@ pub(crate) unsafe fn perform(
         cells: None,
         info_bytes: 0,
     };
-    if task_word.op == Op::Step && memory.plan().shards.len() > 1 {
-        task.slab.clear(); // its cache lines are in the caller's processor
-    }
     let started = is_timed(task_word.op, shard, &task.counters).then(Instant::now);
     let report = guard::run(shard, &mut task, Ok(()));
     if let Some(started) = started {

@@ -12,7 +12,8 @@ use super::{Limit, Shard, flush, perform, perform_sent};
 use crate::protocol::{Memory, WorkerToken};
 use crate::sync::Mutex;
 use crate::wake::{
-    Futex, Op, SLEEPERS, Scope, Sleeper, SpinPolicy, TaskWord, acknowledge, is_closing,
+    Futex, Op, SLEEPERS, Scope, Sleeper, SpinPolicy, TaskWord, acknowledge_uncounted, count,
+    is_closing,
 };
 
 /// Weight of the newest measurement in the mean cost of a row.
@@ -51,32 +52,38 @@ impl Shared {
         task_word: TaskWord,
         limit: Option<Limit>,
     ) -> (usize, bool) {
-        let mut rows = 0;
-        for share in (thread..self.shares.len()).chain(0..thread) {
-            while let Some(shard) = self.shares[share].0.take(task_word.task) {
-                self.step(shard, task_word);
-                rows += self.memory.plan().shards[shard].len();
-                if limit.is_some_and(|limit| limit.is_over()) {
-                    return (rows, false);
+        let (mut rows, mut acknowledged) = (0, 0);
+        let none_is_left = 'all: {
+            for share in (thread..self.shares.len()).chain(0..thread) {
+                while let Some(shard) = self.shares[share].0.take(task_word.task) {
+                    acknowledged += u32::from(self.step(shard, task_word));
+                    rows += self.memory.plan().shards[shard].len();
+                    if limit.is_some_and(|limit| limit.is_over()) {
+                        break 'all false;
+                    }
                 }
             }
-        }
-        (rows, true)
+            true
+        };
+        let header = self.memory.control.header();
+        let doorbell = Futex::new(&header.doorbell, self.memory.scope());
+        count(&header.remaining, &doorbell, task_word.task, acknowledged);
+        (rows, none_is_left)
     }
 
-    fn step(&self, shard: usize, task_word: TaskWord) {
+    /// Steps a shard that this thread took. Returns whether it was acknowledged, and is to be counted.
+    fn step(&self, shard: usize, task_word: TaskWord) -> bool {
         // Never contended: only this thread took the shard, and the thread that had it for the last
         // task released the lock before acknowledging.
         let mut locked = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((token, own)) = locked.as_mut() else { return };
+        let Some((token, own)) = locked.as_mut() else { return false };
         // SAFETY: this thread took the shard for this task, and acknowledges the task below
         // (invariant 1).
         let report = unsafe { perform(token, task_word, own.as_mut()) };
         flush(own.as_mut(), report);
         drop(locked);
-        let (header, slot) = (self.memory.control.header(), self.memory.control.slot(shard));
-        let doorbell = Futex::new(&header.doorbell, self.memory.scope());
-        acknowledge(&slot.done, &header.remaining, &doorbell, task_word.task);
+        acknowledge_uncounted(&self.memory.control.slot(shard).done, task_word.task);
+        true
     }
 
     /// Steps sent rows, those of thread `thread` first, until none is left to take or `stop`
