@@ -88,8 +88,10 @@ impl<'a> Places<'a> {
 
     /// Whether all kinds fulfill a condition; tests several at a time, in vectors.
     pub fn all_are(&self, fulfils: impl Fn(u8) -> bool) -> bool {
-        let mut groups = self.kinds.chunks(64);
-        groups.all(|group| group.iter().filter(|&&kind| fulfils(kind)).count() == group.len())
+        let fails = |failed: u8, &kind: &u8| failed | u8::from(!fulfils(kind)); // a byte, as kinds are
+        let (groups, rest) = self.kinds.as_chunks::<64>();
+        let mut groups = groups.iter().map(|group| group.iter().fold(0, &fails));
+        groups.all(|failed| failed == 0) && rest.iter().fold(0, &fails) == 0
     }
 
     /// Whether the batch has all environments in their order.
