@@ -1,8 +1,9 @@
 //! Rewards divided by the deviation of the discounted return.
 
+use super::compress::gather;
 use super::kind::{RESET, SHOWN, TRANSITION};
 use super::moments::Moments;
-use super::places::{Places, StepResults, gather, is_stepped};
+use super::places::{Places, StepResults, is_stepped};
 use super::running::each_set;
 use crate::simd::{self, Loops};
 
