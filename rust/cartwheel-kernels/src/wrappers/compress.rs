@@ -83,6 +83,8 @@ mod avx2 {
         _mm256_storeu_si256,
     };
 
+    use super::super::bits::set_bits;
+
     /// A vector of four numbers, as the halves of each.
     type Halves = [u32; 8];
 
@@ -153,13 +155,7 @@ mod avx2 {
     #[inline(always)]
     fn kept(kinds: &[u8; 64], keeps: impl Fn(u8) -> bool) -> u64 {
         let kept = kinds.map(|kind| u8::from(keeps(kind)));
-        let mut bits = 0;
-        for (at, eight) in kept.as_chunks::<8>().0.iter().enumerate() {
-            // The product moves the lowest bits of the bytes side by side.
-            let ones = u64::from_le_bytes(*eight);
-            bits |= (ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * at);
-        }
-        bits
+        set_bits(&kept, &kept)
     }
 
     /// As [`super::compress`]; `into` has space for [`SPARE`](super::SPARE) numbers more.

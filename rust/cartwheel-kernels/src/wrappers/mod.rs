@@ -5,6 +5,7 @@
 //! belongs to environments, so it is found by that number.
 #![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
 
+mod bits;
 mod clip;
 mod compress;
 mod episode_metrics;
