@@ -99,12 +99,12 @@ mod avx2 {
         let mut all = [[0; 8]; 16];
         let mut set = 0;
         while set < 16 {
-            let (mut place, mut count) = (0, 0);
+            let (mut place, mut count) = (0_u32, 0_u32);
             while place < 4 {
                 if set >> place & 1 == 1 {
                     let (from, to) = if compresses { (place, count) } else { (count, place) };
-                    all[set][2 * to] = 2 * from as u32;
-                    all[set][2 * to + 1] = 2 * from as u32 + 1;
+                    all[set][2 * to as usize] = 2 * from;
+                    all[set][2 * to as usize + 1] = 2 * from + 1;
                     count += 1;
                 }
                 place += 1;
@@ -158,6 +158,13 @@ mod avx2 {
         set_bits(&kept, &kept)
     }
 
+    /// The bits of four places, the number of these before them being `at`.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "four bits")]
+    fn four_of(bits: u64, at: usize) -> usize {
+        (bits >> (4 * at)) as usize % 16
+    }
+
     /// As [`super::compress`]; `into` has space for [`SPARE`](super::SPARE) numbers more.
     #[target_feature(enable = "avx2,popcnt")]
     pub(super) fn compress(
@@ -171,7 +178,7 @@ mod avx2 {
         for (tile, kinds) in tiles.iter().zip(groups) {
             let (bits, fours) = (kept(kinds, keeps), (tile as &[f64; 64]).as_chunks().0);
             for (at, four) in fours.iter().enumerate() {
-                let set = (bits >> (4 * at)) as usize % 16;
+                let set = four_of(bits, at);
                 let room = into[count..].first_chunk_mut().expect("space is left");
                 let order = load_halves(&COMPRESSED[set]);
                 store(_mm256_permutevar8x32_epi32(load(four), order), room);
@@ -200,7 +207,7 @@ mod avx2 {
             };
             let (bits, mut used) = (kept(kinds, keeps), 0);
             for (at, room) in tile.as_chunks_mut().0.iter_mut().enumerate() {
-                let set = (bits >> (4 * at)) as usize % 16;
+                let set = four_of(bits, at);
                 let four = left[used..].first_chunk().expect("four for each four places");
                 let order = load_halves(&EXPANDED[set]);
                 let moved = _mm256_permutevar8x32_epi32(load(four), order);

@@ -180,6 +180,11 @@ impl<'a> EndedPlaces<'a> {
         self.finals.len()
     }
 
+    /// The places.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> + 'a {
+        self.places.iter().map(|&place| index(place))
+    }
+
     /// The places of the final observations.
     pub(super) fn finals(&self) -> impl Iterator<Item = usize> + 'a {
         self.finals.iter().map(|&place| index(place))

@@ -120,6 +120,6 @@ mod tests {
             assert_eq!(rounded(number).to_bits(), number.round().to_bits(), "{number}");
         }
         assert!(rounded(f64::NAN).is_nan());
-        assert_eq!(rounded(f64::INFINITY), f64::INFINITY);
+        assert!(rounded(f64::INFINITY).is_infinite());
     }
 }
