@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use super::bits::each_set;
 use super::kind::{FAILED, RESET};
 use super::places::{EndedPlaces, Places, is_stepped};
 
@@ -12,6 +13,25 @@ pub enum Padding {
     Reset,
     /// These bytes, a frame.
     Frame(Vec<u8>),
+}
+
+/// Computes the first expression for frames whose size is known here, with a constant of that name: a
+/// few instructions copy them. The second one is for the others; frames of no bytes need nothing.
+macro_rules! by_size {
+    ($bytes:expr, $name:ident => $known:expr, _ => $other:expr) => {
+        by_size!($bytes, $name => $known, _ => $other,
+            [1 2 4 8 12 16 20 24 28 32 40 44 48 64 68 96 128])
+    };
+    ($bytes:expr, $name:ident => $known:expr, _ => $other:expr, [$($size:literal)*]) => {
+        match $bytes {
+            0 => {}
+            $($size => {
+                const $name: usize = $size;
+                $known
+            })*
+            _ => $other,
+        }
+    };
 }
 
 /// A byte of a room that is written, and never read: it need not be initialized.
@@ -122,12 +142,7 @@ impl FrameStack {
         if places.are_all() && places.all_are(|kind| is_stepped(kind) || kind == RESET) {
             self.planes.rotate_left(1);
             read_frames(self.planes.last_mut().expect("not empty"));
-            let mut walk = ended.walk();
-            for (env, &kind) in places.kinds().iter().enumerate() {
-                if walk.at(env) || kind == RESET {
-                    self.begin(env);
-                }
-            }
+            self.begin_all(places.kinds(), ended);
         } else {
             let mut frames = std::mem::take(&mut self.frames);
             frames.resize(places.len() * bytes, 0);
@@ -179,22 +194,12 @@ impl FrameStack {
     /// When the room does not have the size of all stacks.
     pub fn write_all<B: Byte>(&self, stacks: &mut [B]) {
         assert_eq!(stacks.len(), self.num_envs * self.stack_bytes(), "room for all stacks");
-        // Frames whose size is known here are copied by a few instructions.
-        macro_rules! by_size {
-            ($($size:literal)*) => {
-                match self.frame_bytes {
-                    0 => {}
-                    $($size => self.write_small::<B, $size>(stacks),)*
-                    _ => {
-                        let rooms = stacks.chunks_exact_mut(self.stack_bytes());
-                        for (env, room) in rooms.enumerate() {
-                            self.write_stack(env, room);
-                        }
-                    }
-                }
-            };
-        }
-        by_size!(1 2 4 8 12 16 20 24 28 32 40 44 48 64 68 96 128);
+        by_size!(self.frame_bytes, BYTES => self.write_small::<B, BYTES>(stacks), _ => {
+            let rooms = stacks.chunks_exact_mut(self.stack_bytes());
+            for (env, room) in rooms.enumerate() {
+                self.write_stack(env, room);
+            }
+        });
     }
 
     /// [`write_all`](Self::write_all) for frames of `BYTES` bytes.
@@ -237,6 +242,42 @@ impl FrameStack {
             before[newer - 1][at.clone()].copy_from_slice(&after[0][at.clone()]);
         }
         self.planes.last_mut().expect("not empty")[at].copy_from_slice(frame);
+    }
+
+    /// Begins an episode in each row that was reset, or ended one, of a batch of all rows.
+    fn begin_all(&mut self, kinds: &[u8], ended: EndedPlaces<'_>) {
+        by_size!(
+            self.frame_bytes,
+            BYTES => self.begin_each(kinds, ended, Self::begin_small::<BYTES>),
+            _ => self.begin_each(kinds, ended, Self::begin)
+        );
+    }
+
+    #[inline(always)]
+    fn begin_each(
+        &mut self,
+        kinds: &[u8],
+        ended: EndedPlaces<'_>,
+        begin: impl Fn(&mut Self, usize),
+    ) {
+        each_set(kinds, kinds, |env| {
+            if kinds[env] == RESET {
+                begin(self, env);
+            }
+        });
+        ended.places().for_each(|env| begin(self, env));
+    }
+
+    /// [`begin`](Self::begin) for frames of `BYTES` bytes.
+    fn begin_small<const BYTES: usize>(&mut self, env: usize) {
+        let (newest, others) = self.planes.split_last_mut().expect("not empty");
+        let first = match &self.padding {
+            Padding::Reset => newest.as_chunks::<BYTES>().0[env],
+            Padding::Frame(padding) => *padding.first_chunk().expect("a frame"),
+        };
+        for plane in others {
+            plane.as_chunks_mut().0[env] = first;
+        }
     }
 
     /// Begins an episode in one row, whose newest frame is the first one.
@@ -319,14 +360,20 @@ mod tests {
 
     #[test]
     fn the_final_stack_is_that_of_the_old_episode() {
-        let zero = Padding::Frame(vec![0; 16]);
-        let mut stacks = FrameStack::new(4, 2, 16, zero);
-        step(&mut stacks, &[RESET; 4], &[1, 2, 3, 4], (&[], &[], &[]));
-        let kinds = [TRANSITION, TRANSITION, FAILED, TRANSITION];
-        let ends = (&[1, 2, 3][..], &[1, 2][..], &[20, 30][..]);
-        let (shown, finals) = step(&mut stacks, &kinds, &[10, 21, 31, 41], ends);
-        assert_eq!(shown, [1, 10, 0, 21, 0, 31, 0, 41]);
-        assert_eq!(finals, [2, 20, 0, 3]);
+        for bytes in [3, 16] {
+            let zero = Padding::Frame(vec![0; bytes]);
+            let mut stacks = FrameStack::new(4, 2, bytes, zero);
+            step(&mut stacks, &[RESET; 4], &[1, 2, 3, 4], (&[], &[], &[]));
+            let kinds = [TRANSITION, TRANSITION, FAILED, TRANSITION];
+            let ends = (&[1, 2, 3][..], &[1, 2][..], &[20, 30][..]);
+            let (shown, finals) = step(&mut stacks, &kinds, &[10, 21, 31, 41], ends);
+            assert_eq!(shown, [1, 10, 0, 21, 0, 31, 0, 41]);
+            assert_eq!(finals, [2, 20, 0, 3]);
+            let ends = (&[0, 3][..], &[0][..], &[50][..]);
+            let (shown, finals) = step(&mut stacks, &[TRANSITION; 4], &[11, 22, 32, 42], ends);
+            assert_eq!(shown, [0, 11, 21, 22, 31, 32, 0, 42]);
+            assert_eq!(finals, [10, 50]);
+        }
     }
 
     #[test]

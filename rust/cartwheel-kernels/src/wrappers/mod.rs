@@ -5,7 +5,9 @@
 //! belongs to environments, so it is found by that number.
 #![expect(clippy::inline_always, reason = "functions take on the instructions of their caller")]
 
+mod bits;
 mod clip;
+mod compress;
 mod episode_metrics;
 mod finished;
 mod frame_stack;
@@ -19,15 +21,14 @@ mod running;
 mod timed_episodes;
 
 pub use clip::clip;
+pub use compress::{gather, scatter};
 pub use episode_metrics::{EpisodeMetrics, Reports};
 pub use finished::{Archive, Finished};
 pub use frame_stack::{Byte, FrameStack, Padding};
 pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 pub use moments::Moments;
 pub use observation_normalizer::ObservationNormalizer;
-pub use places::{
-    At, EndedPlaces, NoSuchRow, Places, StepResults, existing_rows, gather, is_stepped, scatter,
-};
+pub use places::{At, EndedPlaces, NoSuchRow, Places, StepResults, existing_rows, is_stepped};
 pub use reward_normalizer::RewardNormalizer;
 pub use row_kinds::RowKinds;
 pub use running::{Ends, Running};

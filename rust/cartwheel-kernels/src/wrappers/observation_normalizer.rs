@@ -2,6 +2,7 @@
 
 use cartwheel_core::AutoresetMode;
 
+use super::frame_stack::Byte;
 use super::kind::{FAILED, RESET};
 use super::moments::Moments;
 use super::places::{EndedPlaces, Places, is_stepped};
@@ -72,12 +73,7 @@ impl ObservationNormalizer {
             return;
         }
         let is_one_update = self.is_one_update;
-        let counted = |kind: u8| is_stepped(kind) || (is_one_update && kind == RESET);
-        if places.are_all() && ends.is_empty() && places.all_are(counted) {
-            self.merge(observations);
-            normalize(observations, &self.moments.mean, &self.scale, &mut self.shown);
-            return;
-        }
+        let counted = |kind| counts(is_one_update, kind);
         let row = |number: usize| number * columns..(number + 1) * columns;
         gathered.clear();
         self.later.clear();
@@ -127,6 +123,46 @@ impl ObservationNormalizer {
         }
     }
 
+    /// Whether a batch is one of all rows whose observations all count, in one update. It may go
+    /// through [`normalize_all`](Self::normalize_all).
+    pub fn counts_all(&self, places: Places<'_>, ends: EndedPlaces<'_>) -> bool {
+        let counted = |kind| counts(self.is_one_update, kind);
+        places.are_all() && ends.is_empty() && places.all_are(counted)
+    }
+
+    /// Counts the observations of a batch that [`counts_all`](Self::counts_all), and writes the bytes
+    /// of the results, all of `out`. `shown` stays: it is behind until [`show`](Self::show).
+    ///
+    /// # Panics
+    ///
+    /// When there is not one observation for each row, or room for it.
+    pub fn normalize_all<T: Copy + Into<f64>, B: Byte>(
+        &mut self,
+        observations: &[T],
+        out: &mut [B],
+    ) {
+        assert_eq!(observations.len(), self.shown.len(), "observations");
+        assert_eq!(out.len(), size_of_val(&self.shown[..]), "room for observations");
+        if out.is_empty() {
+            return;
+        }
+        self.merge(observations);
+        normalize(observations, &self.moments.mean, &self.scale, out.as_chunks_mut().0);
+    }
+
+    /// Writes `shown` of the observations of the last batch, which went through
+    /// [`normalize_all`](Self::normalize_all): the same results once more.
+    ///
+    /// # Panics
+    ///
+    /// When there is not one observation for each row.
+    pub fn show<T: Copy + Into<f64>>(&mut self, observations: &[T]) {
+        assert_eq!(observations.len(), self.shown.len(), "observations");
+        if !observations.is_empty() {
+            normalize(observations, &self.moments.mean, &self.scale, &mut self.shown);
+        }
+    }
+
     fn merge<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
         if self.updates {
             self.moments.merge(rows);
@@ -137,8 +173,33 @@ impl ObservationNormalizer {
     }
 }
 
+/// Whether the observation of a place of this kind is part of the first update.
+#[inline(always)]
+fn counts(is_one_update: bool, kind: u8) -> bool {
+    is_stepped(kind) || (is_one_update && kind == RESET)
+}
+
+/// Room for a result.
+trait Room {
+    fn put(&mut self, result: f32);
+}
+
+impl Room for f32 {
+    #[inline(always)]
+    fn put(&mut self, result: f32) {
+        *self = result;
+    }
+}
+
+impl<B: Byte> Room for [B; size_of::<f32>()] {
+    #[inline(always)]
+    fn put(&mut self, result: f32) {
+        *self = result.to_ne_bytes().map(B::from_byte);
+    }
+}
+
 /// Writes `(number - mean) * scale`, for rows that lie one after the other.
-fn normalize<T: Copy + Into<f64>>(rows: &[T], mean: &[f64], scale: &[f64], out: &mut [f32]) {
+fn normalize<T: Copy + Into<f64>, R: Room>(rows: &[T], mean: &[f64], scale: &[f64], out: &mut [R]) {
     if rows.len() == mean.len() {
         Normalized { rows, mean, scale, out }.run(); // one row: the look at the processor takes longer
     } else {
@@ -146,14 +207,14 @@ fn normalize<T: Copy + Into<f64>>(rows: &[T], mean: &[f64], scale: &[f64], out: 
     }
 }
 
-struct Normalized<'a, T> {
+struct Normalized<'a, T, R> {
     rows: &'a [T],
     mean: &'a [f64],
     scale: &'a [f64],
-    out: &'a mut [f32],
+    out: &'a mut [R],
 }
 
-impl<T: Copy + Into<f64>> Loops for Normalized<'_, T> {
+impl<T: Copy + Into<f64>, R: Room> Loops for Normalized<'_, T, R> {
     #[inline(always)]
     fn run(self) {
         let Self { rows, mean, scale, out } = self;
@@ -161,9 +222,11 @@ impl<T: Copy + Into<f64>> Loops for Normalized<'_, T> {
         if TILE.is_multiple_of(columns) && rows.len() > columns {
             let mean: [f64; TILE] = std::array::from_fn(|lane| mean[lane % columns]);
             let scale: [f64; TILE] = std::array::from_fn(|lane| scale[lane % columns]);
-            for (tile, room) in rows.chunks(TILE).zip(out.chunks_mut(TILE)) {
-                write(tile, &mean, &scale, room);
+            let ((tiles, rest), (rooms, others)) = (rows.as_chunks(), out.as_chunks_mut());
+            for (tile, room) in tiles.iter().zip(rooms) {
+                write::<T, R>(tile as &[T; TILE], &mean, &scale, room as &mut [R; TILE]);
             }
+            write(rest, &mean, &scale, others);
             return;
         }
         for (row, out) in rows.chunks(columns).zip(out.chunks_mut(columns)) {
@@ -175,9 +238,9 @@ impl<T: Copy + Into<f64>> Loops for Normalized<'_, T> {
 /// Normalizes numbers that have a mean and a scale each.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "observations are emitted as float32")]
-fn write<T: Copy + Into<f64>>(numbers: &[T], mean: &[f64], scale: &[f64], out: &mut [f32]) {
+fn write<T: Copy + Into<f64>, R: Room>(numbers: &[T], mean: &[f64], scale: &[f64], out: &mut [R]) {
     for (((&number, mean), scale), room) in numbers.iter().zip(mean).zip(scale).zip(out) {
-        *room = ((number.into() - mean) * scale) as f32;
+        room.put(((number.into() - mean) * scale) as f32);
     }
 }
 
@@ -198,7 +261,18 @@ mod tests {
         let places = Places::new(None, kinds, num_envs);
         let ended = EndedPlaces::new(ends.0, ends.1, num_envs).expect("places");
         let mut finals = vec![0.0; ends.2.len()];
-        to.normalize(places, observations, ended, ends.2, &mut finals, &mut Vec::new());
+        if !to.counts_all(places, ended) {
+            to.normalize(places, observations, ended, ends.2, &mut finals, &mut Vec::new());
+            return finals;
+        }
+        let mut other = to.clone();
+        other.normalize(places, observations, ended, &[], &mut [], &mut Vec::new());
+        let mut bytes = vec![0; size_of_val(&to.shown[..])];
+        to.normalize_all(observations, &mut bytes);
+        to.show(observations);
+        let written = bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes));
+        assert!(written.eq(to.shown.iter().copied()), "results are those that are shown");
+        assert_eq!((&to.shown, &to.moments), (&other.shown, &other.moments), "of both ways");
         finals
     }
 

@@ -88,8 +88,10 @@ impl<'a> Places<'a> {
 
     /// Whether all kinds fulfill a condition; tests several at a time, in vectors.
     pub fn all_are(&self, fulfils: impl Fn(u8) -> bool) -> bool {
-        let mut groups = self.kinds.chunks(64);
-        groups.all(|group| group.iter().filter(|&&kind| fulfils(kind)).count() == group.len())
+        let fails = |failed: u8, &kind: &u8| failed | u8::from(!fulfils(kind)); // a byte, as kinds are
+        let (groups, rest) = self.kinds.as_chunks::<64>();
+        let mut groups = groups.iter().map(|group| group.iter().fold(0, &fails));
+        groups.all(|failed| failed == 0) && rest.iter().fold(0, &fails) == 0
     }
 
     /// Whether the batch has all environments in their order.
@@ -178,6 +180,11 @@ impl<'a> EndedPlaces<'a> {
         self.finals.len()
     }
 
+    /// The places.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> + 'a {
+        self.places.iter().map(|&place| index(place))
+    }
+
     /// The places of the final observations.
     pub(super) fn finals(&self) -> impl Iterator<Item = usize> + 'a {
         self.finals.iter().map(|&place| index(place))
@@ -204,90 +211,8 @@ impl Walk<'_> {
     }
 }
 
-/// Replaces `into` with the numbers of the places whose kind is kept, of which most are.
-///
-/// # Panics
-///
-/// When there is not one kind for each number.
-pub fn gather(numbers: &[f64], kinds: &[u8], keeps: impl Fn(u8) -> bool, into: &mut Vec<f64>) {
-    assert_eq!(numbers.len(), kinds.len(), "kinds");
-    into.resize(numbers.len() + EIGHT, 0.0); // space for one more group, of which nothing is kept
-    let ((eights, rest), (groups, kinds_of_rest)) =
-        (numbers.as_chunks::<EIGHT>(), kinds.as_chunks::<EIGHT>());
-    let mut count = 0;
-    for (eight, kinds) in eights.iter().zip(groups) {
-        let room: &mut [f64; EIGHT] = into[count..].first_chunk_mut().expect("space is left");
-        if kinds.iter().all(|&kind| keeps(kind)) {
-            *room = *eight;
-            count += EIGHT;
-            continue;
-        }
-        let mut kept = 0; // without branches, which nothing could predict
-        for (&number, &kind) in eight.iter().zip(kinds) {
-            room[kept % EIGHT] = number;
-            kept += usize::from(keeps(kind));
-        }
-        count += kept;
-    }
-    for (&number, &kind) in rest.iter().zip(kinds_of_rest) {
-        into[count] = number;
-        count += usize::from(keeps(kind));
-    }
-    into.truncate(count);
-}
-
-/// The opposite of [`gather`]: writes numbers to the places whose kind is kept, and 0 to the others.
-///
-/// # Panics
-///
-/// When there is not one number for each place that is kept, or one kind for each place.
-pub fn scatter(numbers: &[f64], kinds: &[u8], keeps: impl Fn(u8) -> bool, into: &mut [f64]) {
-    assert_eq!(into.len(), kinds.len(), "kinds");
-    let mut count = 0;
-    for (room, &kind) in into.iter_mut().zip(kinds) {
-        let is_kept = keeps(kind);
-        let number = numbers.get(count).copied().unwrap_or(0.0); // also where it is not kept
-        *room = if is_kept { number } else { 0.0 };
-        count += usize::from(is_kept);
-    }
-    assert_eq!(count, numbers.len(), "numbers");
-}
-
-/// Numbers that are gathered together.
-const EIGHT: usize = 8;
-
 /// Whether the environment was stepped, so that a place of this kind has a new observation.
 #[inline(always)]
 pub fn is_stepped(kind: u8) -> bool {
     matches!(kind, TRANSITION | INCOMPLETE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::kind::RESET;
-    use super::*;
-
-    #[test]
-    fn gathered_numbers_are_those_of_a_filter_and_scattered_ones_come_back() {
-        let is_kept = |at: usize, every: usize| !(at * at + at / 3).is_multiple_of(every);
-        for count in [0, 1, 7, 8, 9, 16, 64, 100] {
-            for every in [1, 2, 5, 23, 1000] {
-                let numbers: Vec<f64> = (1..=count).map(f64::from).collect();
-                let kinds: Vec<u8> = (0..numbers.len())
-                    .map(|at| if is_kept(at, every) { TRANSITION } else { RESET })
-                    .collect();
-                let pairs = numbers.iter().zip(&kinds).filter(|(_, kind)| is_stepped(**kind));
-                let expected: Vec<f64> = pairs.map(|pair| *pair.0).collect();
-                let mut gathered = vec![9.0; 3];
-                gather(&numbers, &kinds, is_stepped, &mut gathered);
-                assert_eq!(gathered, expected);
-                let mut scattered = vec![7.0; numbers.len()];
-                scatter(&gathered, &kinds, is_stepped, &mut scattered);
-                for (at, number) in scattered.iter().enumerate() {
-                    let expected = if is_stepped(kinds[at]) { numbers[at] } else { 0.0 };
-                    assert_eq!(number.to_bits(), expected.to_bits());
-                }
-            }
-        }
-    }
 }

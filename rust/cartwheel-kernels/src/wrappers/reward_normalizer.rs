@@ -1,9 +1,10 @@
 //! Rewards divided by the deviation of the discounted return.
 
+use super::bits::each_set;
+use super::compress::gather;
 use super::kind::{RESET, SHOWN, TRANSITION};
 use super::moments::Moments;
-use super::places::{Places, StepResults, gather, is_stepped};
-use super::running::each_set;
+use super::places::{Places, StepResults, is_stepped};
 use crate::simd::{self, Loops};
 
 /// Divides rewards by the deviation of the discounted return `G ← γG + r` of each episode.

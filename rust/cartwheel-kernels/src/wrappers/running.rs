@@ -1,5 +1,6 @@
 //! The sums of the running episodes of all rows.
 
+use super::bits::each_set;
 use super::kind::{FAILED, INCOMPLETE, RESET, TRANSITION};
 use super::places::{At, Places, StepResults};
 use crate::simd::{self, Loops};
@@ -48,8 +49,6 @@ pub struct Running {
     /// The number of `steps` before each row's episode, whose length is the difference. A step of some
     /// rows adds nothing to `steps`, and lengthens their episodes at the front.
     begun: Vec<i64>,
-    /// The same, to divide by lengths: processors convert integers of 64 bits one at a time.
-    begun_float: Vec<f64>,
     /// 1 where the values are those of an episode before the present one.
     stale: Vec<u8>,
     /// `stale` of the rows of a batch in parts.
@@ -67,7 +66,6 @@ impl Running {
             returns: vec![0.0; num_envs],
             steps: 0,
             begun: vec![0; num_envs],
-            begun_float: vec![0.0; num_envs],
             stale: vec![0; num_envs],
             gathered: Vec::new(),
             odd: Vec::new(),
@@ -112,9 +110,8 @@ impl Running {
 
     /// The mean reward of each row; 0 where it has no step.
     pub fn mean_rewards(&self) -> impl ExactSizeIterator<Item = f64> {
-        let steps = to_f64(self.steps);
-        let rows = self.returns.iter().zip(&self.begun_float);
-        rows.map(move |(total, begun)| total / (steps - begun).max(1.0))
+        let rows = self.returns.iter().zip(self.lengths());
+        rows.map(|(total, length)| total / to_f64(length).max(1.0))
     }
 
     /// The mean reward of one row; 0 if it has no step.
@@ -172,7 +169,6 @@ impl Running {
                 for (&row, reward) in rows.iter().zip(rewards) {
                     self.returns[row] += reward;
                     self.begun[row] -= 1;
-                    self.begun_float[row] -= 1.0;
                 }
             }
         }
@@ -225,7 +221,6 @@ impl Running {
 
     fn set_length(&mut self, row: usize, length: i64) {
         self.begun[row] = self.steps - length;
-        self.begun_float[row] = to_f64(self.begun[row]);
     }
 
     fn put_odd_right(&mut self, reward: impl Fn(usize) -> f64) {
@@ -246,9 +241,11 @@ impl Running {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "there are no 2^53 steps")]
-fn to_f64(steps: i64) -> f64 {
-    steps as f64
+/// A length of an episode, below 2^51. Processors convert integers of 64 bits one at a time; these
+/// become the last bits of a number whose last bit counts 1.
+fn to_f64(length: i64) -> f64 {
+    const ZERO: f64 = 6_755_399_441_055_744.0; // 2^52 + 2^51
+    f64::from_bits(ZERO.to_bits().wrapping_add(length.cast_unsigned())) - ZERO
 }
 
 /// Adds rewards to returns.
@@ -263,44 +260,6 @@ impl Loops for Added<'_> {
         let rows = self.returns.iter_mut().zip(self.rewards);
         rows.for_each(|(total, reward)| *total += reward);
     }
-}
-
-/// Calls `then` with each position at which one of the two is not 0.
-///
-/// It looks at 64 positions at a time: which of them are set is random, so that a processor guesses
-/// wrong about once in a loop, however many there are.
-pub(super) fn each_set(first: &[u8], second: &[u8], mut then: impl FnMut(usize)) {
-    assert_eq!(first.len(), second.len(), "bytes");
-    let ((tiles, rest), (others, other_rest)) = (first.as_chunks(), second.as_chunks());
-    let mut visit = |tile: usize, mut set: u64| {
-        while set != 0 {
-            then(64 * tile + set.trailing_zeros() as usize);
-            set &= set - 1;
-        }
-    };
-    for (tile, (first, second)) in tiles.iter().zip(others).enumerate() {
-        visit(tile, set_bits(first, second));
-    }
-    if !rest.is_empty() {
-        let [mut first, mut second] = [[0; 64]; 2];
-        first[..rest.len()].copy_from_slice(rest);
-        second[..rest.len()].copy_from_slice(other_rest);
-        visit(tiles.len(), set_bits(&first, &second));
-    }
-}
-
-/// A bit for each position at which one of the two is not 0.
-fn set_bits(first: &[u8; 64], second: &[u8; 64]) -> u64 {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let (eights, others) = (first.as_chunks::<8>().0, second.as_chunks::<8>().0);
-    let mut bits = 0;
-    for (at, (eight, other)) in eights.iter().zip(others).enumerate() {
-        let word = u64::from_le_bytes(*eight) | u64::from_le_bytes(*other);
-        // The highest bit of each byte that is not 0; then the product moves them side by side.
-        let highest = (((word & LOW) + LOW) | word) & !LOW;
-        bits |= ((highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * at);
-    }
-    bits
 }
 
 #[cfg(test)]
@@ -318,23 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn all_set_positions_are_found_in_order() {
-        let mut state = 1_u64;
-        let mut byte = |odds: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let high = state >> 33;
-            if high.is_multiple_of(odds) { high.to_le_bytes()[1] } else { 0 }
-        };
-        for count in [0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 300] {
-            for odds in [1, 2, 9, 100] {
-                let first: Vec<u8> = (0..count).map(|_| byte(odds)).collect();
-                let second: Vec<u8> = (0..count).map(|_| byte(odds)).collect();
-                let expected: Vec<_> =
-                    (0..count).filter(|&at| first[at] != 0 || second[at] != 0).collect();
-                let mut found = Vec::new();
-                each_set(&first, &second, |at| found.push(at));
-                assert_eq!(found, expected);
-            }
+    #[expect(clippy::cast_precision_loss, reason = "they are below 2^51")]
+    fn lengths_are_converted_exactly() {
+        for length in [0, 1, 2, 3, 500, 1 << 31, (1 << 51) - 1] {
+            assert_eq!(to_f64(length).to_bits(), (length as f64).to_bits());
         }
     }
 
@@ -420,18 +366,6 @@ mod tests {
                 assert!(parts.mean_rewards().eq(whole.mean_rewards()));
                 assert_eq!(parts.stale(), whole.stale());
             }
-        }
-    }
-
-    #[test]
-    fn every_byte_that_is_set_is_found_in_any_length() {
-        for length in 0..40_usize {
-            let first: Vec<u8> = (0..length).map(|at| if at % 5 == 1 { 0x80 } else { 0 }).collect();
-            let second: Vec<u8> = (0..length).map(|at| u8::from(at % 3 == 0)).collect();
-            let mut found = Vec::new();
-            each_set(&first, &second, |at| found.push(at));
-            let expected: Vec<_> = (0..length).filter(|at| at % 5 == 1 || at % 3 == 0).collect();
-            assert_eq!(found, expected);
         }
     }
 }

@@ -70,7 +70,7 @@ impl TimedEpisodes {
         }
         let returns = self.running.returns();
         for &At { place, row } in &self.running.ended {
-            let seconds = ((now - self.begun[row]) * 1e6).round() / 1e6;
+            let seconds = rounded((now - self.begun[row]) * 1e6) / 1e6;
             let episode = Timed { total: returns[row], length: self.running.length(row), seconds };
             then(place, episode);
             if self.recent.len() == self.max {
@@ -92,5 +92,34 @@ impl TimedEpisodes {
                 self.begun[at.row] = now;
             }
         }
+    }
+}
+
+/// [`f64::round`], which is a call of a function where processors need not have an instruction for it.
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "below 2^52")]
+fn rounded(number: f64) -> f64 {
+    const ALL_ARE_WHOLE: f64 = 4_503_599_627_370_496.0; // 2^52
+    if !(0.0..ALL_ARE_WHOLE).contains(&number) {
+        return number.round();
+    }
+    let below = number as i64 as f64;
+    below + f64::from(u8::from(number - below >= 0.5)) // without a branch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn numbers_are_rounded_as_by_the_standard_library() {
+        let near =
+            [0.0, 0.5, 1.0, 1.5, 2.5, 1e6 + 0.5, 4_503_599_627_370_495.5, 4_503_599_627_370_496.0];
+        for number in
+            near.into_iter().flat_map(|near: f64| [near.next_down(), near, near.next_up()])
+        {
+            assert_eq!(rounded(number).to_bits(), number.round().to_bits(), "{number}");
+        }
+        assert!(rounded(f64::NAN).is_nan());
+        assert!(rounded(f64::INFINITY).is_infinite());
     }
 }

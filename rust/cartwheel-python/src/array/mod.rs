@@ -63,6 +63,9 @@ pub(crate) fn make_first_uses(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 /// `numpy.asarray`.
 pub(crate) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    if let Ok(array) = value.cast_exact::<PyUntypedArray>() {
+        return Ok(array.clone()); // as it would, without a call of Python
+    }
     let asarray = imported!(value.py(), "numpy", "asarray");
     Ok(asarray.call1((value,))?.cast_into::<PyUntypedArray>()?)
 }

@@ -1,6 +1,15 @@
 //! Observations with mean 0 and variance 1; documented in the stub.
+//!
+//! # Invariants
+//!
+//! 1. `ObservationNormalizer::normalize_all` writes every byte of its buffer. Its tests compare all of
+//!    them.
+#![expect(unsafe_code, reason = "observations are written into new arrays, see the invariants")]
+
+use std::mem::MaybeUninit;
 
 use cartwheel_engine::platform::with_standard_floats;
+use cartwheel_engine::space::DType;
 use cartwheel_kernels::wrappers::{Moments, ObservationNormalizer, Places};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
@@ -8,7 +17,7 @@ use pyo3::prelude::*;
 use super::column::RowValues;
 use super::locked::Locked;
 use super::places::{EndedArrays, EndedColumns, PlaceColumns, WithFinals};
-use crate::array::{Number, as_array, as_contiguous, dtype, from_numbers};
+use crate::array::{Number, as_array, as_contiguous, dtype, from_numbers, written};
 use crate::convert::to_autoreset_mode;
 
 /// Mean, variance, count, and what each environment last showed.
@@ -34,6 +43,9 @@ struct Scratches {
 struct ObservationNormalizerState {
     normalizer: ObservationNormalizer,
     scratches: Scratches,
+    /// The last batch was one whose observations all count: what it shows is not written yet, and
+    /// follows from the observations of this type.
+    is_behind: Option<DType>,
     /// Normalized final observations, or some rows.
     normalized: Vec<f32>,
 }
@@ -45,6 +57,20 @@ pub(crate) struct PyObservationNormalizer {
     shape: Vec<usize>,
     columns: usize,
     state: Locked<ObservationNormalizerState>,
+}
+
+impl ObservationNormalizerState {
+    /// Writes what the environments showed last, unless it was written.
+    fn catch_up(&mut self) {
+        let Self { normalizer, scratches, is_behind, .. } = self;
+        match is_behind.take() {
+            Some(f32::DTYPE) => {
+                with_standard_floats(|| normalizer.show(&scratches.single.observations));
+            }
+            Some(_) => with_standard_floats(|| normalizer.show(&scratches.double.observations)),
+            None => {}
+        }
+    }
 }
 
 /// One of the two types of numbers that are read; others are cast to one of them.
@@ -76,8 +102,21 @@ impl PyObservationNormalizer {
         let given = RowValues::new("observations", observations, T::DTYPE, count, &self.shape)?;
         let ended = EndedColumns::new(ended, T::DTYPE, &self.shape)?;
         let ends = ended.read(count)?;
-        let ObservationNormalizerState { normalizer, scratches, normalized: out } =
-            &mut *self.state.lock(py);
+        let mut state = self.state.lock(py);
+        if state.normalizer.counts_all(places, ends) {
+            let ObservationNormalizerState { normalizer, scratches, is_behind, .. } = &mut *state;
+            let Scratch { observations, .. } = T::scratch(scratches);
+            let write = |buffer: &mut [MaybeUninit<u8>]| {
+                given.copy_numbers_to(observations);
+                with_standard_floats(|| normalizer.normalize_all(observations, buffer));
+                *is_behind = Some(T::DTYPE);
+            };
+            // SAFETY: `normalize_all` writes every byte (invariant 1).
+            let shown = unsafe { written(py, f32::DTYPE, count, &self.shape, write) }?;
+            return Ok((shown, py.None().into_bound(py)));
+        }
+        state.catch_up();
+        let ObservationNormalizerState { normalizer, scratches, normalized: out, .. } = &mut *state;
         let Scratch { observations, finals, gathered } = T::scratch(scratches);
         given.copy_numbers_to(observations);
         finals.clear();
@@ -142,6 +181,7 @@ impl PyObservationNormalizer {
         let state = Locked::new(ObservationNormalizerState {
             normalizer,
             scratches: Scratches::default(),
+            is_behind: None,
             normalized: Vec::new(),
         });
         Ok(Self { num_envs, shape, columns, state })
@@ -172,7 +212,8 @@ impl PyObservationNormalizer {
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {
         let (moments, shown) = {
-            let work = self.state.lock(py);
+            let mut work = self.state.lock(py);
+            work.catch_up();
             (work.normalizer.moments.clone(), work.normalizer.shown.clone())
         };
         let array = |numbers: &[f64]| {
@@ -202,9 +243,11 @@ impl PyObservationNormalizer {
         let mut rows = Vec::new();
         RowValues::new("shown", shown, f32::DTYPE, self.num_envs, &self.shape)?
             .copy_numbers_to(&mut rows);
-        let normalizer = &mut self.state.lock(mean.py()).normalizer;
+        let ObservationNormalizerState { normalizer, is_behind, .. } =
+            &mut *self.state.lock(mean.py());
         normalizer.moments = moments;
         normalizer.shown = rows;
+        *is_behind = None;
         Ok(())
     }
 }
