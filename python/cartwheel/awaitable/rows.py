@@ -305,7 +305,9 @@ class Rows:
                 self._limit(row, row.waiting)
             return
         row.current = None
-        if outcome.error is not None:
+        if outcome.error is not None and row.overtaken is request:
+            _fail(request, outcome.error)  # a restart is no failure, which a policy may hide
+        elif outcome.error is not None:
             self._failed(row, request, outcome.error)
         else:
             self._succeeded(row, request, outcome.value)
@@ -414,7 +416,9 @@ class Rows:
             row.current = row.waiting = None
 
     async def closed(self) -> None:
-        """Waits for the end."""
+        """Waits for the end; in a forked child, which has no part in it, not at all."""
+        if os.getpid() != self.service.owner:
+            return
         end = asyncio.get_running_loop().create_future()
         self._ends.append(end)
         if self.loop is not asyncio.get_running_loop():

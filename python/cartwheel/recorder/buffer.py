@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Text, Tuple
 
 from cartwheel._internal import nested
+from cartwheel.vector.infos import masks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -320,7 +321,7 @@ def numbers(
     Yields:
         A path, an array ``[size, ...]`` and the mask of the rows that have it.
     """
-    masks = {f"_{key}" for key in infos}
+    masks = masks_of(infos)
     for key, values in infos.items():
         name = str(key)
         own = (*path, *name.split("/"))
