@@ -72,9 +72,7 @@ def memory_of_this_process() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def check_memory(
-    present: dict[int, int], max_worker_memory: int | None, advice: str = ""
-) -> None:
+def check_memory(present: dict[int, int], max_worker_memory: int | None, advice: str = "") -> None:
     """Checks that workers have less memory than the limit after they made their environments.
 
     Args:
