@@ -279,6 +279,9 @@ class Both:
     async def ask(self):
         return 1
 
+    def stop(self):
+        return next(iter(()))
+
 
 def test_what_is_no_step_of_one_environment_is_named_with_the_way_out():
     async def main():
@@ -288,6 +291,9 @@ def test_what_is_no_step_of_one_environment_is_named_with_the_way_out():
                 _ = envs.single_observation_space
             with pytest.raises(TypeError, match=r"`ask` is an `async def`.* make it a plain `def`"):
                 await envs.call(0, "ask")
+            with pytest.raises(RuntimeError, match=r"row 0 raised StopIteration") as caught:
+                await asyncio.wait_for(envs.call(0, "stop"), LIMIT)  # a future refuses it
+            assert isinstance(caught.value.__cause__, StopIteration)
             assert (await envs.call(0, "step", {"a": 3}))[:2] == ({"a": 3}, {"a": 1.0, "b": 2.0})
             with pytest.raises(TypeError, match=r"of one environment, got .* `call\(row, 'step'"):
                 await envs.step(0, {"a": 3})

@@ -92,7 +92,7 @@ def test_final_observations_are_by_group():
             ValueError,
             "['walker_0'] are in several places",
         ),
-        ({"all": ["walker_0", "walker_1", "walker_2", "x"]}, ValueError, "['x'] are unknown"),
+        ({"all": ["walker_0", "walker_1", "x"]}, ValueError, "['x'] are unknown"),
         (
             {"all": ["walker_0", "walker_1", "walker_2"], "none": []},
             ValueError,

@@ -440,6 +440,10 @@ def _succeed(request: Request, value: Any) -> None:
 
 def _fail(request: Request, error: BaseException | None) -> None:
     assert error is not None, "a request that failed has an exception"
+    if isinstance(error, StopIteration):  # a future refuses it, and a coroutine cannot raise it
+        text = f"the environment of row {request.row} raised StopIteration({error.value!r})"
+        stopped, error = error, RuntimeError(text)
+        error.__cause__ = stopped
     if _is_open(request.future):
         request.future.set_exception(error)
 
