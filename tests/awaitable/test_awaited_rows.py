@@ -164,7 +164,7 @@ def test_a_cancelled_await_leaves_its_row_in_flight(gates):
     asyncio.run(main())
 
 
-def test_a_restart_does_not_wait_for_what_the_row_does_and_is_no_failure_for_a_policy():
+def test_a_restart_does_not_wait_for_what_the_row_does_and_no_policy_hides_it():
     async def main():
         async with opened([Session], on_worker_death="restart", max_restarts=0) as envs:
             _, first = await envs.reset(0)
@@ -283,7 +283,7 @@ class Both:
         return next(iter(()))
 
 
-def test_what_is_no_step_of_one_environment_is_named_with_the_way_out():
+def test_what_is_not_a_step_of_one_environment_is_named_with_the_way_out():
     async def main():
         async with opened([Both], lazy=True) as envs:
             assert await envs.reset(0) == ({"a": 0, "b": 0}, {"a": {}, "b": {}})

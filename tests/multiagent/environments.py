@@ -154,7 +154,7 @@ class Walkers(ParallelEnv[Any, Any, Any]):
             {name: float(actions[name][0]) + 10 * self.number(name) for name in acting},
             over,
             dict.fromkeys(acting, False),
-            # A nested info, whose key is no text, as keys may be.
+            # A nested info, whose key is a number, as keys may be.
             {name: {"t": self.t, 7: {"t": self.t}} for name in acting},
         )
 

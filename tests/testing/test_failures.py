@@ -338,7 +338,7 @@ class Bare(Walk):
         (Bare, "`reset` returned {'pos': .* in `reset`", "Return (observation, info)."),
     ],
 )
-def test_results_that_are_no_results_of_gymnasium_are_named(kind, text, remedy):
+def test_results_of_another_length_than_gymnasiums_are_named(kind, text, remedy):
     assert_fails(walks(kind), "spaces", text, remedy)
 
 

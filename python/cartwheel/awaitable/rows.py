@@ -306,7 +306,7 @@ class Rows:
             return
         row.current = None
         if outcome.error is not None and row.overtaken is request:
-            _fail(request, outcome.error)  # a restart is no failure, which a policy may hide
+            _fail(request, outcome.error)  # a restart is not a failure, which a policy may hide
         elif outcome.error is not None:
             self._failed(row, request, outcome.error)
         else:

@@ -209,10 +209,10 @@ def leaves(
     elif texts and isinstance(space, Text):
         yield path, space
     elif space.shape is None or space.dtype is None or np.dtype(space.dtype).kind not in "biufc":
+        advice = "`cartwheel.wrappers.FilterObservation` leaves parts of observations out."
         raise TypeError(
             f"episodes are recorded as arrays, but {space} at `{'/'.join(map(str, path))}` has no "
-            "fixed shape and dtype. `cartwheel.wrappers.FilterObservation` leaves parts of "
-            "observations out."
+            f"fixed shape and dtype. {advice if texts and len(path) > 1 else ''}".rstrip()
         )
     else:
         yield path, space
