@@ -430,9 +430,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, A
         self._check_descriptions(descriptions)
         identities = [one for found in descriptions for one in found["same"]]
         check_distinct(self.env_fns, identities, is_remote=self.executor == "process")
-        memory = dict(enumerate(found["memory"] for found in descriptions))
         check_memory(
-            memory,
+            dict(enumerate(found["memory"] for found in descriptions)),
             self.restart_policy.max_worker_memory,
             ". With context='fork' a worker counts what it shares with this process.",
         )
